@@ -28,7 +28,11 @@ export class ServiceError extends Error {
 /** The text of an unknown thrown thing, for logs: message and causes, never the stack, at most 500 characters. */
 export function reasonOf(error: unknown): string {
   const parts: string[] = []
-  for (let at: unknown = error; at !== undefined && at !== null && parts.length < 5; at = at instanceof Error ? at.cause : undefined) {
+  for (
+    let at: unknown = error;
+    at !== undefined && at !== null && parts.length < 5;
+    at = at instanceof Error ? at.cause : undefined
+  ) {
     parts.push(at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : typeof at)
   }
   return parts.join(': ').slice(0, 500)

@@ -1,0 +1,75 @@
+/**
+ * A load generator in a process of its own: `connections` keep-alive sockets on loopback, one request at a time each, until `seconds` are over.
+ * It counts answers by status and measures the time to the end of each body. It speaks just enough HTTP/1.1 to be cheaper than any server.
+ */
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { runPinned } from './processes.ts'
+
+export type Load = {
+  readonly port: number
+  readonly paths: readonly string[]
+  readonly connections: number
+  readonly seconds: number
+  readonly headers?: readonly string[]
+}
+/** Milliseconds for the percentiles, requests a second for the rate. */
+export type LoadResult = {
+  readonly requests: number
+  readonly rate: number
+  readonly p50: number
+  readonly p99: number
+  readonly statuses: Record<string, number>
+}
+
+/** Runs the load on the second core and waits for its result. */
+export async function applyLoad(load: Load): Promise<LoadResult> {
+  return JSON.parse(await runPinned(1, [fileURLToPath(import.meta.url)], JSON.stringify(load))) as LoadResult
+}
+
+async function generate({ port, paths, connections, seconds, headers = [] }: Load): Promise<LoadResult> {
+  const requests = paths.map((path) =>
+    Buffer.from([`GET ${path} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n'), 'latin1'),
+  )
+  const statuses: Record<string, number> = {}
+  const times: number[] = []
+  const until = performance.now() + seconds * 1000
+  let next = 0
+  const client = () =>
+    new Promise<void>((resolve, reject) => {
+      const socket = connect(port, '127.0.0.1', send).setNoDelay(true)
+      let sentAt = 0
+      let pending = Buffer.alloc(0)
+      function send(): void {
+        sentAt = performance.now()
+        if (sentAt > until) return void socket.end(resolve)
+        socket.write(requests[next++ % requests.length] ?? '')
+      }
+      socket.on('data', (chunk) => {
+        pending = pending.length === 0 ? chunk : Buffer.concat([pending, chunk])
+        const end = pending.indexOf('\r\n\r\n')
+        if (end < 0) return
+        const head = pending.toString('latin1', 0, end)
+        const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0)
+        if (pending.length < end + 4 + length) return
+        pending = Buffer.alloc(0)
+        const status = head.slice(9, 12)
+        statuses[status] = (statuses[status] ?? 0) + 1
+        times.push(performance.now() - sentAt)
+        send()
+      })
+      socket.on('error', reject)
+    })
+  const began = performance.now()
+  await Promise.all(Array.from({ length: connections }, client))
+  const took = (performance.now() - began) / 1000
+  const sorted = Float64Array.from(times).sort()
+  const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
+  return { requests: times.length, rate: times.length / took, p50: at(0.5), p99: at(0.99), statuses }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const chunks: Buffer[] = []
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
+  process.stdout.write(JSON.stringify(await generate(JSON.parse(Buffer.concat(chunks).toString()) as Load)))
+}

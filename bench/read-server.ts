@@ -1,0 +1,43 @@
+/** The two servers of `bench:read`: `bare` writes one prepared verdict; `touchstone <rpc> <contract>` is the verification host. */
+import { createServer } from 'node:http'
+import type { Hex } from '@touchstone/verdict'
+import { startService } from '../service/src/service.ts'
+import { readConfig } from '../service/src/config.ts'
+import { silent } from './world.ts'
+
+const [kind, rpcUrl = '', contract = ''] = process.argv.slice(2)
+
+if (kind === 'bare') {
+  const body = JSON.stringify({ version: '1', token_id: '1', filler: 'x'.repeat(910) })
+  const headers = [
+    ['Content-Type', 'application/json'],
+    ['Content-Length', String(body.length)],
+    ['X-Content-Type-Options', 'nosniff'],
+    ['ETag', '"0123456789abcdef-0123456789abcdef"'],
+    ['Cache-Control', 'public, max-age=1, stale-while-revalidate=1'],
+    ['Access-Control-Allow-Origin', '*'],
+    ['Access-Control-Expose-Headers', 'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset'],
+    ['X-RateLimit-Limit', '60'],
+    ['X-RateLimit-Remaining', '59'],
+    ['X-RateLimit-Reset', '60'],
+  ].flat()
+  const server = createServer((_, response) => response.writeHead(200, headers).end(body))
+  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
+  process.once('SIGTERM', () => process.exit(0))
+} else {
+  const config = readConfig({
+    CHAIN_RPC_URLS: rpcUrl,
+    CHAIN_CONTRACT: contract as Hex,
+    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    CHAIN_CACHE: process.argv[5] ?? 'events',
+    VERIFICATION_PORT: '0',
+    RATE_LIMIT_ASSET: '1000000000',
+    DATA_DIR: process.argv[6] ?? 'memory://',
+  })
+  const service = await startService(config, silent)
+  console.log(`port ${new URL(service.verificationUrl).port}`)
+  process.once('SIGTERM', () => {
+    console.log(JSON.stringify(service.reader.stats()))
+    void service.close(100).then(() => process.exit(0))
+  })
+}

@@ -1,0 +1,144 @@
+/**
+ * The chain of the demonstration: a real anvil with chain id 84532 whose blocks outlive restarts, so that a verdict's
+ * pinned block still gives the identical answer (spec §2.2). Loopback only.
+ */
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Hex } from '@touchstone/verdict'
+import { reasonOf } from '../errors.ts'
+import type { Log } from '../log.ts'
+import { endLeftover } from './local-chain-leftover.ts'
+import { startAnvil, StateRefused } from './local-chain-process.ts'
+import type { Anvil, AnvilOptions } from './local-chain-process.ts'
+import { stateFile } from './state-file.ts'
+import type { StateFile } from './state-file.ts'
+import { createWriterRpc } from './writer-rpc.ts'
+import type { WriterRpc } from './writer-rpc.ts'
+
+export type LocalChainOptions = Readonly<{ dataDir: string; port?: number; log: Log; blockTimeMs?: number }>
+
+export type LocalChain = Readonly<{
+  url: string
+  port: number
+  /** Writes the whole state to disk now; balances and code set without a block too. */
+  save: () => Promise<void>
+  /** Saves, then ends anvil. */
+  close: () => Promise<void>
+}>
+
+/** Starts the chain kept in `dataDir`, or a new one. Whatever prevents it is an Error of one sentence that says what to do. */
+export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: LocalChainOptions): Promise<LocalChain> {
+  const folder = join(dataDir, 'chain')
+  await mkdir(folder, { recursive: true })
+  await endLeftover(folder)
+  const began = performance.now()
+  const anvil = await startWithState({ folder, port, blockTimeMs }, log)
+  const rpc = createWriterRpc({ url: anvil.url })
+  await rpc('anvil_setLoggingEnabled', [false])
+  await catchUpClock(rpc)
+  const saver = startSaving(anvil.url, stateFile(folder), log)
+
+  let closing: Promise<void> | undefined
+  void anvil.exited.then(() => {
+    if (closing === undefined) log.error('local chain ended by itself; restart the service', { port: anvil.port })
+  })
+  async function close(): Promise<void> {
+    await saver.stop()
+    await anvil.stop()
+  }
+  log.info('local chain ready', { port: anvil.port, milliseconds: Math.round(performance.now() - began) })
+  return { url: anvil.url, port: anvil.port, save: saver.save, close: () => (closing ??= close()) }
+}
+
+/** The newest state that anvil accepts. A folder in which no state is whole is never started empty: its blocks were promised. */
+async function startWithState(options: AnvilOptions, log: Log): Promise<Anvil> {
+  const { states, damaged } = await stateFile(options.folder).load()
+  if (states.length === 0 && damaged === 0) return startAnvil(options)
+  if (damaged > 0) log.warn('saved state of the local chain is damaged', { files: damaged })
+  const statePath = join(options.folder, 'loading.json')
+  try {
+    for (const { name, json } of states) {
+      await writeFile(statePath, json)
+      try {
+        const anvil = await startAnvil({ ...options, statePath })
+        log.info('local chain restored', { file: name, bytes: json.length })
+        return anvil
+      } catch (error) {
+        if (!(error instanceof StateRefused)) throw error
+        log.warn('saved state of the local chain is refused', { file: name })
+      }
+    }
+  } finally {
+    await rm(statePath, { force: true })
+  }
+  throw new Error(
+    `The local chain saved in ${options.folder} is damaged: restore that folder from a backup, or move the whole data folder away to start anew.`,
+  )
+}
+
+/** anvil begins at the machine's time. Where the saved head is ahead of it, blocks would step back in time. */
+async function catchUpClock(rpc: WriterRpc): Promise<void> {
+  const { timestamp } = await headOf(rpc)
+  const ahead = Number(timestamp) - Math.floor(Date.now() / 1000)
+  if (ahead > 0) await rpc('evm_increaseTime', [ahead + 1])
+}
+
+/** Saves soon after each new head, with longer pauses the longer a save takes. */
+function startSaving(url: string, file: StateFile, log: Log) {
+  const rpc = createWriterRpc({ url })
+  const dump = createWriterRpc({ url, timeoutMs: 20_000, maxBytes: 512 * 1024 * 1024 }) // 256 states are many megabytes
+  const stopped = new AbortController()
+  let savedHead: Hex | undefined
+  let pauseMs = 200
+  let last = Promise.resolve()
+
+  const save = () => (last = last.catch(() => {}).then(saveNow))
+
+  async function saveNow(): Promise<void> {
+    const began = performance.now()
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      const before = await headOf(rpc)
+      const state = (await dump('anvil_dumpState', [true])) as Hex
+      const after = await headOf(rpc)
+      // A block mined meanwhile may be in the accounts and not among the blocks.
+      if (before.hash !== after.hash) continue
+      await file.save(Buffer.from(state.slice(2), 'hex'))
+      savedHead = after.hash
+      pauseMs = Math.max(200, 4 * (performance.now() - began))
+      return
+    }
+    throw new Error('blocks came faster than the state could be read')
+  }
+
+  async function saveWhenChanged(): Promise<void> {
+    const { hash } = await headOf(rpc)
+    if (hash !== savedHead) await save()
+  }
+
+  async function run(): Promise<void> {
+    let silent = false
+    while (!stopped.signal.aborted) {
+      try {
+        await saveWhenChanged()
+        silent = false
+      } catch (error) {
+        if (!silent && !stopped.signal.aborted) log.warn('local chain cannot be saved', { reason: reasonOf(error) })
+        silent = true
+      }
+      await delay(pauseMs, undefined, { signal: stopped.signal, ref: false }).catch(() => {})
+    }
+  }
+
+  const running = run()
+  async function stop(): Promise<void> {
+    stopped.abort()
+    await running
+    await save().catch((error: unknown) => log.warn('local chain cannot be saved', { reason: reasonOf(error) }))
+  }
+  return { save, stop }
+}
+
+async function headOf(rpc: WriterRpc): Promise<{ hash: Hex; timestamp: Hex }> {
+  return (await rpc('eth_getBlockByNumber', ['latest', false])) as { hash: Hex; timestamp: Hex }
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { startFaultRpc } from '../../test/_fault-rpc.ts'
+import type { FaultRpc } from '../../test/_fault-rpc.ts'
+import { cell, sourceOver, startTestAnvil, wordOf } from './_rpc-anvil.ts'
+import type { TestAnvil } from './_rpc-anvil.ts'
+
+describe('of two providers', () => {
+  let anvil: TestAnvil
+  let first: FaultRpc
+  let second: FaultRpc
+  const urls = () => [first.url, second.url]
+  before(async () => {
+    anvil = await startTestAnvil()
+    await anvil.store(5)
+    ;[first, second] = await Promise.all([startFaultRpc({ target: anvil.url }), startFaultRpc({ target: anvil.url })])
+  })
+  after(async () => {
+    await Promise.all([first.close(), second.close()])
+    await anvil.close()
+  })
+  beforeEach(() => {
+    first.set('none')
+    second.set('none')
+  })
+
+  it('the second answers long before a stalled first one would', async () => {
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 1500, readTimeoutMs: 3000 })
+    const head = await source.head()
+    for (let read = 0; read < 10; read++) await source.call(cell, '0x', head)
+    first.set({ delayMs: 600 })
+    const begun = performance.now()
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.ok(performance.now() - begun < 400)
+    assert.equal(source.stats().hedges, 1)
+    await source.close()
+  })
+
+  it('one that hangs again and again is left alone, and asked again when it is back', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 100, now: () => clock.ms })
+    const head = await source.head()
+    await source.call(cell, '0x', head)
+    first.set('hang')
+    await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
+    await delay(100) // the five attempts at the first one end by their own deadline
+    assert.equal(source.stats().providers[0]?.breaker, 'open')
+    const asked = first.count('eth_call')
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal(first.count('eth_call'), asked)
+
+    first.set('none')
+    clock.ms = 5000
+    await source.head()
+    await eventually(() => source.stats().providers[0]?.breaker === 'closed')
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked + 1)
+    await source.close()
+  })
+
+  it('one that is behind is dropped until it has caught up', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { now: () => clock.ms })
+    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.rpc('anvil_mine', '0x19')
+    first.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result) })
+    await source.head()
+    await eventually(() => source.stats().providers[0]?.behind === true)
+    const head = await source.head()
+    assert.equal(head.number, BigInt((stuck as { number: string }).number) + 25n)
+    const asked = first.count('eth_call')
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked)
+
+    first.set('none')
+    clock.ms = 5000
+    await source.head()
+    await eventually(() => source.stats().providers[0]?.behind === false)
+    await source.call(cell, '0x', head)
+    assert.ok(first.count('eth_call') > asked)
+    await source.close()
+  })
+})
+
+/** Waits for what happens beside the read that was awaited. */
+async function eventually(holds: () => boolean): Promise<void> {
+  for (let turn = 0; !holds(); turn++) {
+    assert.ok(turn < 200, 'it did not happen within a second')
+    await delay(5)
+  }
+}

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { headerHash } from '@touchstone/verdict'
+import type { RpcHeader } from '@touchstone/verdict'
+import { ServiceError } from '../errors.ts'
+import { startFaultRpc } from '../../test/_fault-rpc.ts'
+import type { Fault, FaultRpc } from '../../test/_fault-rpc.ts'
+import { cell, reverting, sourceOver, startTestAnvil, wordOf } from './_rpc-anvil.ts'
+import type { TestAnvil } from './_rpc-anvil.ts'
+import { blockGone } from './source.ts'
+
+let anvil: TestAnvil
+let rpcs: readonly [FaultRpc, FaultRpc, FaultRpc]
+const urls = () => rpcs.map(({ url }) => url)
+const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
+
+before(async () => {
+  anvil = await startTestAnvil()
+  await anvil.store(5)
+  const start = () => startFaultRpc({ target: anvil.url })
+  rpcs = [await start(), await start(), await start()]
+})
+after(async () => {
+  for (const rpc of rpcs) await rpc.close()
+  await anvil.close()
+})
+beforeEach(() => rpcs.forEach((rpc) => rpc.set('none')))
+
+/** A head that hashes to its hash and is not the chain's. */
+const forgedHead: Fault['rewrite'] = (method, _params, result) => {
+  if (method !== 'eth_getBlockByNumber') return result
+  const header = { ...(result as RpcHeader), stateRoot: wordOf(666) }
+  return { ...header, hash: headerHash(header) }
+}
+
+describe('trust in a quorum', () => {
+  it('answers what two providers agree on', async () => {
+    const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' })
+    const head = await source.head()
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal((await source.logs(head)) === blockGone, false)
+    assert.equal((await source.proof([wordOf(0)], head)) === blockGone, false)
+    assert.deepEqual(await source.block(head.hash), head)
+    assert.deepEqual(source.stats().disagreements, 0)
+    await source.close()
+  })
+
+  it('takes the lowest of their heads', async () => {
+    const low = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.store(5)
+    rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? low : result) })
+    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    assert.equal((await source.head()).hash, (low as { hash: string }).hash)
+    await source.close()
+  })
+
+  it('does without a third one that is dead or hangs', async () => {
+    for (const fault of ['die', 'hang', 'status500'] as const) {
+      rpcs[0].set(fault)
+      const { source } = sourceOver(urls(), { trust: 'quorum' })
+      assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
+      await source.close()
+    }
+  })
+
+  it('is unavailable when one is left', async () => {
+    for (const fault of ['die', 'hang', 'not-canonical'] as const) {
+      rpcs[1].set(fault)
+      const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' })
+      await assert.rejects(source.head(), isUnavailable)
+      await source.close()
+    }
+  })
+
+  const lies: Record<string, Fault> = {
+    'another state': { methods: ['eth_call'], rewrite: () => wordOf(1) },
+    'one bit more': { methods: ['eth_call'], rewrite: () => wordOf(5).replace(/5$/, '7') },
+    'a longer result': {
+      methods: ['eth_call'],
+      rewrite: (_method, _params, result) => `${String(result)}${'00'.repeat(32)}`,
+    },
+    'no code': { name: 'empty-result' },
+  }
+  for (const [lie, fault] of Object.entries(lies)) {
+    it(`refuses a liar who shows ${lie}, and believes nobody else instead`, async () => {
+      const { source, lines } = sourceOver(urls(), { trust: 'quorum' })
+      const head = await source.head()
+      assert.equal(await source.call(cell, '0x', head), wordOf(5))
+      rpcs[1].set(fault)
+      await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+      assert.equal(source.stats().disagreements, 1)
+      assert.match(lines.join(), /providers disagree/)
+      await source.close()
+    })
+  }
+
+  it('refuses a hidden log, another proven word, and a head of another branch', async () => {
+    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    const head = await source.head()
+    await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])
+    rpcs[0].set('hide-logs')
+    await assert.rejects(source.logs(head), isUnavailable)
+    const changeWord = (proof: unknown) => JSON.parse(JSON.stringify(proof).replace('"value":"0x5"', '"value":"0x7"'))
+    rpcs[0].set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => changeWord(proof) })
+    await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
+    rpcs[0].set({ rewrite: forgedHead })
+    await assert.rejects(source.head(), isUnavailable)
+    assert.equal(source.stats().disagreements, 3)
+    await source.close()
+  })
+
+  it('is unavailable for a call that reverts at both, without any disagreement', async () => {
+    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    const head = await source.head()
+    await assert.rejects(source.call(reverting, '0x', head), isUnavailable)
+    assert.deepEqual([source.stats().disagreements, source.stats().faults], [0, 0])
+    await source.close()
+  })
+
+  it('says that a block is gone after a reorg', async () => {
+    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    await anvil.store(8)
+    const head = await source.head()
+    await anvil.rpc('anvil_reorg', 1, [])
+    assert.equal(await source.call(cell, '0x', head), blockGone)
+    await source.close()
+  })
+
+  it('needs as many providers as must agree, and different ones', () => {
+    const [one = ''] = urls()
+    assert.throws(() => sourceOver([one], { trust: 'quorum' }), /1 RPC URLs make none/)
+    assert.throws(() => sourceOver(urls(), { trust: 'quorum', quorum: 1 }), /make none/)
+    assert.throws(() => sourceOver([one, `${one}/`], { trust: 'quorum' }), /given twice/)
+    assert.throws(() => sourceOver([], {}), /No RPC URL/)
+  })
+})
+
+describe('one provider is enough', () => {
+  it('to deceive trust in any provider', async () => {
+    const { source } = sourceOver(urls())
+    const head = await source.head()
+    rpcs[0].set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
+    assert.equal(await source.call(cell, '0x', head), wordOf(1))
+    await source.close()
+  })
+
+  it('to answer when the caller refuses what the others say', async () => {
+    const { source } = sourceOver(urls(), { trust: 'proof' })
+    const head = await source.head()
+    rpcs[0].set({
+      methods: ['eth_getProof'],
+      rewrite: (_method, _params, proof) => ({ ...(proof as object), codeHash: wordOf(1) }),
+    })
+    const check = (proof: { codeHash?: string }) => (proof.codeHash === wordOf(1) ? 'other code hash' : null)
+    const proof = await source.proof([wordOf(0)], head, { check })
+    assert.ok(proof !== blockGone && proof.codeHash !== wordOf(1))
+    assert.equal(source.stats().faults, 1)
+    await assert.rejects(source.call(cell, '0x', head, { check: () => 'never right' }), isUnavailable)
+    assert.equal(source.stats().faults, 1)
+    await source.close()
+  })
+})

@@ -1,0 +1,161 @@
+/**
+ * The only writer to the registry (spec §4.9): each request at most once, whatever crashes. A transaction is stored before it is
+ * sent; nonces come from the store's row lock; what the chain has not mined is sent again, byte for byte.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { encodePacked, keccak256 } from 'viem'
+import type { LocalAccount } from 'viem'
+import type { Log } from '../log.ts'
+import { isPublishedAddress } from './local-chain-accounts.ts'
+import { writeCallOf } from './write-calls.ts'
+import type { OperatorRole, WriteRequest } from './write-calls.ts'
+import { writeFailure } from './write-calls-failures.ts'
+import type { WriteFailure } from './write-calls-failures.ts'
+import { createClaimAttester } from './writer-claims.ts'
+import { awaitOutcome, minedOf, minedOutcome, send } from './writer-outcome.ts'
+import type { Mined } from './writer-outcome.ts'
+import { createRecovery } from './writer-recovery.ts'
+import type { OperationStore, StoredOperation } from './writer-store.ts'
+import { createWriterRpc } from './writer-rpc.ts'
+import { chainUnavailable, prepare, signTransaction } from './writer-transaction.ts'
+
+export type OperatorKeys = Readonly<Partial<Record<OperatorRole, LocalAccount>>>
+
+export type WriterOptions = Readonly<{
+  rpcUrl: string
+  contract: Hex
+  chainId: number
+  keys: OperatorKeys
+  operations: OperationStore
+  log: Log
+  /** The chain is this machine's anvil: only there its published keys may sign. */
+  local?: boolean
+  /** How long a write waits to be mined before it answers PENDING. */
+  receiptWaitMs?: number
+  /** Age from which a repeated, unmined transaction gets higher fees. */
+  stuckAfterMs?: number
+  /** Wei per gas; the service never signs for more. */
+  maxFeePerGas?: bigint
+  rpcTimeoutMs?: number
+}>
+
+export type WriteOptions = Readonly<{ idempotencyKey: string } | { dryRun: true }>
+
+/** `repeated`: the key had been used for this very request before. */
+export type WriteResult =
+  | (Mined & Readonly<{ ok: true; status: 'CONFIRMED'; repeated: boolean }>)
+  | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
+  | Readonly<{ ok: true; status: 'SIMULATED'; gas: bigint }>
+  | WriteFailure
+
+export type Writer = ReturnType<typeof createWriter>
+
+/** Throws one sentence when anvil's published keys are meant for another chain than the local one. */
+export function createWriter(options: WriterOptions) {
+  const { contract, chainId, keys, operations, log, receiptWaitMs = 10_000, stuckAfterMs = 60_000, maxFeePerGas = 100_000_000_000n } = options
+  refusePublishedKeys(keys, options.local ?? false)
+  const rpc = createWriterRpc({ url: options.rpcUrl, ...(options.rpcTimeoutMs === undefined ? {} : { timeoutMs: options.rpcTimeoutMs }) })
+  const recovery = createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas })
+  const closed = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  const queues = new Map<Hex, Promise<unknown>>()
+
+  /**
+   * Carries out a request. What the contract refuses is a value and is not kept under the key; what was signed is.
+   * Throws `CHAIN_UNAVAILABLE` when nothing was signed because the chain did not answer.
+   */
+  function write(request: WriteRequest, how: WriteOptions): Promise<WriteResult> {
+    const work = 'dryRun' in how ? simulate(request) : once(request, how.idempotencyKey)
+    const tracked = work.finally(() => running.delete(tracked))
+    running.add(tracked)
+    return tracked
+  }
+
+  async function simulate(request: WriteRequest): Promise<WriteResult> {
+    const call = callOf(request)
+    if ('ok' in call) return call
+    const prepared = await prepare(rpc, { from: addressOf(call.account), to: contract, data: call.data }, maxFeePerGas)
+    return prepared.ok ? { ok: true, status: 'SIMULATED', gas: prepared.gas } : prepared
+  }
+
+  async function once(request: WriteRequest, key: string): Promise<WriteResult> {
+    const call = callOf(request)
+    if ('ok' in call) return call
+    const { account, data } = call
+    const signer = addressOf(account)
+    const requestHash = keccak256(encodePacked(['uint256', 'address', 'bytes'], [BigInt(chainId), contract, data]))
+    const known = await operations.find(key)
+    if (known !== undefined) return repeat(known, requestHash)
+
+    const prepared = await prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas)
+    if (!prepared.ok) {
+      // The same request may have been mined since, which is why it is refused now.
+      const meanwhile = await operations.find(key)
+      return meanwhile === undefined ? prepared : repeat(meanwhile, requestHash)
+    }
+    const { gas, fees, nonce: fromNonce } = prepared
+    const sign = (nonce: bigint) => signTransaction(account, { chainId, to: contract, data, nonce, gas, fees })
+    const { operation, added } = await inQueue(signer, () =>
+      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce }, sign),
+    )
+    if (!added) return repeat(operation, requestHash)
+    if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce)
+    return settled(operation, (await send(rpc, operation, log)) === 'refused' ? 0 : receiptWaitMs, false)
+  }
+
+  async function repeat(operation: StoredOperation, requestHash: Hex): Promise<WriteResult> {
+    if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
+    if (operation.status !== 'PENDING') return resultOf(operation, true)
+    const current = await recovery.revive(operation).catch((error: unknown) => {
+      throw chainUnavailable(error)
+    })
+    return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
+  }
+
+  async function settled(operation: StoredOperation, waitMs: number, repeated: boolean): Promise<WriteResult> {
+    const hashes = await operations.hashes(operation)
+    const outcome = await awaitOutcome(() => minedOutcome(rpc, hashes, contract), waitMs, closed.signal)
+    if (outcome === undefined) return { ok: true, status: 'PENDING', txHash: operation.txHash, repeated }
+    await operations.settle(operation.key, outcome.status, outcome.text)
+    return resultOf({ ...operation, status: outcome.status, outcome: outcome.text }, repeated)
+  }
+
+  function callOf(request: WriteRequest): { account: LocalAccount; data: Hex } | WriteFailure {
+    const call = writeCallOf(request)
+    if (call === null) return writeFailure('INVALID_REQUEST')
+    const account = keys[call.role]
+    return account === undefined ? writeFailure('OPERATOR_KEY_MISSING') : { account, data: call.data }
+  }
+
+  /** One at a time for each signer, so that writers waiting for the row lock do not hold all connections of the database. */
+  async function inQueue<T>(signer: Hex, run: () => Promise<T>): Promise<T> {
+    const turn = (queues.get(signer) ?? Promise.resolve()).catch(() => {}).then(run)
+    queues.set(signer, turn)
+    return turn
+  }
+
+  /** Answers what waits with PENDING and lets it end. */
+  async function close(): Promise<void> {
+    closed.abort()
+    await Promise.allSettled(running)
+  }
+
+  return { write, recover: recovery.recover, attestClaim: createClaimAttester({ rpc, contract, chainId, attester: keys.attester }), close }
+}
+
+function refusePublishedKeys(keys: OperatorKeys, local: boolean): void {
+  const published = Object.entries(keys).filter(([, account]) => isPublishedAddress(account.address))
+  if (local || published.length === 0) return
+  const roles = published.map(([role]) => role).join(', ')
+  throw new Error(`The operator key of ${roles} is one of anvil's published keys, which anyone can use: configure a key of your own.`)
+}
+
+function resultOf({ status, outcome, txHash }: StoredOperation, repeated: boolean): WriteResult {
+  if (status === 'PENDING' || outcome === null) return { ok: true, status: 'PENDING', txHash, repeated }
+  const mined = minedOf({ status, text: outcome })
+  return mined.ok ? { ...mined, repeated } : mined
+}
+
+function addressOf(account: LocalAccount): Hex {
+  return account.address.toLowerCase() as Hex
+}

@@ -1,0 +1,82 @@
+/**
+ * `touchstone dev` (`npm start`): the whole service on one machine, with an embedded chain, an embedded database and a small catalogue,
+ * everything in one folder. It prints links and commands that work at once.
+ */
+import { connect } from 'node:net'
+import { Command } from 'commander'
+import { startLocalChain } from '../chain/local-chain.ts'
+import { deployLocal } from '../chain/local-deployment.ts'
+import { ConfigError, readConfig } from '../config.ts'
+import { createLog } from '../log.ts'
+import { startService } from '../service.ts'
+import { openCatalogue } from './catalogue-session.ts'
+import { createProgress } from './progress.ts'
+import { untilStopped } from './signals.ts'
+import { welcome } from './welcome.ts'
+
+/** Defaults of the demonstration; the environment overrules them. An idle chain makes no blocks, so no head is too old. */
+const demonstration = {
+  CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+  CHAIN_INTERFACE: 'registry',
+  PROOF_BUNDLE: 'on',
+  LOG_LEVEL: 'warn',
+}
+
+export function devCommand(): Command {
+  return new Command('dev')
+    .description(
+      'Runs everything on this machine: a chain, the registry with a small catalogue, a database, the service.',
+    )
+    .addHelpText(
+      'after',
+      '\nEnvironment: as for `touchstone serve`; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
+    )
+    .action(dev)
+}
+
+async function dev(): Promise<void> {
+  const env = { ...demonstration, ...process.env }
+  const { dataDir, hosts, localChain, logLevel } = readConfig(env)
+  const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
+  const stopped = untilStopped()
+  await assertFree(hosts.bind, hosts.verificationPort, 'VERIFICATION_PORT')
+  await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
+
+  const progress = createProgress((text) => process.stdout.write(text))
+  await using opened = new AsyncDisposableStack()
+  const local = await progress.step('chain', () =>
+    startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
+  )
+  opened.defer(() => local.close())
+  const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: local.url }))
+  const config = readConfig({ ...env, CHAIN_RPC_URLS: local.url, CHAIN_CONTRACT: contract, CHAIN_CODE_HASH: codeHash })
+  const service = await progress.step('database, verification host', () => startService(config, log))
+  opened.defer(() => service.close(500))
+  const items = await progress.step('catalogue', (say) =>
+    openCatalogue({ service, rpcUrl: local.url, contract, progress: say, log }),
+  )
+  process.stdout.write(
+    welcome({ items, baseUrl: service.verificationUrl, rpcUrl: local.url, contract, codeHash, dataDir }),
+  )
+
+  await stopped
+  process.stdout.write('\nStopping …\n')
+}
+
+/** Asked before anything is started, so that a wrong start changes nothing. */
+async function assertFree(host: string, port: number, setting: string): Promise<void> {
+  if (port === 0) return
+  const taken = await new Promise<boolean>((resolve) => {
+    const socket = connect({ port, host, timeout: 1_000 })
+    socket
+      .once('connect', () => resolve(true))
+      .once('error', () => resolve(false))
+      .once('timeout', () => resolve(false))
+    socket.once('close', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+  if (taken)
+    throw new ConfigError(
+      `Port ${port} is in use. End what listens there, or choose another one, such as ${setting}=${port + 100}.`,
+    )
+}

@@ -1,0 +1,29 @@
+/** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
+import { Command } from 'commander'
+import { readConfig, settings } from '../config.ts'
+import { createLog } from '../log.ts'
+import { startService } from '../service.ts'
+import { untilStopped } from './signals.ts'
+
+export function serveCommand(): Command {
+  return new Command('serve')
+    .description('Runs the service against a chain and a contract named by the environment.')
+    .addHelpText('after', () => `\nEnvironment:\n${settingsHelp()}`)
+    .action(serve)
+}
+
+async function serve(): Promise<void> {
+  const config = readConfig(process.env)
+  const log = createLog((line) => process.stdout.write(`${line}\n`), config.logLevel)
+  const stopped = untilStopped()
+  const service = await startService(config, log)
+  const signal = await stopped
+  log.info('stopping', { signal })
+  await service.close()
+}
+
+function settingsHelp(): string {
+  return Object.entries(settings)
+    .map(([name, { help, fallback }]) => `  ${name.padEnd(28)} ${help}${fallback === '' ? '' : ` [${fallback}]`}`)
+    .join('\n')
+}

@@ -1,0 +1,50 @@
+/** `touchstone verify`: checks an answer of the service against the chain, field by field, without believing the service. */
+import { Command } from 'commander'
+import { prove, recheck, type Report } from '@touchstone/verdict'
+
+type Options = { rpc: string; prove?: boolean; codeHash?: string; baseUrl: string }
+
+export function verifyCommand(): Command {
+  return new Command('verify')
+    .description('Fetches a verdict and re-derives it from the chain; exit code 0 when every field agrees, 1 when not.')
+    .argument('<verdict>', 'URL of a verdict, or a token id')
+    .requiredOption('--rpc <url>', 'JSON-RPC provider to check against: choose one you trust, not the service’s')
+    .option('--prove', 'check a Merkle proof of the record too, so that the provider can only withhold, not lie')
+    .option('--code-hash <hash>', 'with --prove: the published keccak256 of the contract code, 0x and 64 hex digits')
+    .option('--base-url <url>', 'service that is asked for a token id', 'http://127.0.0.1:8080')
+    .addHelpText('after', '\nExample:\n  touchstone verify 4 --rpc http://127.0.0.1:8545 --prove')
+    .action(verify)
+}
+
+async function verify(target: string, options: Options): Promise<void> {
+  const url = /^\d+$/.test(target) ? `${options.baseUrl.replace(/\/$/, '')}/api/asset/${target}` : target
+  if (!URL.canParse(url)) throw new Error(`"${target.slice(0, 80)}" is neither a URL nor a token id.`)
+  const response = await fetch(url, { signal: AbortSignal.timeout(10_000) }).catch(() => {
+    throw new Error(`${new URL(url).origin} cannot be reached.`)
+  })
+  const verdict: unknown = await response.json().catch(() => null)
+  if (response.status !== 200) throw new Error(`The service answered ${response.status} ${messageOf(verdict)}`.trim())
+  const codeHash = options.codeHash as `0x${string}` | undefined
+  const report =
+    options.prove === true
+      ? await prove(verdict, { rpcUrl: options.rpc, ...(codeHash && { codeHash }) })
+      : await recheck(verdict, { rpcUrl: options.rpc })
+  process.stdout.write(`${tableOf(report)}\n`)
+  process.exitCode = report.ok ? 0 : 1
+}
+
+function tableOf(report: Report): string {
+  const rows = report.checks.map(
+    ({ field, ok, claimed, found }) =>
+      `${ok ? '  ok     ' : '  DIFFERS'} ${field.padEnd(24)} ${claimed}${ok ? '' : `  (chain: ${found})`}`,
+  )
+  return [
+    ...rows,
+    report.ok ? 'Every field agrees with the chain.' : 'This verdict does not agree with the chain.',
+  ].join('\n')
+}
+
+function messageOf(body: unknown): string {
+  const error = (body as { error?: { code?: unknown } } | null)?.error
+  return typeof error?.code === 'string' ? error.code.replace(/[^A-Z_]/g, '').slice(0, 40) : ''
+}

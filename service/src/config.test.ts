@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ConfigError, readConfig, settings } from './config.ts'
+
+describe('the configuration', () => {
+  it('has a usable default for everything', () => {
+    const config = readConfig({})
+    assert.equal(config.hosts.verificationPort, 8080)
+    assert.equal(config.chain.maxHeadAgeSeconds, 30)
+    assert.equal(config.limits.asset, 60)
+    assert.deepEqual(config.chain.rpcUrls, [])
+    assert.equal(config.chain.contract, null)
+  })
+
+  it('reads lists and gives each block tag its own oldest head', () => {
+    const config = readConfig({ CHAIN_RPC_URLS: 'https://a.example, https://b.example', CHAIN_BLOCK_TAG: 'safe' })
+    assert.deepEqual(config.chain.rpcUrls, ['https://a.example', 'https://b.example'])
+    assert.equal(config.chain.maxHeadAgeSeconds, 600)
+  })
+
+  it('names the variable, what it wants and the text found', () => {
+    assert.throws(
+      () => readConfig({ VERIFICATION_PORT: '80a' }),
+      new ConfigError('VERIFICATION_PORT must be a whole number from 0 to 65535; found "80a".'),
+    )
+    assert.throws(
+      () => readConfig({ CHAIN_BLOCK_TAG: 'pending' }),
+      /CHAIN_BLOCK_TAG must be one of latest, safe, finalized; found "pending"/,
+    )
+    assert.throws(() => readConfig({ CHAIN_CONTRACT: '0x12' }), /CHAIN_CONTRACT must be a contract address/)
+    assert.throws(
+      () => readConfig({ TRUSTED_PROXIES: '10.0.0.0/99' }),
+      /TRUSTED_PROXIES must be IP addresses or CIDR ranges/,
+    )
+  })
+
+  it('never repeats the text of a secret', () => {
+    for (const name of ['DATABASE_URL', 'CHAIN_RPC_URLS']) {
+      assert.throws(
+        () => readConfig({ [name]: 'hunter2' }),
+        (error: Error) => error.message.includes(name) && !error.message.includes('hunter2'),
+      )
+    }
+  })
+
+  it('explains every setting', () => {
+    for (const [name, { help }] of Object.entries(settings)) assert.match(help, /\.$/, name)
+  })
+})

@@ -1,0 +1,64 @@
+/** `/.well-known/did.json`: the did:web document of the issuer, its keys and its resolver (did:web method; UNTP identity resolver). */
+import type { IssuerKey } from './issuer-keys.ts'
+import { linksetType } from './linkset.ts'
+import { ed25519Multikey } from './multibase.ts'
+
+/** `did:web:{host}`; a port is part of the name, its colon percent-encoded. */
+export function didOf(baseUrl: string): string {
+  return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`
+}
+
+/** The id of a verification method, as signatures name it. */
+export function keyIdOf(did: string, { id }: Pick<IssuerKey, 'id'>): string {
+  return `${did}#${id}`
+}
+
+/** No key is ever left out: old signatures name old keys. A revoked one stays visible, but asserts nothing any more. */
+export function didDocument({
+  baseUrl,
+  did,
+  keys,
+}: {
+  readonly baseUrl: string
+  readonly did: string
+  readonly keys: readonly IssuerKey[]
+}) {
+  return {
+    '@context': [
+      'https://www.w3.org/ns/did/v1',
+      ...(keys.some(isJsonWebKey) ? ['https://w3id.org/security/jwk/v1'] : []),
+      ...(keys.every(isJsonWebKey) ? [] : ['https://w3id.org/security/multikey/v1']),
+    ],
+    id: did,
+    ...(keys.length > 0 && { verificationMethod: keys.map((key) => verificationMethod(did, key)) }),
+    assertionMethod: keys.filter(({ status }) => status !== 'revoked').map((key) => keyIdOf(did, key)),
+    service: [
+      {
+        id: `${did}#untp:idr`,
+        type: 'linkset',
+        serviceEndpoint: {
+          href: baseUrl,
+          rel: ['linkset', 'untp:idr'],
+          title: 'Identity Resolver Service',
+          type: linksetType,
+        },
+      },
+    ],
+  }
+}
+
+function isJsonWebKey({ algorithm }: IssuerKey): boolean {
+  return algorithm === 'ES256'
+}
+
+function verificationMethod(did: string, key: IssuerKey) {
+  return {
+    id: keyIdOf(did, key),
+    type: isJsonWebKey(key) ? 'JsonWebKey' : 'Multikey',
+    controller: did,
+    ...(isJsonWebKey(key)
+      ? { publicKeyJwk: key.publicJwk }
+      : { publicKeyMultibase: ed25519Multikey(Buffer.from(key.publicJwk.x, 'base64url')) }),
+    ...(key.revoked !== null && { revoked: key.revoked }),
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * GS1 Digital Links of this service: `/01/{gtin}/21/{serial}`, `/01/{gtin}` and the passport route `/api/dpp/01/{gtin}/21/{serial}`
+ * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). Only the raw request path tells `%2F` from `/`, so only the raw path is read.
+ */
+import { parseGtin } from './gtin.ts'
+import { decodeSerial, decodeValue, encodeSerial, type SerialError } from './serial.ts'
+
+/** One serialised item: its class and its serial, decoded. */
+export type ItemKey = { readonly gtin: string; readonly serial: string }
+
+export type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
+
+export type DigitalLink =
+  | ({ readonly kind: 'item' } & ItemKey)
+  | { readonly kind: 'class'; readonly gtin: string }
+  /** A valid Digital Link that this service has nothing under: a lot, a variant, a third-party serial. */
+  | { readonly kind: 'unsupported'; readonly gtin: string }
+  | { readonly kind: 'malformed'; readonly error: LinkError }
+
+/** Longest path that is looked at; the longest legal item path has 82 characters. */
+const longestPath = 512
+
+/** Reads the raw path of a request as it stood in the request line; a query is cut off. One trailing slash is tolerated. */
+export function parseDigitalLink(rawPath: string): DigitalLink {
+  return parseBelow('/', rawPath)
+}
+
+/** The same for `/api/dpp/01/…`. */
+export function parsePassportPath(rawPath: string): DigitalLink {
+  return parseBelow('/api/dpp/', rawPath)
+}
+
+/** The path of an item's Digital Link, in its one canonical spelling. */
+export function itemPath({ gtin, serial }: ItemKey): string {
+  return `/01/${gtin}/21/${encodeSerial(serial)}`
+}
+
+export function classPath(gtin: string): string {
+  return `/01/${gtin}`
+}
+
+function parseBelow(root: string, rawPath: string): DigitalLink {
+  const path = rawPath.split(/[?#]/, 1)[0] ?? ''
+  if (path.length > longestPath || !path.startsWith(`${root}01/`)) return malformed('path')
+  const [gtinText = '', ...qualifiers] = path
+    .slice(root.length + 3)
+    .replace(/\/$/, '')
+    .split('/')
+  const parsed = parseGtin(gtinText)
+  if (!parsed.ok) return malformed(parsed.error)
+  const { gtin } = parsed
+  if (qualifiers.length === 0) return { kind: 'class', gtin }
+  if (qualifiers.length === 2 && qualifiers[0] === '21') {
+    const decoded = decodeSerial(qualifiers[1] ?? '')
+    return decoded.ok ? { kind: 'item', gtin, serial: decoded.serial } : malformed(decoded.error)
+  }
+  return isValidQualifiers(qualifiers) ? { kind: 'unsupported', gtin } : malformed('path')
+}
+
+/** Qualifiers of a GTIN with their longest value, in the order in which a path may name them (URI Syntax 1.4 §4.9). */
+const sequences = [
+  new Map([
+    ['22', 20],
+    ['10', 20],
+    ['21', 20],
+  ]),
+  new Map([['235', 28]]),
+] as const
+
+function isValidQualifiers(qualifiers: readonly string[]): boolean {
+  return sequences.some((sequence) => {
+    const keys = [...sequence.keys()]
+    let position = -1
+    for (let at = 0; at < qualifiers.length; at += 2) {
+      const key = qualifiers[at] ?? ''
+      const next = keys.indexOf(key)
+      if (next <= position || !decodeValue(qualifiers[at + 1] ?? '', sequence.get(key) ?? 0).ok) return false
+      position = next
+    }
+    return true
+  })
+}
+
+function malformed(error: LinkError): DigitalLink {
+  return { kind: 'malformed', error }
+}

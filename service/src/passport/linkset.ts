@@ -1,0 +1,87 @@
+/**
+ * Linksets (RFC 9264) of an item and of its class, valid against the GS1 and the UNTP linkset schema: every entry has `anchor`,
+ * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`.
+ */
+import type { SignedForm } from './accept.ts'
+import { classLink, linksOf } from './links.ts'
+import type { ItemKey } from './digital-link.ts'
+
+export const linksetType = 'application/linkset+json'
+/** GS1 Web vocabulary: link types are `gs1:dpp` in a query and this namespace plus `dpp` in a linkset. */
+export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
+
+export type Link = {
+  readonly href: string
+  readonly title: string
+  readonly type?: string
+  readonly hreflang?: readonly string[]
+  readonly fwqs?: boolean
+}
+export type LinkType = 'defaultLink' | 'dpp' | 'pip' | 'verificationService' | 'recallStatus'
+type Entry = { readonly anchor: string; readonly itemDescription: string } & {
+  readonly [name in LinkType as `${typeof gs1Vocabulary}${name}`]?: readonly Link[]
+}
+export type Linkset = { readonly linkset: readonly Entry[] }
+
+export type ClassInput = {
+  readonly baseUrl: string
+  readonly gtin: string
+  /** The product's cleaned name, or null when it is withheld or unknown. */
+  readonly name: string | null
+  /** Languages of the pages, two letters each. */
+  readonly languages: readonly string[]
+}
+export type ItemInput = Omit<ClassInput, 'gtin'> & {
+  readonly tokenId: bigint
+  readonly item: ItemKey
+  readonly signedForms: readonly SignedForm[]
+}
+
+/** Links of one item, then those of its class: a linkset goes up to the primary key. */
+export function itemLinkset(input: ItemInput): Linkset {
+  const { baseUrl, tokenId, item, name, languages, signedForms } = input
+  const { page, passport, verdict } = linksOf(baseUrl, { tokenId, item })
+  const document = (type: string, title: string): Link => ({ href: passport, title, type, fwqs: true })
+  const entry: Entry = {
+    anchor: page,
+    itemDescription: `${name ?? `Product ${tokenId}`}, one serialised item`,
+    [relation('defaultLink')]: [{ href: page, title: 'Product passport' }],
+    [relation('dpp')]: [
+      { href: page, title: 'Product passport (web page)', type: 'text/html', hreflang: languages },
+      document('application/ld+json', 'Digital product passport (unsigned credential; needs a tap)'),
+      ...signedForms.map((form) => document(form, `Digital product passport (${signedTitles[form]}; needs a tap)`)),
+    ],
+    [relation('pip')]: [{ href: page, title: 'Product information', type: 'text/html', hreflang: languages }],
+    [relation('verificationService')]: [{ href: verdict, title: 'Keyless on-chain verdict', type: 'application/json' }],
+    [relation('recallStatus')]: [{ href: verdict, title: 'Flag and recall state', type: 'application/json' }],
+  }
+  return { linkset: [entry, classEntry({ baseUrl, gtin: item.gtin, name, languages })] }
+}
+
+export function classLinkset(input: ClassInput): Linkset {
+  return { linkset: [classEntry(input)] }
+}
+
+/** The `Link` header of every answer below `/01/`, for the canonical URL of an item or class (RFC 8288, RFC 9264 §6.2). */
+export function linksetHeader(url: string): string {
+  return `<${url}?linkType=linkset>; rel="linkset"; type="${linksetType}"`
+}
+
+const signedTitles: Readonly<Record<SignedForm, string>> = {
+  'application/vc+jwt': 'signed, JWS',
+  'application/vc': 'signed, embedded proof',
+}
+
+function classEntry({ baseUrl, gtin, name, languages }: ClassInput): Entry {
+  const page = classLink(baseUrl, gtin)
+  return {
+    anchor: page,
+    itemDescription: name ?? `Products with GTIN ${gtin}`,
+    [relation('defaultLink')]: [{ href: page, title: 'Product information' }],
+    [relation('pip')]: [{ href: page, title: 'Product information', type: 'text/html', hreflang: languages }],
+  }
+}
+
+function relation<const Name extends LinkType>(name: Name): `${typeof gs1Vocabulary}${Name}` {
+  return `${gs1Vocabulary}${name}`
+}

@@ -1,0 +1,147 @@
+/**
+ * The product of a passport: UNTP 0.7.0 `Product` with the on-chain state as `assetStatus` (spec §2.8). Built from fixed keys: supplier
+ * text becomes values only, because a supplier key such as `@id` would pass every schema and still change the JSON-LD graph.
+ */
+import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
+import { countryOf, unspecifiedCountry } from './country.ts'
+import type { ItemKey } from './digital-link.ts'
+import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
+import type { ProductText } from './metadata.ts'
+
+/** What the contract says of the token at the pinned block. */
+export type AssetState = {
+  readonly state: LifecycleState
+  readonly stateCode: StateCode
+  readonly flagged: boolean
+  readonly ownerCommitment: Hex | null
+}
+/** The block that state, hash and reference were read at; `timestamp` in seconds. */
+export type PinnedBlock = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+
+export type ProductInput = {
+  readonly baseUrl: string
+  readonly tokenId: bigint
+  readonly item: ItemKey | null
+  readonly record: AssetState
+  readonly tapCounter: number
+  readonly block: PinnedBlock
+  readonly contract: Hex
+}
+
+export type Product = ReturnType<typeof productOf>
+
+/** `text` holds no field unless the metadata matched its on-chain hash. */
+export function productOf(input: ProductInput, text: ProductText) {
+  const { baseUrl, tokenId, item, record, tapCounter, block } = input
+  const links = linksOf(baseUrl, input)
+  const image = imageLink(text.image)
+  const characteristics = {
+    ...(text.brand !== undefined && { brand: text.brand }),
+    ...(text.sku !== undefined && { sku: text.sku }),
+    ...(text.size !== undefined && { size: text.size }),
+    ...(text.origin !== undefined && { origin: text.origin }),
+    ...(item !== null && { gtin: item.gtin }),
+  }
+  return {
+    type: ['Product'],
+    id: links.page,
+    name: text.name ?? `Product ${tokenId}`,
+    ...(text.description !== undefined && { description: text.description }),
+    idScheme:
+      item === null
+        ? {
+            type: ['IdentifierScheme'],
+            id: `${vocabularyUrl(baseUrl)}#token-id`,
+            name: 'Token id in the registry contract',
+          }
+        : {
+            type: ['IdentifierScheme'],
+            id: 'https://id.gs1.org/01/',
+            name: 'GS1 Global Trade Item Number (GTIN) with serial number, AI (01)(21)',
+          },
+    ...(text.sku !== undefined && { modelNumber: text.sku }),
+    itemNumber: item === null ? tokenId.toString() : item.serial,
+    idGranularity: 'item',
+    ...(image !== null && { productImage: image }),
+    // An empty object would be a node without meaning in JSON-LD.
+    ...(Object.keys(characteristics).length > 0 && { characteristics }),
+    productCategory: [],
+    producedAtFacility: {
+      type: ['Facility'],
+      id: unspecifiedFacilityUrl(baseUrl),
+      name: 'Not specified by the supplier',
+    },
+    countryOfProduction: (text.origin === undefined ? null : countryOf(text.origin)) ?? unspecifiedCountry,
+    relatedDocument: [
+      {
+        linkURL: links.page,
+        linkName: 'Human-readable passport',
+        mediaType: 'text/html',
+        linkType: 'https://ref.gs1.org/voc/pip',
+      },
+      {
+        linkURL: links.verdict,
+        linkName: 'Keyless on-chain verdict',
+        mediaType: 'application/json',
+        linkType: 'https://ref.gs1.org/voc/verificationService',
+      },
+    ],
+    assetStatus: {
+      type: ['AssetStatus'],
+      state: record.state,
+      stateCode: record.stateCode,
+      flagged: record.flagged,
+      // Left out, not null: JSON-LD drops null, and the two readings of the document would differ.
+      ...(record.ownerCommitment !== null && { ownerCommitment: record.ownerCommitment }),
+      tapCounter,
+      observedAt: timeText(Number(block.timestamp)),
+      chainRef: chainReference(input),
+      network: 'base-sepolia',
+      auditStatus: 'unaudited',
+      productionReady: false,
+      coveredByMetadataHash: false,
+    },
+  }
+}
+
+/** Where everything of the document was read (spec §2.2). Token ids are text: they reach 2^256 − 1. */
+function chainReference({ tokenId, block, contract }: Pick<ProductInput, 'tokenId' | 'block' | 'contract'>) {
+  return {
+    type: ['ChainReference'],
+    chainId: verdictChainId,
+    contract: checksumAddress(contract),
+    tokenId: tokenId.toString(),
+    blockNumber: Number(block.number),
+    blockHash: block.hash,
+  }
+}
+
+/** Seconds since 1970 as an ISO 8601 time with zone, without fractions. */
+export function timeText(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+}
+
+const imageTypes: Readonly<Record<string, string>> = {
+  avif: 'image/avif',
+  gif: 'image/gif',
+  jpeg: 'image/jpeg',
+  jpg: 'image/jpeg',
+  png: 'image/png',
+  svg: 'image/svg+xml',
+  webp: 'image/webp',
+}
+
+/** WHATWG lets characters stand that RFC 3986 does not know; the schema asks for RFC 3986. */
+const plainHttps = /^https:(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})+(?:#(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})*)?$/i
+
+/** An https image without user name or password; null for everything else. The server never fetches it. */
+function imageLink(image: string | undefined) {
+  const url = image === undefined ? null : URL.parse(image)
+  if (url === null || url.username !== '' || url.password !== '' || !plainHttps.test(url.href)) return null
+  const mediaType = imageTypes[/\.([a-z]+)$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? '']
+  return {
+    linkURL: url.href,
+    linkName: 'Product image (supplier-provided)',
+    ...(mediaType !== undefined && { mediaType }),
+  }
+}

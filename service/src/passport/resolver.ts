@@ -1,0 +1,106 @@
+/**
+ * GS1 Digital Link resolver features (GS1-Conformant Resolver 1.2; no URI decompression, so not a conformant resolver): what a request
+ * below `/01/` is answered with, as data.
+ */
+import type { ItemKey } from './digital-link.ts'
+import { classLink, linksOf } from './links.ts'
+import { gs1Vocabulary, linksetType, type LinkType } from './linkset.ts'
+import { mediaRanges, namedQuality, qualityOf } from './media-range.ts'
+
+export type ResolverAnswer =
+  | { readonly kind: 'page' }
+  | { readonly kind: 'linkset' }
+  /** 303 to `target`; `keepTap`: picc and cmac travel along (linkset: `fwqs`), because the target needs the tap. */
+  | { readonly kind: 'redirect'; readonly target: string; readonly keepTap: boolean }
+  | { readonly kind: 'not-found' }
+
+export type LinkRequest = {
+  readonly baseUrl: string
+  /** The `linkType` parameter, decoded; null without one. */
+  readonly linkType: string | null
+  readonly accept: string | null
+}
+
+/** The answer to a known item's Digital Link. */
+export function resolveItem(
+  request: LinkRequest & { readonly tokenId: bigint; readonly item: ItemKey },
+): ResolverAnswer {
+  const { page, passport, verdict } = linksOf(request.baseUrl, request)
+  return resolve(request, {
+    defaultLink: { kind: 'page' },
+    dpp: prefersPage(request.accept) ? { kind: 'page' } : { kind: 'redirect', target: passport, keepTap: true },
+    pip: { kind: 'redirect', target: page, keepTap: false },
+    verificationService: { kind: 'redirect', target: verdict, keepTap: false },
+    recallStatus: { kind: 'redirect', target: verdict, keepTap: false },
+  })
+}
+
+/** The answer to a known class (`/01/{gtin}`). */
+export function resolveClass(request: LinkRequest & { readonly gtin: string }): ResolverAnswer {
+  return resolve(request, {
+    defaultLink: { kind: 'page' },
+    pip: { kind: 'redirect', target: classLink(request.baseUrl, request.gtin), keepTap: false },
+  })
+}
+
+/**
+ * The `Location` of a redirect: the target with the raw query of the request (without `?`). A target that is itself a Digital Link of
+ * this resolver loses `linkType`, or it would redirect to itself for ever.
+ */
+export function locationOf(
+  { target, keepTap }: Extract<ResolverAnswer, { kind: 'redirect' }>,
+  rawQuery: string,
+): string {
+  const dropped = [
+    ...(keepTap ? [] : ['picc', 'cmac']),
+    ...(/^https?:\/\/[^/]+\/01\//.test(target) ? ['linktype'] : []),
+  ]
+  const kept = rawQuery.split('&').filter((pair) => pair !== '' && !dropped.includes(nameOf(pair)))
+  return kept.length === 0 ? target : `${target}?${kept.join('&')}`
+}
+
+/** `/.well-known/gs1resolver` and `/.well-known/resolver`: the resolver description file. */
+export function resolverDescription(baseUrl: string, name: string) {
+  return {
+    name,
+    resolverRoot: baseUrl,
+    supportedPrimaryKeys: ['01'],
+    supportedLinkType: [{ namespace: gs1Vocabulary, prefix: 'gs1:' }],
+    validatesAIcombinations: true,
+    linkTypeDefaultCanBeLinkset: false,
+    supportsLanguageVariants: false,
+  }
+}
+
+function resolve(
+  { linkType, accept }: LinkRequest,
+  targets: Readonly<Partial<Record<LinkType, ResolverAnswer>>>,
+): ResolverAnswer {
+  const name = linkType === null ? 'defaultLink' : linkType.replace(/^(?:gs1:|https:\/\/(?:ref\.)?gs1\.org\/voc\/)/, '')
+  if (name === 'linkset' || name === 'all' || wantsLinkset(accept)) return { kind: 'linkset' }
+  // The GS1 rule: a link type that does not exist is 404, not the default link.
+  return new Map(Object.entries(targets)).get(name) ?? { kind: 'not-found' }
+}
+
+/** Only a client that names the linkset type gets one, and not when it likes a page better. */
+function wantsLinkset(accept: string | null): boolean {
+  const ranges = mediaRanges(accept)
+  const linkset = namedQuality(ranges, linksetType)
+  return linkset > 0 && linkset >= qualityOf(ranges, 'text/html')
+}
+
+/** A browser names HTML; whoever does not is a machine and wants the credential. */
+function prefersPage(accept: string | null): boolean {
+  const ranges = mediaRanges(accept)
+  const html = Math.max(namedQuality(ranges, 'text/html'), namedQuality(ranges, 'application/xhtml+xml'))
+  return html > 0 && html >= Math.max(qualityOf(ranges, 'application/ld+json'), qualityOf(ranges, 'application/json'))
+}
+
+function nameOf(pair: string): string {
+  const name = (pair.split('=', 1)[0] ?? '').replace(/\+/g, ' ')
+  try {
+    return decodeURIComponent(name).toLowerCase()
+  } catch {
+    return name.toLowerCase()
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Every tap counts once (spec §4.4, §5: a cryptogram cannot be replayed). The first presentation of a counter is FRESH;
+ * the same PICC again within the window is the SAME TAP; everything else at or below the last counter is a REPLAY.
+ * Two autocommit statements, no transaction, no lock: one row of `tag` decides every race.
+ */
+import { ServiceError } from '../errors.ts'
+import { bytesOf } from './bytes.ts'
+
+/** The storage a ledger needs: PostgreSQL or PGlite, READ COMMITTED. */
+export type LedgerSql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
+
+/** A tap whose MAC held. */
+export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; picc: Uint8Array; batchId: string }>
+
+/**
+ * Not a verdict, but worth an operator's look: `gap` more than 50 counts since the last tap; `unseen_lower` a counter below the last
+ * that never came before; `other_picc` a known counter with other bytes; `old_epoch` a chip's former life; `near_end` FF0000 and above.
+ */
+export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
+
+/** `lastCounter` is what the ledger knew before this tap; `null` for a chip it had never seen. */
+export type LedgerAnswer = Readonly<{
+  outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED'
+  anomalies: readonly AnomalyKind[]
+  lastCounter: number | null
+}>
+
+export type Ledger = Readonly<{
+  /** Throws `INTERNAL` when the database does not answer; nothing is consumed then, or the retry is the SAME TAP. */
+  consume: (tap: Tap) => Promise<LedgerAnswer>
+}>
+
+export type LedgerOptions = Readonly<{
+  sql: LedgerSql
+  /** Seconds from the first acceptance, 0 to 3600, never extended; 0 accepts each tap for one request only. */
+  windowSeconds?: number
+  /** For tests; without it the database's clock counts, so that instances need not agree on the time. */
+  now?: () => Date
+}>
+
+/** Throws a `RangeError` for a window that is not a number of seconds from 0 to 3600. */
+export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
+  if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
+
+  async function consume(tap: Tap): Promise<LedgerAnswer> {
+    let lastCounter: number | null = null
+    for (let round = 0; round < 3; round++) {
+      const time = now?.().toISOString() ?? null
+      const row = await read(sql, tap, time)
+      lastCounter = row.last_counter
+      const answer = judge(row, tap, windowSeconds)
+      if (answer !== 'unused') return { ...answer, lastCounter }
+      if (await accept(sql, tap, time)) return { outcome: 'FRESH', anomalies: oddities(tap, lastCounter), lastCounter }
+      // Another request was faster: without reading again, a concurrent duplicate would look replayed.
+    }
+    return { outcome: 'REPLAY', anomalies: [], lastCounter }
+  }
+  return { consume }
+}
+
+/**
+ * True for exactly one call per accepted tap, whoever asks first: `productVerified` goes out when a tap is first answered as
+ * resolved, which may be the retry after a 502. Give it the `sql` of a transaction to announce all or nothing.
+ */
+export async function announceOnce(
+  sql: LedgerSql,
+  { uid, epoch, tapCounter }: Readonly<{ uid: string; epoch: number; tapCounter: number }>,
+): Promise<boolean> {
+  return (await ask(sql, announceStatement, [bytesOf(uid), epoch, tapCounter])).length > 0
+}
+
+type LedgerRow = {
+  last_counter: number | null
+  picc: Uint8Array | null
+  age: number | null
+  status: string | null
+  newer: boolean
+}
+
+async function read(sql: LedgerSql, tap: Tap, time: string | null): Promise<LedgerRow> {
+  const [row] = await ask<LedgerRow>(sql, readStatement, [tap.uid, tap.epoch, tap.counter, tap.batchId, time])
+  if (row === undefined) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
+  return row
+}
+
+function judge(row: LedgerRow, tap: Tap, windowSeconds: number): Omit<LedgerAnswer, 'lastCounter'> | 'unused' {
+  if (row.status === 'revoked') return { outcome: 'REVOKED', anomalies: [] }
+  if (row.picc !== null && row.age !== null) {
+    if (Buffer.compare(row.picc, tap.picc) !== 0) return { outcome: 'REPLAY', anomalies: ['other_picc'] }
+    const isInside = windowSeconds > 0 && row.age < windowSeconds
+    return { outcome: isInside ? 'SAME_TAP' : 'REPLAY', anomalies: [] }
+  }
+  if (row.newer) return { outcome: 'REPLAY', anomalies: ['old_epoch'] }
+  if (tap.counter <= (row.last_counter ?? 0)) return { outcome: 'REPLAY', anomalies: ['unseen_lower'] }
+  return 'unused'
+}
+
+async function accept(sql: LedgerSql, tap: Tap, time: string | null): Promise<boolean> {
+  const values = [tap.uid, tap.epoch, tap.counter, tap.picc, tap.batchId, time]
+  return (await ask(sql, acceptStatement, values)).length > 0
+}
+
+function oddities({ counter }: Tap, lastCounter: number | null): AnomalyKind[] {
+  const kinds: AnomalyKind[] = []
+  if (lastCounter !== null && counter - lastCounter > 50) kinds.push('gap')
+  if (counter >= 0xff0000) kinds.push('near_end')
+  return kinds
+}
+
+async function ask<Row>(sql: LedgerSql, text: string, values: readonly unknown[]): Promise<Row[]> {
+  try {
+    return await sql.query<Row>(text, values)
+  } catch (error) {
+    throw new ServiceError('INTERNAL', 'The tap ledger cannot be reached.', { cause: error })
+  }
+}
+
+// $1 uid, $2 epoch, $3 counter, $4 batch, $5 a test's time. The batch status is read here, so that a revocation holds on
+// every instance at once; `newer` closes a former life whose row was never made.
+const readStatement = `
+SELECT t.last_counter, p.picc, extract(epoch from coalesce($5::timestamptz, clock_timestamp()) - p.first_seen)::float8 AS age,
+  b.status, EXISTS (SELECT FROM tag n WHERE n.uid = $1 AND n.epoch > $2) AS newer
+FROM (SELECT 1) one
+LEFT JOIN tag t ON t.uid = $1 AND t.epoch = $2
+LEFT JOIN tap p ON p.uid = $1 AND p.epoch = $2 AND p.counter = $3
+LEFT JOIN tag_batch b ON b.id = $4`
+
+// $4 picc, $5 batch, $6 a test's time. One row: FRESH. None: another request advanced the counter first.
+const acceptStatement = `
+WITH adv AS (INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) VALUES ($1, $2, $5, $3)
+  ON CONFLICT (uid, epoch) DO UPDATE SET last_counter = EXCLUDED.last_counter
+  WHERE t.last_counter < EXCLUDED.last_counter RETURNING uid, epoch)
+INSERT INTO tap (uid, epoch, counter, picc, first_seen)
+SELECT uid, epoch, $3, $4, coalesce($6::timestamptz, clock_timestamp()) FROM adv RETURNING first_seen`
+
+const announceStatement = `
+UPDATE tap SET announced_at = clock_timestamp()
+WHERE uid = $1 AND epoch = $2 AND counter = $3 AND announced_at IS NULL RETURNING counter`

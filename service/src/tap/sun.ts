@@ -1,0 +1,83 @@
+/**
+ * SUN, the secure unique message of an NTAG 424 DNA (spec §4.4, §5; NXP AN12196 §3): what a decrypted PICC block says,
+ * and the MAC over it. Pure functions over bytes; which keys to try is `authenticate.ts`.
+ */
+import { cmacOnce } from './aes.ts'
+import { hexOf, littleEndian, sameBytes, textBytes } from './bytes.ts'
+
+/** What the chip feeds into its MAC: nothing, or its own PICC text (AN12196 §3.4.4.2, chosen by SDMMACInputOffset). */
+export const macInputs = ['empty', 'picc'] as const
+export type MacInput = (typeof macInputs)[number]
+
+/** Why a tap is not genuine. For the log and metrics only: the public answer says `counterfeit` and no more. */
+export const counterfeitReasons = [
+  'unknown_batch',
+  'bad_cmac',
+  'bad_picc_tag',
+  'counter_zero',
+  'revoked_batch',
+  'placeholders',
+  'counter_not_mirrored',
+  'uid_not_mirrored',
+] as const
+export type CounterfeitReason = (typeof counterfeitReasons)[number]
+
+/** The content of a PICC block by its tag byte. Chips can send the first three forms; only the first is accepted. */
+export type PiccBlock =
+  | { readonly form: 'uid and counter'; readonly uid: Uint8Array; readonly counter: number }
+  | { readonly form: 'uid only'; readonly uid: Uint8Array; readonly counter: null }
+  | { readonly form: 'counter only'; readonly uid: null; readonly counter: number }
+  | { readonly form: 'other' }
+
+/** Reads a decrypted PICC block: tag byte, UID (7), counter (3, least significant first), random padding (ignored). */
+export function readPicc(plain: Uint8Array): PiccBlock {
+  switch (plain[0] ?? 0) {
+    case 0xc7:
+      return { form: 'uid and counter', uid: plain.slice(1, 8), counter: counterAt(plain, 8) }
+    case 0x87:
+      return { form: 'uid only', uid: plain.slice(1, 8), counter: null }
+    case 0x40:
+      return { form: 'counter only', uid: null, counter: counterAt(plain, 1) }
+    default:
+      return other
+  }
+}
+
+/** SV2 of AN12196 §3.3: the constant, then what is mirrored, then zeros to 16 bytes. */
+export function sessionVector(uid: Uint8Array | null, counter: number | null): Uint8Array {
+  const vector = new Uint8Array(16)
+  vector.set(sessionMacConstant)
+  if (uid !== null) vector.set(uid, 6)
+  if (counter !== null) vector.set(littleEndian(counter, 3), uid === null ? 6 : 13)
+  return vector
+}
+
+/** The bytes that the MAC covers. The chip mirrors upper-case hex, whatever the case of the address that arrives. */
+export function macInputBytes(kind: MacInput, picc: Uint8Array): Uint8Array {
+  return kind === 'empty' ? nothing : textBytes(`${hexOf(picc)}&cmac=`)
+}
+
+/** Whether `cmac` is the MAC of this session key over this input; compared in constant time, never returned. */
+export function macHolds(sessionKey: Uint8Array, input: Uint8Array, cmac: Uint8Array): boolean {
+  return sameBytes(sunMac(sessionKey, input), cmac)
+}
+
+/** The 8-byte MAC as the chip computes it. The verifier only ever compares it (`macHolds`). */
+export function sunMac(sessionKey: Uint8Array, input: Uint8Array): Uint8Array {
+  return oddBytes(cmacOnce(sessionKey, input))
+}
+
+/** AN12196 truncates a 16-byte MAC to its odd-indexed bytes, not to its first half. */
+export function oddBytes(mac: Uint8Array): Uint8Array {
+  const odd = new Uint8Array(8)
+  for (let index = 0; index < 8; index++) odd[index] = mac[2 * index + 1] ?? 0
+  return odd
+}
+
+function counterAt(plain: Uint8Array, at: number): number {
+  return (plain[at] ?? 0) | ((plain[at + 1] ?? 0) << 8) | ((plain[at + 2] ?? 0) << 16)
+}
+
+const other = { form: 'other' } as const
+const nothing = new Uint8Array(0)
+const sessionMacConstant = [0x3c, 0xc3, 0x00, 0x01, 0x00, 0x80]

@@ -1,0 +1,151 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { after, before, describe, it } from 'node:test'
+import { createAuthenticate } from './authenticate.ts'
+import { hexOf } from './bytes.ts'
+import { announceOnce, createLedger } from './counter.ts'
+import { createKeyRing } from './keys.ts'
+import { createTapBinding, createTapChallenge } from './presence.ts'
+import { createTagHash } from './tag-hash.ts'
+import { createVerifyTap, type TapAnomaly, type TapResult, type VerifyTapOptions } from './verify-tap.ts'
+import { testBatch, testBatches, testTag } from '../../test/_tags.ts'
+import { testDatabases } from '../../test/_databases.ts'
+
+const schema = readFileSync(new URL('../store/migrations/0002-tap.sql', import.meta.url), 'utf8')
+const tagHash = createTagHash({ scheme: 'hmac', pepper: new Uint8Array(32).fill(1) })
+const secret = new Uint8Array(32).fill(2)
+
+describe('verifying a tap', () => {
+  const [pglite] = testDatabases()
+  assert.ok(pglite)
+  let database: Awaited<ReturnType<typeof pglite.open>>
+  before(async () => {
+    database = await pglite.open()
+    await database.exec(schema)
+  })
+  after(() => database.close())
+
+  async function world(options: Partial<VerifyTapOptions> = {}) {
+    const batch = testBatch({ epoch: 3 })
+    const keys = createKeyRing(await testBatches(batch))
+    const anomalies: TapAnomaly[] = []
+    const verifyTap = createVerifyTap({
+      keys,
+      authenticate: createAuthenticate({ keys }),
+      ledger: createLedger({ sql: database }),
+      tagHash,
+      onAnomaly: (anomaly) => void anomalies.push(anomaly),
+      ...options,
+    })
+    return { batch, keys, verifyTap, anomalies, tag: await testTag(batch) }
+  }
+
+  it('gives uid, counter, epoch, batch and tag hash of a fresh tap, then the same tap', async () => {
+    const { tag, verifyTap } = await world()
+    const tap = tag.next()
+    const expected = {
+      kind: 'tapped',
+      uid: hexOf(tag.uid),
+      tapCounter: 1,
+      epoch: 3,
+      batchId: 'test',
+      tagHash: tagHash(tag.uid),
+      fresh: true,
+    }
+    assert.deepEqual(await verifyTap(tap), expected)
+    assert.deepEqual(await verifyTap({ ...tap, picc: tap.picc.toLowerCase(), hint: 'nowhere' }), { ...expected, fresh: false })
+  })
+
+  it('announces once, also when only the retry is resolved', async () => {
+    const { tag, verifyTap } = await world()
+    const tap = tag.next()
+    assert.equal((await verifyTap(tap)).kind, 'tapped') // the chain lookup failed: 502, nothing announced
+    const retry = await verifyTap(tap)
+    assert.ok(retry.kind === 'tapped' && !retry.fresh)
+    assert.equal(await announceOnce(database, retry), true)
+    const reload = await verifyTap(tap)
+    assert.ok(reload.kind === 'tapped')
+    assert.equal(await announceOnce(database, reload), false)
+  })
+
+  it('names malformed parameters before anything else', async () => {
+    const { verifyTap, tag } = await world({ keys: createKeyRing([]) })
+    const { picc, cmac } = tag.next()
+    const cases: readonly [Parameters<typeof verifyTap>[0], RegExp][] = [
+      [{ picc: undefined, cmac: undefined }, /picc or cmac parameters are missing/],
+      [{ picc, cmac: undefined }, /picc or cmac parameters are missing/],
+      [{ picc: '', cmac }, /picc or cmac parameters are missing/],
+      [{ picc: [], cmac }, /missing/],
+      [{ picc: [picc, picc], cmac }, /picc parameter is given more than once/],
+      [{ picc, cmac: [cmac, cmac] }, /cmac parameter is given more than once/],
+      [{ picc: picc.slice(1), cmac }, /picc parameter must be 32 hex digits/],
+      [{ picc: `${picc}0`, cmac }, /32 hex/],
+      [{ picc: `${picc.slice(1)}G`, cmac }, /32 hex/],
+      [{ picc, cmac: `${cmac}00` }, /cmac parameter must be 16 hex digits/],
+      [{ picc, cmac: ` ${cmac.slice(1)}` }, /16 hex/],
+    ]
+    for (const [request, error] of cases) {
+      const result = await verifyTap(request)
+      assert.equal(result.kind, 'malformed')
+      assert.match(result.kind === 'malformed' ? result.error : '', error)
+    }
+    assert.deepEqual(await verifyTap({ picc: [picc], cmac: [cmac] }), { kind: 'not_configured' })
+  })
+
+  it('tells counterfeit from replayed, and consumes neither', async () => {
+    const { tag, verifyTap, keys, anomalies } = await world()
+    const [first, second] = [tag.next(), tag.next()]
+    const spliced = await verifyTap({ picc: second.picc, cmac: first.cmac })
+    assert.deepEqual(spliced, { kind: 'counterfeit', reason: 'bad_cmac' })
+    assert.equal((await verifyTap(second)).kind, 'tapped')
+    assert.deepEqual(await verifyTap(first), { kind: 'replayed' })
+    assert.deepEqual(anomalies, [{ kind: 'unseen_lower', batchId: 'test', tagHash: tagHash(tag.uid), counter: 1, lastCounter: 2 }])
+    keys.setStatus('test', 'revoked')
+    assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch' })
+  })
+
+  it('obeys a revocation that only the database knows', async () => {
+    const { tag, verifyTap } = await world()
+    const tap = tag.next()
+    assert.equal((await verifyTap(tap)).kind, 'tapped')
+    await database.query(`insert into tag_batch (id, epoch, status) values ('test', 3, 'revoked')`)
+    assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
+    await database.query(`delete from tag_batch where id = 'test'`)
+  })
+
+  it('with TAP_BIND repeats a tap for its first presenter only', async () => {
+    const { tag, verifyTap } = await world({ binding: createTapBinding({ secret }) })
+    const tap = tag.next()
+    const first = await verifyTap(tap)
+    assert.ok(first.kind === 'tapped' && first.bindToken !== undefined)
+    assert.deepEqual(await verifyTap(tap), { kind: 'replayed' })
+    const repeat = await verifyTap({ ...tap, bindToken: first.bindToken })
+    assert.ok(repeat.kind === 'tapped' && !repeat.fresh && repeat.bindToken === undefined)
+    assert.deepEqual(await verifyTap({ ...tag.next(), bindToken: first.bindToken }).then(({ kind }) => kind), 'tapped')
+  })
+
+  it('with TAP_CHALLENGE wants a second tap soon after the first', async () => {
+    let time = 0
+    const { tag, verifyTap } = await world({ challenge: createTapChallenge({ secret, now: () => time }) })
+    const [harvested, first] = [tag.next(), tag.next()]
+    const asked = await verifyTap(first)
+    assert.ok(asked.kind === 'challenge' && asked.seconds === 60)
+    assert.equal((await verifyTap({ ...first, challengeToken: asked.token })).kind, 'challenge')
+    assert.equal((await verifyTap({ ...harvested, challengeToken: asked.token })).kind, 'replayed')
+    const second = tag.next()
+    assert.equal((await verifyTap({ ...second, challengeToken: asked.token })).kind, 'tapped')
+    assert.equal((await verifyTap({ ...second, challengeToken: asked.token })).kind, 'tapped')
+    time = 61_000
+    assert.equal((await verifyTap({ ...tag.next(), challengeToken: asked.token })).kind, 'challenge')
+  })
+
+  it('never says a key, a block or a MAC', async () => {
+    const { tag, verifyTap, batch, anomalies } = await world()
+    const [first, second] = [tag.next(), tag.next()]
+    const results: TapResult[] = []
+    for (const request of [first, { ...first, cmac: second.cmac }, second, first, { ...second, picc: 'x'.repeat(40) }]) results.push(await verifyTap(request))
+    const said = JSON.stringify([results, anomalies]).toUpperCase()
+    const { metaKey = new Uint8Array(0), fileMaster } = batch
+    for (const hidden of [first.picc, first.cmac, second.picc, second.cmac, hexOf(metaKey), hexOf(fileMaster)]) assert.ok(!said.includes(hidden))
+  })
+})

@@ -1,0 +1,119 @@
+/**
+ * From the two query parameters to a tap that counts (spec §4.4, §5, §7). The order of checks is fixed: parameters, configured,
+ * cryptography, replay. A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; what the
+ * chain says about the chip is the caller's part.
+ */
+import type { Authenticate } from './authenticate.ts'
+import { bytesOf, hexOf } from './bytes.ts'
+import type { AnomalyKind, Ledger } from './counter.ts'
+import type { TagKeyProvider } from './keys.ts'
+import type { TapBinding, TapChallenge } from './presence.ts'
+import type { CounterfeitReason } from './sun.ts'
+import type { TagHash } from './tag-hash.ts'
+
+/** A query parameter as it came: missing, once, or several times. */
+export type TapParameter = string | readonly string[] | undefined
+
+export type TapRequest = Readonly<{
+  picc: TapParameter
+  cmac: TapParameter
+  /** Tenant host, batch of the item in the path, or a static address value: orders the keys, proves nothing. */
+  hint?: string | undefined
+  /** What the client holds of TAP_BIND and TAP_CHALLENGE, when these are switched on. */
+  bindToken?: string | undefined
+  challengeToken?: string | undefined
+}>
+
+/** `uid` is 14 upper-case hex digits. `bindToken` is for a cookie and only on a fresh tap under TAP_BIND. */
+export type TappedTag = Readonly<{
+  kind: 'tapped'
+  uid: string
+  tapCounter: number
+  epoch: number
+  batchId: string
+  tagHash: `0x${string}`
+  fresh: boolean
+  bindToken?: string
+}>
+
+/** `reason` is for the log and metrics only. `challenge` wants a second tap with this token within `seconds`. */
+export type TapResult =
+  | { readonly kind: 'malformed'; readonly error: string }
+  | { readonly kind: 'not_configured' }
+  | { readonly kind: 'counterfeit'; readonly reason: CounterfeitReason }
+  | { readonly kind: 'replayed' }
+  | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: string }
+  | TappedTag
+
+/** Worth an operator's look, without the UID: the log may hold it. */
+export type TapAnomaly = Readonly<{
+  kind: AnomalyKind
+  batchId: string
+  tagHash: `0x${string}`
+  counter: number
+  lastCounter: number | null
+}>
+
+export type VerifyTapOptions = Readonly<{
+  keys: TagKeyProvider
+  authenticate: Authenticate
+  ledger: Ledger
+  tagHash: TagHash
+  binding?: TapBinding | undefined
+  challenge?: TapChallenge | undefined
+  onAnomaly?: ((anomaly: TapAnomaly) => void) | undefined
+}>
+
+/** Throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
+export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
+  const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly } = options
+  return async (request) => {
+    const picc = parameterOf('picc', request.picc, 32)
+    if (!(picc instanceof Uint8Array)) return picc
+    const cmac = parameterOf('cmac', request.cmac, 16)
+    if (!(cmac instanceof Uint8Array)) return cmac
+    if (!keys.ready()) return { kind: 'not_configured' }
+
+    const found = await authenticate(picc, cmac, request.hint)
+    if (!found.genuine) return { kind: 'counterfeit', reason: found.reason }
+    const { uid, counter, batch } = found
+    const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
+
+    const { outcome, anomalies, lastCounter } = await ledger.consume(tap)
+    const hash = tagHash(uid)
+    for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
+    if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
+    if (outcome === 'REPLAY') return { kind: 'replayed' }
+    const fresh = outcome === 'FRESH'
+    if (binding !== undefined && !fresh && !binding.holds(tap, request.bindToken)) return { kind: 'replayed' }
+
+    const bound = binding !== undefined && fresh ? { bindToken: binding.token(tap) } : {}
+    if (challenge !== undefined && !challenge.answers(tap, request.challengeToken)) {
+      return { kind: 'challenge', ...challenge.issue(tap), ...bound }
+    }
+    return {
+      kind: 'tapped',
+      uid: hexOf(uid),
+      tapCounter: counter,
+      epoch: batch.epoch,
+      batchId: batch.id,
+      tagHash: hash,
+      fresh,
+      ...bound,
+    }
+  }
+}
+
+/** The bytes of a parameter that is there once and has exactly `digits` hex digits of either case. */
+function parameterOf(name: string, value: TapParameter, digits: number): Uint8Array | TapResult {
+  const values = typeof value === 'string' ? [value] : (value ?? [])
+  const [text] = values
+  if (text === undefined || text === '') return malformed('The picc or cmac parameters are missing.')
+  if (values.length > 1) return malformed(`The ${name} parameter is given more than once.`)
+  const bytes = text.length === digits ? bytesOf(text) : null
+  return bytes ?? malformed(`The ${name} parameter must be ${digits} hex digits.`)
+}
+
+function malformed(error: string): TapResult {
+  return { kind: 'malformed', error }
+}

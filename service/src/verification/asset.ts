@@ -1,0 +1,118 @@
+/**
+ * GET {base_url}/api/asset/{tokenId}: the keyless verdict (spec §4.1).
+ * Everything below `/api/asset/` is read from the raw path, so that no router's decoding decides what is a token id.
+ */
+import { parseTokenId } from '@touchstone/verdict'
+import type { ProofBundles } from '../asset/proof-bundle.ts'
+import type { Answer, Verdicts } from '../asset/verdicts.ts'
+import { ServiceError } from '../errors.ts'
+import type { Budget } from '../http/rate-limit.ts'
+import { budgetHeaders, exposedHeaders, failure, matchesETag, openToAll } from '../http/respond.ts'
+
+export const assetPrefix = '/api/asset/'
+
+/** What stands behind the prefix: a token id, its proof, neither, or no legal id at all. */
+export type AssetPath =
+  | { readonly kind: 'verdict' | 'proof'; readonly tokenId: bigint }
+  | { readonly kind: 'not-found' | 'invalid' }
+
+/** Reads the raw, undecoded path. The segment is percent-decoded once; leading zeros are legal. */
+export function parseAssetPath(path: string): AssetPath {
+  const [segment = '', ...rest] = path.slice(assetPrefix.length).split('/', 4)
+  const tokenId = parseTokenId(decodeOnce(segment))
+  if (tokenId === null) return { kind: 'invalid' }
+  if (rest.length === 0) return { kind: 'verdict', tokenId }
+  return rest.length === 1 && rest[0] === 'proof' ? { kind: 'proof', tokenId } : { kind: 'not-found' }
+}
+
+/** The verdict as a response: 304 when the caller holds these very bytes, 404 when the token does not exist. */
+export async function assetResponse(
+  verdicts: Verdicts,
+  tokenId: bigint,
+  ifNoneMatch: string | undefined,
+  budget: Budget | undefined,
+): Promise<Response> {
+  const answer = await verdicts.answer(tokenId)
+  if (answer === null) throw noAsset()
+  const same = matchesETag(ifNoneMatch, answer.etag)
+  const headers = same ? sharedHeaders(answer, budget) : verdictHeaders(answer, budget)
+  return new Response(same ? null : answer.body, { status: same ? 304 : 200, headers: pairs(headers) })
+}
+
+/** The verdict with its storage proof, for whoever wants to check it without any provider (`/proof` behind the id; opt-in). */
+export async function proofResponse(
+  proofs: ProofBundles,
+  tokenId: bigint,
+  budget: Budget | undefined,
+): Promise<Response> {
+  const bundle = await proofs(tokenId)
+  if (bundle === null) throw noAsset()
+  return new Response(JSON.stringify(bundle), {
+    headers: {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...openToAll,
+      ...budgetHeaders(budget),
+    },
+  })
+}
+
+/** The headers of a 200, as the flat list that `writeHead` takes. */
+export function verdictHeaders(answer: Answer, budget: Budget | undefined): string[] {
+  const headers = sharedHeaders(answer, budget)
+  headers.push('Content-Type', 'application/json', 'Content-Length', String(answer.byteLength))
+  return headers
+}
+
+/** The headers that a 200 and its 304 have in common (RFC 9110 §15.4.5). A flag must show within seconds: one second of caching. */
+export function sharedHeaders({ etag }: Answer, budget: Budget | undefined): string[] {
+  const headers = [
+    'ETag',
+    etag,
+    'Cache-Control',
+    'public, max-age=1, stale-while-revalidate=1',
+    'Access-Control-Allow-Origin',
+    '*',
+    'Access-Control-Expose-Headers',
+    exposedHeaders,
+    'X-Content-Type-Options',
+    'nosniff',
+  ]
+  if (budget === undefined) return headers
+  const { limit, remaining, resetSeconds } = budget
+  headers.push(
+    'X-RateLimit-Limit',
+    String(limit),
+    'X-RateLimit-Remaining',
+    String(remaining),
+    'X-RateLimit-Reset',
+    String(resetSeconds),
+  )
+  return headers
+}
+
+/** The fixed error body of the keyless read (spec §2.4). */
+export function assetFailure(error: ServiceError, budget: Budget | undefined): Response {
+  const headers = {
+    ...budgetHeaders(budget),
+    ...(error.code === 'RATE_LIMITED' && budget && { 'Retry-After': String(budget.resetSeconds) }),
+  }
+  return failure(error.status, { version: '1', error: { code: error.code, message: error.message } }, headers)
+}
+
+function noAsset(): ServiceError {
+  return new ServiceError('ASSET_NOT_FOUND', 'No asset has this token id.')
+}
+
+function decodeOnce(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? '']] : []))
+}

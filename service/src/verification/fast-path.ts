@@ -1,0 +1,35 @@
+/**
+ * GET /api/asset/{tokenId} for verdicts that are ready (spec §4.1), in front of the router: one map lookup, one budget, one write.
+ * Anything unusual falls through to the router, whose answer to the same request has the same bytes (tested).
+ */
+import type { RequestListener } from 'node:http'
+import type { Verdicts } from '../asset/verdicts.ts'
+import type { ClientKey } from '../http/client-key.ts'
+import type { RateLimiter } from '../http/rate-limit.ts'
+import { matchesETag } from '../http/respond.ts'
+import { assetPrefix, sharedHeaders, verdictHeaders } from './asset.ts'
+
+export function fastPath(
+  {
+    verdicts,
+    limiter,
+    clientKey,
+  }: { readonly verdicts: Verdicts; readonly limiter?: RateLimiter | undefined; readonly clientKey: ClientKey },
+  router: RequestListener,
+): RequestListener {
+  return (request, response) => {
+    const { url = '', headers } = request
+    if (request.method !== 'GET' || !url.startsWith(assetPrefix)) return router(request, response)
+    const answer = verdicts.ready(url.slice(assetPrefix.length))
+    if (answer === undefined) return router(request, response)
+    const budget = limiter?.take(
+      clientKey(request.socket.remoteAddress, headers['x-forwarded-for'] as string | undefined),
+    )
+    if (budget?.allowed === false) return router(request, response) // a refusal costs nothing, so the router is refused too
+    if (matchesETag(headers['if-none-match'], answer.etag)) response.writeHead(304, sharedHeaders(answer, budget)).end()
+    else
+      response
+        .writeHead(200, verdictHeaders(answer, budget))
+        .end(answer.body, answer.byteLength === answer.body.length ? 'latin1' : 'utf8') // ASCII is cheaper as Latin-1
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * A tap from its query parameters to the item's twin (spec §4.4–§4.6): cryptogram, replay, then the chain. Every tap route asks here.
+ * A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; it is announced once, when first resolved.
+ */
+import type { Hex, Verdict } from '@touchstone/verdict'
+import type { Verdicts } from '../asset/verdicts.ts'
+import { ServiceError } from '../errors.ts'
+import type { TappedTag, TapRequest, TapResult } from '../tap/verify-tap.ts'
+
+/** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
+export type Presented =
+  | Exclude<TapResult, TappedTag>
+  | { readonly kind: 'unbound'; readonly tag: TappedTag; readonly block: Block }
+  | {
+      readonly kind: 'resolved'
+      readonly tag: TappedTag
+      readonly block: Block
+      readonly verdict: Verdict
+      readonly timestamp: number
+      readonly metadataHash: Hex | null
+    }
+
+type Block = { readonly number: bigint; readonly hash: Hex }
+
+export type PresentTap = (request: TapRequest) => Promise<Presented>
+
+/** It throws CHAIN_UNAVAILABLE after a genuine tap, INTERNAL when the ledger does not answer. */
+export function createPresentTap({
+  verifyTap,
+  verdicts,
+  announce,
+}: {
+  readonly verifyTap: (request: TapRequest) => Promise<TapResult>
+  readonly verdicts: Pick<Verdicts, 'byTag'>
+  /** Tells those who listen that a bound item was tapped; called for every resolved answer, announces each tap once. */
+  readonly announce: (tag: TappedTag, verdict: Verdict) => Promise<void>
+}): PresentTap {
+  return async (request) => {
+    const tag = await verifyTap(request)
+    if (tag.kind !== 'tapped') return tag
+    const { block, twin } = await verdicts.byTag(tag.tagHash)
+    if (twin === null) return { kind: 'unbound', tag, block }
+    await announce(tag, twin.verdict)
+    return { kind: 'resolved', tag, block, ...twin }
+  }
+}
+
+/** A request that a browser or a link preview makes before anyone asked for it: it must not consume a tap (Fetch, `Sec-Purpose`). */
+export function isPrefetch(header: (name: string) => string | undefined): boolean {
+  return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
+}
+
+/** What a tap route says to a prefetch, with status 503 and Retry-After. */
+export const prefetchRefused = 'A tap is not verified in advance. Open the link itself.'
+
+/** Every value of a query parameter of the raw query, so that a repeated one is seen. */
+export function tapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac'> {
+  const values = new URLSearchParams(query.slice(0, 4_000))
+  return { picc: values.getAll('picc'), cmac: values.getAll('cmac') }
+}
+
+/** Nothing of a tap is stored, and its address goes nowhere. */
+export const tapHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } as const
+
+/** The failures of a tap route by code, as spec §7 words them. */
+export function tapFailure(error: ServiceError): { readonly status: number; readonly error: string } {
+  if (error.code === 'CHAIN_UNAVAILABLE')
+    return { status: 502, error: 'The chip was read, but the chain could not be. Try the same link again.' }
+  return { status: error.status, error: error.message }
+}

@@ -1,0 +1,44 @@
+/** Batches and software tags for tests. */
+import { randomBytes } from 'node:crypto'
+import { embeddedBatch, newBatch, type BatchRecord, type NewBatchOptions } from '../src/tap/batch.ts'
+import { createDemoTag } from '../src/tap/demo-tag.ts'
+import type { TagBatch } from '../src/tap/keys.ts'
+import type { SoftwareTag } from '../src/tap/software-tag.ts'
+import { createTemplate, type TagTemplate } from '../src/tap/template.ts'
+
+export const usualAddress = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
+
+/** A demo batch under new random keys. */
+export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
+  const made = newBatch({ id: 'test', demo: true, ...options })
+  if (made === null) throw new Error('The test batch is not legal.')
+  return made.record
+}
+
+export function testBatches(...records: readonly BatchRecord[]): Promise<TagBatch[]> {
+  return Promise.all(records.map(embeddedBatch))
+}
+
+export function testTemplate(batch: BatchRecord, address = usualAddress): TagTemplate {
+  const result = createTemplate(address, { macInput: batch.macInput })
+  if (!result.ok) throw new Error(result.error)
+  return result.template
+}
+
+/** A tag of the batch; without `uid` a new one. */
+export async function testTag(
+  batch: BatchRecord,
+  { uid = newUid(), counter = 0, template = testTemplate(batch) }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
+): Promise<SoftwareTag & { uid: Uint8Array; next: () => { picc: string; cmac: string } }> {
+  const tag = await createDemoTag({ batch, uid, counter, template })
+  return { ...tag, uid, next: () => parametersOf(tag.tap()) }
+}
+
+export function newUid(): Uint8Array {
+  return Uint8Array.from([0x04, ...randomBytes(6)])
+}
+
+export function parametersOf(address: string | null): { picc: string; cmac: string } {
+  const query = new URL(address ?? 'https://none.example/').searchParams
+  return { picc: query.get('picc') ?? '', cmac: query.get('cmac') ?? '' }
+}

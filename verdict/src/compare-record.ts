@@ -1,0 +1,17 @@
+/** The last step of every check: the verdict that the record gives, held against the one given. */
+import type { AssetRecord } from './asset-record.ts'
+import type { RpcHeader } from './block-header.ts'
+import { compareWith } from './claim.ts'
+import type { Claim } from './claim.ts'
+import { fails } from './report.ts'
+import type { Check } from './report.ts'
+import { verdictChainId, verdictOf } from './verdict.ts'
+
+/** Compares the verdict with the one that a record gives. */
+export function compareRecord(claim: Claim, record: AssetRecord | null, header: RpcHeader): Check[] {
+  const { tokenId, contract, blockHash, verdict } = claim
+  if (record === null) return [fails('record', verdict['state'], 'no asset record of this contract')]
+  const block = { number: BigInt(String(header['number'])), hash: blockHash }
+  const expected = verdictOf({ record, tokenId, block, contract, chainId: verdictChainId })
+  return expected === null ? [fails('state', verdict['state'], 'NONE')] : compareWith(claim, expected)
+}

@@ -1,0 +1,129 @@
+/** A real local chain with the registry on it, for the tests of the client library. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { abiEncode, hexOf, keccak256, word } from '../src/hex.ts'
+import type { Hex } from '../src/hex.ts'
+import { createRpc, getAssetCall, recordOfGetAsset, recordSlot, verdictOf, wordOfRecord } from '../src/index.ts'
+import type { AssetRecord, Rpc, RpcHeader, Verdict } from '../src/index.ts'
+
+/** The operator of the registry: anvil's first account, which holds every role. */
+export const operator: Hex = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266'
+
+export type TestChain = AsyncDisposable & {
+  rpcUrl: string
+  rpc: Rpc
+  /** The registry, and keccak256 of its code. */
+  contract: Hex
+  codeHash: Hex
+  /** Sends a transaction of the operator to the registry, one block each: signature and words. */
+  send: (signature: string, ...values: bigint[]) => Promise<void>
+  /** Writes any record, reachable by the contract's rules or not, and mines a block. */
+  store: (tokenId: bigint, record: AssetRecord) => Promise<void>
+  /** The latest block. */
+  head: () => Promise<RpcHeader>
+  /** The verdict on a token at the head, made as the service makes it. */
+  verdict: (tokenId: bigint) => Promise<Verdict>
+}
+
+export async function startChain(): Promise<TestChain> {
+  const port = await freePort()
+  const options = [
+    '--chain-id',
+    '84532',
+    '--silent',
+    '--prune-history',
+    '256',
+    '--slots-in-an-epoch',
+    '1',
+    '--port',
+    String(port),
+  ]
+  const anvil = spawn(anvilBinary(), options, { stdio: 'ignore' })
+  const rpcUrl = `http://127.0.0.1:${port}`
+  const rpc = createRpc({ url: rpcUrl })
+  for (let tries = 0; !(await rpc('eth_chainId', []).catch(() => null)); tries += 1) {
+    assert.ok(tries < 200 && anvil.exitCode === null, 'anvil did not start')
+    await sleep(50)
+  }
+  const receipt = await transact(rpc, { data: `0x${deployment()}` })
+  const contract = receipt['contractAddress'] as Hex
+  const code = (await rpc('eth_getCode', [contract, 'latest'])) as Hex
+  const head = async () => (await rpc('eth_getBlockByNumber', ['latest', false])) as RpcHeader
+
+  async function verdict(tokenId: bigint): Promise<Verdict> {
+    const { hash, number } = (await head()) as { hash: Hex; number: Hex }
+    const data = await rpc('eth_call', [{ to: contract, data: getAssetCall(tokenId) }, { blockHash: hash }])
+    const record = recordOfGetAsset(data as Hex)
+    const made =
+      record && verdictOf({ record, tokenId, block: { number: BigInt(number), hash }, contract, chainId: 84532 })
+    assert.ok(made, `token ${tokenId} has no record`)
+    return made
+  }
+
+  return {
+    rpcUrl,
+    rpc,
+    contract,
+    codeHash: keccak256(Buffer.from(code.slice(2), 'hex')),
+    head,
+    verdict,
+    send: async (signature, ...values) => {
+      const selector = keccak256(Buffer.from(signature)).slice(0, 10)
+      await transact(rpc, { to: contract, data: `${selector}${hexOf(abiEncode(...values)).slice(2)}` })
+    },
+    store: async (tokenId, record) => {
+      await rpc('anvil_setStorageAt', [contract, recordSlot(tokenId), `0x${word(wordOfRecord(record))}`])
+      await rpc('anvil_mine', ['0x1'])
+    },
+    [Symbol.asyncDispose]: async () => {
+      anvil.kill('SIGTERM')
+      if (anvil.exitCode === null) await once(anvil, 'exit')
+    },
+  }
+}
+
+/** Creation code and constructor arguments: seven role holders and two empty texts. */
+function deployment(): string {
+  const file = new URL('../../contracts/artifacts/AssetRegistry.json', import.meta.url)
+  const { bytecode } = JSON.parse(readFileSync(file, 'utf8')) as { bytecode: string }
+  const holders = Array<bigint>(7).fill(BigInt(operator))
+  const texts = [9n * 32n, 10n * 32n, 0n, 0n] // two offsets, two lengths
+  return bytecode.replace(/^0x/, '') + hexOf(abiEncode(...holders, ...texts)).slice(2)
+}
+
+async function transact(rpc: Rpc, transaction: { to?: Hex; data: string }): Promise<Record<string, unknown>> {
+  const hash = await rpc('eth_sendTransaction', [{ from: operator, gas: '0xe4e1c0', ...transaction }])
+  let receipt: Record<string, unknown> | null = null
+  for (let tries = 0; receipt === null; tries += 1) {
+    assert.ok(tries < 200, 'the transaction was not mined')
+    if (tries > 0) await sleep(10)
+    receipt = (await rpc('eth_getTransactionReceipt', [hash])) as Record<string, unknown> | null
+  }
+  assert.equal(receipt['status'], '0x1', 'the transaction reverted')
+  return receipt
+}
+
+/** The real binary, so that signals arrive. */
+function anvilBinary(): string {
+  const { platform, arch } = process
+  const from = createRequire(import.meta.url)
+  const name = `@foundry-rs/anvil-${platform}-${arch === 'x64' ? 'amd64' : arch}`
+  const file = from.resolve(`${name}/package.json`).replace('package.json', 'bin/anvil')
+  assert.ok(existsSync(file), 'anvil is not installed')
+  return file
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}

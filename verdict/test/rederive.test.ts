@@ -1,0 +1,186 @@
+/** A verdict stays checkable at its block, and every alteration of it is reported (spec §1, «Trust model»). */
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import fc from 'fast-check'
+import { isOwner, maxTokenId, prove, recheck, untrustedOf } from '../src/index.ts'
+import type { Verdict } from '../src/index.ts'
+import { operator, startChain } from './_chain.ts'
+import { anyRecord } from './_records.ts'
+import { failed, found } from './_report.ts'
+
+const chain = await startChain()
+after(() => chain[Symbol.asyncDispose]())
+
+const { rpcUrl, contract, codeHash } = chain
+const checkers = {
+  recheck: (verdict: unknown) => recheck(verdict, { rpcUrl, contract }),
+  prove: (verdict: unknown) => prove(verdict, { rpcUrl, contract, codeHash }),
+}
+
+const paths = [
+  ...['version', 'token_id', 'authentic', 'state', 'state_code', 'flagged', 'owner_commitment', 'chainRef'],
+  ...['network', 'audit_status', 'production_ready', 'untrusted'],
+  ...['chain_id', 'contract', 'token_id', 'block_number', 'block_hash'].map((key) => `chainRef.${key}`),
+]
+
+/** A copy of the verdict with one member changed, or taken away when the value is `undefined`. */
+function altered(verdict: Verdict, path: string, value: unknown): unknown {
+  const copy = structuredClone(verdict) as unknown as Record<string, unknown>
+  const [first = '', second] = path.split('.')
+  const holder = second === undefined ? copy : (copy[first] as Record<string, unknown>)
+  if (value === undefined) delete holder[second ?? first]
+  else holder[second ?? first] = value
+  return copy
+}
+
+function valueAt(verdict: Verdict, path: string): unknown {
+  return path.split('.').reduce<unknown>((at, key) => (at as Record<string, unknown>)[key], verdict)
+}
+
+/** Values that stand near the true one: other types, other case, other numbers, other hashes. */
+function wrongValues(verdict: Verdict, path: string, noise: string): unknown[] {
+  const truth = valueAt(verdict, path)
+  const text = String(truth)
+  const near = [
+    text,
+    [truth],
+    `${text} `,
+    `0${text}`,
+    text.toLowerCase(),
+    text.toUpperCase(),
+    Number(text),
+    Number(text) + 1,
+    !truth,
+  ]
+  const others = [
+    undefined,
+    null,
+    0,
+    '',
+    {},
+    [],
+    verdict.chainRef.block_hash,
+    `0x${noise}`,
+    `0x${noise.slice(24)}`,
+    noise,
+    'CLAIMED',
+    4,
+  ]
+  return [...near, ...others].filter((value) => value !== truth && !(path === 'untrusted' && value === undefined))
+}
+
+describe('recheck and prove', () => {
+  it('derive the verdict again at its block after the state has changed, and report every alteration', async () => {
+    const runs = fc.record(
+      {
+        tokenId: fc.oneof(fc.bigInt({ min: 1n, max: maxTokenId }), fc.constantFrom(1n, maxTokenId)),
+        record: anyRecord,
+        later: anyRecord,
+        noise: fc.stringMatching(/^[0-9a-f]{64}$/),
+      },
+      { noNullPrototype: true },
+    )
+    const property = fc.asyncProperty(runs, async ({ tokenId, record, later, noise }) => {
+      await chain.store(tokenId, record)
+      const verdict: Verdict = { ...(await chain.verdict(tokenId)), untrusted: untrustedOf({ name: 'Jacket' }) }
+      await chain.store(tokenId, later)
+      for (const [name, check] of Object.entries(checkers)) {
+        assert.deepEqual(failed(await check(verdict)), [], name)
+        assert.ok((await check(JSON.parse(JSON.stringify(verdict)))).ok)
+        for (const path of paths) {
+          for (const value of wrongValues(verdict, path, noise)) {
+            const report = await check(altered(verdict, path, value))
+            assert.equal(report.ok, false, `${name} accepts ${path} = ${JSON.stringify(value)}`)
+          }
+        }
+        for (const path of ['extra', 'chainRef.extra', 'untrusted.extra', '__proto__x']) {
+          assert.equal((await check(altered(verdict, path, 'x'))).ok, false, `${name} accepts the key ${path}`)
+        }
+      }
+    })
+    await fc.assert(property, { numRuns: 8 })
+  })
+
+  it('follow a real life of an item: mint, bind, activate, flag, resolve, recycle', async () => {
+    const reason = 7n
+    const steps: [signature: string, ...values: bigint[]][] = [
+      ['mint(address,bytes32)', BigInt(operator), 5n],
+      ['bindTag(uint256,bytes32)', 1n, 9n],
+      ['activate(uint256)', 1n],
+      ['flag(uint256,uint8,bytes32)', 1n, 4n, reason],
+      ['resolve(uint256,uint8,bytes32)', 1n, 4n, reason],
+      ['recycle(uint256)', 1n],
+    ]
+    const verdicts: Verdict[] = []
+    for (const step of steps) {
+      await chain.send(...step)
+      verdicts.push(await chain.verdict(1n))
+    }
+    const states = ['MINTED', 'BOUND', 'ACTIVATED', 'FLAGGED', 'ACTIVATED', 'RECYCLED']
+    assert.deepEqual(
+      verdicts.map(({ state }) => state),
+      states,
+    )
+    assert.deepEqual(
+      verdicts.map(({ authentic }) => authentic),
+      [true, true, true, false, true, false],
+    )
+    for (const verdict of verdicts) {
+      assert.ok(isOwner(verdict, operator))
+      assert.deepEqual(failed(await checkers.recheck(verdict)), [])
+      assert.deepEqual(failed(await checkers.prove(verdict)), [])
+    }
+  })
+
+  it('tell two tokens of one owner apart', async () => {
+    const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
+    await chain.store(71n, record)
+    await chain.store(72n, record)
+    const verdict = await chain.verdict(71n)
+    const moved = altered(altered(verdict, 'token_id', '72') as Verdict, 'chainRef.token_id', '72')
+    for (const check of Object.values(checkers)) assert.deepEqual(failed(await check(moved)), ['owner_commitment'])
+  })
+
+  it('report a verdict on a token that does not exist', async () => {
+    await chain.store(81n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
+    const verdict = altered(altered(await chain.verdict(81n), 'token_id', '82') as Verdict, 'chainRef.token_id', '82')
+    for (const check of Object.values(checkers)) assert.equal(found(await check(verdict), 'state'), 'NONE')
+  })
+
+  it('report another contract than the caller pins, and say so when nothing is pinned', async () => {
+    const verdict = await chain.verdict(71n)
+    assert.deepEqual(failed(await recheck(verdict, { rpcUrl, contract: operator })), ['contract'])
+    assert.deepEqual(failed(await prove(verdict, { rpcUrl, contract: operator })), ['contract'])
+    const bare = await prove(verdict, { rpcUrl })
+    assert.ok(bare.ok)
+    assert.equal(found(bare, 'contract'), 'not pinned by the caller')
+    assert.deepEqual(bare.checks.find(({ field }) => field === 'proof.code')?.claimed, 'not pinned by the caller')
+  })
+
+  const noVerdicts = [
+    undefined,
+    null,
+    7,
+    'text',
+    [],
+    {},
+    { chainRef: null },
+    { token_id: '1', chainRef: {} },
+    new Map(),
+    () => 1,
+  ]
+  it('report what is no verdict at all, without asking anybody', async () => {
+    for (const thing of noVerdicts) assert.equal((await recheck(thing, { rpcUrl: 'http://127.0.0.1:1' })).ok, false)
+    for (const thing of noVerdicts) assert.equal((await prove(thing, { rpcUrl: 'http://127.0.0.1:1' })).ok, false)
+  })
+
+  it('show what a verdict hides in printable ASCII, cut short', async () => {
+    const verdict = await chain.verdict(71n)
+    const report = await recheck(altered(verdict, 'network', `base-sepolia\u202e\x1b[2J${'x'.repeat(1000)}`), {
+      rpcUrl,
+    })
+    const claimed = report.checks.find(({ field }) => field === 'network')?.claimed ?? ''
+    assert.match(claimed, /^base-sepolia\\u202e\\u001b\[2Jx+…$/)
+    assert.ok(claimed.length < 300)
+  })
+})
