@@ -37,7 +37,7 @@ if (kind === 'bare') {
   const service = await startService(config, silent)
   console.log(`port ${new URL(service.verificationUrl).port}`)
   process.once('SIGTERM', () => {
-    console.log(JSON.stringify(service.reader.stats()))
+    console.log(JSON.stringify(service.parts.reader.stats()))
     void service.close(100).then(() => process.exit(0))
   })
 }

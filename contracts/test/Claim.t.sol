@@ -112,11 +112,18 @@ contract ClaimTest is World {
         );
     }
 
-    function test_anotherChainAndAnotherContract() public {
+    function test_signaturesHoldOnOneChain() public {
         bytes memory call_ = claimCall(tokenId, owner);
         vm.chainId(block.chainid + 1);
         fails(stranger, call_, invalid(attester));
         does(stranger, claimCall(tokenId, owner));
+    }
+
+    function test_signaturesHoldForOneContract() public {
+        bytes memory call_ = claimCall(tokenId, owner);
+        super.setUp();
+        require(tokenIn(ACTIVATED) == tokenId, "the same id in another registry");
+        fails(stranger, call_, invalid(attester));
     }
 
     function test_smartAccountsClaimAndAttest() public {

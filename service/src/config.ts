@@ -59,6 +59,18 @@ const optional = <T>(inner: Setting<T>): Setting<T | null> => ({
   read: (text) => (text === '' ? null : inner.read(text)),
 })
 const secret = <T>(inner: Setting<T>): Setting<T> => ({ ...inner, secret: true })
+const hexBytes = (least: number, most: number, help: string) =>
+  setting(
+    '',
+    `${least === most ? least : `${least} to ${most}`} bytes in hex`,
+    (text) => {
+      const digits = text.replace(/^0x/, '')
+      return /^([0-9a-fA-F]{2})+$/.test(digits) && digits.length >= 2 * least && digits.length <= 2 * most
+        ? Uint8Array.from(Buffer.from(digits, 'hex'))
+        : null
+    },
+    help,
+  )
 const url = (schemes: readonly string[], help: string) =>
   setting('', `a URL (${schemes.join(', ')})`, (text) => (isUrl(text, schemes) ? text : null), help)
 
@@ -129,7 +141,52 @@ export const settings = {
     ),
   ),
   CHAIN_CACHE_ENTRIES: whole(1, 10_000_000, 100_000, 'Most verdicts kept in memory (about 1.5 kB each).'),
+  TAG_KEK: secret(
+    optional(
+      hexBytes(
+        32,
+        32,
+        'Key that seals the tag key files; without it no tap is verified (503). Make one: openssl rand -hex 32',
+      ),
+    ),
+  ),
+  TAG_PEPPER: secret(
+    optional(
+      hexBytes(
+        16,
+        64,
+        'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
+      ),
+    ),
+  ),
+  TAG_COMMITMENT: choice(
+    ['hmac', 'keccak-uid'],
+    'How the chain knows a tag: hmac with TAG_PEPPER, or keccak256 of the UID as some existing deployments have it.',
+  ),
+  TAP_WINDOW_SECONDS: whole(
+    0,
+    3_600,
+    300,
+    'Seconds from its first use in which the same tap passes again; 0: each tap once.',
+  ),
+  TAP_BIND: choice(['off', 'cookie'], 'cookie: only the browser that presented a tap first may repeat it.'),
+  TAP_CHALLENGE: choice(
+    ['off', 'on'],
+    'on: a second tap within 60 s must follow the first, against addresses read in advance.',
+  ),
+  OPERATOR_KEY: secret(
+    optional(
+      hexBytes(
+        32,
+        32,
+        'Private key that writes to the registry (issuer, binder, QA, guardian, recycler, relayer); empty: this service only reads.',
+      ),
+    ),
+  ),
+  ATTESTER_KEY: secret(optional(hexBytes(32, 32, 'Private key that signs claims after a tap (ATTESTER role).'))),
+  DEMO: choice(['off', 'on'], 'on lets demo tag batches, software tags and published keys in; never in production.'),
   RATE_LIMIT_ASSET: whole(0, 1_000_000_000, 60, 'Keyless reads a client IP may make in a window; 0: no limit.'),
+  RATE_LIMIT_TAP: whole(0, 1_000_000_000, 30, 'Tap requests a client IP may make in a window; 0: no limit.'),
   RATE_LIMIT_WINDOW_SECONDS: whole(1, 86_400, 60, 'Length of a window of every limit.'),
   TRUSTED_PROXIES: list('IP addresses or CIDR ranges', isRange, 'Proxies whose X-Forwarded-For is believed.'),
   PROOF_BUNDLE: choice(
@@ -143,7 +200,7 @@ type Settings = typeof settings
 export type SettingName = keyof Settings
 type Values = { readonly [Name in SettingName]: Settings[Name] extends Setting<infer T> ? T : never }
 
-/** Each host's and part's slice; nothing in it is secret except `store.databaseUrl` and `chain.rpcUrls`. */
+/** Each host's and part's slice; secret are `store.databaseUrl`, `chain.rpcUrls`, and the keys in `tap` and `operator`. */
 export type Config = ReturnType<typeof readConfig>
 
 /** A setting that cannot be used, in one sentence that names it. */
@@ -172,8 +229,19 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       cache: value('CHAIN_CACHE') ?? (contractInterface === 'registry' ? 'events' : 'head'),
       cacheEntries: value('CHAIN_CACHE_ENTRIES'),
     },
+    tap: {
+      kek: value('TAG_KEK'),
+      pepper: value('TAG_PEPPER'),
+      commitment: value('TAG_COMMITMENT'),
+      windowSeconds: value('TAP_WINDOW_SECONDS'),
+      bind: value('TAP_BIND') === 'cookie',
+      challenge: value('TAP_CHALLENGE') === 'on',
+    },
+    operator: { key: value('OPERATOR_KEY'), attesterKey: value('ATTESTER_KEY') },
+    demo: value('DEMO') === 'on',
     limits: {
       asset: value('RATE_LIMIT_ASSET'),
+      tap: value('RATE_LIMIT_TAP'),
       windowSeconds: value('RATE_LIMIT_WINDOW_SECONDS'),
       trustedProxies: value('TRUSTED_PROXIES'),
     },

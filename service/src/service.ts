@@ -1,31 +1,45 @@
 /**
  * Opens every part of the service, joins them and closes them: the only file that knows them all.
  */
+import { createHash } from 'node:crypto'
 import { join } from 'node:path'
+import { checksumAddress } from '@touchstone/verdict'
+import { bytesToHex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { cachedMetadata } from './asset/metadata.ts'
 import { createProofBundles } from './asset/proof-bundle.ts'
 import { createVerdicts, type Verdicts } from './asset/verdicts.ts'
-import { createAssetReader, type AssetReader } from './chain/asset-reader.ts'
+import { createAssetReader } from './chain/asset-reader.ts'
 import { createChainSource } from './chain/providers.ts'
+import { createWriter, type OperatorKeys } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
 import { clientKeys } from './http/client-key.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { listen } from './http/server.ts'
 import type { Log } from './log.ts'
 import { openDatabase, type Database } from './store/database.ts'
-import { metadataStore, type MetadataStore } from './store/metadata.ts'
+import { metadataStore } from './store/metadata.ts'
 import { migrate } from './store/migrate.ts'
+import { operationStore } from './store/operations.ts'
+import { batchStore } from './store/tags-batches.ts'
+import { tagStore } from './store/tags.ts'
+import { createAuthenticate } from './tap/authenticate.ts'
+import { announceOnce, createLedger } from './tap/counter.ts'
+import { openFleet, type Fleet } from './tap/fleet.ts'
+import { createTapBinding, createTapChallenge } from './tap/presence.ts'
+import { createTagHash } from './tap/tag-hash.ts'
+import { createVerifyTap } from './tap/verify-tap.ts'
+import { createPresentTap } from './verification/present-tap.ts'
 import { verificationListener } from './verification/host.ts'
 
 export const chainId = 84532
 
+export type Parts = AsyncDisposable & Awaited<ReturnType<typeof joinParts>>
+
 export type Service = AsyncDisposable & {
   /** Where the verification host is reached, without a slash at the end. */
   readonly verificationUrl: string
-  readonly database: Database
-  readonly metadata: MetadataStore
-  readonly reader: AssetReader
-  readonly verdicts: Verdicts
+  readonly parts: Parts
   /** Stops accepting, answers what was accepted, closes every part; at most `withinMs` for the requests under way. */
   readonly close: (withinMs?: number) => Promise<void>
 }
@@ -33,8 +47,43 @@ export type Service = AsyncDisposable & {
 /** Starts the service. What cannot be started throws one sentence, and whatever was open by then is closed. */
 export async function startService(config: Config, log: Log): Promise<Service> {
   await using opened = new AsyncDisposableStack()
-  const { contract, rpcUrls } = config.chain
-  if (rpcUrls.length === 0)
+  const parts = opened.use(await openParts(config, log))
+  const { limits, hosts } = config
+  const limiterOf = (limit: number) =>
+    limit === 0 ? undefined : createRateLimiter({ limit, windowSeconds: limits.windowSeconds })
+  const listener = await listen({
+    name: 'verification host',
+    host: hosts.bind,
+    port: hosts.verificationPort,
+    onRequest: verificationListener({
+      ...parts,
+      limiter: limiterOf(limits.asset),
+      tapLimiter: limiterOf(limits.tap),
+      clientKey: clientKeys(limits.trustedProxies),
+      log: log.child('verification'),
+    }),
+  })
+  log.info('verification host listens', { port: listener.port })
+
+  const rest = opened.move()
+  let closing: Promise<void> | undefined
+  const close = (withinMs?: number) => (closing ??= listener.close(withinMs).then(() => rest.disposeAsync()))
+  const verificationUrl = hosts.baseUrl?.replace(/\/$/, '') ?? `http://127.0.0.1:${listener.port}`
+  return { verificationUrl, parts, close, [Symbol.asyncDispose]: () => close() }
+}
+
+/** Everything but the listeners: what a command of the CLI works with. */
+export async function openParts(config: Config, log: Log): Promise<Parts> {
+  await using opened = new AsyncDisposableStack()
+  const joined = await joinParts(config, log, opened)
+  const rest = opened.move()
+  return { ...joined, [Symbol.asyncDispose]: () => rest.disposeAsync() }
+}
+
+async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack) {
+  const { contract, rpcUrls, codeHash, recordsSlot } = config.chain
+  const [rpcUrl] = rpcUrls
+  if (rpcUrl === undefined)
     throw new ConfigError('CHAIN_RPC_URLS must name at least one JSON-RPC provider, such as https://sepolia.base.org.')
   if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
 
@@ -42,8 +91,8 @@ export async function startService(config: Config, log: Log): Promise<Service> {
   const migrated = await migrate(database)
   if (migrated.length > 0) log.info('database migrated', { files: migrated.join(' ') })
   const metadata = metadataStore(database)
+  const tags = { ...tagStore(database), ...batchStore(database) }
 
-  const { codeHash, recordsSlot } = config.chain
   const source = opened.adopt(
     createChainSource({ ...config.chain, contract, chainId, log: log.child('chain') }),
     (it) => it.close(),
@@ -63,28 +112,105 @@ export async function startService(config: Config, log: Log): Promise<Service> {
       ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
       : undefined
 
-  const { limits, hosts } = config
-  const limiter =
-    limits.asset === 0 ? undefined : createRateLimiter({ limit: limits.asset, windowSeconds: limits.windowSeconds })
-  const listener = await listen({
-    name: 'verification host',
-    host: hosts.bind,
-    port: hosts.verificationPort,
-    onRequest: verificationListener({
-      verdicts,
-      proofs,
-      limiter,
-      clientKey: clientKeys(limits.trustedProxies),
-      log: log.child('verification'),
-    }),
+  const operations = operationStore(database)
+  const keys = operatorKeys(config)
+  const writer = createWriter({
+    rpcUrl,
+    contract,
+    chainId,
+    keys,
+    operations,
+    local: config.demo,
+    log: log.child('writer'),
   })
-  log.info('verification host listens', { port: listener.port })
+  opened.defer(() => writer.close())
 
-  const parts = opened.move()
-  let closing: Promise<void> | undefined
-  const close = (withinMs?: number) => (closing ??= listener.close(withinMs).then(() => parts.disposeAsync()))
-  const verificationUrl = hosts.baseUrl?.replace(/\/$/, '') ?? `http://127.0.0.1:${listener.port}`
-  return { verificationUrl, database, metadata, reader, verdicts, close, [Symbol.asyncDispose]: () => close() }
+  const { kek } = config.tap
+  const keyFile = kek === null ? null : { kek, demo: config.demo }
+  const fleet = await openFleet({ folder: join(config.dataDir, 'keys'), keyFile, shared: tags })
+  const tap = createTapFlow({ config, database, fleet, verdicts, log: log.child('tap') })
+
+  return {
+    database,
+    metadata,
+    tags,
+    source,
+    reader,
+    verdicts,
+    proofs,
+    writer,
+    fleet,
+    contract: checksumAddress(contract),
+    ...tap,
+  }
+}
+
+/** Without a pepper no tag can be found on chain, so that the verifier is not configured. */
+function createTapFlow({
+  config,
+  database,
+  fleet,
+  verdicts,
+  log,
+}: {
+  config: Config
+  database: Database
+  fleet: Fleet
+  verdicts: Verdicts
+  log: Log
+}) {
+  const { commitment, pepper, kek, windowSeconds, bind, challenge } = config.tap
+  const tagHash =
+    commitment === 'hmac'
+      ? pepper === null
+        ? undefined
+        : createTagHash({ scheme: 'hmac', pepper })
+      : createTagHash({ scheme: commitment })
+  const { keys } = fleet
+  const secret = createHash('sha256')
+    .update('touchstone tap tokens')
+    .update(kek ?? '')
+    .digest()
+  const verifyTap = createVerifyTap({
+    keys: tagHash === undefined ? { ...keys, ready: () => false } : keys,
+    authenticate: createAuthenticate({ keys }),
+    ledger: createLedger({ sql: database, windowSeconds }),
+    tagHash: tagHash ?? (() => zeroHash),
+    binding: bind ? createTapBinding({ secret }) : undefined,
+    challenge: challenge ? createTapChallenge({ secret }) : undefined,
+    onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
+      log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
+  })
+  const presentTap = createPresentTap({
+    verifyTap,
+    verdicts,
+    announce: async (tag, verdict) => {
+      if (await announceOnce(database, tag))
+        log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
+    },
+    onRefused: (kind, reason) => log.info('tap refused', { kind, reason }),
+  })
+  return { presentTap, tagHash }
+}
+
+const zeroHash = `0x${'0'.repeat(64)}` as const
+
+/** One key for all operator roles, one for the attester; a role without key writes nothing. */
+function operatorKeys({ operator }: Config): OperatorKeys {
+  const { key, attesterKey } = operator
+  const account = key === null ? undefined : privateKeyToAccount(bytesToHex(key))
+  const attester = attesterKey === null ? undefined : privateKeyToAccount(bytesToHex(attesterKey))
+  return {
+    ...(account && {
+      issuer: account,
+      binder: account,
+      qa: account,
+      guardian: account,
+      recycler: account,
+      relayer: account,
+    }),
+    ...(attester && { attester }),
+  }
 }
 
 async function openStore({ dataDir, store }: Config): Promise<Database> {

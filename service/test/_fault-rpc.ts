@@ -43,7 +43,11 @@ const answerFaults = {
   'other-chain': (answer: Answer, { method }: Call) =>
     method === 'eth_chainId' ? { ...answer, result: '0x1' } : answer,
   'empty-result': (answer: Answer, { method }: Call) => (method === 'eth_call' ? { ...answer, result: '0x' } : answer),
-  'hide-logs': (answer: Answer, { method }: Call) => (method === 'eth_getLogs' ? { ...answer, result: [] } : answer),
+  'hide-logs': ({ jsonrpc, id, ...told }: Answer, { method }: Call) => ({
+    jsonrpc,
+    id,
+    ...(method === 'eth_getLogs' ? { result: [] } : told),
+  }),
 }
 
 /** Faults of the list that answers a batch. */
@@ -87,6 +91,8 @@ export type Fault = Readonly<{
   name?: FaultName
   /** Only requests with one of these methods; without it all. */
   methods?: readonly string[]
+  /** Only requests with one such call. */
+  when?: (method: string, params: readonly unknown[]) => boolean
   /** So many requests, then `none`. */
   times?: number
   delayMs?: number
@@ -134,8 +140,10 @@ export async function startFaultRpc({ target }: { target: string }): Promise<Fau
   }
 
   function faultFor(calls: readonly Call[]): Fault {
-    const { methods } = fault
-    if (left <= 0 || (methods !== undefined && !calls.some(({ method }) => methods.includes(method)))) return {}
+    const { methods, when = () => true } = fault
+    const isMeant = ({ method, params }: Call) =>
+      (methods === undefined || methods.includes(method)) && when(method, params)
+    if (left <= 0 || !calls.some(isMeant)) return {}
     left--
     return fault
   }

@@ -6,7 +6,7 @@ import type { TagBatch } from '../src/tap/keys.ts'
 import type { SoftwareTag } from '../src/tap/software-tag.ts'
 import { createTemplate, type TagTemplate } from '../src/tap/template.ts'
 
-export const usualAddress = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
+const usualAddress = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
 
 /** A demo batch under new random keys. */
 export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
@@ -28,7 +28,11 @@ export function testTemplate(batch: BatchRecord, address = usualAddress): TagTem
 /** A tag of the batch; without `uid` a new one. */
 export async function testTag(
   batch: BatchRecord,
-  { uid = newUid(), counter = 0, template = testTemplate(batch) }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
+  {
+    uid = newUid(),
+    counter = 0,
+    template = testTemplate(batch),
+  }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
 ): Promise<SoftwareTag & { uid: Uint8Array; next: () => { picc: string; cmac: string } }> {
   const tag = await createDemoTag({ batch, uid, counter, template })
   return { ...tag, uid, next: () => parametersOf(tag.tap()) }

@@ -20,7 +20,15 @@ import { createWriterRpc } from '../src/chain/writer-rpc.ts'
 export const [operator, attester, alice, bob] = publishedAccounts(4) as [Account, Account, Account, Account]
 type Account = ReturnType<typeof publishedAccounts>[number]
 
-export const keys: OperatorKeys = { issuer: operator, binder: operator, qa: operator, guardian: operator, recycler: operator, relayer: operator, attester }
+export const keys: OperatorKeys = {
+  issuer: operator,
+  binder: operator,
+  qa: operator,
+  guardian: operator,
+  recycler: operator,
+  relayer: operator,
+  attester,
+}
 
 export type WriterWorld = Awaited<ReturnType<typeof startWriterWorld>>
 
@@ -35,7 +43,8 @@ export async function startWriterWorld() {
     rpc,
     contract,
     url: chain.url,
-    writerOver: (operations: OperationStore, more: Partial<WriterOptions> = {}) => createWriter({ ...options, operations, ...more }),
+    writerOver: (operations: OperationStore, more: Partial<WriterOptions> = {}) =>
+      createWriter({ ...options, operations, ...more }),
     nonceOf: async (address: Hex) => Number(await rpc('eth_getTransactionCount', [address, 'latest'])),
     /** Lets the chain mine by itself, or only when it is told to. */
     automine: (on: boolean) => rpc('evm_setAutomine', [on]),
@@ -44,7 +53,11 @@ export async function startWriterWorld() {
     async recordOf(tokenId: bigint) {
       const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'getAsset', args: [tokenId] })
       const result = (await rpc('eth_call', [{ to: contract, data }, 'latest'])) as Hex
-      const [owner, , state, flags] = decodeFunctionResult({ abi: assetRegistryAbi, functionName: 'getAsset', data: result })
+      const [owner, , state, flags] = decodeFunctionResult({
+        abi: assetRegistryAbi,
+        functionName: 'getAsset',
+        data: result,
+      })
       return { owner: owner.toLowerCase(), state, flags }
     },
     async supply() {

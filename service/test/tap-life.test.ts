@@ -27,7 +27,12 @@ for (const { name, open, skip } of testDatabases()) {
     async function instance() {
       const keys = createKeyRing(await testBatches(first, second))
       const ledger = createLedger({ sql: database })
-      return createVerifyTap({ keys, authenticate: createAuthenticate({ keys }), ledger, tagHash: createTagHash({ scheme: 'keccak-uid' }) })
+      return createVerifyTap({
+        keys,
+        authenticate: createAuthenticate({ keys }),
+        ledger,
+        tagHash: createTagHash({ scheme: 'keccak-uid' }),
+      })
     }
 
     it('ends with the registration of the next one: no unused address of the old life verifies', async () => {
@@ -36,7 +41,10 @@ for (const { name, open, skip } of testDatabases()) {
       const before = await testTag(first, { uid })
       const [used, unused] = [before.next(), before.next()]
       assert.equal((await verifyTap(used)).kind, 'tapped')
-      assert.deepEqual(await tagStore(database).importTag({ uid, epoch: 1, batchId: 'second' }), { outcome: 'registered', created: true })
+      assert.deepEqual(await tagStore(database).importTag({ uid, epoch: 1, batchId: 'second' }), {
+        outcome: 'registered',
+        created: true,
+      })
       assert.deepEqual(await verifyTap(unused), { kind: 'replayed' })
       assert.equal((await verifyTap(used)).kind, 'tapped', 'the window of a used tap goes on')
       const now = await verifyTap((await testTag(second, { uid })).next())
@@ -68,7 +76,8 @@ for (const { name, open, skip } of testDatabases()) {
       const batches = batchStore(database)
       await batches.putBatch({ id: 'first', epoch: 0, settings: {} })
       await batches.setBatchStatus('first', 'revoked')
-      for (const verifyTap of instances) assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
+      for (const verifyTap of instances)
+        assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
       await batches.setBatchStatus('first', 'retired')
       for (const verifyTap of instances) assert.equal((await verifyTap(tap)).kind, 'tapped')
     })

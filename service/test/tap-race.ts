@@ -29,11 +29,21 @@ export type RaceResult = Readonly<{
   seconds: number
 }>
 
-type Job = { url: string; connections: number; batch: Record<string, unknown>; tags: { picc: string; cmac: string }[][] }
+type Job = {
+  url: string
+  connections: number
+  batch: Record<string, unknown>
+  tags: { picc: string; cmac: string }[][]
+}
 type Report = { fresh: number[]; refused: number; requests: number }
 
 /** About `requests` in all: every connection of every process presents every tap once, each tag's taps in order. */
-export async function runTapRace({ requests = 12_000, processes = 2, connections = 8, tags = 25 } = {}): Promise<RaceResult> {
+export async function runTapRace({
+  requests = 12_000,
+  processes = 2,
+  connections = 8,
+  tags = 25,
+} = {}): Promise<RaceResult> {
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openOwnDatabase(), (db) => db.close())
   await migrate(database)
@@ -71,8 +81,11 @@ export async function runTapRace({ requests = 12_000, processes = 2, connections
 async function startWorker(job: Job): Promise<ChildProcess> {
   // A worker is a plain program, also when a test runner started this one.
   const { NODE_TEST_CONTEXT: _none, ...env } = process.env
-  const options = { env, execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] } as const
-  const worker = fork(fileURLToPath(import.meta.url), ['worker'], { ...options, stdio: [...options.stdio] })
+  const worker = fork(fileURLToPath(import.meta.url), ['worker'], {
+    env,
+    execArgv: [],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
   const ready = once(worker, 'message')
   worker.send(job)
   await ready
@@ -82,7 +95,10 @@ async function startWorker(job: Job): Promise<ChildProcess> {
 async function runWorker(worker: ChildProcess): Promise<Report> {
   const [exited, answered] = [once(worker, 'exit'), once(worker, 'message')]
   worker.send('go')
-  const [report] = (await Promise.race([answered, exited.then(([code]) => Promise.reject(new Error(`A worker ended with ${String(code)}.`)))])) as [Report]
+  const [report] = (await Promise.race([
+    answered,
+    exited.then(([code]) => Promise.reject(new Error(`A worker ended with ${String(code)}.`))),
+  ])) as [Report]
   await exited
   return report
 }

@@ -34,20 +34,29 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('mines 50 writes that come at once, with gapless nonces', async () => {
       const [before, supply] = [await world.nonceOf(operator.address), await world.supply()]
-      const results = await Promise.all(Array.from({ length: 50 }, (_, n) => writer.write(mint(n), { idempotencyKey: `many-${n}` })))
+      const results = await Promise.all(
+        Array.from({ length: 50 }, (_, n) => writer.write(mint(n), { idempotencyKey: `many-${n}` })),
+      )
       assert.deepEqual(new Set(results.map(statusOf)), new Set(['CONFIRMED']))
       const ids = results.flatMap((result) => ('tokenIds' in result ? result.tokenIds : []))
       assert.equal(new Set(ids).size, 50)
       const stored = await Promise.all(results.map((_, n) => operations.find(`many-${n}`)))
       const nonces = stored.map((operation) => Number(operation?.nonce)).toSorted((a, b) => a - b)
-      assert.deepEqual(nonces, Array.from({ length: 50 }, (_, n) => before + n))
+      assert.deepEqual(
+        nonces,
+        Array.from({ length: 50 }, (_, n) => before + n),
+      )
       assert.deepEqual([await world.nonceOf(operator.address), await world.supply()], [before + 50, supply + 50])
     })
 
     it('gives two services that share keys and store gapless nonces too', async () => {
       const other = world.writerOver(operations)
       const before = await world.nonceOf(operator.address)
-      const results = await Promise.all(Array.from({ length: 30 }, (_, n) => (n % 2 ? writer : other).write(mint(n), { idempotencyKey: `shared-${n}` })))
+      const results = await Promise.all(
+        Array.from({ length: 30 }, (_, n) =>
+          (n % 2 ? writer : other).write(mint(n), { idempotencyKey: `shared-${n}` }),
+        ),
+      )
       assert.deepEqual(new Set(results.map(statusOf)), new Set(['CONFIRMED']))
       assert.equal(await world.nonceOf(operator.address), before + 30)
       await other.close()
@@ -58,7 +67,9 @@ for (const { name, open, skip } of testDatabases()) {
       const first = await writer.write(mint(), { idempotencyKey: 'once' })
       const again = await writer.write(mint(), { idempotencyKey: 'once' })
       assert.deepEqual(again, { ...first, repeated: true })
-      const together = await Promise.all(Array.from({ length: 10 }, () => writer.write(mint(), { idempotencyKey: 'together' })))
+      const together = await Promise.all(
+        Array.from({ length: 10 }, () => writer.write(mint(), { idempotencyKey: 'together' })),
+      )
       assert.equal(new Set(together.map((result) => 'txHash' in result && result.txHash)).size, 1)
       assert.equal(await world.supply(), supply + 2)
       assert.deepEqual(codeOf(await writer.write(mint(2), { idempotencyKey: 'once' })), 'IDEMPOTENCY_CONFLICT')
@@ -78,7 +89,11 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(refused, { ok: false, code: 'ASSET_NOT_FOUND', message: 'Asset 999 does not exist.' })
       const [tokenId] = minted(await writer.write(mint(), { idempotencyKey: 'refused' }))
       const wrong = await writer.write({ kind: 'activate', tokenId }, { idempotencyKey: 'wrong' })
-      assert.deepEqual(wrong, { ok: false, code: 'WRONG_STATE', message: `Asset ${tokenId} is MINTED; this step does not lead from there.` })
+      assert.deepEqual(wrong, {
+        ok: false,
+        code: 'WRONG_STATE',
+        message: `Asset ${tokenId} is MINTED; this step does not lead from there.`,
+      })
       assert.equal(await world.nonceOf(operator.address), before + 1)
     })
 
@@ -86,7 +101,10 @@ for (const { name, open, skip } of testDatabases()) {
       const supply = await world.supply()
       const tried = await writer.write(mint(), { dryRun: true })
       assert.ok(tried.ok && tried.status === 'SIMULATED' && tried.gas > 50_000n && tried.gas < 200_000n)
-      assert.equal(codeOf(await writer.write({ kind: 'bindTag', tokenId: 999n, tagHash: hash(1) }, { dryRun: true })), 'ASSET_NOT_FOUND')
+      assert.equal(
+        codeOf(await writer.write({ kind: 'bindTag', tokenId: 999n, tagHash: hash(1) }, { dryRun: true })),
+        'ASSET_NOT_FOUND',
+      )
       assert.equal(await world.supply(), supply)
     })
 
@@ -99,7 +117,13 @@ for (const { name, open, skip } of testDatabases()) {
       await world.mine()
       await world.automine(true)
       const settled = await impatient.write(mint(), { idempotencyKey: 'slow' })
-      assert.ok(settled.ok && settled.status === 'CONFIRMED' && settled.repeated && 'txHash' in first && settled.txHash === first.txHash)
+      assert.ok(
+        settled.ok &&
+          settled.status === 'CONFIRMED' &&
+          settled.repeated &&
+          'txHash' in first &&
+          settled.txHash === first.txHash,
+      )
     })
 
     it('settles what was open when it is told to recover', async () => {
@@ -133,11 +157,18 @@ for (const { name, open, skip } of testDatabases()) {
 }
 
 describe('the writer', () => {
-  const options = { rpcUrl: 'http://127.0.0.1:1', contract: hash(1).slice(0, 42) as Hex, chainId: 84532, operations: {} as OperationStore, log: createLog(() => {}) }
+  const options = {
+    rpcUrl: 'http://127.0.0.1:1',
+    contract: hash(1).slice(0, 42) as Hex,
+    chainId: 84532,
+    operations: {} as OperationStore,
+    log: createLog(() => {}),
+  }
 
   it("refuses anvil's published keys on any chain but the local one", () => {
     assert.throws(() => createWriter({ ...options, keys }), {
-      message: /^The operator key of issuer, binder, .* is one of anvil's published keys, .* configure a key of your own\.$/,
+      message:
+        /^The operator key of issuer, binder, .* is one of anvil's published keys, .* configure a key of your own\.$/,
     })
     const own = privateKeyToAccount(generatePrivateKey())
     assert.ok(createWriter({ ...options, keys: { issuer: own } }))
@@ -146,10 +177,20 @@ describe('the writer', () => {
 
   it('says which step lacks a key, and which value does not fit', async () => {
     const writer = createWriter({ ...options, keys: { issuer: privateKeyToAccount(generatePrivateKey()) } })
-    assert.equal(codeOf(await writer.write({ kind: 'activate', tokenId: 1n }, { dryRun: true })), 'OPERATOR_KEY_MISSING')
-    const tooMany = { kind: 'mintBatch', to: operator.address, metadataHashes: Array.from({ length: 201 }, () => hash(1)) } as const
+    assert.equal(
+      codeOf(await writer.write({ kind: 'activate', tokenId: 1n }, { dryRun: true })),
+      'OPERATOR_KEY_MISSING',
+    )
+    const tooMany = {
+      kind: 'mintBatch',
+      to: operator.address,
+      metadataHashes: Array.from({ length: 201 }, () => hash(1)),
+    } as const
     assert.equal(codeOf(await writer.write(tooMany, { dryRun: true })), 'INVALID_REQUEST')
-    assert.equal(codeOf(await writer.write({ kind: 'mint', to: '0x12', metadataHash: hash(1) }, { dryRun: true })), 'INVALID_REQUEST')
+    assert.equal(
+      codeOf(await writer.write({ kind: 'mint', to: '0x12', metadataHash: hash(1) }, { dryRun: true })),
+      'INVALID_REQUEST',
+    )
   })
 })
 

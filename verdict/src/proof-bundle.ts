@@ -43,7 +43,8 @@ export function checkProofBundle(bundle: unknown, pins: ProofPins & { contract?:
   const { checks, claim } = readClaim(verdict)
   checks.push(compare('bundle.version', version, '1'))
   if (claim === null) return reportOf(checks)
-  const proven = proofChecks(claim, proof['header'] as RpcHeader, proof as unknown as EthProof, pins)
+  const { header, accountProof, storageProof } = proof as ProofBundle['proof']
+  const proven = proofChecks(claim, header, { accountProof, storageProof }, pins)
   checks.push(
     pin('contract', claim.contract, pins.contract),
     compare('bundle.recordsSlot', proof['recordsSlot'], Number(pins.recordsSlot ?? 3n)),

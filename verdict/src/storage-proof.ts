@@ -7,7 +7,7 @@ import { isObject } from './json.ts'
 import { decodeRlp } from './rlp.ts'
 import { checkTrieProof } from './trie.ts'
 
-/** The answer of `eth_getProof` (EIP-1186). Only the node lists are needed; the other members, where present, must agree with them. */
+/** The answer of `eth_getProof` (EIP-1186). A check needs the nodes only; what else it says must agree with them. */
 export type EthProof = Readonly<{
   address?: Hex
   balance?: Hex
@@ -76,7 +76,7 @@ function failed(step: ProofStep, reason: string): StorageProofResult {
   return { ok: false, step, reason }
 }
 
-/** Has parsed JSON the members of an `eth_getProof` answer that are needed? What they say is for the proof to show. */
+/** Has parsed JSON the members of an `eth_getProof` answer that a check needs? */
 function isEthProof(value: unknown): value is EthProof {
   if (!isObject(value) || !isNodeList(value['accountProof']) || !Array.isArray(value['storageProof'])) return false
   return value['storageProof'].every((entry) => isObject(entry) && isNodeList(entry['proof']))
@@ -96,26 +96,24 @@ function proveAccount(contract: Hex, stateRoot: Hex, proof: EthProof): { storage
   if (!isInteger(nonce) || !isInteger(balance) || !isHash(storageHash) || !isHash(codeHash) || more.length > 0) {
     return 'the account is malformed'
   }
-  const claims: [claim: unknown, proven: bigint][] = [
-    [proof.address, BigInt(contract)],
-    [proof.nonce, numberOf(nonce)],
-    [proof.balance, numberOf(balance)],
-    [proof.storageHash, numberOf(storageHash)],
-    [proof.codeHash, numberOf(codeHash)],
-  ]
-  if (claims.some(([claim, proven]) => claim !== undefined && !equals(claim, proven)))
-    return 'the answer disagrees with its own proof'
+  const agrees =
+    agree(proof.address, BigInt(contract)) &&
+    agree(proof.nonce, numberOf(nonce)) &&
+    agree(proof.balance, numberOf(balance)) &&
+    agree(proof.storageHash, numberOf(storageHash)) &&
+    agree(proof.codeHash, numberOf(codeHash))
+  if (!agrees) return 'the answer disagrees with its own proof'
   return { storageHash: hexOf(storageHash), codeHash: hexOf(codeHash) }
 }
 
 /** A storage leaf is the RLP integer of the word; zero is never stored. */
 function proveSlot(slot: Hex, storageHash: Hex, entry: EthProof['storageProof'][number] | undefined): bigint | string {
-  if (entry === undefined || !equals(entry.key, BigInt(slot))) return 'a storage proof is for another slot'
+  if (entry === undefined || !agree(entry.key, BigInt(slot))) return 'a storage proof is for another slot'
   const found = checkTrieProof({ root: storageHash, path: hashedKey(slot), proof: entry.proof })
   if (!found.ok) return found.reason
   const leaf = found.value === null ? new Uint8Array() : decodeRlp(found.value)
   if (!isInteger(leaf) || (found.value !== null && leaf.length === 0)) return 'the stored value is not an RLP integer'
-  return equals(entry.value, numberOf(leaf)) ? numberOf(leaf) : 'the answer disagrees with its own proof'
+  return agree(entry.value, numberOf(leaf)) ? numberOf(leaf) : 'the answer disagrees with its own proof'
 }
 
 /** State and storage tries are keyed by the hash of the address or slot. */
@@ -131,7 +129,9 @@ function isHash(item: unknown): item is Uint8Array {
   return item instanceof Uint8Array && item.length === 32
 }
 
-/** Is the text this number in hex? Providers differ in padding. */
-function equals(text: unknown, value: bigint): boolean {
-  return typeof text === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(text) && BigInt(text) === value
+/** Says a member of the answer, where it is present, this number in hex? Providers differ in padding. */
+function agree(text: unknown, value: bigint): boolean {
+  return (
+    text === undefined || (typeof text === 'string' && /^0x[0-9a-fA-F]{1,64}$/.test(text) && BigInt(text) === value)
+  )
 }

@@ -45,6 +45,7 @@ export async function startChain(): Promise<TestChain> {
     String(port),
   ]
   const anvil = spawn(anvilBinary(), options, { stdio: 'ignore' })
+  process.once('exit', () => anvil.kill())
   const rpcUrl = `http://127.0.0.1:${port}`
   const rpc = createRpc({ url: rpcUrl })
   for (let tries = 0; !(await rpc('eth_chainId', []).catch(() => null)); tries += 1) {
@@ -78,6 +79,7 @@ export async function startChain(): Promise<TestChain> {
       await transact(rpc, { to: contract, data: `${selector}${hexOf(abiEncode(...values)).slice(2)}` })
     },
     store: async (tokenId, record) => {
+      await rpc('anvil_mine', ['0x1']) // anvil alters the head's own state: let that be a block that no verdict names
       await rpc('anvil_setStorageAt', [contract, recordSlot(tokenId), `0x${word(wordOfRecord(record))}`])
       await rpc('anvil_mine', ['0x1'])
     },

@@ -9,24 +9,13 @@ import {
   verifyStorageProof,
   type EthProof,
   type Hex,
+  type ProofBundle,
   type RpcHeader,
-  type Verdict,
 } from '@touchstone/verdict'
 import { ServiceError } from '../errors.ts'
 
 type Block = Readonly<{ number: bigint; hash: Hex; header: RpcHeader }>
 
-export type ProofBundle = Readonly<{
-  version: '1'
-  verdict: Verdict
-  proof: Readonly<{
-    header: RpcHeader
-    accountProof: readonly Hex[]
-    storageProof: readonly Hex[]
-    recordsSlot: string
-    codeHash: Hex
-  }>
-}>
 /** Null when the token does not exist. It throws CHAIN_UNAVAILABLE when the proof cannot be had or does not hold. */
 export type ProofBundles = (tokenId: bigint) => Promise<ProofBundle | null>
 
@@ -69,14 +58,20 @@ export function createProofBundles<B extends Block>({
       version: '1',
       verdict,
       proof: {
-        header: block.header,
+        header: headerOnly(block.header),
         accountProof,
-        storageProof: storageProof[0]?.proof ?? [],
-        recordsSlot: recordsSlot.toString(),
+        storageProof,
+        recordsSlot: Number(recordsSlot),
         codeHash,
       },
     }
   }
+}
+
+/** What does not go into the block hash proves nothing and may be long. */
+function headerOnly(header: RpcHeader): RpcHeader {
+  const { transactions: _transactions, withdrawals: _withdrawals, uncles: _uncles, ...rest } = header
+  return rest
 }
 
 function unavailable(reason: string): ServiceError {

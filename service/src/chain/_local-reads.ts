@@ -19,7 +19,10 @@ export async function pinnedReads(url: string): Promise<PinnedRead[]> {
   const head = Number(await rpc('eth_blockNumber'))
   const reads: PinnedRead[] = []
   for (let number = 1; number <= head; number += 1) {
-    const block = (await rpc('eth_getBlockByNumber', [`0x${number.toString(16)}`, false])) as { hash: Hex; stateRoot: Hex }
+    const block = (await rpc('eth_getBlockByNumber', [`0x${number.toString(16)}`, false])) as {
+      hash: Hex
+      stateRoot: Hex
+    }
     const pin = { blockHash: block.hash, requireCanonical: true }
     const proof = (await rpc('eth_getProof', [localRegistry, [firstSlot], pin])) as { accountProof: [Hex] }
     assert.equal(keccak256(proof.accountProof[0]), block.stateRoot)

@@ -1,6 +1,9 @@
 /** For tests: a real anvil with three tiny hand-written contracts. */
 import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Hex } from '@touchstone/verdict'
 import { createLog } from '../log.ts'
@@ -37,7 +40,11 @@ export async function startTestAnvil(): Promise<TestAnvil> {
   const platform = `${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   const binary = createRequire(import.meta.url).resolve(`@foundry-rs/anvil-${platform}/bin/anvil`)
   const flags = '--chain-id 84532 --port 0 --prune-history 256 --slots-in-an-epoch 1'
-  const child = spawn(binary, flags.split(' '), { stdio: ['ignore', 'pipe', 'ignore'] })
+  // Else each start leaves a folder in the home folder.
+  const spill = await mkdtemp(join(tmpdir(), 'rpc-anvil-'))
+  const child = spawn(binary, [...flags.split(' '), '--cache-path', spill], { stdio: ['ignore', 'pipe', 'ignore'] })
+  const stop = () => child.kill('SIGTERM')
+  process.once('exit', stop) // for a run that ends before it closes what it opened
   const url = await new Promise<string>((resolve, reject) => {
     child.once('exit', () => reject(new Error('anvil did not start')))
     createInterface(child.stdout).on('line', (line) => {
@@ -65,8 +72,10 @@ export async function startTestAnvil(): Promise<TestAnvil> {
     },
     async close() {
       const exit = new Promise((resolve) => child.once('exit', resolve))
-      child.kill('SIGTERM')
+      stop()
       await exit
+      process.off('exit', stop)
+      await rm(spill, { recursive: true, force: true })
     },
   }
 }

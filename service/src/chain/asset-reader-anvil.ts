@@ -20,8 +20,11 @@ export type TestRegistry = Readonly<{
   rpc: (method: string, ...params: unknown[]) => Promise<unknown>
   /** Sends a call without waiting for a block; the block must not revert it. */
   send: (name: WriteName, args: readonly unknown[]) => Promise<Hex>
-  /** As a transaction for `anvil_reorg`. */
-  transaction: (name: WriteName, args: readonly unknown[]) => Readonly<{ from: Hex; to: Hex; data: Hex; gas: Hex }>
+  /** Replaces the last `depth` blocks by others with these calls, each in the block with that index. */
+  reorg: (
+    depth: number,
+    writes: readonly (readonly [name: WriteName, args: readonly unknown[], block: number])[],
+  ) => Promise<void>
   deploy: (bytecode: string) => Promise<Hex>
   mine: (blocks?: number) => Promise<void>
   /** A call and its block. */
@@ -44,7 +47,8 @@ type WriteName =
   | 'setMetadataHash'
   | 'grantRole'
 
-const gas: Hex = '0x1c9c380'
+/** A block takes 30 million. */
+const gas = { most: '0x1c9c380', write: '0x7a120' } as const
 
 export async function startRegistry(): Promise<TestRegistry> {
   const anvil = await startTestAnvil()
@@ -80,7 +84,7 @@ export async function startRegistry(): Promise<TestRegistry> {
   }
 
   async function deploy(data: string): Promise<Hex> {
-    const hash = await rpc('eth_sendTransaction', { from: owner, data, gas })
+    const hash = await rpc('eth_sendTransaction', { from: owner, data, gas: gas.most })
     await mine()
     const receipt = (await rpc('eth_getTransactionReceipt', hash)) as { contractAddress: Hex; status: Hex }
     if (receipt.status !== '0x1') throw new Error('not deployed')
@@ -91,6 +95,21 @@ export async function startRegistry(): Promise<TestRegistry> {
     await rpc('anvil_mine', toHex(blocks))
   }
 
+  async function reorg(...[depth, writes]: Parameters<TestRegistry['reorg']>): Promise<void> {
+    const from = (await blockNumber()) - BigInt(depth)
+    const nonce = Number(await rpc('eth_getTransactionCount', owner, toHex(from)))
+    const inOrder = writes.toSorted((a, b) => a[2] - b[2])
+    const pairs = inOrder.map(([name, args, block], index) => [
+      { ...transaction(name, args), nonce: toHex(nonce + index) },
+      block,
+    ])
+    await rpc('anvil_reorg', depth, pairs)
+  }
+
+  async function blockNumber(): Promise<bigint> {
+    return BigInt((await rpc('eth_blockNumber')) as Hex)
+  }
+
   async function write(name: WriteName, args: readonly unknown[]): Promise<void> {
     const hash = await send(name, args)
     await mine()
@@ -99,7 +118,7 @@ export async function startRegistry(): Promise<TestRegistry> {
   }
 
   return {
-    ...{ url: anvil.url, contract, codeHash, owner, rpc, send, transaction, deploy, mine, write },
+    ...{ url: anvil.url, contract, codeHash, owner, rpc, send, reorg, deploy, mine, write, blockNumber },
     async mintMany(count) {
       for (let from = 0; from < count; from += 250) {
         const size = Math.min(250, count - from)
@@ -110,7 +129,6 @@ export async function startRegistry(): Promise<TestRegistry> {
       const tag = number === undefined ? 'latest' : toHex(number)
       return ((await rpc('eth_getBlockByNumber', tag, false)) as { hash: Hex }).hash
     },
-    blockNumber: async () => BigInt((await rpc('eth_blockNumber')) as Hex),
     close: anvil.close,
   }
 }
@@ -159,5 +177,14 @@ export function readerOver(
       reader.close()
       void source.close()
     },
+  }
+}
+
+/** Waits for something that happens in the background; fails after 2 s. */
+export async function until(holds: () => boolean): Promise<void> {
+  const end = performance.now() + 2000
+  while (!holds()) {
+    if (performance.now() > end) throw new Error(`not within 2 s: ${holds}`)
+    await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

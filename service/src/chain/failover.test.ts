@@ -79,6 +79,15 @@ describe('a read of one provider', () => {
     assert.deepEqual(asked, [0])
   })
 
+  it('gives the one that replaces another its own time', async () => {
+    const providers = [0, 1, 2].map(providerNamed)
+    for (const provider of providers) provider.latency.add(200)
+    const scripts = [{ afterMs: 100 }, { says: 'b', afterMs: 150 }, { says: 'c' }]
+    const { answer, asked } = asks(scripts, { providers })
+    assert.equal(await answer, 'b')
+    assert.deepEqual(asked, [0, 1])
+  })
+
   it('says what each of them did when all fail', async () => {
     const { answer } = asks([{}, { fails: 'gone' }])
     await assert.rejects(answer, (error) => {
@@ -126,6 +135,12 @@ describe('a read that two must agree on', () => {
     const { answer, asked } = asks([{ says: 'a', afterMs: 20 }, { says: 'a', afterMs: 20 }, { says: 'b' }], two)
     assert.equal(await answer, 'a')
     assert.deepEqual(asked, [0, 1])
+  })
+
+  it('asks as many as are needed at once', async () => {
+    const { answer, asked } = asks([{ says: 'a', afterMs: 20 }, { says: 'a' }, { says: 'a' }], { needed: 3 })
+    assert.deepEqual(asked, [0, 1, 2])
+    assert.equal(await answer, 'a')
   })
 
   it('replaces one that fails, is slow, or does not have the block', async () => {

@@ -16,7 +16,9 @@ export async function endLeftover(folder: string): Promise<void> {
     const found = await processOf(anvil)
     if (found === undefined || !found.command.includes(folder)) return rm(file, { force: true })
     if (found.parent === service) {
-      throw new Error(`Process ${service} already runs the local chain in ${folder}: stop it first, or choose another DATA_DIR.`)
+      throw new Error(
+        `Process ${service} already runs the local chain in ${folder}: stop it first, or choose another DATA_DIR.`,
+      )
     }
     if (waits === 0) process.kill(anvil, 'SIGKILL')
     await delay(20)
@@ -32,11 +34,15 @@ function recorded(text: string): { anvil?: number; service?: number } {
 async function processOf(pid: number): Promise<{ command: string; parent: number } | undefined> {
   try {
     if (process.platform === 'linux') {
-      const [command, status] = await Promise.all(['cmdline', 'stat'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')))
+      const [command, status] = await Promise.all(
+        ['cmdline', 'stat'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8')),
+      )
       const parent = Number(/\) \S (\d+)/.exec(status ?? '')?.[1])
       return { command: command ?? '', parent }
     }
-    const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', 'ppid=,args=', '-p', String(pid)], { timeout: 2_000 })
+    const { stdout } = await promisify(execFile)('ps', ['-ww', '-o', 'ppid=,args=', '-p', String(pid)], {
+      timeout: 2_000,
+    })
     const [, parent, command = ''] = /^\s*(\d+)\s+(.*)/.exec(stdout) ?? []
     return parent === undefined ? undefined : { command, parent: Number(parent) }
   } catch {

@@ -35,14 +35,14 @@ const stopTimeoutMs = 1_500
 /** Starts anvil and waits until it listens. Every failure is one sentence that says what to do, or `StateRefused`. */
 export async function startAnvil({ folder, port, statePath, blockTimeMs }: AnvilOptions): Promise<Anvil> {
   const flags = [
-    ...['--chain-id', '84532', '--host', '127.0.0.1', '--port', String(port)],
+    ['--chain-id', '84532', '--host', '127.0.0.1', '--port', String(port)],
     // Without a limit, states beyond 500 spill to the home folder and stay there. Older pinned reads give −32602.
-    ...['--prune-history', '256', '--slots-in-an-epoch', '1', '--cache-path', join(folder, 'spill')],
-    ...(statePath === undefined ? [] : ['--load-state', statePath]),
-    ...(blockTimeMs === undefined ? [] : ['--block-time', String(blockTimeMs / 1000), '--mixed-mining']),
+    ['--prune-history', '256', '--slots-in-an-epoch', '1', '--cache-path', join(folder, 'spill')],
+    statePath === undefined ? [] : ['--load-state', statePath],
+    blockTimeMs === undefined ? [] : ['--block-time', String(blockTimeMs / 1000), '--mixed-mining'],
   ]
   // Detached: Ctrl-C in the terminal must not end the chain before its state is saved.
-  const child = spawn(anvilBinary(), flags, { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
+  const child = spawn(anvilBinary(), flags.flat(), { stdio: ['ignore', 'pipe', 'pipe'], detached: true })
   const killNow = () => void child.kill('SIGKILL')
   process.once('exit', killNow)
   const watchdog = child.pid === undefined ? undefined : startWatchdog(child.pid, folder)
@@ -92,7 +92,10 @@ function listeningPort(child: ChildProcess, wanted: number): Promise<number> {
   return new Promise((resolve, reject) => {
     let output = ''
     const fail = (error: Error) => reject(error)
-    const timer = setTimeout(() => fail(new Error(`The local chain did not start within ${startTimeoutMs / 1000} s.`)), startTimeoutMs)
+    const timer = setTimeout(
+      () => fail(new Error(`The local chain did not start within ${startTimeoutMs / 1000} s.`)),
+      startTimeoutMs,
+    )
     const collect = (chunk: Buffer) => {
       output = (output + chunk.toString('utf8')).slice(-20_000)
       const port = /^Listening on 127\.0\.0\.1:(\d+)$/m.exec(output)?.[1]
@@ -102,7 +105,9 @@ function listeningPort(child: ChildProcess, wanted: number): Promise<number> {
     }
     child.stdout?.on('data', collect)
     child.stderr?.on('data', collect)
-    child.once('error', (error) => fail(new Error('The program of the local chain, anvil, cannot be run.', { cause: error })))
+    child.once('error', (error) =>
+      fail(new Error('The program of the local chain, anvil, cannot be run.', { cause: error })),
+    )
     child.once('close', () => {
       clearTimeout(timer)
       fail(startFailure(output, wanted))
@@ -112,9 +117,12 @@ function listeningPort(child: ChildProcess, wanted: number): Promise<number> {
 
 function startFailure(output: string, port: number): Error {
   if (output.includes('Address already in use')) {
-    return new Error(`Port ${port} on 127.0.0.1, meant for the local chain, is in use: stop the program that holds it, or choose another port.`)
+    return new Error(
+      `Port ${port} on 127.0.0.1, meant for the local chain, is in use: stop the program that holds it, or choose another port.`,
+    )
   }
-  if (output.includes('--load-state')) return new StateRefused('anvil refuses the saved state', { cause: output.slice(0, 300) })
+  if (output.includes('--load-state'))
+    return new StateRefused('anvil refuses the saved state', { cause: output.slice(0, 300) })
   const reason = output.split('\n').findLast((line) => line.trim() !== '')
   return new Error(`The local chain did not start; its program anvil said: ${reason?.slice(0, 200) ?? 'nothing'}`)
 }
@@ -128,7 +136,10 @@ function startWatchdog(anvil: number, folder: string): ChildProcess | undefined 
   const script = `cat >/dev/null
 if [ -r "/proc/$1/cmdline" ]; then line=$(tr '\\0' ' ' <"/proc/$1/cmdline"); else line=$(ps -o args= -p "$1"); fi
 case "$line" in *"$2"*) kill -9 "$1" ;; esac`
-  const shell = spawn('/bin/sh', ['-c', script, 'sh', String(anvil), folder], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  const shell = spawn('/bin/sh', ['-c', script, 'sh', String(anvil), folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
   shell.once('error', () => {})
   shell.stdin.once('error', () => {})
   shell.unref()

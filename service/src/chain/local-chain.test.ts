@@ -26,7 +26,8 @@ describe('the local chain', () => {
   let dataDir: string
   const home = process.env['HOME']
   const start = () => startLocalChain({ dataDir, log })
-  const pidOfAnvil = async () => (JSON.parse(await readFile(join(dataDir, 'chain/anvil.pid'), 'utf8')) as { anvil: number }).anvil
+  const pidOfAnvil = async () =>
+    (JSON.parse(await readFile(join(dataDir, 'chain/anvil.pid'), 'utf8')) as { anvil: number }).anvil
 
   before(async () => {
     root = await mkdtemp(join(tmpdir(), 'touchstone-chain-'))
@@ -83,12 +84,18 @@ describe('the local chain', () => {
     await truncate(join(dataDir, 'chain/chain.json.gz'), 1000)
     await answersTheSame(reads)
     for (const name of ['chain.json.gz', 'chain.previous.json.gz']) await truncate(join(dataDir, 'chain', name), 1000)
-    await assert.rejects(start(), { message: /^The local chain saved in .* is damaged: restore that folder .* start anew\.$/ })
+    await assert.rejects(start(), {
+      message: /^The local chain saved in .* is damaged: restore that folder .* start anew\.$/,
+    })
   })
 
   it('saves by itself soon after a block, and does not outlive a service that is killed', async () => {
     const service = spawn(process.execPath, ['-e', childProgram, dataDir], { stdio: ['ignore', 'pipe', 'inherit'] })
-    const answer = await new Promise<string>((resolve) => createInterface(service.stdout).once('line', resolve).once('close', () => resolve('')))
+    const answer = await new Promise<string>((resolve) =>
+      createInterface(service.stdout)
+        .once('line', resolve)
+        .once('close', () => resolve('')),
+    )
     const reads = JSON.parse(answer) as PinnedRead[]
     const pid = await pidOfAnvil()
     await within(5_000, async () => (await savedHead(dataDir)) === reads.length)
@@ -100,7 +107,11 @@ describe('the local chain', () => {
   it('ends a leftover of a killed service, and nothing else', async () => {
     const folder = join(dataDir, 'chain')
     await mkdir(folder)
-    const leftover = spawn(anvilBinary(), ['--silent', '--port', '0', '--prune-history', '--cache-path', join(folder, 'spill')], { stdio: 'ignore' })
+    const leftover = spawn(
+      anvilBinary(),
+      ['--silent', '--port', '0', '--prune-history', '--cache-path', join(folder, 'spill')],
+      { stdio: 'ignore' },
+    )
     const stranger = spawn(anvilBinary(), ['--silent', '--port', '0', '--prune-history'], { stdio: 'ignore' })
     try {
       for (const { pid } of [stranger, leftover]) {
@@ -117,18 +128,25 @@ describe('the local chain', () => {
 
   it('refuses a folder that a running service uses, and a port in use, in one sentence', async () => {
     const chain = await start()
-    await assert.rejects(start(), { message: /^Process \d+ already runs the local chain in .*: stop it first, or choose another DATA_DIR\.$/ })
+    await assert.rejects(start(), {
+      message: /^Process \d+ already runs the local chain in .*: stop it first, or choose another DATA_DIR\.$/,
+    })
     await chain.close()
     const server = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => server.once('listening', resolve))
     const { port } = server.address() as AddressInfo
     const refused = startLocalChain({ dataDir, port, log })
-    await assert.rejects(refused, { message: new RegExp(`^Port ${port} on 127.0.0.1, meant for the local chain, is in use: .*\\.$`) })
+    await assert.rejects(refused, {
+      message: new RegExp(`^Port ${port} on 127.0.0.1, meant for the local chain, is in use: .*\\.$`),
+    })
     server.close()
   })
 
   it('names the package to install on a platform without anvil', () => {
-    assert.throws(() => anvilBinary('plan9', 'x64'), /needs the npm package @foundry-rs\/anvil-plan9-amd64, which is not installed/)
+    assert.throws(
+      () => anvilBinary('plan9', 'x64'),
+      /needs the npm package @foundry-rs\/anvil-plan9-amd64, which is not installed/,
+    )
   })
 
   it('does not step back in time when its clock was moved ahead', async () => {
@@ -141,7 +159,9 @@ describe('the local chain', () => {
     await mintLocally(again.url)
     const rpc = createWriterRpc(again)
     const times = await Promise.all(
-      ['0x1', '0x2', '0x3'].map(async (number) => BigInt(((await rpc('eth_getBlockByNumber', [number, false])) as { timestamp: string }).timestamp)),
+      ['0x1', '0x2', '0x3'].map(async (number) =>
+        BigInt(((await rpc('eth_getBlockByNumber', [number, false])) as { timestamp: string }).timestamp),
+      ),
     )
     const [first = 0n, second = 0n, third = 0n] = times
     assert.ok(first + 4990n < second && second < third, times.join(' '))

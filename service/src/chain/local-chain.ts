@@ -35,8 +35,13 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
   const began = performance.now()
   const anvil = await startWithState({ folder, port, blockTimeMs }, log)
   const rpc = createWriterRpc({ url: anvil.url })
-  await rpc('anvil_setLoggingEnabled', [false])
-  await catchUpClock(rpc)
+  try {
+    await rpc('anvil_setLoggingEnabled', [false])
+    await catchUpClock(rpc)
+  } catch (error) {
+    await anvil.stop()
+    throw new Error('The local chain started but does not answer; start again.', { cause: error })
+  }
   const saver = startSaving(anvil.url, stateFile(folder), log)
 
   let closing: Promise<void> | undefined
@@ -91,11 +96,17 @@ function startSaving(url: string, file: StateFile, log: Log) {
   const stopped = new AbortController()
   let savedHead: Hex | undefined
   let pauseMs = 200
-  let last = Promise.resolve()
+  let last: Promise<unknown> = Promise.resolve()
 
-  const save = () => (last = last.catch(() => {}).then(saveNow))
+  async function save(): Promise<void> {
+    if (!(await saveNext())) throw new Error('blocks came faster than the state of the local chain could be read')
+  }
 
-  async function saveNow(): Promise<void> {
+  /** One after another. */
+  const saveNext = () => (last = last.catch(() => {}).then(saveNow))
+
+  /** False when a block came in between each time. */
+  async function saveNow(): Promise<boolean> {
     const began = performance.now()
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const before = await headOf(rpc)
@@ -106,14 +117,14 @@ function startSaving(url: string, file: StateFile, log: Log) {
       await file.save(Buffer.from(state.slice(2), 'hex'))
       savedHead = after.hash
       pauseMs = Math.max(200, 4 * (performance.now() - began))
-      return
+      return true
     }
-    throw new Error('blocks came faster than the state could be read')
+    return false
   }
 
   async function saveWhenChanged(): Promise<void> {
     const { hash } = await headOf(rpc)
-    if (hash !== savedHead) await save()
+    if (hash !== savedHead) await saveNext()
   }
 
   async function run(): Promise<void> {

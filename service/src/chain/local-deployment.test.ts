@@ -46,7 +46,10 @@ describe('the registry on the local chain', () => {
     const roles = ['ISSUER', 'BINDER', 'QA', 'GUARDIAN', 'RECYCLER', 'ATTESTER']
     for (const [index, account] of publishedAddresses.slice(0, 2).entries()) {
       const held = await Promise.all(roles.map((role) => hasRole(rpc, deployment.contract, `${role}_ROLE`, account)))
-      assert.deepEqual(held, index === 0 ? [true, true, true, true, true, false] : [false, false, false, false, false, true])
+      assert.deepEqual(
+        held,
+        index === 0 ? [true, true, true, true, true, false] : [false, false, false, false, false, true],
+      )
     }
   })
 
@@ -58,20 +61,33 @@ describe('the registry on the local chain', () => {
   it('is refused in one sentence when it is another version', async () => {
     const code = await rpc('eth_getCode', [deployment.contract, 'latest'])
     await rpc('anvil_setCode', [deployment.contract, '0x5f5ffd'])
-    await assert.rejects(deployLocal({ rpcUrl: chain.url }), { message: /^The local chain holds another version of the registry contract: .*\.$/ })
+    await assert.rejects(deployLocal({ rpcUrl: chain.url }), {
+      message: /^The local chain holds another version of the registry contract: .*\.$/,
+    })
     await rpc('anvil_setCode', [deployment.contract, code])
   })
 })
 
 describe("anvil's published accounts", () => {
   it('are the ten that anvil prints, in either case of letters', () => {
-    assert.deepEqual(publishedAccounts(10).map(({ address }) => address.toLowerCase()), publishedAddresses)
+    assert.deepEqual(
+      publishedAccounts(10).map(({ address }) => address.toLowerCase()),
+      publishedAddresses,
+    )
     assert.ok(isPublishedAddress('0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'))
     assert.ok(!isPublishedAddress(`0x${'1'.repeat(40)}`))
   })
 })
 
 async function hasRole(rpc: WriterRpc, to: Hex, role: string, account: Hex): Promise<boolean> {
-  const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'hasRole', args: [keccak256(toBytes(role)), account] })
-  return decodeFunctionResult({ abi: assetRegistryAbi, functionName: 'hasRole', data: (await rpc('eth_call', [{ to, data }, 'latest'])) as Hex })
+  const data = encodeFunctionData({
+    abi: assetRegistryAbi,
+    functionName: 'hasRole',
+    args: [keccak256(toBytes(role)), account],
+  })
+  return decodeFunctionResult({
+    abi: assetRegistryAbi,
+    functionName: 'hasRole',
+    data: (await rpc('eth_call', [{ to, data }, 'latest'])) as Hex,
+  })
 }

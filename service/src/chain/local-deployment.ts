@@ -44,7 +44,15 @@ async function codeAt(rpc: WriterRpc, address: Hex): Promise<Hex> {
 /** anvil signs for its own accounts. */
 async function deployRegistry(rpc: WriterRpc): Promise<void> {
   const [operator, attester] = publishedAddresses as [Hex, Hex]
-  const holders = { admin: operator, issuer: operator, binder: operator, qa: operator, guardian: operator, recycler: operator, attester }
+  const holders = {
+    admin: operator,
+    issuer: operator,
+    binder: operator,
+    qa: operator,
+    guardian: operator,
+    recycler: operator,
+    attester,
+  }
   const data = encodeDeployData({ abi: assetRegistryAbi, bytecode: registry.bytecode as Hex, args: [holders, '', ''] })
   const hash = await rpc('eth_sendTransaction', [{ from: operator, data, nonce: '0x0' }])
   for (const until = performance.now() + 10_000; performance.now() < until; await delay(5)) {
@@ -56,7 +64,8 @@ async function deployRegistry(rpc: WriterRpc): Promise<void> {
 /** A deployment's own values (its address, the chain id) are zero in the artifact. */
 function withoutImmutables(code: Hex): Hex {
   const bytes = hexToBytes(code)
-  for (const { start, length } of Object.values(registry.immutableReferences).flat()) bytes.fill(0, start, start + length)
+  for (const { start, length } of Object.values(registry.immutableReferences).flat())
+    bytes.fill(0, start, start + length)
   return bytesToHex(bytes)
 }
 
@@ -64,6 +73,9 @@ async function firstLogBlock(rpc: WriterRpc): Promise<bigint> {
   const roleGranted = toEventSelector('RoleGranted(bytes32,address,address)')
   const filter = { address: localRegistry, topics: [roleGranted], fromBlock: '0x0', toBlock: 'latest' }
   const [first] = (await rpc('eth_getLogs', [filter])) as { blockNumber: Hex }[]
-  if (first === undefined) throw new Error('The local chain has lost the first blocks of the registry contract: move the data folder away to start anew.')
+  if (first === undefined)
+    throw new Error(
+      'The local chain has lost the first blocks of the registry contract: move the data folder away to start anew.',
+    )
   return BigInt(first.blockNumber)
 }

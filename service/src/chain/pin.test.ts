@@ -89,8 +89,11 @@ describe('a pinned read', () => {
   it('does not take silence for an answer about hash objects', async () => {
     const { source } = sourceOver([proxy.url])
     const head = await source.head()
-    proxy.set({ name: 'rate-limit', methods: ['eth_call'] })
-    await assert.rejects(source.call(cell, '0x', head), ServiceError)
+    const isUnknownBlock = (_method: string, params: readonly unknown[]) => !JSON.stringify(params).includes(head.hash)
+    for (const when of [() => true, isUnknownBlock]) {
+      proxy.set({ name: 'rate-limit', methods: ['eth_call'], when })
+      await assert.rejects(source.call(cell, '0x', head), ServiceError)
+    }
     proxy.set('ignores-hash-objects')
     await anvil.store(6)
     assert.notEqual(await source.call(cell, '0x', head), wordOf(6))

@@ -52,10 +52,37 @@ describe('of two providers', () => {
 
     first.set('none')
     clock.ms = 5000
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked)
     await source.head()
     await eventually(() => source.stats().providers[0]?.breaker === 'closed')
     await source.call(cell, '0x', head)
     assert.equal(first.count('eth_call'), asked + 1)
+    await source.close()
+  })
+
+  it('a slow first one is given the time it takes, but a head that is behind by then is not taken', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 1000, readTimeoutMs: 2000, now: () => clock.ms })
+    const head = await source.head()
+    await source.call(cell, '0x', head)
+    first.set({ delayMs: 250 })
+    for (let read = 0; read < 2; read++) await source.call(cell, '0x', head)
+    await delay(300) // the attempts that were hedged end in their own time
+    const { hedges } = source.stats()
+    first.set({ delayMs: 120 })
+    await source.call(cell, '0x', head)
+    assert.equal(source.stats().hedges, hedges)
+
+    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.rpc('anvil_mine', '0x19')
+    first.set({
+      delayMs: 120,
+      rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result),
+    })
+    clock.ms = 5000
+    assert.equal((await source.head()).number, head.number + 25n)
+    assert.equal(source.stats().hedges, hedges)
     await source.close()
   })
 

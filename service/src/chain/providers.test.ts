@@ -157,6 +157,15 @@ describe('the chain over one provider', () => {
     await source.close()
   })
 
+  it('asks for the chain id again after a wrong one', async () => {
+    const { source } = sourceOver([first.url])
+    first.set('other-chain')
+    await assert.rejects(source.head(), isUnavailable)
+    first.set('none')
+    await source.head()
+    await source.close()
+  })
+
   it('keeps to the deadline of the caller', async () => {
     const { source } = sourceOver([first.url])
     const head = await source.head()

@@ -54,11 +54,24 @@ describe('trust in a quorum', () => {
     await source.close()
   })
 
+  it('leaves out one that is far behind', async () => {
+    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.rpc('anvil_mine', '0x19')
+    rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? stuck : result) })
+    const { source } = sourceOver(urls(), { trust: 'quorum', now: () => 0 })
+    assert.equal((await source.head()).number, BigInt((stuck as { number: string }).number) + 25n)
+    rpcs[2].set('die')
+    await assert.rejects(source.head(), isUnavailable)
+    await source.close()
+  })
+
   it('does without a third one that is dead or hangs', async () => {
     for (const fault of ['die', 'hang', 'status500'] as const) {
       rpcs[0].set(fault)
-      const { source } = sourceOver(urls(), { trust: 'quorum' })
+      const { source } = sourceOver(urls(), { trust: 'quorum', attemptTimeoutMs: 500, readTimeoutMs: 1000 })
+      const begun = performance.now()
       assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
+      assert.ok(performance.now() - begun < 450)
       await source.close()
     }
   })
@@ -96,6 +109,7 @@ describe('trust in a quorum', () => {
 
   it('refuses a hidden log, another proven word, and a head of another branch', async () => {
     const { source } = sourceOver(urls(), { trust: 'quorum' })
+    await anvil.store(5)
     const head = await source.head()
     await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])
     rpcs[0].set('hide-logs')

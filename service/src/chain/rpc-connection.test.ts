@@ -70,6 +70,18 @@ describe('a connection to a provider', () => {
     await failsWith(/no answer in time/, send(performance.now() - 1))
   })
 
+  it('does not send what ended while it waited for a socket', async () => {
+    let seen = 0
+    answer = () => seen++
+    const until = performance.now() + 150
+    const waiting = Array.from({ length: 16 }, () => failsWith(/no answer in time/, send(until)))
+    await Promise.all([...waiting, failsWith(/no answer in time/, send(until - 100))])
+    answer = (_request, response, id) =>
+      void (seen++, response.end(JSON.stringify({ jsonrpc: '2.0', id, result: '0x1' })))
+    await send()
+    assert.equal(seen, 17)
+  })
+
   it('takes no other status than 200, not even one with a good body', async () => {
     for (const status of [201, 204, 301, 400, 429, 502]) {
       answer = (_request, response, id) => {

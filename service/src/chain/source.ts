@@ -24,16 +24,17 @@ export type BlockGone = typeof blockGone
 
 /** No provider wants to answer for so many blocks or logs at once: ask for fewer. */
 export const rangeTooWide = Symbol('range too wide')
-export type RangeTooWide = typeof rangeTooWide
+type RangeTooWide = typeof rangeTooWide
 
 /** `deadline` is a moment of `performance.now()` in milliseconds; a read never takes longer than 3 s. */
 export type ReadOptions = Readonly<{ deadline?: number }>
 
 /**
- * `check` says what is wrong with an answer (for the log only), or `null`. A refused answer counts as a fault of its
- * provider and the next provider is asked: so that an honest second one answers for a lying first one.
+ * `check` says what is wrong with an answer (for the log only), or `null`. After a refused answer the next provider is
+ * asked: so that an honest second one answers for a lying first one. A refused proof also counts as a fault of its
+ * provider; refused data does not, for it may be what the contract really says.
  */
-export type CheckedReadOptions<T> = ReadOptions & Readonly<{ check?: (answer: T) => string | null }>
+type CheckedReadOptions<T> = ReadOptions & Readonly<{ check?: (answer: T) => string | null }>
 
 export type ChainSource = Readonly<{
   /** The head under the configured block tag: canonical, fresh, of the right chain. Concurrent callers share one flight. */
@@ -59,7 +60,7 @@ export type ChainSource = Readonly<{
 }>
 
 /** Counters since the start, for metrics and benchmarks. `calls` counts every member of a batch, `requests` HTTP requests. */
-export type ChainStats = Readonly<{
+type ChainStats = Readonly<{
   calls: number
   requests: number
   faults: number

@@ -17,7 +17,7 @@ export type StateFile = Readonly<{
   /** Stores the gzipped JSON text as the newest state and keeps the one before. */
   save: (gzipped: Uint8Array) => Promise<void>
 }>
-export type SavedState = Readonly<{ name: string; json: Uint8Array }>
+type SavedState = Readonly<{ name: string; json: Uint8Array }>
 
 /** The state files of `folder`, which is made when it is missing. */
 export function stateFile(folder: string): StateFile {

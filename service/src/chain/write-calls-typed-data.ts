@@ -5,9 +5,10 @@
  */
 import type { Hex } from '@touchstone/verdict'
 
-const field = <const Name extends string, const Type extends string>(name: Name, type: Type) => ({ name, type }) as const
+const field = <const Name extends string, const Type extends string>(name: Name, type: Type) =>
+  ({ name, type }) as const
 
-export const registryTypes = {
+const registryTypes = {
   Claim: [
     field('tokenId', 'uint256'),
     field('claimant', 'address'),
@@ -16,7 +17,12 @@ export const registryTypes = {
     field('nonce', 'uint32'),
     field('deadline', 'uint256'),
   ],
-  ClaimConsent: [field('tokenId', 'uint256'), field('claimant', 'address'), field('nonce', 'uint32'), field('deadline', 'uint256')],
+  ClaimConsent: [
+    field('tokenId', 'uint256'),
+    field('claimant', 'address'),
+    field('nonce', 'uint32'),
+    field('deadline', 'uint256'),
+  ],
   InitiateTransfer: [
     field('tokenId', 'uint256'),
     field('from', 'address'),
@@ -25,9 +31,20 @@ export const registryTypes = {
     field('nonce', 'uint32'),
     field('messageHash', 'bytes32'),
   ],
-  AcceptTransfer: [field('tokenId', 'uint256'), field('from', 'address'), field('to', 'address'), field('expiry', 'uint64'), field('nonce', 'uint32')],
+  AcceptTransfer: [
+    field('tokenId', 'uint256'),
+    field('from', 'address'),
+    field('to', 'address'),
+    field('expiry', 'uint64'),
+    field('nonce', 'uint32'),
+  ],
   CancelTransfer: [field('tokenId', 'uint256'), field('from', 'address'), field('nonce', 'uint32')],
-  Recycle: [field('tokenId', 'uint256'), field('owner', 'address'), field('nonce', 'uint32'), field('deadline', 'uint256')],
+  Recycle: [
+    field('tokenId', 'uint256'),
+    field('owner', 'address'),
+    field('nonce', 'uint32'),
+    field('deadline', 'uint256'),
+  ],
 } as const
 
 export type RegistryMessages = {

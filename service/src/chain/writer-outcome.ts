@@ -33,7 +33,11 @@ export async function send(rpc: WriterRpc, { raw, txHash }: { raw: Hex; txHash: 
 }
 
 /** The outcome of the first of these transactions that was mined, by `contract`; `undefined` while none is. */
-export async function minedOutcome(rpc: WriterRpc, hashes: readonly Hex[], contract: Hex): Promise<Outcome | undefined> {
+export async function minedOutcome(
+  rpc: WriterRpc,
+  hashes: readonly Hex[],
+  contract: Hex,
+): Promise<Outcome | undefined> {
   for (const txHash of hashes) {
     const receipt = (await rpc('eth_getTransactionReceipt', [txHash])) as Receipt | null
     if (receipt === null) continue
@@ -41,7 +45,9 @@ export async function minedOutcome(rpc: WriterRpc, hashes: readonly Hex[], contr
       txHash,
       blockNumber: BigInt(receipt.blockNumber).toString(),
       blockHash: receipt.blockHash,
-      tokenIds: receipt.logs.filter((log) => isMint(log, contract)).map(({ topics }) => BigInt(topics[1] ?? 0).toString()),
+      tokenIds: receipt.logs
+        .filter((log) => isMint(log, contract))
+        .map(({ topics }) => BigInt(topics[1] ?? 0).toString()),
     })
     return { status: receipt.status === '0x1' ? 'CONFIRMED' : 'FAILED', text }
   }
@@ -49,7 +55,11 @@ export async function minedOutcome(rpc: WriterRpc, hashes: readonly Hex[], contr
 }
 
 /** Asks for a receipt until there is one, `waitMs` have passed, or `signal` aborts; an unreachable node counts as no answer yet. */
-export async function awaitOutcome(ask: () => Promise<Outcome | undefined>, waitMs: number, signal: AbortSignal): Promise<Outcome | undefined> {
+export async function awaitOutcome(
+  ask: () => Promise<Outcome | undefined>,
+  waitMs: number,
+  signal: AbortSignal,
+): Promise<Outcome | undefined> {
   const until = performance.now() + waitMs
   for (let pauseMs = 5; !signal.aborted; pauseMs = Math.min(500, pauseMs * 1.5)) {
     const outcome = await ask().catch(() => undefined)
@@ -73,7 +83,12 @@ export function supersededOutcome(txHash: Hex): Outcome {
   return { status: 'FAILED', text: JSON.stringify({ txHash, superseded: true }) }
 }
 
-type Receipt = { status: Hex; blockNumber: Hex; blockHash: Hex; logs: readonly { address: Hex; topics: readonly Hex[] }[] }
+type Receipt = {
+  status: Hex
+  blockNumber: Hex
+  blockHash: Hex
+  logs: readonly { address: Hex; topics: readonly Hex[] }[]
+}
 type StoredOutcome = { txHash: Hex; blockNumber: string; blockHash: Hex; tokenIds: string[]; superseded?: boolean }
 
 const assetMinted = toEventSelector('AssetMinted(uint256,address,bytes32)')

@@ -27,7 +27,16 @@ export type RecoveryOptions = Readonly<{
 /** Counts of operations that were open at the start of a recovery. */
 export type Recovered = Readonly<{ confirmed: number; failed: number; pending: number }>
 
-export function createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas }: RecoveryOptions) {
+export function createRecovery({
+  rpc,
+  contract,
+  chainId,
+  keys,
+  operations,
+  log,
+  stuckAfterMs,
+  maxFeePerGas,
+}: RecoveryOptions) {
   const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
 
   /**
@@ -52,7 +61,8 @@ export function createRecovery({ rpc, contract, chainId, keys, operations, log, 
 
   /** The operation as it is now: settled if it was mined or superseded, else sent again. */
   async function revive(operation: StoredOperation): Promise<StoredOperation> {
-    const outcome = (await minedOutcome(rpc, await operations.hashes(operation), contract)) ?? (await supersededBy(operation))
+    const outcome =
+      (await minedOutcome(rpc, await operations.hashes(operation), contract)) ?? (await supersededBy(operation))
     if (outcome !== undefined) {
       await operations.settle(operation.key, outcome.status, outcome.text)
       return { ...operation, status: outcome.status, outcome: outcome.text }
@@ -73,10 +83,20 @@ export function createRecovery({ rpc, contract, chainId, keys, operations, log, 
   /** Nodes replace a transaction only for fees at least 10 % higher. Without a better price the old bytes stay. */
   async function withHigherFees(operation: StoredOperation): Promise<StoredOperation> {
     const account = accounts.get(operation.signer)
-    const { to, data, gas, maxFeePerGas: oldMax = 0n, maxPriorityFeePerGas: oldTip = 0n } = parseTransaction(operation.raw)
+    const {
+      to,
+      data,
+      gas,
+      maxFeePerGas: oldMax = 0n,
+      maxPriorityFeePerGas: oldTip = 0n,
+    } = parseTransaction(operation.raw)
     const current = await currentFees(rpc)
-    if (account === undefined || !to || data === undefined || gas === undefined || current.maxFeePerGas <= oldMax) return operation
-    const fees = { maxFeePerGas: larger(current.maxFeePerGas, raised(oldMax)), maxPriorityFeePerGas: larger(current.maxPriorityFeePerGas, raised(oldTip)) }
+    if (account === undefined || !to || data === undefined || gas === undefined || current.maxFeePerGas <= oldMax)
+      return operation
+    const fees = {
+      maxFeePerGas: larger(current.maxFeePerGas, raised(oldMax)),
+      maxPriorityFeePerGas: larger(current.maxPriorityFeePerGas, raised(oldTip)),
+    }
     if (fees.maxFeePerGas > maxFeePerGas) return operation
     const replacement = await signTransaction(account, { chainId, to, data, gas, nonce: operation.nonce, fees })
     if (!(await operations.replace(operation.txHash, replacement))) return operation

@@ -60,12 +60,15 @@ async function textOf(response: Response, maxBytes: number): Promise<string> {
 
 type Answer = { id?: unknown; result?: unknown; error?: { code?: unknown; message?: unknown; data?: unknown } }
 
-function resultOf(text: string, id: number, status: number): unknown {
-  const answer = parsed(text)
+function resultOf(body: string, id: number, status: number): unknown {
+  const answer = parsed(body)
   if (answer === undefined) throw new Error(`status ${status} without a JSON-RPC answer`)
   if (answer.error !== undefined && answer.error !== null) {
     const { code, message, data } = answer.error
-    throw new RpcRefusal(typeof code === 'number' ? code : 0, String(message).slice(0, 300), revertData(data))
+    const text = String(message)
+      .slice(0, 300)
+      .replace(/0x[0-9a-f]{40}\b/gi, '0x…') // no account in a log
+    throw new RpcRefusal(typeof code === 'number' ? code : 0, text, revertData(data))
   }
   if (answer.id !== id || !('result' in answer)) throw new Error(`status ${status} with an answer to another request`)
   return answer.result

@@ -18,7 +18,11 @@ export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
 const gasLimit = 16_777_216n
 
 /** Simulates the call from the operator's account: a revert is a failure value and costs nothing. */
-export async function prepare(rpc: WriterRpc, call: { from: Hex; to: Hex; data: Hex }, maxFeePerGas: bigint): Promise<Prepared | WriteFailure> {
+export async function prepare(
+  rpc: WriterRpc,
+  call: { from: Hex; to: Hex; data: Hex },
+  maxFeePerGas: bigint,
+): Promise<Prepared | WriteFailure> {
   try {
     const [estimate, nonce, balance, fees] = await Promise.all([
       numberFrom(rpc, 'eth_estimateGas', [call]),
@@ -33,7 +37,8 @@ export async function prepare(rpc: WriterRpc, call: { from: Hex; to: Hex; data: 
     if (balance < gas * fees.maxFeePerGas) return writeFailure('OPERATOR_UNFUNDED')
     return { ok: true, gas, nonce, fees }
   } catch (error) {
-    if (error instanceof RpcRefusal && (error.data !== undefined || /revert/i.test(error.message))) return revertFailure(error.data)
+    if (error instanceof RpcRefusal && (error.data !== undefined || /revert/i.test(error.message)))
+      return revertFailure(error.data)
     throw chainUnavailable(error)
   }
 }
@@ -45,7 +50,10 @@ export async function pendingCount(rpc: WriterRpc, address: Hex): Promise<bigint
 
 /** Room for the base fee to double. */
 export async function currentFees(rpc: WriterRpc): Promise<Fees> {
-  const [head, tip] = await Promise.all([rpc('eth_getBlockByNumber', ['latest', false]), numberFrom(rpc, 'eth_maxPriorityFeePerGas', [])])
+  const [head, tip] = await Promise.all([
+    rpc('eth_getBlockByNumber', ['latest', false]),
+    numberFrom(rpc, 'eth_maxPriorityFeePerGas', []),
+  ])
   const baseFee = numberOf((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas)
   return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
 }
@@ -61,7 +69,9 @@ export async function signTransaction(
 
 /** What is not a refusal by the contract is the chain's fault; the caller may repeat the request under the same key. */
 export function chainUnavailable(cause: unknown): ServiceError {
-  return cause instanceof ServiceError ? cause : new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be reached.', { cause })
+  return cause instanceof ServiceError
+    ? cause
+    : new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be reached.', { cause })
 }
 
 export async function numberFrom(rpc: WriterRpc, method: string, params: readonly unknown[]): Promise<bigint> {
@@ -69,6 +79,7 @@ export async function numberFrom(rpc: WriterRpc, method: string, params: readonl
 }
 
 function numberOf(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value)) throw new Error('the node answered with something that is not a number')
+  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value))
+    throw new Error('the node answered with something that is not a number')
   return BigInt(value)
 }

@@ -52,9 +52,21 @@ export type Writer = ReturnType<typeof createWriter>
 
 /** Throws one sentence when anvil's published keys are meant for another chain than the local one. */
 export function createWriter(options: WriterOptions) {
-  const { contract, chainId, keys, operations, log, receiptWaitMs = 10_000, stuckAfterMs = 60_000, maxFeePerGas = 100_000_000_000n } = options
+  const {
+    contract,
+    chainId,
+    keys,
+    operations,
+    log,
+    receiptWaitMs = 10_000,
+    stuckAfterMs = 60_000,
+    maxFeePerGas = 100_000_000_000n,
+  } = options
   refusePublishedKeys(keys, options.local ?? false)
-  const rpc = createWriterRpc({ url: options.rpcUrl, ...(options.rpcTimeoutMs === undefined ? {} : { timeoutMs: options.rpcTimeoutMs }) })
+  const rpc = createWriterRpc({
+    url: options.rpcUrl,
+    ...(options.rpcTimeoutMs === undefined ? {} : { timeoutMs: options.rpcTimeoutMs }),
+  })
   const recovery = createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas })
   const closed = new AbortController()
   const running = new Set<Promise<unknown>>()
@@ -140,14 +152,21 @@ export function createWriter(options: WriterOptions) {
     await Promise.allSettled(running)
   }
 
-  return { write, recover: recovery.recover, attestClaim: createClaimAttester({ rpc, contract, chainId, attester: keys.attester }), close }
+  return {
+    write,
+    recover: recovery.recover,
+    attestClaim: createClaimAttester({ rpc, contract, chainId, attester: keys.attester }),
+    close,
+  }
 }
 
 function refusePublishedKeys(keys: OperatorKeys, local: boolean): void {
   const published = Object.entries(keys).filter(([, account]) => isPublishedAddress(account.address))
   if (local || published.length === 0) return
   const roles = published.map(([role]) => role).join(', ')
-  throw new Error(`The operator key of ${roles} is one of anvil's published keys, which anyone can use: configure a key of your own.`)
+  throw new Error(
+    `The operator key of ${roles} is one of anvil's published keys, which anyone can use: configure a key of your own.`,
+  )
 }
 
 function resultOf({ status, outcome, txHash }: StoredOperation, repeated: boolean): WriteResult {

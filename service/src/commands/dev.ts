@@ -4,12 +4,15 @@
  */
 import { connect } from 'node:net'
 import { Command } from 'commander'
+import { bytesToHex } from 'viem'
+import { publishedAccounts } from '../chain/local-chain-accounts.ts'
 import { startLocalChain } from '../chain/local-chain.ts'
 import { deployLocal } from '../chain/local-deployment.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { startService } from '../service.ts'
-import { openCatalogue } from './catalogue-session.ts'
+import { openDemoCatalogue } from './demo-catalogue.ts'
+import { readOrCreateDemoSecrets } from './demo-secrets.ts'
 import { createProgress } from './progress.ts'
 import { untilStopped } from './signals.ts'
 import { welcome } from './welcome.ts'
@@ -20,6 +23,7 @@ const demonstration = {
   CHAIN_INTERFACE: 'registry',
   PROOF_BUNDLE: 'on',
   LOG_LEVEL: 'warn',
+  DEMO: 'on',
 }
 
 export function devCommand(): Command {
@@ -44,23 +48,26 @@ async function dev(): Promise<void> {
 
   const progress = createProgress((text) => process.stdout.write(text))
   await using opened = new AsyncDisposableStack()
-  const local = await progress.step('chain', () =>
-    startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
-  )
-  opened.defer(() => local.close())
-  const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: local.url }))
-  const config = readConfig({ ...env, CHAIN_RPC_URLS: local.url, CHAIN_CONTRACT: contract, CHAIN_CODE_HASH: codeHash })
-  const service = await progress.step('database, verification host', () => startService(config, log))
+  const chain = await progress.step('chain', () => startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }))
+  opened.defer(() => chain.close())
+  const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: chain.url }))
+  const deployed = { CHAIN_RPC_URLS: chain.url, CHAIN_CONTRACT: contract, CHAIN_CODE_HASH: codeHash }
+  const secrets = await readOrCreateDemoSecrets(dataDir)
+  const config = readConfig({ ...env, ...deployed, ...operatorKeys(), TAG_KEK: secrets.kek, TAG_PEPPER: secrets.pepper })
+  const service = await progress.step('database and verification host', () => startService(config, log))
   opened.defer(() => service.close(500))
-  const items = await progress.step('catalogue', (say) =>
-    openCatalogue({ service, rpcUrl: local.url, contract, progress: say, log }),
-  )
-  process.stdout.write(
-    welcome({ items, baseUrl: service.verificationUrl, rpcUrl: local.url, contract, codeHash, dataDir }),
-  )
+  const items = await progress.step('catalogue', (say) => openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }))
+  await chain.save()
+  process.stdout.write(welcome({ items, baseUrl: service.verificationUrl, rpcUrl: chain.url, contract: service.parts.contract, codeHash, dataDir }))
 
   await stopped
   process.stdout.write('\nStopping …\n')
+}
+
+/** anvil's published accounts: 0 is the operator, 1 the attester. */
+function operatorKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string } {
+  const [operator = '', attester = ''] = publishedAccounts(2).map((account) => bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()))
+  return { OPERATOR_KEY: operator, ATTESTER_KEY: attester }
 }
 
 /** Asked before anything is started, so that a wrong start changes nothing. */

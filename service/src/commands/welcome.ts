@@ -4,7 +4,8 @@ export type WelcomeItem = {
   readonly tokenId: bigint
   readonly state: string
   readonly name: string
-  readonly note?: string | undefined
+  /** Of its demo tag. */
+  readonly uid: Uint8Array | undefined
 }
 
 export function welcome({
@@ -23,8 +24,8 @@ export function welcome({
   readonly dataDir: string
 }): string {
   const width = Math.max(...items.map(({ name }) => name.length), 0)
-  const rows = items.map(({ tokenId, state, name, note }) => {
-    return `  ${state.padEnd(9)}  ${name.padEnd(width)}  ${baseUrl}/api/asset/${tokenId}${note === undefined ? '' : `  (${note})`}`
+  const rows = items.map(({ tokenId, state, name }) => {
+    return `  ${state.padEnd(9)}  ${name.padEnd(width)}  ${baseUrl}/api/asset/${tokenId}`
   })
   const example = items.find(({ state }) => state === 'CLAIMED')?.tokenId ?? 1n
   return `

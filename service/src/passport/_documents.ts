@@ -2,29 +2,33 @@
 import { Ajv } from 'ajv'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import jsonld from 'jsonld'
+import jsonld, { type NodeObject } from 'jsonld'
 import { baseUrl, dataOf } from './_fixtures.ts'
 import { passportContext } from './context.ts'
 
 type Validate = (value: unknown) => string[]
 
 /** Errors of a passport against the UNTP 0.7.0 schema. */
-export const passportErrors: Validate = validator(new Ajv2020(options()), 'untp-0.7.0/DigitalProductPassport.schema.json')
+export const passportErrors: Validate = validator(
+  new Ajv2020(options()),
+  'untp-0.7.0/DigitalProductPassport.schema.json',
+)
 export const gs1LinksetErrors: Validate = validator(new Ajv(options()), 'gs1/linkset.schema.json')
 export const untpLinksetErrors: Validate = validator(new Ajv(options()), 'untp-0.7.0/linkset.schema.json')
 
-const contexts = new Map<string, unknown>([
+const contexts = new Map<string, NodeObject>([
   ['https://www.w3.org/ns/credentials/v2', dataOf('vcdm2/credentials-v2.jsonld')],
   ['https://vocabulary.uncefact.org/untp/0.7.0/context/', dataOf('untp-0.7.0/untp-context.jsonld')],
   [`${baseUrl}/contexts/passport/v1`, JSON.parse(JSON.stringify(passportContext(baseUrl)))],
 ])
 
 /** A loader of the three contexts and of `more`; any other URL fails. */
-export function loaderWith(more: Readonly<Record<string, unknown>> = {}) {
+export function loaderWith(more: Readonly<Record<string, object>> = {}) {
   return async (url: string) => {
     const document = contexts.get(url) ?? more[url]
-    if (typeof document !== 'object' || document === null) throw new Error(`not a local document: ${url}`)
-    return { contextUrl: null, documentUrl: url, document }
+    if (document === undefined) throw new Error(`not a local document: ${url}`)
+    // `static`: jsonld may keep what it makes of the document; the three contexts never change.
+    return { documentUrl: url, document: document as NodeObject, ...(contexts.has(url) && { tag: 'static' }) }
   }
 }
 

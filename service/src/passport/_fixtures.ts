@@ -20,7 +20,7 @@ export function dataOf<T>(path: string): T {
   return JSON.parse(dataText(path)) as T
 }
 
-export const sampleMetadata: PassportMetadata = matching(dataText('sample/sample-metadata.json'))
+const sampleMetadata: PassportMetadata = matching(dataText('sample/sample-metadata.json'))
 
 /** Metadata that was registered and is what the chain says. */
 export function matching(json: string): PassportMetadata {
@@ -51,26 +51,34 @@ export function sampleInput(changes: Partial<PassportInput> = {}): PassportInput
   }
 }
 
-export function stateRecord(stateCode: StateCode): PassportInput['record'] {
+function stateRecord(stateCode: StateCode): PassportInput['record'] {
   return { state: lifecycleStates[stateCode], stateCode, flagged: stateCode === 5, ownerCommitment: null }
 }
 
 /** Every kind of passport there is: six states, with and without a GTIN, with each outcome of the metadata. */
-export const everyInput: readonly (readonly [string, PassportInput])[] = ([1, 2, 3, 4, 5, 6] as const).flatMap((state) =>
-  [sampleInput().item, null].flatMap((item) =>
-    (
-      [
-        sampleMetadata,
-        { status: 'mismatch', onChainHash: sampleHash },
-        { status: 'none', onChainHash: sampleHash },
-        { status: 'none', onChainHash: null },
-      ] as const
-    ).map(
-      (metadata) =>
+export const everyInput: readonly (readonly [string, PassportInput])[] = ([1, 2, 3, 4, 5, 6] as const).flatMap(
+  (state) =>
+    [sampleInput().item, null].flatMap((item) =>
+      (
         [
-          `${lifecycleStates[state]}, ${item === null ? 'token' : 'GTIN'}, metadata ${metadata.status}`,
-          sampleInput({ record: { ...sampleInput().record, ...stateRecord(state), ownerCommitment: state < 4 ? null : `0x${'c0'.repeat(32)}` }, item, metadata }),
-        ] as const,
+          sampleMetadata,
+          { status: 'mismatch', onChainHash: sampleHash },
+          { status: 'none', onChainHash: sampleHash },
+        ] as const
+      ).map(
+        (metadata) =>
+          [
+            `${lifecycleStates[state]}, ${item === null ? 'token' : 'GTIN'}, metadata ${metadata.status}`,
+            sampleInput({
+              record: {
+                ...sampleInput().record,
+                ...stateRecord(state),
+                ownerCommitment: state < 4 ? null : `0x${'c0'.repeat(32)}`,
+              },
+              item,
+              metadata,
+            }),
+          ] as const,
+      ),
     ),
-  ),
 )

@@ -8,9 +8,9 @@ import type { PassportMetadata } from './metadata.ts'
 import { productOf, timeText, type ProductInput } from './product.ts'
 
 /** Version of the United Nations Transparency Protocol that the passport follows. */
-export const untpVersion = '0.7.0'
+const untpVersion = '0.7.0'
 
-export type Software = {
+type Software = {
   readonly id: string
   readonly name: string
   readonly version: string

@@ -45,12 +45,31 @@ describe('a GS1 Digital Link', () => {
   })
 
   it('with other qualifiers in another order, twice, unknown or without a value is malformed', () => {
-    for (const rest of ['21/S/10/L', '10/L/22/V', '10/L/10/L', '99/X', '10', '10/', '10/A%20B', '235/T/21/S', '21/S/21/S', ''.padEnd(600, 'x')])
+    for (const rest of [
+      '21/S/10/L',
+      '10/L/22/V',
+      '10/L/10/L',
+      '99/X',
+      '10',
+      '10/',
+      '10/A%20B',
+      '235/T/21/S',
+      '21/S/21/S',
+      ''.padEnd(600, 'x'),
+    ])
       assert.equal(parseDigitalLink(`/01/${gtin}/${rest}`).kind, 'malformed', rest)
   })
 
   it('is read raw: doubled slashes, escapes in the GTIN and foreign roots are malformed', () => {
-    for (const path of [`//01/${gtin}/21/A`, `/01//${gtin}/21/A`, `/01/0952012345678%38/21/A`, `/%30%31/${gtin}/21/A`, '/', '', '/01'])
+    for (const path of [
+      `//01/${gtin}/21/A`,
+      `/01//${gtin}/21/A`,
+      `/01/0952012345678%38/21/A`,
+      `/%30%31/${gtin}/21/A`,
+      '/',
+      '',
+      '/01',
+    ])
       assert.equal(parseDigitalLink(path).kind, 'malformed', path)
     assert.equal(parsePassportPath(`/01/${gtin}/21/A`).kind, 'malformed')
     assert.equal(parseDigitalLink(`/api/dpp/01/${gtin}/21/A`).kind, 'malformed')

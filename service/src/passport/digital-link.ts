@@ -8,7 +8,7 @@ import { decodeSerial, decodeValue, encodeSerial, type SerialError } from './ser
 /** One serialised item: its class and its serial, decoded. */
 export type ItemKey = { readonly gtin: string; readonly serial: string }
 
-export type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
+type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 
 export type DigitalLink =
   | ({ readonly kind: 'item' } & ItemKey)

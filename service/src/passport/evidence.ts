@@ -16,8 +16,6 @@ const explanation: Readonly<Record<PassportMetadata['status'], string>> = {
   none: 'keccak256 over the RFC 8785 (JCS) form of the off-chain product metadata, as recorded in the token contract. No metadata is available under this hash, so no supplier-written text is shown.',
 }
 
-export type MetadataAnchor = ReturnType<typeof evidenceOf>
-
 export function evidenceOf(metadata: PassportMetadata, product: Product) {
   const { status } = metadata
   return {

@@ -12,11 +12,11 @@ import {
   type KeyObject,
 } from 'node:crypto'
 
-export const algorithms = { ES256: { kty: 'EC', crv: 'P-256' }, Ed25519: { kty: 'OKP', crv: 'Ed25519' } } as const
+const algorithms = { ES256: { kty: 'EC', crv: 'P-256' }, Ed25519: { kty: 'OKP', crv: 'Ed25519' } } as const
 export type Algorithm = keyof typeof algorithms
 /** `active` signs; `retired` only verifies; `revoked` (compromised) is listed and verifies nothing. */
-export type KeyStatus = 'active' | 'retired' | 'revoked'
-export type PublicJwk = { readonly kty: string; readonly crv: string; readonly x: string; readonly y?: string }
+type KeyStatus = 'active' | 'retired' | 'revoked'
+type PublicJwk = { readonly kty: string; readonly crv: string; readonly x: string; readonly y?: string }
 
 export type IssuerKey = {
   /** Fragment of the verification method, `key-1` and up. */

@@ -10,7 +10,7 @@ export const linksetType = 'application/linkset+json'
 /** GS1 Web vocabulary: link types are `gs1:dpp` in a query and this namespace plus `dpp` in a linkset. */
 export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
 
-export type Link = {
+type Link = {
   readonly href: string
   readonly title: string
   readonly type?: string

@@ -27,13 +27,7 @@ export function passportMetadata(onChainHash: Hex | null, storedText: string | u
   return { status: 'match', value: untrustedOf(parsed(storedText)), hash: onChainHash }
 }
 
-export type MetadataError =
-  | 'too-large'
-  | 'not-an-object'
-  | 'unknown-key'
-  | 'not-text'
-  | 'duplicate-key'
-  | 'lone-surrogate'
+type MetadataError = 'too-large' | 'not-an-object' | 'unknown-key' | 'not-text' | 'duplicate-key' | 'lone-surrogate'
 /** The canonical text to store and its hash, or why a registration is refused. */
 export type RegisteredMetadata =
   | { readonly ok: true; readonly canonical: string; readonly hash: Hex }

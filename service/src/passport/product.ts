@@ -9,14 +9,14 @@ import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
 
 /** What the contract says of the token at the pinned block. */
-export type AssetState = {
+type AssetState = {
   readonly state: LifecycleState
   readonly stateCode: StateCode
   readonly flagged: boolean
   readonly ownerCommitment: Hex | null
 }
 /** The block that state, hash and reference were read at; `timestamp` in seconds. */
-export type PinnedBlock = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+type PinnedBlock = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
 
 export type ProductInput = {
   readonly baseUrl: string

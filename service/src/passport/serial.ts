@@ -14,7 +14,7 @@ export function parseSerial(text: string): SerialResult {
 }
 
 /** Reads one value of CSET 82; the other qualifiers of a GTIN differ in length only. */
-export function parseValue(text: string, max: number): SerialResult {
+function parseValue(text: string, max: number): SerialResult {
   if (outsideCset82.test(text)) return { ok: false, error: 'serial-charset' }
   if (text.length < 1 || text.length > max) return { ok: false, error: 'serial-length' }
   return { ok: true, serial: text }

@@ -24,7 +24,7 @@ export type Signer = {
   /** The credential with an embedded proof: what `application/vc` answers. It throws INTERNAL without an active Ed25519 key. */
   readonly addProof: <T extends object>(credential: T, now: number) => T & { readonly proof: Proof }
 }
-export type Proof = {
+type Proof = {
   readonly type: 'DataIntegrityProof'
   readonly cryptosuite: 'eddsa-jcs-2022'
   readonly created: string

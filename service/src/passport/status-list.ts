@@ -65,7 +65,7 @@ export function statusEntries(baseUrl: string, { list, index }: StatusIndex): re
   })
 }
 
-export function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): string {
+function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): string {
   return `${baseUrl}/api/status/${purpose}/${list}`
 }
 

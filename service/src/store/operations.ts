@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import type { Database } from './database.ts'
 
-export type OperationStatus = 'PENDING' | 'CONFIRMED' | 'FAILED'
+type OperationStatus = 'PENDING' | 'CONFIRMED' | 'FAILED'
 export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
 
 /** `outcome` is JSON of the writer's own, present once settled. `ageMs` is the time since the newest signature. */

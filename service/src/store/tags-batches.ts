@@ -14,8 +14,6 @@ export type StoredBatch = Readonly<{
   createdAt: string
 }>
 
-export type BatchStore = ReturnType<typeof batchStore>
-
 export function batchStore(sql: Sql) {
   return {
     /** Adds a batch, or refreshes its settings; false when the id is known with another epoch. The status stays as it is. */

@@ -1,8 +1,6 @@
 /** Housekeeping of the tap ledger (spec §4.4); its two statements per tap are in `tap/counter.ts`. */
 import type { Sql } from './database.ts'
 
-export type TapStore = ReturnType<typeof tapStore>
-
 export function tapStore(sql: Sql) {
   return {
     /**

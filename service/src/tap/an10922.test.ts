@@ -12,7 +12,10 @@ const derived = async (key: Uint8Array, input: Uint8Array) => hexOf(await an1092
 
 describe('AN10922 key diversification', () => {
   it('gives the key of AN10922 §2.2.1', async () => {
-    assert.equal(await derived(example, bytes('04782E21801D803042F54E585020416275')), 'A8DD63A3B89D54B37CA802473FDA9175')
+    assert.equal(
+      await derived(example, bytes('04782E21801D803042F54E585020416275')),
+      'A8DD63A3B89D54B37CA802473FDA9175',
+    )
   })
 
   it('rests on the subkeys of AN10922 §2.2.1', () => {

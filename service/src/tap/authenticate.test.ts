@@ -4,10 +4,9 @@ import fc from 'fast-check'
 import { createAesKey, embeddedKey } from './aes.ts'
 import { createAuthenticate, type Authenticated } from './authenticate.ts'
 import { hexOf } from './bytes.ts'
-import { createFileKeyCache } from './file-key-cache.ts'
 import { createKeyRing, type TagBatch } from './keys.ts'
 import { readPicc } from './sun.ts'
-import { newUid, testBatch, testBatches, testTag } from '../../test/_tags.ts'
+import { testBatch, testBatches, testTag, testTemplate } from '../../test/_tags.ts'
 
 const bytes = (hex: string) => Uint8Array.from(Buffer.from(hex, 'hex'))
 const reasonOf = (found: Authenticated) => (found.genuine ? 'genuine' : found.reason)
@@ -37,11 +36,21 @@ const zeroBatch = direct(zeros, zeros)
 describe('published taps', () => {
   const cases: readonly [string, TagBatch, string, string, string, number][] = [
     ['AN12196 §3.4.4', zeroBatch, 'EF963FF7828658A599F3041510671E88', '94EED9EE65337086', '04DE5F1EACC040', 61],
-    ['Bolt Card', direct('0c3b25d92b38ae443229dd59ad34b85d', 'b45775776cb224c75bcde7ca3704e933'), '4E2E289D945A66BB13377A728884E867', 'E19CCB1FED8892CE', '04996C6A926980', 3],
+    [
+      'Bolt Card',
+      direct('0c3b25d92b38ae443229dd59ad34b85d', 'b45775776cb224c75bcde7ca3704e933'),
+      '4E2E289D945A66BB13377A728884E867',
+      'E19CCB1FED8892CE',
+      '04996C6A926980',
+      3,
+    ],
   ]
   for (const [name, batch, picc, cmac, uid, counter] of cases) {
     it(`${name} is genuine, in both cases of hex`, async () => {
-      for (const tap of [{ picc, cmac }, { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() }]) {
+      for (const tap of [
+        { picc, cmac },
+        { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() },
+      ]) {
         const found = await verifier(batch)(tap)
         assert.ok(found.genuine)
         assert.deepEqual([hexOf(found.uid), found.counter], [uid, counter])
@@ -69,16 +78,47 @@ describe('a genuine tap', () => {
     for (const macInput of ['empty', 'picc'] as const) {
       const batch = testBatch({ macInput })
       const verify = verifier(...(await testBatches(batch)))
-      const counters = fc.oneof(fc.constantFrom(0, 1, 0xfe, 0xff, 0xffff, 0xfeffff, 0xfffffe), fc.integer({ min: 0, max: 0xfffffe }))
+      const counters = fc.oneof(
+        fc.constantFrom(0, 1, 0xfe, 0xff, 0xffff, 0xfeffff, 0xfffffe),
+        fc.integer({ min: 0, max: 0xfffffe }),
+      )
       await fc.assert(
-        fc.asyncProperty(fc.uint8Array({ minLength: 6, maxLength: 6 }), counters, fc.boolean(), async (tail, counter, lower) => {
-          const tag = await testTag(batch, { uid: Uint8Array.from([4, ...tail]), counter })
-          const { picc, cmac } = tag.next()
-          const found = await verify(lower ? { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() } : { picc, cmac })
-          assert.ok(found.genuine)
-          assert.deepEqual([hexOf(found.uid), found.counter, found.batch.id], [hexOf(tag.uid), counter + 1, 'test'])
-        }),
+        fc.asyncProperty(
+          fc.uint8Array({ minLength: 6, maxLength: 6 }),
+          counters,
+          fc.boolean(),
+          async (tail, counter, lower) => {
+            const tag = await testTag(batch, { uid: Uint8Array.from([4, ...tail]), counter })
+            const { picc, cmac } = tag.next()
+            const found = await verify(lower ? { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() } : { picc, cmac })
+            assert.ok(found.genuine)
+            assert.deepEqual([hexOf(found.uid), found.counter, found.batch.id], [hexOf(tag.uid), counter + 1, 'test'])
+          },
+        ),
         { numRuns: 100 },
+      )
+    }
+  })
+
+  it('verifies for every address template that can be laid out', async () => {
+    const word = fc.stringMatching(/^[a-z0-9._~-]{1,12}$/)
+    const pair = fc.tuple(fc.stringMatching(/^[a-bd-oq-z]{1,6}$/), word).map(([name, value]) => `${name}=${value}`)
+    const shape = fc.record({
+      path: fc.array(word, { maxLength: 5 }),
+      before: fc.array(pair, { maxLength: 2 }),
+      after: fc.array(pair, { maxLength: 2 }),
+    })
+    for (const macInput of ['empty', 'picc'] as const) {
+      const batch = testBatch({ macInput })
+      const verify = verifier(...(await testBatches(batch)))
+      await fc.assert(
+        fc.asyncProperty(shape, fc.boolean(), async ({ path, before, after }, macFirst) => {
+          const tap = macFirst && macInput === 'empty' ? ['cmac={cmac}', 'picc={picc}'] : ['picc={picc}', 'cmac={cmac}']
+          const query = [...before, ...tap, ...after].join('&')
+          const template = testTemplate(batch, `https://verify.example.com/${path.join('/')}?${query}`)
+          const found = await verify((await testTag(batch, { template })).next())
+          assert.ok(found.genuine && found.counter === 1)
+        }),
       )
     }
   })
@@ -196,39 +236,5 @@ describe('batches', () => {
     const tag = await testTag(batch)
     for (let count = 0; count < 3; count++) assert.equal(reasonOf(await verify(tag.next())), 'genuine')
     assert.equal(derived, 1, 'the remote master derives once per tag')
-  })
-})
-
-describe('kept file keys', () => {
-  it('are only those of tags whose MAC held', async () => {
-    const batch = testBatch()
-    const fileKeys = createFileKeyCache()
-    const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)), fileKeys })
-    const { picc, cmac } = (await testTag(batch)).next()
-    await authenticate(bytes(picc), bytes('0102030405060708'))
-    assert.equal(fileKeys.size(), 0)
-    await authenticate(bytes(picc), bytes(cmac))
-    assert.equal(fileKeys.size(), 1)
-  })
-
-  it('leave oldest first, overwritten, and the tag still verifies', async () => {
-    const batch = testBatch()
-    const [loaded] = await testBatches(batch)
-    assert.ok(loaded)
-    const fileKeys = createFileKeyCache(2)
-    const key = createAesKey(new Uint8Array(16).fill(9))
-    const mac = hexOf(key.cmac(new Uint8Array(16)))
-    fileKeys.put(loaded, newUid(), key)
-    for (const uid of [newUid(), newUid()]) fileKeys.put(loaded, uid, createAesKey(new Uint8Array(16)))
-    assert.equal(fileKeys.size(), 2)
-    assert.notEqual(hexOf(key.cmac(new Uint8Array(16))), mac)
-    const verify = createAuthenticate({ keys: createKeyRing([loaded]), fileKeys: createFileKeyCache(0) })
-    const tag = await testTag(batch)
-    for (let count = 0; count < 3; count++) {
-      const { picc, cmac } = tag.next()
-      assert.equal(reasonOf(await verify(bytes(picc), bytes(cmac))), 'genuine')
-    }
-    fileKeys.clear()
-    assert.equal(fileKeys.size(), 0)
   })
 })

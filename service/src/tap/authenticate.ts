@@ -17,7 +17,7 @@ export type Authenticated =
 /** `picc` has 16 bytes, `cmac` 8. */
 export type Authenticate = (picc: Uint8Array, cmac: Uint8Array, hint?: string) => Promise<Authenticated>
 
-/** Throws only what a remote key store throws. */
+/** `fileKeys` belong to these batches: other keys under the same ids need another cache. Throws only what a remote key store throws. */
 export function createAuthenticate({
   keys,
   fileKeys = createFileKeyCache(),

@@ -81,7 +81,11 @@ export function batchFromJson(json: unknown): BatchRecord | null {
   if (master === null || meta === null || (hasOwnMeta && meta === undefined)) return null
   const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
   if (!masterBytes.includes(master.length) || (meta !== undefined && meta.length !== 16)) return null
-  return { ...(settings as Omit<BatchRecord, 'metaKey' | 'fileMaster'>), fileMaster: master, ...(meta && { metaKey: meta }) }
+  return {
+    ...(settings as Omit<BatchRecord, 'metaKey' | 'fileMaster'>),
+    fileMaster: master,
+    ...(meta && { metaKey: meta }),
+  }
 }
 
 /** The settings without any key: for the database, `tag batch list` and logs. */

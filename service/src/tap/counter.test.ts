@@ -86,7 +86,11 @@ for (const { name, open, skip } of testDatabases()) {
       const { tap, answer } = world()
       await tap(10)
       assert.deepEqual(await answer(9), { outcome: 'REPLAY', anomalies: ['unseen_lower'], lastCounter: 10 })
-      assert.deepEqual(await answer(10, { picc: newPicc() }), { outcome: 'REPLAY', anomalies: ['other_picc'], lastCounter: 10 })
+      assert.deepEqual(await answer(10, { picc: newPicc() }), {
+        outcome: 'REPLAY',
+        anomalies: ['other_picc'],
+        lastCounter: 10,
+      })
       assert.equal(await tap(10), 'SAME_TAP')
     })
 
@@ -96,7 +100,11 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual((await answer(550)).anomalies, [])
       assert.deepEqual(await answer(601), { outcome: 'FRESH', anomalies: ['gap'], lastCounter: 550 })
       assert.deepEqual((await answer(0xff0000)).anomalies, ['gap', 'near_end'])
-      assert.deepEqual(await answer(0xffffff), { outcome: 'FRESH', anomalies: ['gap', 'near_end'], lastCounter: 0xff0000 })
+      assert.deepEqual(await answer(0xffffff), {
+        outcome: 'FRESH',
+        anomalies: ['gap', 'near_end'],
+        lastCounter: 0xff0000,
+      })
     })
 
     it('starts a new epoch at 1 and closes the old one', async () => {
@@ -130,7 +138,10 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('obeys a simple model for any order of taps', async () => {
-      const steps = fc.array(fc.record({ counter: fc.integer({ min: 1, max: 6 }), wait: fc.constantFrom(0, 1, 150, 300) }), { maxLength: 12 })
+      const steps = fc.array(
+        fc.record({ counter: fc.integer({ min: 1, max: 6 }), wait: fc.constantFrom(0, 1, 150, 300) }),
+        { maxLength: 12 },
+      )
       await fc.assert(
         fc.asyncProperty(steps, async (sequence) => {
           const { at, tap } = world()
@@ -141,7 +152,8 @@ for (const { name, open, skip } of testDatabases()) {
             at(seconds)
             const seen = firstSeen.get(counter)
             const last = Math.max(0, ...firstSeen.keys())
-            const expected = seen === undefined ? (counter > last ? 'FRESH' : 'REPLAY') : seconds - seen < 300 ? 'SAME_TAP' : 'REPLAY'
+            const expected =
+              seen === undefined ? (counter > last ? 'FRESH' : 'REPLAY') : seconds - seen < 300 ? 'SAME_TAP' : 'REPLAY'
             if (expected === 'FRESH') firstSeen.set(counter, seconds)
             assert.equal(await tap(counter), expected)
           }
@@ -175,16 +187,20 @@ describe('a ledger whose database is down', () => {
   it('throws INTERNAL, without a word of the tap', async () => {
     const down: LedgerSql = { query: () => Promise.reject(new Error('connection refused')) }
     const picc = newPicc()
-    await assert.rejects(createLedger({ sql: down }).consume({ uid: newUid(), epoch: 0, counter: 1, picc, batchId: 'a' }), (error) => {
-      assert.ok(error instanceof ServiceError)
-      assert.equal(error.code, 'INTERNAL')
-      return !error.message.includes(hexOf(picc))
-    })
+    await assert.rejects(
+      createLedger({ sql: down }).consume({ uid: newUid(), epoch: 0, counter: 1, picc, batchId: 'a' }),
+      (error) => {
+        assert.ok(error instanceof ServiceError)
+        assert.equal(error.code, 'INTERNAL')
+        return !error.message.includes(hexOf(picc))
+      },
+    )
   })
 
   it('has a window from 0 to 3600 seconds', () => {
     const sql: LedgerSql = { query: () => Promise.resolve([]) }
-    for (const windowSeconds of [-1, 3601, Number.NaN]) assert.throws(() => createLedger({ sql, windowSeconds }), RangeError)
+    for (const windowSeconds of [-1, 3601, Number.NaN])
+      assert.throws(() => createLedger({ sql, windowSeconds }), RangeError)
   })
 
   it('gives up after three lost races', async () => {
@@ -196,7 +212,13 @@ describe('a ledger whose database is down', () => {
         return Promise.resolve((text.includes('INSERT') ? [] : [row]) as Row[])
       },
     }
-    const { outcome } = await createLedger({ sql }).consume({ uid: newUid(), epoch: 0, counter: 1, picc: newPicc(), batchId: 'a' })
+    const { outcome } = await createLedger({ sql }).consume({
+      uid: newUid(),
+      epoch: 0,
+      counter: 1,
+      picc: newPicc(),
+      batchId: 'a',
+    })
     assert.deepEqual([outcome, statements], ['REPLAY', 6])
   })
 })

@@ -19,7 +19,7 @@ export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; pi
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
 
 /** `lastCounter` is what the ledger knew before this tap; `null` for a chip it had never seen. */
-export type LedgerAnswer = Readonly<{
+type LedgerAnswer = Readonly<{
   outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED'
   anomalies: readonly AnomalyKind[]
   lastCounter: number | null

@@ -31,13 +31,17 @@ describe('derivations of file keys', () => {
     assert.equal(hexOf((await metaKeyOf('sdm-backend', bytes(first))) ?? bytes('')), 'A13086F194D7BDFD108DD11716EA2BDF')
     assert.equal(await fileKey('sdm-backend', first, '010203040506AB', 1), 'F18CDD9389D47AE7AB381E80E5AB6FE3')
     assert.equal(await fileKey('sdm-backend', first, '03030303030303'), '85F7CC459A5B4B2F5D1A5019DED61C88')
-    assert.equal(hexOf((await metaKeyOf('sdm-backend', bytes(second))) ?? bytes('')), '3A553C40846FDA656FAA0FCE4F45FDBD')
+    assert.equal(
+      hexOf((await metaKeyOf('sdm-backend', bytes(second))) ?? bytes('')),
+      '3A553C40846FDA656FAA0FCE4F45FDBD',
+    )
     assert.equal(await fileKey('sdm-backend', second, '05050505050505'), '89AE686DE793FDF48057EE6E78505CFC')
   })
 
   it('sdm-backend-legacy: PBKDF2-HMAC-SHA512 over the salts of that scheme', async () => {
     const master = 'C9EB67DF090AFF47C3B19A2516680B9D'
-    const stretched = (salt: string) => pbkdf2Sync(bytes(master), bytes(salt), 5000, 16, 'sha512').toString('hex').toUpperCase()
+    const stretched = (salt: string) =>
+      pbkdf2Sync(bytes(master), bytes(salt), 5000, 16, 'sha512').toString('hex').toUpperCase()
     const meta = await metaKeyOf('sdm-backend-legacy', bytes(master))
     assert.equal(hexOf(meta ?? bytes('')), stretched('6b65795f6e6f5f75696401'))
     assert.equal(await fileKey('sdm-backend-legacy', master, '03030303030303'), stretched('6b65790303030303030302'))

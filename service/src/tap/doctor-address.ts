@@ -5,7 +5,13 @@
 import { bytesOf } from './bytes.ts'
 
 export type AddressFinding = Readonly<{
-  code: 'not_an_address' | 'nothing_mirrored' | 'placeholders' | 'parameter_names' | 'placeholder_length' | 'wrong_offsets'
+  code:
+    | 'not_an_address'
+    | 'nothing_mirrored'
+    | 'placeholders'
+    | 'parameter_names'
+    | 'placeholder_length'
+    | 'wrong_offsets'
   text: string
 }>
 
@@ -49,7 +55,9 @@ function placeholderLength(value: string | undefined): AddressFinding | null {
 }
 
 function otherNames(address: string, picc: { at: number } | null, cmac: { at: number } | null): boolean {
-  return picc === null && cmac === null && /=[0-9a-fA-F]{32}(&|$)/.test(address) && /=[0-9a-fA-F]{16}(&|#|$)/.test(address)
+  return (
+    picc === null && cmac === null && /=[0-9a-fA-F]{32}(&|$)/.test(address) && /=[0-9a-fA-F]{16}(&|#|$)/.test(address)
+  )
 }
 
 /** Every 32 and every 16 hex digits that do not overlap: wrong offsets put them anywhere. */
@@ -74,7 +82,10 @@ function reading(address: string, piccAt: number, macAt: number): Reading {
 }
 
 const notAnAddress: AddressFinding = { code: 'not_an_address', text: 'This is not a URL of at most 2048 characters.' }
-const nothing: AddressFinding = { code: 'nothing_mirrored', text: 'The address carries no PICC block of 32 and no MAC of 16 hex digits.' }
+const nothing: AddressFinding = {
+  code: 'nothing_mirrored',
+  text: 'The address carries no PICC block of 32 and no MAC of 16 hex digits.',
+}
 const blank: AddressFinding = {
   code: 'placeholders',
   text: 'The address still shows placeholder zeros: SDM is off, or the chip mirrors to other offsets.',

@@ -18,7 +18,10 @@ async function fileKey(batch: BatchRecord, change: Partial<BatchRecord> = {}): P
 }
 
 /** The address of a tag that was made with something wrong. */
-async function misread(batch: BatchRecord, wrong: { metaKey?: Uint8Array; fileKey?: Uint8Array; settings?: string; ndef?: string } = {}) {
+async function misread(
+  batch: BatchRecord,
+  wrong: { metaKey?: Uint8Array; fileKey?: Uint8Array; settings?: string; ndef?: string } = {},
+) {
   const template = testTemplate(batch)
   const tag = createSoftwareTag({
     uid,
@@ -30,7 +33,11 @@ async function misread(batch: BatchRecord, wrong: { metaKey?: Uint8Array; fileKe
   return tag.tap() ?? ''
 }
 
-async function codes(address: string, batches: readonly BatchRecord[], uids?: readonly Uint8Array[]): Promise<string[]> {
+async function codes(
+  address: string,
+  batches: readonly BatchRecord[],
+  uids?: readonly Uint8Array[],
+): Promise<string[]> {
   const { findings } = await diagnose(address, { batches: await testBatches(...batches), ...(uids && { uids }) })
   return findings.map(({ code }) => code)
 }
@@ -63,14 +70,18 @@ describe('tag doctor', () => {
     assert.deepEqual(await codes(swapped, [batch], [newUid(), uid]), ['swapped_keys'])
     assert.deepEqual(await codes(swapped, [batch]), ['unknown_keys'])
     const direct = { ...batch, derivation: 'direct' } as const
-    assert.deepEqual(await codes(await misread(direct, { metaKey: fileMaster, fileKey: metaKey }), [direct]), ['swapped_keys'])
+    assert.deepEqual(await codes(await misread(direct, { metaKey: fileMaster, fileKey: metaKey }), [direct]), [
+      'swapped_keys',
+    ])
     assert.deepEqual(await codes(await misread(batch, { fileKey: metaKey }), [batch]), ['one_key_twice'])
   })
 
   it('names factory and published keys, in one slot or both', async () => {
     assert.deepEqual(await codes(await misread(batch, { fileKey: zeroKey }), [batch]), ['factory_keys'])
     assert.deepEqual(await codes(await misread(batch, { metaKey: zeroKey }), [batch]), ['factory_keys'])
-    assert.deepEqual(await codes(await misread(batch, { metaKey: zeroKey, fileKey: zeroKey }), [batch]), ['factory_keys'])
+    assert.deepEqual(await codes(await misread(batch, { metaKey: zeroKey, fileKey: zeroKey }), [batch]), [
+      'factory_keys',
+    ])
     const published = bytes('00112233445566778899AABBCCDDEEFF')
     assert.deepEqual(await codes(await misread(batch, { fileKey: published }), [batch]), ['published_keys'])
   })
@@ -80,24 +91,36 @@ describe('tag doctor', () => {
       const address = await misread(batch, { fileKey: await fileKey(batch, { derivation }) })
       assert.deepEqual(await codes(address, [batch]), ['wrong_derivation'], derivation)
     }
-    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(batch, { fileKeyNo: 3 }) }), [batch]), ['wrong_slot'])
+    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(batch, { fileKeyNo: 3 }) }), [batch]), [
+      'wrong_slot',
+    ])
     const other = testBatch({ id: 'other' })
-    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(other) }), [batch, other]), ['mixed_batches'])
-    assert.deepEqual(await codes(await misread(batch, { settings: '4000E0C1FF122A00002A0000500000' }), [batch]), ['wrong_mac_input'])
+    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(other) }), [batch, other]), [
+      'mixed_batches',
+    ])
+    assert.deepEqual(await codes(await misread(batch, { settings: '4000E0C1FF122A00002A0000500000' }), [batch]), [
+      'wrong_mac_input',
+    ])
   })
 
   it('names mirrors that were left out', async () => {
-    assert.deepEqual(await codes(await misread(batch, { settings: '4000E081FF122A0000500000500000' }), [batch]), ['counter_not_mirrored'])
+    assert.deepEqual(await codes(await misread(batch, { settings: '4000E081FF122A0000500000500000' }), [batch]), [
+      'counter_not_mirrored',
+    ])
     const direct = { ...batch, derivation: 'direct' } as const
     const withoutUid = { settings: '4000E041FF122A0000500000500000' }
-    assert.deepEqual(await codes(await misread(direct, { ...withoutUid, fileKey: fileMaster }), [direct]), ['uid_not_mirrored'])
+    assert.deepEqual(await codes(await misread(direct, { ...withoutUid, fileKey: fileMaster }), [direct]), [
+      'uid_not_mirrored',
+    ])
     assert.deepEqual(await codes(await misread(batch, withoutUid), [batch], [uid]), ['uid_not_mirrored'])
   })
 
   it('names a placeholder that is too short or too long', async () => {
     const { ndef } = testTemplate(batch)
     const cut = (zeros: number, macOffset: number) => {
-      const text = Buffer.from(ndef).toString('latin1').replace(`picc=${'0'.repeat(32)}`, `picc=${'0'.repeat(zeros)}`)
+      const text = Buffer.from(ndef)
+        .toString('latin1')
+        .replace(`picc=${'0'.repeat(32)}`, `picc=${'0'.repeat(zeros)}`)
       const file = Buffer.from(text, 'latin1')
       file.writeUInt16BE(file.length - 2, 0)
       file[4] = file.length - 6
@@ -113,7 +136,11 @@ describe('tag doctor', () => {
   })
 
   it('names offsets that do not fit the address', async () => {
-    for (const settings of ['4000E0C1FF12290000500000500000', '4000E0C1FF122C0000500000500000', '4000E0C1FF122A00004F00004F0000']) {
+    for (const settings of [
+      '4000E0C1FF12290000500000500000',
+      '4000E0C1FF122C0000500000500000',
+      '4000E0C1FF122A00004F00004F0000',
+    ]) {
       assert.deepEqual(await codes(await misread(batch, { settings }), [batch]), ['wrong_offsets'], settings)
     }
   })
@@ -123,7 +150,8 @@ describe('tag doctor', () => {
     assert.deepEqual(await codes(testTemplate(batch).url, [batch]), ['placeholders'])
     assert.deepEqual(await codes(good.replace('picc=', 'e=').replace('cmac=', 'c='), [batch]), ['parameter_names'])
     assert.deepEqual(await codes('https://verify.example.com/api/verify', [batch]), ['nothing_mirrored'])
-    for (const other of ['', 'picc', `https://a.example/${'0'.repeat(3000)}`]) assert.deepEqual(await codes(other, [batch]), ['not_an_address'])
+    for (const other of ['', 'picc', `https://a.example/${'0'.repeat(3000)}`])
+      assert.deepEqual(await codes(other, [batch]), ['not_an_address'])
   })
 
   it('names an altered address, strange keys, a revoked batch and counter 0', async () => {
@@ -138,8 +166,12 @@ describe('tag doctor', () => {
   it('says no key and no computed MAC', async () => {
     const good = (await testTag(batch)).tap() ?? ''
     const altered = `${good.slice(0, -16)}${'0123456789ABCDEF'}`
-    const said = JSON.stringify([await diagnose(good, { batches: await testBatches(batch) }), await diagnose(altered, { batches: await testBatches(batch) })])
-    for (const hidden of [hexOf(metaKey), hexOf(fileMaster), hexOf(await fileKey(batch)), good.slice(-16)]) assert.ok(!said.includes(hidden))
+    const said = JSON.stringify([
+      await diagnose(good, { batches: await testBatches(batch) }),
+      await diagnose(altered, { batches: await testBatches(batch) }),
+    ])
+    for (const hidden of [hexOf(metaKey), hexOf(fileMaster), hexOf(await fileKey(batch)), good.slice(-16)])
+      assert.ok(!said.includes(hidden))
     assert.equal(createAesKey(metaKey).ecbDecrypt(zeroKey).length, 16)
   })
 })

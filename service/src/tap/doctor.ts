@@ -10,7 +10,7 @@ import type { TagBatch } from './keys.ts'
 import { publishedKeys } from './published-keys.ts'
 import { macHolds, macInputBytes, readPicc, sessionVector, type MacInput } from './sun.ts'
 
-export type Finding = Readonly<{ code: AddressFinding['code'] | keyof typeof texts; text: string }>
+type Finding = Readonly<{ code: AddressFinding['code'] | keyof typeof texts; text: string }>
 
 /** `ok` means that this verifier accepts the tap, replay aside. The other fields are `null` where no key explained the address. */
 export type Diagnosis = Readonly<{
@@ -65,8 +65,10 @@ const texts = {
   uid_not_mirrored: 'The chip does not mirror its UID (tag byte 40): its key cannot be found.',
   counter_zero: 'The counter is 0; a chip counts before its first read.',
   revoked_batch: 'The batch is revoked.',
-  unknown_file_key: 'The metaRead key opens the block, but no key explains the MAC: an altered address, or another file key.',
-  unknown_keys: 'No key of these batches, no factory key and no published key explains the address. If keys may be swapped, give the UID.',
+  unknown_file_key:
+    'The metaRead key opens the block, but no key explains the MAC: an altered address, or another file key.',
+  unknown_keys:
+    'No key of these batches, no factory key and no published key explains the address. If keys may be swapped, give the UID.',
 } as const
 
 type Suspect = Readonly<{
@@ -88,14 +90,18 @@ async function fileSuspects(batches: readonly TagBatch[], uids: readonly Uint8Ar
   for (const batch of batches) {
     for (const uid of uids) {
       for (const scheme of [batch.derivation, ...derivations.filter((other) => other !== batch.derivation)]) {
-        const keyNos = scheme === 'an10922' ? [batch.fileKeyNo, ...[0, 1, 2, 3, 4].filter((no) => no !== batch.fileKeyNo)] : [batch.fileKeyNo]
+        const keyNos =
+          scheme === 'an10922'
+            ? [batch.fileKeyNo, ...[0, 1, 2, 3, 4].filter((no) => no !== batch.fileKeyNo)]
+            : [batch.fileKeyNo]
         for (const keyNo of keyNos) {
           const key = await derived({ ...batch, derivation: scheme, fileKeyNo: keyNo }, uid)
           if (key !== null) suspects.push({ role: 'file', key, batch, scheme, keyNo })
         }
       }
     }
-    if (uids.length === 0) suspects.push({ role: 'file', key: batch.fileMaster, batch, scheme: 'direct', keyNo: batch.fileKeyNo })
+    if (uids.length === 0)
+      suspects.push({ role: 'file', key: batch.fileMaster, batch, scheme: 'direct', keyNo: batch.fileKeyNo })
     suspects.push(metaOf(batch))
   }
   return [...suspects, ...knownKeys()]
@@ -171,7 +177,13 @@ function mistakes(meta: Suspect, file: Suspect, macInput: MacInput | 'text', blo
     [meta.role === 'factory' || file.role === 'factory', 'factory_keys'],
     [meta.role === 'published' || file.role === 'published', 'published_keys'],
     [isDerived && file.scheme !== file.batch.derivation, 'wrong_derivation'],
-    [isDerived && file.scheme === 'an10922' && file.scheme === file.batch.derivation && file.keyNo !== file.batch.fileKeyNo, 'wrong_slot'],
+    [
+      isDerived &&
+        file.scheme === 'an10922' &&
+        file.scheme === file.batch.derivation &&
+        file.keyNo !== file.batch.fileKeyNo,
+      'wrong_slot',
+    ],
     [hasTwoBatches, 'mixed_batches'],
     [batch === null ? macInput === 'text' : macInput !== batch.macInput, 'wrong_mac_input'],
     [block.form === 'uid only', 'counter_not_mirrored'],

@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
 import { hexOf } from './bytes.ts'
-import { openKeys, readAppKeyFile, readKeyFile, sealKeys, writeAppKeyFile, writeKeyFile, type Opened } from './key-file.ts'
+import {
+  openKeys,
+  readAppKeyFile,
+  readKeyFile,
+  sealKeys,
+  writeAppKeyFile,
+  writeKeyFile,
+  type Opened,
+} from './key-file.ts'
 import { isPublishedKey, publishedKeys } from './published-keys.ts'
 import { testBatch } from '../../test/_tags.ts'
 
@@ -14,7 +22,10 @@ const folder = mkdtempSync(join(tmpdir(), 'touchstone-keys-'))
 after(() => rmSync(folder, { recursive: true }))
 const kek = Uint8Array.from(randomBytes(32))
 const errorOf = (opened: Opened<unknown>) => (opened.ok ? 'none' : opened.error)
-const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({ ...testBatch({ id, demo: false }), ...change })
+const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({
+  ...testBatch({ id, demo: false }),
+  ...change,
+})
 
 describe('the key file', () => {
   it('gives back what was written, and no batch where there is no file', async () => {
@@ -30,35 +41,57 @@ describe('the key file', () => {
     writeFileSync(path, 'old', { mode: 0o644 })
     await writeKeyFile(path, [inUse('a')], { kek })
     assert.equal(statSync(path).mode & 0o777, 0o600)
-    assert.deepEqual(readdirSync(folder).filter((name) => name.includes('tmp')), [])
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.includes('tmp')),
+      [],
+    )
   })
 
   it('keeps the old file when the new one is refused', async () => {
     const path = join(folder, 'kept.json')
     await writeKeyFile(path, [inUse('a')], { kek })
     const before = readFileSync(path, 'utf8')
-    assert.match(errorOf(await writeKeyFile(path, [inUse('a', { fileMaster: new Uint8Array(16) })], { kek })), /factory key/)
+    assert.match(
+      errorOf(await writeKeyFile(path, [inUse('a', { fileMaster: new Uint8Array(16) })], { kek })),
+      /factory key/,
+    )
     assert.equal(readFileSync(path, 'utf8'), before)
   })
 
   it('shows no key and no batch in its text', () => {
     const batch = inUse('secret-batch')
     const text = sealKeys([batch], kek)
-    assert.deepEqual(Object.keys(JSON.parse(text) as object), ['touchstone', 'version', 'algorithm', 'nonce', 'tag', 'sealed'])
+    assert.deepEqual(Object.keys(JSON.parse(text) as object), [
+      'touchstone',
+      'version',
+      'algorithm',
+      'nonce',
+      'tag',
+      'sealed',
+    ])
     assert.ok(!text.includes('secret-batch') && !text.toUpperCase().includes(hexOf(batch.fileMaster)))
   })
 
   it('opens with the right key and every byte in place, else says one sentence', () => {
     const text = sealKeys([inUse('a')], kek)
     assert.equal(openKeys(text, { kek }).ok, true)
-    assert.match(errorOf(openKeys(text, { kek: Uint8Array.from(randomBytes(32)) })), /another TAG_KEK, or it is damaged/)
+    assert.match(
+      errorOf(openKeys(text, { kek: Uint8Array.from(randomBytes(32)) })),
+      /another TAG_KEK, or it is damaged/,
+    )
     const envelope = JSON.parse(text) as Record<string, string>
     for (const part of ['nonce', 'tag', 'sealed']) {
       const value = envelope[part] ?? ''
       const altered = JSON.stringify({ ...envelope, [part]: (value.startsWith('A') ? 'B' : 'A') + value.slice(1) })
       assert.match(errorOf(openKeys(altered, { kek })), /damaged/)
     }
-    for (const other of ['', '{}', 'null', text.replace('"version": 1', '"version": 2'), text.replace('tag-keys', 'tag-app-keys')]) {
+    for (const other of [
+      '',
+      '{}',
+      'null',
+      text.replace('"version": 1', '"version": 2'),
+      text.replace('tag-keys', 'tag-app-keys'),
+    ]) {
       assert.match(errorOf(openKeys(other, { kek })), /damaged/)
     }
   })
@@ -85,14 +118,34 @@ describe('the key file', () => {
   it('refuses two batches of one id, and two lives under the same keys', () => {
     const batch = inUse('a')
     assert.match(errorOf(openKeys(sealKeys([batch, inUse('a')], kek), { kek })), /Two batches have the id a/)
-    assert.match(errorOf(openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek })), /a and b have the same keys/)
+    assert.match(
+      errorOf(openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek })),
+      /a and b have the same keys/,
+    )
   })
 
   it('refuses a batch that is not legal', () => {
     const batch = batchToJson(inUse('a'))
-    const changes = [{ id: 'a b' }, { epoch: -1 }, { status: 'lost' }, { systemId: '' }, { fileKeyNo: 5 }, { macInput: 'enc' }, { derivation: 'own' }]
-    const more: object[] = [{ metaKey: undefined }, { metaKey: '00' }, { fileMaster: 'xyz' }, { fileMaster: '00'.repeat(32) }, { hints: 'a' }, { extra: 1 }, { constructor: 1 }]
-    for (const change of [...changes, ...more]) assert.equal(batchFromJson({ ...batch, ...change }), null, JSON.stringify(change))
+    const changes = [
+      { id: 'a b' },
+      { epoch: -1 },
+      { status: 'lost' },
+      { systemId: '' },
+      { fileKeyNo: 5 },
+      { macInput: 'enc' },
+      { derivation: 'own' },
+    ]
+    const more: object[] = [
+      { metaKey: undefined },
+      { metaKey: '00' },
+      { fileMaster: 'xyz' },
+      { fileMaster: '00'.repeat(32) },
+      { hints: 'a' },
+      { extra: 1 },
+      { constructor: 1 },
+    ]
+    for (const change of [...changes, ...more])
+      assert.equal(batchFromJson({ ...batch, ...change }), null, JSON.stringify(change))
     assert.notEqual(batchFromJson(batch), null)
     for (const other of [null, 7, 'a', []]) assert.equal(batchFromJson(other), null)
     const broken = sealKeys([{ ...inUse('a'), epoch: -1 }], kek)
@@ -127,7 +180,13 @@ describe('a new batch', () => {
   })
 
   it('is null for settings that are not legal', () => {
-    for (const options of [{ id: '' }, { id: 'x/y' }, { id: 'a', epoch: 0.5 }, { id: 'a', systemId: 'seventeen letters' }]) assert.equal(newBatch(options), null)
+    for (const options of [
+      { id: '' },
+      { id: 'x/y' },
+      { id: 'a', epoch: 0.5 },
+      { id: 'a', systemId: 'seventeen letters' },
+    ])
+      assert.equal(newBatch(options), null)
   })
 
   it('of a scheme with one master derives metaRead from it', async () => {

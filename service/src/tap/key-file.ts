@@ -114,7 +114,14 @@ function batchesError(batches: readonly BatchRecord[], demo: boolean): string | 
       return `The batch ${id} has a factory key or a published example key.`
     }
     // One tap that verifies in two batches of different epochs could be used twice.
-    const life = [derivation, systemId, fileKeyNo, batch.derivationVersion ?? 0, hexOf(fileMaster), metaKey && hexOf(metaKey)]
+    const life = [
+      derivation,
+      systemId,
+      fileKeyNo,
+      batch.derivationVersion ?? 0,
+      hexOf(fileMaster),
+      metaKey && hexOf(metaKey),
+    ]
     const twin = lives.get(life.join(' '))
     if (twin !== undefined) return `The batches ${twin.id} and ${id} have the same keys.`
     lives.set(life.join(' '), batch)

@@ -49,13 +49,24 @@ describe('a key row', () => {
   })
 
   it('differs by tag in all keys but metaRead', async () => {
-    const [one, other] = [await tagKeys(batch, uid, appMaster), await tagKeys(batch, bytes('04782E21801D81'), appMaster)]
-    assert.deepEqual(one.map((key, slot) => hexOf(key) === hexOf(other[slot] ?? key)), [false, true, false, false, false])
+    const [one, other] = [
+      await tagKeys(batch, uid, appMaster),
+      await tagKeys(batch, bytes('04782E21801D81'), appMaster),
+    ]
+    assert.deepEqual(
+      one.map((key, slot) => hexOf(key) === hexOf(other[slot] ?? key)),
+      [false, true, false, false, false],
+    )
   })
 
   it('of a Bolt Card batch has the keys of that scheme', async () => {
     const { metaKey: _own, ...rest } = testBatch()
-    const boltcard = { ...rest, derivation: 'boltcard', derivationVersion: 1, fileMaster: bytes('00000000000000000000000000000001') } as const
+    const boltcard = {
+      ...rest,
+      derivation: 'boltcard',
+      derivationVersion: 1,
+      fileMaster: bytes('00000000000000000000000000000001'),
+    } as const
     const keys = await tagKeys(boltcard, bytes('04a39493cc8680'))
     assert.equal(hexOf(keys[2] ?? uid), 'F4B404BE700AB285E333E32348FA3D3B')
   })
@@ -82,7 +93,10 @@ describe('the formats of key rows', () => {
     const row = await keyRow({ batch, uid, template: testTemplate(batch) })
     assert.deepEqual(JSON.parse(renderKeyRows([row, row], 'json')), [row, row])
     const [head, line, ...more] = renderKeyRows([row], 'csv').split('\n')
-    assert.equal(head, 'uid,batch,epoch,key_version,key0,key1,key2,key3,key4,url,ndef,picc_offset,mac_input_offset,mac_offset,settings')
+    assert.equal(
+      head,
+      'uid,batch,epoch,key_version,key0,key1,key2,key3,key4,url,ndef,picc_offset,mac_input_offset,mac_offset,settings',
+    )
     assert.equal(line?.split(',').length, head?.split(',').length)
     assert.deepEqual(more, [''])
     const commands = renderKeyRows([row], 'apdu').trim().split('\n')

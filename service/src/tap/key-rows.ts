@@ -137,7 +137,9 @@ function commandBlock(row: KeyRow): string {
     'authenticate 0',
     `change-file-settings 02 ${row.settings}`,
     // Key 0 last: the chip ends the session with it.
-    ...[1, 2, 3, 4, 0].map((slot) => `change-key ${slot} version ${row.keyVersion} ${row.keys?.[slot] ?? '(not revealed)'}`),
+    ...[1, 2, 3, 4, 0].map(
+      (slot) => `change-key ${slot} version ${row.keyVersion} ${row.keys?.[slot] ?? '(not revealed)'}`,
+    ),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -7,7 +7,11 @@ describe('the key ring', () => {
   const ring = async (...ids: string[]) => {
     const batches = await testBatches(...ids.map((id) => testBatch({ id, hints: [`${id}.example`] })))
     const keys = createKeyRing(batches)
-    return { keys, order: (hint?: string) => [...keys.candidates(hint)].map(({ id }) => id), of: (id: string) => batches.find((batch) => batch.id === id) }
+    return {
+      keys,
+      order: (hint?: string) => [...keys.candidates(hint)].map(({ id }) => id),
+      of: (id: string) => batches.find((batch) => batch.id === id),
+    }
   }
 
   it('tries the batch that hit last first', async () => {

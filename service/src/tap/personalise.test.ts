@@ -89,7 +89,8 @@ describe('AN12196: protected commands', () => {
   })
 
   it('believes an answer with the MAC of this command only', () => {
-    const mac = (count: number) => oddBytes(cmacOnce(second.macKey, join([0], littleEndian(count, 2), second.transactionId)))
+    const mac = (count: number) =>
+      oddBytes(cmacOnce(second.macKey, join([0], littleEndian(count, 2), second.transactionId)))
     assert.equal(answerHolds(second, join(mac(3), [0x91, 0x00])), true)
     assert.equal(answerHolds(second, join(mac(2), [0x91, 0x00])), false)
     assert.equal(answerHolds(second, join(mac(3), [0x91, 0xae])), false)
@@ -105,7 +106,13 @@ describe('plain commands', () => {
 
   it('write a file in pieces that fit into one command', () => {
     const commands = updateBinary(new Uint8Array(256).fill(0xaa))
-    assert.deepEqual(commands.map((command) => hexOf(command.subarray(0, 5))), ['00D60000F8', '00D600F808'])
-    assert.equal(commands.reduce((sum, command) => sum + command.length - 5, 0), 256)
+    assert.deepEqual(
+      commands.map((command) => hexOf(command.subarray(0, 5))),
+      ['00D60000F8', '00D600F808'],
+    )
+    assert.equal(
+      commands.reduce((sum, command) => sum + command.length - 5, 0),
+      256,
+    )
   })
 })

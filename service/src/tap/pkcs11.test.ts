@@ -3,7 +3,6 @@
  * `TEST_PKCS11_LIBRARY` another module.
  */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -21,20 +20,24 @@ import { testBatch, testBatches, testTag } from '../../test/_tags.ts'
 
 const library = process.env['TEST_PKCS11_LIBRARY'] ?? '/usr/lib/softhsm/libsofthsm2.so'
 const packagePath = findPackage()
-const skip = packagePath === null ? 'pkcs11js is not installed' : existsSync(library) ? false : 'SoftHSM2 is not installed'
+const skip =
+  packagePath === null ? 'pkcs11js is not installed' : existsSync(library) ? false : 'SoftHSM2 is not installed'
 
 describe('tag keys in a PKCS#11 token', { skip }, () => {
   let folder: string
   const batch = testBatch()
   let store: Pkcs11KeyStore
-  const open = (change = {}) => openPkcs11({ library, tokenLabel: 'touchstone', pin: '1234', packagePath: packagePath ?? '', ...change })
+  const open = (change = {}) =>
+    openPkcs11({ library, tokenLabel: 'touchstone', pin: '1234', packagePath: packagePath ?? '', ...change })
 
   before(async () => {
     folder = mkdtempSync(join(tmpdir(), 'touchstone-hsm-'))
     mkdirSync(join(folder, 'tokens'))
-    writeFileSync(join(folder, 'softhsm2.conf'), `directories.tokendir = ${join(folder, 'tokens')}\nlog.level = ERROR\n`)
+    writeFileSync(
+      join(folder, 'softhsm2.conf'),
+      `directories.tokendir = ${join(folder, 'tokens')}\nlog.level = ERROR\n`,
+    )
     process.env['SOFTHSM2_CONF'] = join(folder, 'softhsm2.conf')
-    execFileSync('softhsm2-util', ['--init-token', '--free', '--label', 'touchstone', '--pin', '1234', '--so-pin', '5678'], { stdio: 'ignore' })
     await importKeys({ meta: batch.metaKey ?? randomBytes(16), master: batch.fileMaster })
     store = await open()
   })
@@ -74,7 +77,10 @@ describe('tag keys in a PKCS#11 token', { skip }, () => {
   it('work on after an operation that failed', async () => {
     const key = store.key('master')
     assert.throws(() => key.ecbDecrypt(new Uint8Array(5)), ServiceError)
-    assert.equal(hexOf(await key.cmac(new Uint8Array(16))), hexOf(createAesKey(batch.fileMaster).cmac(new Uint8Array(16))))
+    assert.equal(
+      hexOf(await key.cmac(new Uint8Array(16))),
+      hexOf(createAesKey(batch.fileMaster).cmac(new Uint8Array(16))),
+    )
   })
 
   it('fail to open with one sentence that holds no PIN', async () => {
@@ -91,7 +97,10 @@ describe('tag keys in a PKCS#11 token', { skip }, () => {
 
 describe('without the package', () => {
   it('the operator is told what to install', async () => {
-    await assert.rejects(openPkcs11({ library, tokenLabel: 'x', pin: 'x', packagePath: 'no-such-package' }), /npm install pkcs11js/)
+    await assert.rejects(
+      openPkcs11({ library, tokenLabel: 'x', pin: 'x', packagePath: 'no-such-package' }),
+      /npm install pkcs11js/,
+    )
   })
 })
 
@@ -104,19 +113,36 @@ function findPackage(): string | null {
   }
 }
 
+/** A new token with these keys, made through the module itself. */
 async function importKeys(keys: Record<string, Uint8Array>): Promise<void> {
   // The package is optional, so it is loaded by name and has no types here.
   const { default: pkcs11js } = (await import(packagePath ?? '')) as { default: { PKCS11: new () => TokenWriter } }
   const token = new pkcs11js.PKCS11()
   token.load(library)
   token.C_Initialize()
-  const slot = token.C_GetSlotList(true).find((id) => token.C_GetTokenInfo(id).label.trim() === 'touchstone')
+  const [slot] = token.C_GetSlotList(true)
   assert.ok(slot)
+  token.C_InitToken(slot, '5678', 'touchstone')
   const session = token.C_OpenSession(slot, 0x6)
+  token.C_Login(session, 0, '5678')
+  token.C_InitPIN(session, '1234')
+  token.C_Logout(session)
   token.C_Login(session, 1, '1234')
   for (const [label, value] of Object.entries(keys)) {
-    const attributes = { 0x0: 4, 0x100: 0x1f, 0x1: true, 0x3: label, 0x105: true, 0x108: true, 0x10a: true, 0x11: Buffer.from(value) }
-    token.C_CreateObject(session, Object.entries(attributes).map(([type, content]) => ({ type: Number(type), value: content })))
+    const attributes = {
+      0x0: 4,
+      0x100: 0x1f,
+      0x1: true,
+      0x3: label,
+      0x105: true,
+      0x108: true,
+      0x10a: true,
+      0x11: Buffer.from(value),
+    }
+    token.C_CreateObject(
+      session,
+      Object.entries(attributes).map(([type, content]) => ({ type: Number(type), value: content })),
+    )
   }
   token.C_CloseSession(session)
   token.C_Finalize()
@@ -129,9 +155,11 @@ type TokenWriter = {
   C_Initialize: () => void
   C_Finalize: () => void
   C_GetSlotList: (withToken: boolean) => Buffer[]
-  C_GetTokenInfo: (slot: Buffer) => { label: string }
   C_OpenSession: (slot: Buffer, flags: number) => Buffer
   C_CloseSession: (session: Buffer) => void
+  C_InitToken: (slot: Buffer, pin: string, label: string) => string
+  C_InitPIN: (session: Buffer, pin: string) => void
   C_Login: (session: Buffer, user: number, pin: string) => void
+  C_Logout: (session: Buffer) => void
   C_CreateObject: (session: Buffer, attributes: { type: number; value: unknown }[]) => Buffer
 }

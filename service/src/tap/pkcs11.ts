@@ -49,7 +49,7 @@ type Session = { readonly run: <T>(operation: (session: Handle) => T) => T }
 
 function openSession(token: Module, { tokenLabel, pin }: Pkcs11Options): Session {
   const open = () => {
-    const slot = token.C_GetSlotList(true).find((id) => token.C_GetTokenInfo(id).label.trim() === tokenLabel)
+    const slot = token.C_GetSlotList(true).find((id) => labelOf(token, id) === tokenLabel)
     if (slot === undefined) throw new ServiceError('INTERNAL', `The PKCS#11 module has no token named ${tokenLabel}.`)
     const handle = token.C_OpenSession(slot, ckf.SERIAL_SESSION)
     token.C_Login(handle, ckuUser, pin)
@@ -64,10 +64,17 @@ function openSession(token: Module, { tokenLabel, pin }: Pkcs11Options): Session
       } catch (error) {
         current = null
         closeQuietly(token, session)
-        throw error instanceof ServiceError ? error : new ServiceError('INTERNAL', 'The PKCS#11 token did not answer.', { cause: error })
+        throw error instanceof ServiceError
+          ? error
+          : new ServiceError('INTERNAL', 'The PKCS#11 token did not answer.', { cause: error })
       }
     },
   }
+}
+
+/** Labels have 32 characters; the standard fills with spaces, some tools with zeros. */
+function labelOf(token: Module, slot: Handle): string {
+  return (token.C_GetTokenInfo(slot).label.split('\0')[0] ?? '').trim()
 }
 
 function closeQuietly(token: Module, session: Handle): void {

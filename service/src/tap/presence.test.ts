@@ -12,9 +12,15 @@ describe('a tap binding', () => {
   it('holds for the tap it was made for, on every instance', () => {
     const token = binding.token(tap)
     assert.equal(createTapBinding({ secret }).holds(tap, token), true)
-    for (const other of [{ ...tap, counter: 11 }, { ...tap, epoch: 1 }, { ...tap, uid: newUid() }]) assert.equal(binding.holds(other, token), false)
+    for (const other of [
+      { ...tap, counter: 11 },
+      { ...tap, epoch: 1 },
+      { ...tap, uid: newUid() },
+    ])
+      assert.equal(binding.holds(other, token), false)
     assert.equal(createTapBinding({ secret: new Uint8Array(32).fill(4) }).holds(tap, token), false)
-    for (const wrong of [undefined, '', 'x', `${token}A`, token.slice(1)]) assert.equal(binding.holds(tap, wrong), false)
+    for (const wrong of [undefined, '', 'x', `${token}A`, token.slice(1)])
+      assert.equal(binding.holds(tap, wrong), false)
   })
 
   it('wants a secret of 32 bytes', () => {

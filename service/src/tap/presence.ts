@@ -7,7 +7,7 @@ import { createHmac } from 'node:crypto'
 import { littleEndian, sameBytes, textBytes } from './bytes.ts'
 
 /** The tap that a token speaks of. */
-export type TokenTap = Readonly<{ uid: Uint8Array; epoch: number; counter: number }>
+type TokenTap = Readonly<{ uid: Uint8Array; epoch: number; counter: number }>
 
 export type TapBinding = Readonly<{
   /** For the answer to a FRESH tap; goes into the cookie `bindCookieName`. */

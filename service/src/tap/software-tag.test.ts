@@ -72,7 +72,10 @@ describe('the software tag', () => {
   })
 
   it('keeps the rest of the address', async () => {
-    const template = testTemplate(batch, 'https://verify.example.com/01/09506000134352/21/A1?b=7&picc={picc}&cmac={cmac}&x=1')
+    const template = testTemplate(
+      batch,
+      'https://verify.example.com/01/09506000134352/21/A1?b=7&picc={picc}&cmac={cmac}&x=1',
+    )
     const address = (await testTag(batch, { template })).tap() ?? ''
     const { picc, cmac } = parametersOf(address)
     assert.equal(address, `https://verify.example.com/01/09506000134352/21/A1?b=7&picc=${picc}&cmac=${cmac}&x=1`)

@@ -106,7 +106,8 @@ export function createSoftwareTag(options: SoftwareTagOptions): SoftwareTag {
 function readSettings(settings: Uint8Array) {
   const options = settings[3] ?? 0
   const offset = (index: number) => (settings[index] ?? 0) | ((settings[index + 1] ?? 0) << 8)
-  if (settings[0] !== 0x40 || settings.length !== 15) throw new RangeError('The software tag knows SDM with encrypted PICC data only.')
+  if (settings[0] !== 0x40 || settings.length !== 15)
+    throw new RangeError('The software tag knows SDM with encrypted PICC data only.')
   return {
     mirrorsUid: (options & 0x80) !== 0,
     mirrorsCounter: (options & 0x40) !== 0,

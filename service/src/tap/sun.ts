@@ -10,17 +10,15 @@ export const macInputs = ['empty', 'picc'] as const
 export type MacInput = (typeof macInputs)[number]
 
 /** Why a tap is not genuine. For the log and metrics only: the public answer says `counterfeit` and no more. */
-export const counterfeitReasons = [
-  'unknown_batch',
-  'bad_cmac',
-  'bad_picc_tag',
-  'counter_zero',
-  'revoked_batch',
-  'placeholders',
-  'counter_not_mirrored',
-  'uid_not_mirrored',
-] as const
-export type CounterfeitReason = (typeof counterfeitReasons)[number]
+export type CounterfeitReason =
+  | 'unknown_batch'
+  | 'bad_cmac'
+  | 'bad_picc_tag'
+  | 'counter_zero'
+  | 'revoked_batch'
+  | 'placeholders'
+  | 'counter_not_mirrored'
+  | 'uid_not_mirrored'
 
 /** The content of a PICC block by its tag byte. Chips can send the first three forms; only the first is accepted. */
 export type PiccBlock =

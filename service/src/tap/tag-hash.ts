@@ -2,9 +2,6 @@
 import { createHmac } from 'node:crypto'
 import { keccak_256 } from '@noble/hashes/sha3.js'
 
-export const tagHashSchemes = ['hmac', 'keccak-uid'] as const
-export type TagHashScheme = (typeof tagHashSchemes)[number]
-
 export type TagHash = (uid: Uint8Array) => `0x${string}`
 
 /** `keccak-uid` is for contracts that were filled that way: a UID has so few unknown bits that its hash can be searched. */

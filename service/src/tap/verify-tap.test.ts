@@ -53,7 +53,10 @@ describe('verifying a tap', () => {
       fresh: true,
     }
     assert.deepEqual(await verifyTap(tap), expected)
-    assert.deepEqual(await verifyTap({ ...tap, picc: tap.picc.toLowerCase(), hint: 'nowhere' }), { ...expected, fresh: false })
+    assert.deepEqual(await verifyTap({ ...tap, picc: tap.picc.toLowerCase(), hint: 'nowhere' }), {
+      ...expected,
+      fresh: false,
+    })
   })
 
   it('announces once, also when only the retry is resolved', async () => {
@@ -99,7 +102,9 @@ describe('verifying a tap', () => {
     assert.deepEqual(spliced, { kind: 'counterfeit', reason: 'bad_cmac' })
     assert.equal((await verifyTap(second)).kind, 'tapped')
     assert.deepEqual(await verifyTap(first), { kind: 'replayed' })
-    assert.deepEqual(anomalies, [{ kind: 'unseen_lower', batchId: 'test', tagHash: tagHash(tag.uid), counter: 1, lastCounter: 2 }])
+    assert.deepEqual(anomalies, [
+      { kind: 'unseen_lower', batchId: 'test', tagHash: tagHash(tag.uid), counter: 1, lastCounter: 2 },
+    ])
     keys.setStatus('test', 'revoked')
     assert.deepEqual(await verifyTap(second), { kind: 'counterfeit', reason: 'revoked_batch' })
   })
@@ -143,9 +148,11 @@ describe('verifying a tap', () => {
     const { tag, verifyTap, batch, anomalies } = await world()
     const [first, second] = [tag.next(), tag.next()]
     const results: TapResult[] = []
-    for (const request of [first, { ...first, cmac: second.cmac }, second, first, { ...second, picc: 'x'.repeat(40) }]) results.push(await verifyTap(request))
+    for (const request of [first, { ...first, cmac: second.cmac }, second, first, { ...second, picc: 'x'.repeat(40) }])
+      results.push(await verifyTap(request))
     const said = JSON.stringify([results, anomalies]).toUpperCase()
     const { metaKey = new Uint8Array(0), fileMaster } = batch
-    for (const hidden of [first.picc, first.cmac, second.picc, second.cmac, hexOf(metaKey), hexOf(fileMaster)]) assert.ok(!said.includes(hidden))
+    for (const hidden of [first.picc, first.cmac, second.picc, second.cmac, hexOf(metaKey), hexOf(fileMaster)])
+      assert.ok(!said.includes(hidden))
   })
 })

@@ -12,7 +12,7 @@ import type { CounterfeitReason } from './sun.ts'
 import type { TagHash } from './tag-hash.ts'
 
 /** A query parameter as it came: missing, once, or several times. */
-export type TapParameter = string | readonly string[] | undefined
+type TapParameter = string | readonly string[] | undefined
 
 export type TapRequest = Readonly<{
   picc: TapParameter

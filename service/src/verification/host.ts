@@ -11,6 +11,8 @@ import type { ClientKey } from '../http/client-key.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
 import { budgetHeaders, failure, methodRefused, preflight } from '../http/respond.ts'
 import type { Log } from '../log.ts'
+import { isPrefetch, tapFailure, tapHeaders, tapParameters, tapTokens, type PresentTap } from './present-tap.ts'
+import { verifyPrefetch, verifyResponse } from './verify.ts'
 import { assetFailure, assetPrefix, assetResponse, parseAssetPath, proofResponse } from './asset.ts'
 import { fastPath } from './fast-path.ts'
 
@@ -18,8 +20,12 @@ export type VerificationHost = {
   readonly verdicts: Verdicts
   /** Left out: the proof route does not exist (it is opt-in). */
   readonly proofs?: ProofBundles | undefined
-  /** Left out: no limit. */
+  readonly presentTap: PresentTap
+  /** The registry's address, EIP-55 checksummed. */
+  readonly contract: string
+  /** Left out: no limit. Keyless reads and taps have budgets of their own. */
   readonly limiter?: RateLimiter | undefined
+  readonly tapLimiter?: RateLimiter | undefined
   readonly clientKey: ClientKey
   readonly log: Log
 }
@@ -27,27 +33,52 @@ export type VerificationHost = {
 type Env = { Bindings: Partial<HttpBindings> }
 
 /** The routes as a Hono app; `app.request()` asks it without a socket. */
-export function verificationHost({ verdicts, proofs, limiter, clientKey, log }: VerificationHost): Hono<Env> {
+export function verificationHost({
+  verdicts,
+  proofs,
+  presentTap,
+  contract,
+  limiter,
+  tapLimiter,
+  clientKey,
+  log,
+}: VerificationHost): Hono<Env> {
   const app = new Hono<Env>({ getPath: rawPath, strict: true })
-  const take = (c: Context<Env>) =>
-    limiter?.take(clientKey(c.env.incoming?.socket.remoteAddress, c.req.header('x-forwarded-for')))
+  const take = (c: Context<Env>, from = limiter) =>
+    from?.take(clientKey(c.env?.incoming?.socket.remoteAddress, c.req.header('x-forwarded-for')))
 
   app.options(`${assetPrefix}*`, () => preflight('GET, HEAD, OPTIONS'))
   app.all(`${assetPrefix}*`, async (c) => {
+    if (!c.req.path.startsWith(assetPrefix)) return nothingHere()
     const budget = take(c)
-    if (c.req.method !== 'GET') return methodRefused('GET, HEAD, OPTIONS', budgetHeaders(budget))
+    if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused('GET, HEAD, OPTIONS', budgetHeaders(budget))
     try {
       return await answerAsset(c, budget)
     } catch (error) {
       return assetFailure(asFailure(error, log), budget)
     }
   })
+  app.options('/api/verify', () => preflight('GET, OPTIONS'))
+  app.all('/api/verify', async (c) => {
+    const budget = take(c, tapLimiter)
+    const headers = budgetHeaders(budget)
+    if (c.req.method !== 'GET') return methodRefused('GET, OPTIONS', headers)
+    if (budget?.allowed === false)
+      return failure(429, { error: tooMany(budget) }, { ...headers, 'Retry-After': String(budget.resetSeconds) })
+    if (isPrefetch((name) => c.req.header(name))) return verifyPrefetch(headers)
+    try {
+      const presented = await presentTap({ ...tapParameters(queryOf(c)), ...tapTokens((name) => c.req.header(name)) })
+      return verifyResponse(presented, contract, headers)
+    } catch (error) {
+      const { status, error: text } = tapFailure(asFailure(error, log))
+      return failure(status, { error: text }, { ...tapHeaders, ...headers })
+    }
+  })
   app.notFound(() => nothingHere())
   app.onError((error) => failure(500, { error: asFailure(error, log).message }))
 
   async function answerAsset(c: Context<Env>, budget: Budget | undefined): Promise<Response> {
-    if (budget?.allowed === false)
-      throw new ServiceError('RATE_LIMITED', `Too many requests. Send the next one in ${budget.resetSeconds} s.`)
+    if (budget?.allowed === false) throw new ServiceError('RATE_LIMITED', tooMany(budget))
     const path = parseAssetPath(c.req.path)
     if (path.kind === 'invalid')
       throw new ServiceError(
@@ -59,6 +90,15 @@ export function verificationHost({ verdicts, proofs, limiter, clientKey, log }: 
     return nothingHere(budgetHeaders(budget))
   }
   return app
+}
+
+function tooMany({ resetSeconds }: Budget): string {
+  return `Too many requests. Send the next one in ${resetSeconds} s.`
+}
+
+/** The raw query, undecoded; logs never see it. */
+function queryOf(c: Context<Env>): string {
+  return (c.env?.incoming?.url ?? c.req.url).split('?').slice(1).join('?')
 }
 
 function nothingHere(headers?: Record<string, string>): Response {

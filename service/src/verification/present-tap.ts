@@ -5,6 +5,7 @@
 import type { Hex, Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../asset/verdicts.ts'
 import { ServiceError } from '../errors.ts'
+import { bindCookieName } from '../tap/presence.ts'
 import type { TappedTag, TapRequest, TapResult } from '../tap/verify-tap.ts'
 
 /** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
@@ -29,15 +30,21 @@ export function createPresentTap({
   verifyTap,
   verdicts,
   announce,
+  onRefused,
 }: {
   readonly verifyTap: (request: TapRequest) => Promise<TapResult>
   readonly verdicts: Pick<Verdicts, 'byTag'>
   /** Tells those who listen that a bound item was tapped; called for every resolved answer, announces each tap once. */
   readonly announce: (tag: TappedTag, verdict: Verdict) => Promise<void>
+  /** Why a tap did not count: for the log, never for the caller. */
+  readonly onRefused: (kind: string, reason: string | undefined) => void
 }): PresentTap {
   return async (request) => {
     const tag = await verifyTap(request)
-    if (tag.kind !== 'tapped') return tag
+    if (tag.kind !== 'tapped') {
+      onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
+      return tag
+    }
     const { block, twin } = await verdicts.byTag(tag.tagHash)
     if (twin === null) return { kind: 'unbound', tag, block }
     await announce(tag, twin.verdict)
@@ -58,6 +65,33 @@ export function tapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac'> 
   const values = new URLSearchParams(query.slice(0, 4_000))
   return { picc: values.getAll('picc'), cmac: values.getAll('cmac') }
 }
+
+/** What the client holds under TAP_BIND and TAP_CHALLENGE: cookies of a browser; an app may send the challenge as a header. */
+export function tapTokens(
+  header: (name: string) => string | undefined,
+): Pick<TapRequest, 'bindToken' | 'challengeToken'> {
+  const cookies = header('cookie')?.slice(0, 4_000) ?? ''
+  const valueOf = (name: string) => new RegExp(`(?:^|;\\s*)${name}=([\\w.-]{1,200})(?:;|$)`).exec(cookies)?.[1]
+  return {
+    bindToken: valueOf(bindCookieName),
+    challengeToken: valueOf(challengeCookieName) ?? header('x-tap-challenge')?.slice(0, 200),
+  }
+}
+
+/** The cookies of an answer; `__Host-` ties them to this host and TLS. They end with the browser. */
+export function tapCookies(presented: Presented): string[] {
+  const bind =
+    presented.kind === 'challenge' ? presented.bindToken : 'tag' in presented ? presented.tag.bindToken : undefined
+  const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax'
+  return [
+    ...(bind === undefined ? [] : [`${bindCookieName}=${bind}; ${attributes}`]),
+    ...(presented.kind === 'challenge'
+      ? [`${challengeCookieName}=${presented.token}; Max-Age=${presented.seconds}; ${attributes}`]
+      : []),
+  ]
+}
+
+const challengeCookieName = '__Host-tap-challenge'
 
 /** Nothing of a tap is stored, and its address goes nowhere. */
 export const tapHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } as const

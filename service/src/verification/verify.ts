@@ -2,7 +2,7 @@
  * GET {base_url}/api/verify: a tap and the item's twin (spec §2.7, §4.4). Clients branch on `verified`, never on the status.
  */
 import { failure, openToAll } from '../http/respond.ts'
-import { prefetchRefused, tapHeaders, type Presented } from './present-tap.ts'
+import { prefetchRefused, tapCookies, tapHeaders, type Presented } from './present-tap.ts'
 
 /** What the caller should do is said in `error`; why a chip is counterfeit is not said at all. */
 export function verifyResponse(
@@ -10,6 +10,12 @@ export function verifyResponse(
   contract: string,
   headers: Readonly<Record<string, string>>,
 ): Response {
+  const response = answerTo(presented, contract, headers)
+  for (const cookie of tapCookies(presented)) response.headers.append('Set-Cookie', cookie)
+  return response
+}
+
+function answerTo(presented: Presented, contract: string, headers: Readonly<Record<string, string>>): Response {
   const all = { ...tapHeaders, ...headers }
   switch (presented.kind) {
     case 'malformed':

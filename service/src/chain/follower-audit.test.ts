@@ -1,0 +1,119 @@
+/** A provider that hides logs, on a real chain: it must be caught within the heads of one audit (spec §2.2). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { createLog } from '../log.ts'
+import { readerOver, startRegistry, until } from './asset-reader-anvil.ts'
+import type { TestRegistry } from './asset-reader-anvil.ts'
+import { startProxy } from './asset-reader-proxy.ts'
+import type { LyingProxy, RpcCall } from './asset-reader-proxy.ts'
+import { wordText } from './read-calls.ts'
+
+const every = 5
+const tagOf = (tokenId: bigint): Hex => `0x${wordText(tokenId + 0xabc0000n)}`
+
+describe('the audit of the cache by events', () => {
+  let chain: TestRegistry
+  let proxy: LyingProxy
+  let nextToken = 1n
+
+  before(async () => {
+    chain = await startRegistry()
+    await chain.mintMany(200)
+    proxy = await startProxy(chain.url)
+  })
+  after(async () => {
+    proxy.close()
+    await chain.close()
+  })
+
+  async function bindNext(): Promise<void> {
+    const token = nextToken++
+    await chain.write('bindTag', [token, tagOf(token)])
+  }
+
+  /** No log that names this token. */
+  function hiding(tokenId: bigint) {
+    const topic: Hex = `0x${wordText(tokenId)}`
+    return ({ method }: RpcCall, result: unknown) =>
+      method === 'eth_getLogs'
+        ? (result as { topics: Hex[] }[]).filter(({ topics }) => !topics.includes(topic))
+        : result
+  }
+
+  async function watched() {
+    let heads = 0
+    const clock = { ms: 0 }
+    const lines: string[] = []
+    const log = createLog((line) => lines.push(line))
+    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: every, now: () => clock.ms, log })
+    /** A new head for the reader, and all that it does about it in the background. */
+    async function nextHead(write: () => Promise<void>): Promise<void> {
+      await write()
+      clock.ms += 2000
+      const { audits } = reader.stats()
+      await reader.read(200n)
+      heads++
+      if (heads % every === 1) await until(() => reader.stats().audits > audits)
+    }
+    await nextHead(chain.mine)
+    return { reader, lines, nextHead }
+  }
+
+  for (const [name, others] of [
+    ['on a quiet chain, by the storage root', false],
+    ['among logs of other tokens in every block, by reading again', true],
+  ] as const) {
+    it(`catches a hidden log ${name}`, async () => {
+      const token = nextToken++
+      proxy.tell(hiding(token))
+      const { reader, lines, nextHead } = await watched()
+      const quiet = () =>
+        others ? chain.write('bindTag', [100n + nextToken, tagOf(100n + nextToken++)]) : chain.mine()
+      await nextHead(quiet)
+      const { asset } = await reader.read(token)
+      await nextHead(quiet)
+      await nextHead(async () => {
+        await chain.send('bindTag', [token, tagOf(token)])
+        await quiet()
+      })
+      // The lie works: this is what must not last.
+      assert.deepEqual([asset.live, asset.record.state, reader.stats().auditFailures], [true, 1, 0])
+      let heads = 0
+      while (reader.stats().auditFailures === 0 && heads++ < every) await nextHead(quiet)
+      assert.deepEqual([reader.stats().auditFailures, reader.stats().mode, asset.live], [1, 'head', false])
+      assert.ok(lines.some((line) => line.includes('"level":"error"') && line.includes('switched off')))
+      assert.equal((await reader.read(token)).asset.record.state, 2)
+      // It stays off: the next change that nobody hears of shows all the same.
+      await nextHead(() => chain.write('activate', [token]))
+      assert.equal((await reader.read(token)).asset.record.state, 3)
+      reader.close()
+    })
+  }
+
+  it('raises no alarm on an honest chain that changes all the time', async () => {
+    proxy.tell((_call, result) => result)
+    const { reader, nextHead } = await watched()
+    for (let head = 0; head < 4 * every; head++) {
+      await reader.read(nextToken)
+      await nextHead(head % 3 === 0 ? chain.mine : bindNext)
+    }
+    const { mode, auditFailures, audits } = reader.stats()
+    assert.deepEqual([mode, auditFailures, audits], ['events', 0, 5])
+    reader.close()
+  })
+
+  it('does not let assets outlive their head where the provider proves nothing', async () => {
+    proxy.tell(({ method }, result) => (method === 'eth_getProof' ? null : result))
+    const clock = { ms: 0 }
+    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: 1, now: () => clock.ms })
+    for (let head = 0; head < 3; head++) {
+      const { asset } = await reader.read(200n)
+      await chain.mine()
+      clock.ms += 2000
+      await reader.read(199n)
+      assert.deepEqual([asset.live, reader.stats().mode], [false, 'head'])
+    }
+    reader.close()
+  })
+})

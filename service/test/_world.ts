@@ -1,0 +1,86 @@
+/**
+ * A started world for end-to-end tests: anvil with the registry, PGlite in memory, the service on a free port.
+ * Whatever it writes to the log is kept, so that a test can look for what must never stand there.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publishedAccounts } from '../src/chain/local-chain-accounts.ts'
+import { startLocalChain } from '../src/chain/local-chain.ts'
+import { deployLocal } from '../src/chain/local-deployment.ts'
+import { createWriterRpc } from '../src/chain/writer-rpc.ts'
+import type { WriteRequest } from '../src/chain/write-calls.ts'
+import { readConfig } from '../src/config.ts'
+import { createLog } from '../src/log.ts'
+import { startService } from '../src/service.ts'
+import { canonicalMetadata, type Metadata } from '../src/store/metadata.ts'
+import { bytesToHex, type Hex } from 'viem'
+
+export type World = Awaited<ReturnType<typeof startWorld>>
+
+export const noMetadata: Hex = `0x${'0'.repeat(64)}`
+const secrets = { TAG_KEK: '6b'.repeat(31) + '01', TAG_PEPPER: '70'.repeat(31) + '02' }
+
+/** `env` overrules the settings; `rpcUrl` puts something between the service and the chain. */
+export async function startWorld({ env = {}, rpcUrl }: { env?: Record<string, string>; rpcUrl?: (chain: string) => Promise<string> } = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
+  const lines: string[] = []
+  const log = createLog((line) => lines.push(line), 'debug')
+  const chain = await startLocalChain({ dataDir, log })
+  const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
+  const [operator, attester] = publishedAccounts(2)
+  const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
+  const settings = {
+    DATA_DIR: dataDir,
+    VERIFICATION_PORT: '0',
+    CHAIN_RPC_URLS: rpcUrl === undefined ? chain.url : await rpcUrl(chain.url),
+    CHAIN_CONTRACT: contract,
+    CHAIN_CODE_HASH: codeHash,
+    CHAIN_INTERFACE: 'registry',
+    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    RATE_LIMIT_ASSET: '0',
+    RATE_LIMIT_TAP: '0',
+    OPERATOR_KEY: keyOf(operator),
+    ATTESTER_KEY: keyOf(attester),
+    DEMO: 'on',
+    ...secrets,
+    ...env,
+  }
+  const service = await startService(readConfig(settings), log)
+  const { parts } = service
+  const rpc = createWriterRpc({ url: chain.url })
+  let writes = 0
+
+  /** Writes to the registry and waits until the service's head has it. */
+  async function write(request: WriteRequest) {
+    const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
+    if (!result.ok || result.status !== 'CONFIRMED') throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
+    parts.reader.dropHead(result.blockNumber)
+    return result
+  }
+
+  return {
+    ...service,
+    url: service.verificationUrl,
+    chainUrl: chain.url,
+    settings,
+    contract,
+    codeHash,
+    lines,
+    rpc,
+    write,
+    get: (path: string, init?: RequestInit) => fetch(service.verificationUrl + path, init),
+    async mint(metadata?: Metadata): Promise<bigint> {
+      const canonical = metadata && canonicalMetadata(metadata)
+      if (canonical?.ok === false) throw new Error(canonical.message)
+      if (canonical !== undefined) await parts.metadata.put(canonical)
+      const { tokenIds } = await write({ kind: 'mint', to: operator?.address ?? '0x', metadataHash: canonical?.hash ?? noMetadata })
+      return tokenIds[0] ?? 0n
+    },
+    async end() {
+      await service.close(200)
+      await chain.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

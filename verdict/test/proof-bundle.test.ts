@@ -1,0 +1,102 @@
+/** The offline proof bundle. */
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { checkProofBundle, recordSlot, untrustedOf } from '../src/index.ts'
+import type { EthProof, ProofBundle } from '../src/index.ts'
+import { operator, startChain } from './_chain.ts'
+import { failed, found } from './_report.ts'
+
+const chain = await startChain()
+after(() => chain[Symbol.asyncDispose]())
+
+const { contract, codeHash, rpc } = chain
+await chain.store(7n, { owner: operator, timestamp: 5n, state: 5, flags: 1, reserved: 4 })
+
+async function bundleOf(tokenId: bigint, slot = recordSlot(tokenId)): Promise<ProofBundle> {
+  const header = await chain.head()
+  const verdict = { ...(await chain.verdict(tokenId)), untrusted: untrustedOf({ name: 'Jacket' }) }
+  const { accountProof, storageProof } = (await rpc('eth_getProof', [
+    contract,
+    [slot],
+    { blockHash: header['hash'] },
+  ])) as EthProof
+  return JSON.parse(
+    JSON.stringify({
+      version: '1',
+      verdict,
+      proof: { header, accountProof, storageProof, recordsSlot: 3, codeHash },
+    }),
+  ) as ProofBundle
+}
+
+const bundle = await bundleOf(7n)
+const { verdict, proof } = bundle
+
+describe('checkProofBundle', () => {
+  it('proves a verdict without asking anybody', () => {
+    const report = checkProofBundle(bundle, { codeHash, contract })
+    assert.deepEqual(failed(report), [])
+    assert.equal(found(report, 'contract'), contract)
+  })
+
+  it('says what the caller has not pinned', () => {
+    const report = checkProofBundle(bundle)
+    assert.ok(report.ok)
+    assert.equal(found(report, 'contract'), 'not pinned by the caller')
+    assert.equal(report.checks.find(({ field }) => field === 'proof.code')?.claimed, 'not pinned by the caller')
+  })
+
+  it('holds contract, code and slot against what the caller pins, not against the bundle', () => {
+    assert.deepEqual(failed(checkProofBundle(bundle, { contract: operator })), ['contract'])
+    assert.deepEqual(failed(checkProofBundle(bundle, { codeHash: verdict.chainRef.block_hash })), [
+      'proof.code',
+      'bundle.codeHash',
+    ])
+    assert.deepEqual(
+      failed(checkProofBundle({ ...bundle, proof: { ...proof, codeHash: verdict.chainRef.block_hash } })),
+      ['bundle.codeHash'],
+    )
+  })
+
+  it('does not let a bundle choose the mapping: another one may hold words that look like records', async () => {
+    const elsewhere = await bundleOf(7n, recordSlot(7n, 8n))
+    const chosen = { ...elsewhere, proof: { ...elsewhere.proof, recordsSlot: 8 } }
+    assert.deepEqual(failed(checkProofBundle(chosen)).slice(0, 1), ['bundle.recordsSlot'])
+    assert.deepEqual(failed(checkProofBundle({ ...bundle, proof: { ...proof, recordsSlot: '3' } })), [
+      'bundle.recordsSlot',
+    ])
+  })
+
+  it('reports a changed verdict, header, node or value', () => {
+    const [entry] = proof.storageProof
+    assert.ok(entry)
+    const changes: [field: string, of: unknown][] = [
+      ['state', { ...bundle, verdict: { ...verdict, state: 'CLAIMED' } }],
+      [
+        'chainRef.block_number',
+        { ...bundle, verdict: { ...verdict, chainRef: { ...verdict.chainRef, block_number: 1 } } },
+      ],
+      ['chainRef.chain_id', { ...bundle, verdict: { ...verdict, chainRef: { ...verdict.chainRef, chain_id: 8453 } } }],
+      ['keys', { ...bundle, verdict: { ...verdict, extra: 1 } }],
+      ['untrusted', { ...bundle, verdict: { ...verdict, untrusted: { name: 'x' } } }],
+      ['proof.header', { ...bundle, proof: { ...proof, header: { ...proof.header, gasUsed: '0x1' } } }],
+      ['proof.header', { ...bundle, proof: { ...proof, header: null } }],
+      ['proof.account', { ...bundle, proof: { ...proof, accountProof: proof.accountProof.toReversed() } }],
+      ['proof.account', { ...bundle, proof: { ...proof, accountProof: 'nodes' } }],
+      ['proof.storage', { ...bundle, proof: { ...proof, storageProof: [{ ...entry, value: '0x1' }] } }],
+      ['proof.storage', { ...bundle, proof: { ...proof, storageProof: [entry, entry] } }],
+      ['proof.account', { ...bundle, proof: { ...proof, storageProof: [1] } }],
+      ['bundle.version', { ...bundle, version: 1 }],
+      ['bundle', { ...bundle, more: 1 }],
+      ['bundle.proof', { ...bundle, proof: { ...proof, more: 1 } }],
+      ['bundle.proof', { ...bundle, proof: null }],
+      ['verdict', { ...bundle, verdict: null }],
+    ]
+    for (const [field, changed] of changes) assert.ok(failed(checkProofBundle(changed)).includes(field), field)
+  })
+
+  it('reports anything that is no bundle', () => {
+    for (const thing of [undefined, null, 1, 'x', [], {}, bundle.verdict, proof])
+      assert.deepEqual(failed(checkProofBundle(thing)), ['bundle'])
+  })
+})

@@ -1,0 +1,130 @@
+/** Proofs against an RPC that lies (chain trust «proof»). */
+import assert from 'node:assert/strict'
+import { after, describe, it } from 'node:test'
+import { getAssetCall, headerHash, prove, recheck } from '../src/index.ts'
+import type { EthProof, Fetch, Hex, RpcHeader } from '../src/index.ts'
+import { operator, startChain } from './_chain.ts'
+import { changedResult } from './_liar.ts'
+import { failed, found } from './_report.ts'
+
+type Entry = EthProof['storageProof'][number]
+
+const chain = await startChain()
+after(() => chain[Symbol.asyncDispose]())
+
+const { rpcUrl, contract, codeHash } = chain
+const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
+await chain.store(1n, record)
+const verdict = await chain.verdict(1n)
+await chain.store(1n, { ...record, flags: 2 })
+const later = await chain.verdict(1n)
+
+const proven = (of: unknown, fetch: Fetch) => prove(of, { rpcUrl, codeHash, fetch })
+
+describe('an RPC that lies', () => {
+  it('deceives a recheck, which is why it takes one that you trust', async () => {
+    const stolen = await chain.rpc('eth_call', [{ to: contract, data: getAssetCall(1n) }, 'latest'])
+    const lie = { ...later, chainRef: verdict.chainRef }
+    assert.ok((await recheck(lie, { rpcUrl, fetch: changedResult('eth_call', () => stolen) })).ok)
+    assert.equal((await recheck(lie, { rpcUrl })).ok, false)
+  })
+
+  it('cannot deceive a proof with nodes of another block', async () => {
+    const other = await chain.rpc('eth_getProof', [contract, [], 'latest'])
+    assert.deepEqual(
+      failed(
+        await proven(
+          verdict,
+          changedResult('eth_getProof', () => other),
+        ),
+      ),
+      ['proof.account'],
+    )
+  })
+
+  const withProof = (change: (proof: EthProof) => unknown): Fetch =>
+    changedResult('eth_getProof', (proof) => change(proof as EthProof))
+  const withEntry = (change: (entry: Entry) => Partial<Entry>): Fetch =>
+    withProof((proof) => ({
+      ...proof,
+      storageProof: proof.storageProof.map((entry) => ({ ...entry, ...change(entry) })),
+    }))
+  const lies: [name: string, field: string, fetch: Fetch][] = [
+    ['another value', 'proof.storage', withEntry(() => ({ value: '0x1' }))],
+    ['another slot', 'proof.storage', withEntry(() => ({ key: '0x1' }))],
+    ['no storage proof', 'proof.storage', withProof((proof) => ({ ...proof, storageProof: [] }))],
+    [
+      'two storage proofs',
+      'proof.storage',
+      withProof((proof) => ({ ...proof, storageProof: [...proof.storageProof, ...proof.storageProof] })),
+    ],
+    ['a storage proof without its end', 'proof.storage', withEntry(({ proof }) => ({ proof: proof.slice(0, -1) }))],
+    ['another balance', 'proof.account', withProof((proof) => ({ ...proof, balance: '0x1' }))],
+    ['another code hash', 'proof.account', withProof((proof) => ({ ...proof, codeHash: verdict.chainRef.block_hash }))],
+    [
+      'a longer account proof',
+      'proof.account',
+      withProof((proof) => ({ ...proof, accountProof: [...proof.accountProof, '0x80'] })),
+    ],
+    ['nodes that are numbers', 'proof.account', withProof((proof) => ({ ...proof, accountProof: [1, 2] }))],
+    ['null', 'proof.account', withProof(() => null)],
+  ]
+  for (const [name, field, fetch] of lies) {
+    it(`cannot deceive a proof with ${name}`, async () =>
+      assert.deepEqual(failed(await proven(verdict, fetch)).slice(0, 1), [field]))
+  }
+
+  it('cannot pass a block off as canonical that it has replaced itself', async () => {
+    const fetch = changedResult('eth_getBlockByNumber', () => ({ hash: later.chainRef.block_hash }))
+    assert.deepEqual(failed(await proven(verdict, fetch)), ['block.canonical'])
+    assert.deepEqual(
+      failed(
+        await proven(
+          verdict,
+          changedResult('eth_getBlockByNumber', () => null),
+        ),
+      ),
+      ['block.canonical'],
+    )
+  })
+})
+
+describe('prove', () => {
+  it('reports other code than the caller pins', async () => {
+    const report = await prove(verdict, { rpcUrl, codeHash: verdict.chainRef.block_hash })
+    assert.deepEqual(failed(report), ['proof.code'])
+    assert.match(found(report, 'proof.code') ?? '', new RegExp(codeHash))
+  })
+
+  it('takes the pinned code hash in any case', async () => {
+    assert.ok((await prove(verdict, { rpcUrl, codeHash: `0x${codeHash.slice(2).toUpperCase()}` })).ok)
+  })
+
+  it('finds no record in another mapping', async () => {
+    assert.equal((await prove(verdict, { rpcUrl, recordsSlot: 8n })).ok, false)
+  })
+
+  it('reports an account that does not exist', async () => {
+    const nobody: Hex = '0x00000000000000000000000000000000000abcde'
+    const report = await proven({ ...verdict, chainRef: { ...verdict.chainRef, contract: nobody } }, fetch)
+    assert.match(found(report, 'proof.account') ?? '', /no account/)
+  })
+
+  it('reports a block that a reorganisation has dropped', async () => {
+    await chain.store(9n, record)
+    const dropped = await chain.verdict(9n)
+    await chain.rpc('anvil_reorg', [3, []])
+    assert.deepEqual(failed(await proven(dropped, fetch)), ['block'])
+    assert.deepEqual(failed(await recheck(dropped, { rpcUrl })), ['block'])
+    assert.deepEqual(failed(await proven(verdict, fetch)), [])
+  })
+})
+
+describe('headerHash', () => {
+  it('is the hash that the chain gives each of its blocks', async () => {
+    for (const tag of ['0x0', '0x1', 'latest']) {
+      const header = (await chain.rpc('eth_getBlockByNumber', [tag, false])) as RpcHeader
+      assert.equal(headerHash(header), header['hash'])
+    }
+  })
+})
