@@ -1,6 +1,7 @@
 /**
- * `node scripts/pack-verdict.ts [--pack]`: writes the publishable form of the client library to verdict/dist, JavaScript with declarations
- * beside the sources that its maps point at. With `--pack` it also makes the npm tarball there and prints its path.
+ * `node scripts/pack-verdict.ts [--pack]`: writes the publishable form of the client library to verdict/dist,
+ * JavaScript with declarations beside the sources that its maps point at. With `--pack` it also makes the npm tarball
+ * there and prints its path.
  */
 import { execFileSync } from 'node:child_process'
 import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -2,7 +2,7 @@
  * Opens every part of the service, joins them and closes them: the only file that knows them all.
  */
 import { createHash } from 'node:crypto'
-import { join } from 'node:path'
+import path from 'node:path'
 import { checksumAddress } from '@touchstone/verdict'
 import { bytesToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -11,8 +11,9 @@ import { createProofBundles } from './asset/proof-bundle.ts'
 import { createVerdicts, type Verdicts } from './asset/verdicts.ts'
 import { createAssetReader } from './chain/asset-reader.ts'
 import { createChainSource } from './chain/providers.ts'
-import { createWriter, type OperatorKeys } from './chain/writer.ts'
+import { createWriter, type OperatorKeys, type Writer } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
+import { reasonOf } from './errors.ts'
 import { clientKeys } from './http/client-key.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { listen } from './http/server.ts'
@@ -35,6 +36,7 @@ import { verificationListener } from './verification/host.ts'
 export const chainId = 84532
 
 export type Parts = AsyncDisposable & Awaited<ReturnType<typeof joinParts>>
+export type StoreParts = AsyncDisposable & Awaited<ReturnType<typeof joinStore>>
 
 export type Service = AsyncDisposable & {
   /** Where the verification host is reached, without a slash at the end. */
@@ -64,6 +66,7 @@ export async function startService(config: Config, log: Log): Promise<Service> {
     }),
   })
   log.info('verification host listens', { port: listener.port })
+  opened.adopt(keepRecovering(parts.writer, log), clearInterval)
 
   const rest = opened.move()
   let closing: Promise<void> | undefined
@@ -72,12 +75,41 @@ export async function startService(config: Config, log: Log): Promise<Service> {
   return { verificationUrl, parts, close, [Symbol.asyncDispose]: () => close() }
 }
 
+/** Writes that were not mined when they were answered, or that a crash left behind, are settled or sent again. */
+function keepRecovering(writer: Writer, log: Log): NodeJS.Timeout {
+  const recover = () =>
+    void writer.recover().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+  recover()
+  return setInterval(recover, 30_000).unref()
+}
+
 /** Everything but the listeners: what a command of the CLI works with. */
-export async function openParts(config: Config, log: Log): Promise<Parts> {
+export const openParts = (config: Config, log: Log): Promise<Parts> => opening(config, log, joinParts)
+
+/** What needs no chain: batches, keys, the registry of tags. */
+export const openStoreParts = (config: Config, log: Log): Promise<StoreParts> => opening(config, log, joinStore)
+
+async function opening<T>(
+  config: Config,
+  log: Log,
+  join: (config: Config, log: Log, opened: AsyncDisposableStack) => Promise<T>,
+): Promise<T & AsyncDisposable> {
   await using opened = new AsyncDisposableStack()
-  const joined = await joinParts(config, log, opened)
+  const joined = await join(config, log, opened)
   const rest = opened.move()
   return { ...joined, [Symbol.asyncDispose]: () => rest.disposeAsync() }
+}
+
+async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack) {
+  const database = opened.adopt(await openStore(config), (db) => db.close())
+  const migrated = await migrate(database)
+  if (migrated.length > 0) log.info('database migrated', { files: migrated.join(' ') })
+  const metadata = metadataStore(database)
+  const tags = { ...tagStore(database), ...batchStore(database) }
+  const { kek } = config.tap
+  const keyFile = kek === null ? null : { kek, demo: config.demo }
+  const fleet = await openFleet({ folder: path.join(config.dataDir, 'keys'), keyFile, shared: tags })
+  return { database, metadata, tags, fleet }
 }
 
 async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack) {
@@ -87,12 +119,8 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     throw new ConfigError('CHAIN_RPC_URLS must name at least one JSON-RPC provider, such as https://sepolia.base.org.')
   if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
 
-  const database = opened.adopt(await openStore(config), (db) => db.close())
-  const migrated = await migrate(database)
-  if (migrated.length > 0) log.info('database migrated', { files: migrated.join(' ') })
-  const metadata = metadataStore(database)
-  const tags = { ...tagStore(database), ...batchStore(database) }
-
+  const store = await joinStore(config, log, opened)
+  const { database, metadata, fleet } = store
   const source = opened.adopt(
     createChainSource({ ...config.chain, contract, chainId, log: log.child('chain') }),
     (it) => it.close(),
@@ -125,21 +153,16 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
   })
   opened.defer(() => writer.close())
 
-  const { kek } = config.tap
-  const keyFile = kek === null ? null : { kek, demo: config.demo }
-  const fleet = await openFleet({ folder: join(config.dataDir, 'keys'), keyFile, shared: tags })
   const tap = createTapFlow({ config, database, fleet, verdicts, log: log.child('tap') })
 
   return {
-    database,
-    metadata,
-    tags,
+    ...store,
     source,
     reader,
     verdicts,
     proofs,
     writer,
-    fleet,
+    operator: keys.issuer?.address ?? null,
     contract: checksumAddress(contract),
     ...tap,
   }
@@ -214,7 +237,7 @@ function operatorKeys({ operator }: Config): OperatorKeys {
 }
 
 async function openStore({ dataDir, store }: Config): Promise<Database> {
-  const folder = join(dataDir, 'store')
+  const folder = path.join(dataDir, 'store')
   try {
     return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl })
   } catch (error) {

@@ -22,7 +22,10 @@ export const noMetadata: Hex = `0x${'0'.repeat(64)}`
 const secrets = { TAG_KEK: '6b'.repeat(31) + '01', TAG_PEPPER: '70'.repeat(31) + '02' }
 
 /** `env` overrules the settings; `rpcUrl` puts something between the service and the chain. */
-export async function startWorld({ env = {}, rpcUrl }: { env?: Record<string, string>; rpcUrl?: (chain: string) => Promise<string> } = {}) {
+export async function startWorld({
+  env = {},
+  rpcUrl,
+}: { env?: Record<string, string>; rpcUrl?: (chain: string) => Promise<string> } = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
@@ -54,7 +57,8 @@ export async function startWorld({ env = {}, rpcUrl }: { env?: Record<string, st
   /** Writes to the registry and waits until the service's head has it. */
   async function write(request: WriteRequest) {
     const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
-    if (!result.ok || result.status !== 'CONFIRMED') throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
+    if (!result.ok || result.status !== 'CONFIRMED')
+      throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
     parts.reader.dropHead(result.blockNumber)
     return result
   }
@@ -74,7 +78,11 @@ export async function startWorld({ env = {}, rpcUrl }: { env?: Record<string, st
       const canonical = metadata && canonicalMetadata(metadata)
       if (canonical?.ok === false) throw new Error(canonical.message)
       if (canonical !== undefined) await parts.metadata.put(canonical)
-      const { tokenIds } = await write({ kind: 'mint', to: operator?.address ?? '0x', metadataHash: canonical?.hash ?? noMetadata })
+      const { tokenIds } = await write({
+        kind: 'mint',
+        to: operator?.address ?? '0x',
+        metadataHash: canonical?.hash ?? noMetadata,
+      })
       return tokenIds[0] ?? 0n
     },
     async end() {

@@ -25,12 +25,36 @@ describe('GET /api/asset/{tokenId}', () => {
     assert.equal(response.status, 200)
     assert.equal(response.headers.get('content-type'), 'application/json')
     const verdict = (await response.json()) as Verdict
-    const keys = ['version', 'token_id', 'authentic', 'state', 'state_code', 'flagged', 'owner_commitment', 'chainRef', 'network', 'audit_status', 'production_ready']
+    const keys = [
+      'version',
+      'token_id',
+      'authentic',
+      'state',
+      'state_code',
+      'flagged',
+      'owner_commitment',
+      'chainRef',
+      'network',
+      'audit_status',
+      'production_ready',
+    ]
     assert.deepEqual(Object.keys(verdict), keys)
     assert.deepEqual(Object.keys(verdict.chainRef), ['chain_id', 'contract', 'token_id', 'block_number', 'block_hash'])
     assert.deepEqual(
       { ...verdict, owner_commitment: null, chainRef: null },
-      { version: '1', token_id: '1', authentic: true, state: 'MINTED', state_code: 1, flagged: false, owner_commitment: null, chainRef: null, network: 'base-sepolia', audit_status: 'unaudited', production_ready: false },
+      {
+        version: '1',
+        token_id: '1',
+        authentic: true,
+        state: 'MINTED',
+        state_code: 1,
+        flagged: false,
+        owner_commitment: null,
+        chainRef: null,
+        network: 'base-sepolia',
+        audit_status: 'unaudited',
+        production_ready: false,
+      },
     )
     assert.ok(isOwner(verdict, publishedAddresses[0] ?? '0x'))
     const withText = (await (await world.get(`/api/asset/${described}`)).json()) as Verdict
@@ -43,7 +67,23 @@ describe('GET /api/asset/{tokenId}', () => {
     assert.match(untrusted?._warning ?? '', /never as instructions/)
   })
 
-  const invalid = ['%zz', '%00', '42%0a', '+42', '0x1f', '-1', '1e3', '', '%D9%A4%D9%A2', '9'.repeat(79), '9'.repeat(5_000), (2n ** 256n).toString(), 'a/b', '..', '%2e%2e']
+  const invalid = [
+    '%zz',
+    '%00',
+    '42%0a',
+    '+42',
+    '0x1f',
+    '-1',
+    '1e3',
+    '',
+    '%D9%A4%D9%A2',
+    '9'.repeat(79),
+    '9'.repeat(5_000),
+    (2n ** 256n).toString(),
+    'a/b',
+    '..',
+    '%2e%2e',
+  ]
   for (const segment of invalid) {
     it(`answers 400 INVALID_TOKEN_ID for «${segment.slice(0, 24)}»`, async () => {
       const { status, body, headers } = await raw(world, `/api/asset/${segment}`)
@@ -63,7 +103,12 @@ describe('GET /api/asset/{tokenId}', () => {
     })
   }
 
-  for (const [path, id] of [['0001', '1'], ['%31', '1'], ['1?x=1', '1'], [`${'0'.repeat(77)}2`, '2']] as const) {
+  for (const [path, id] of [
+    ['0001', '1'],
+    ['%31', '1'],
+    ['1?x=1', '1'],
+    [`${'0'.repeat(77)}2`, '2'],
+  ] as const) {
     it(`reads «${path.slice(-12)}» as ${id}`, async () => {
       const { status, body } = await raw(world, `/api/asset/${path}`)
       assert.deepEqual([status, (body as Verdict).token_id], [200, id])
@@ -80,7 +125,10 @@ describe('GET /api/asset/{tokenId}', () => {
   }
 
   it('answers HEAD like GET without a body, OPTIONS with 204, other methods with 405', async () => {
-    const [get, head] = await Promise.all([world.get(`/api/asset/${plain}`), world.get(`/api/asset/${plain}`, { method: 'HEAD' })])
+    const [get, head] = await Promise.all([
+      world.get(`/api/asset/${plain}`),
+      world.get(`/api/asset/${plain}`, { method: 'HEAD' }),
+    ])
     assert.deepEqual([head.status, await head.text()], [200, ''])
     assert.equal(head.headers.get('etag'), get.headers.get('etag'))
     const options = await world.get(`/api/asset/${plain}`, { method: 'OPTIONS' })
@@ -114,7 +162,10 @@ describe('GET /api/asset/{tokenId}', () => {
     assert.deepEqual([old.state, old.flagged, old.authentic], ['BOUND', false, true])
     assert.deepEqual([now.state, now.flagged, now.authentic], ['FLAGGED', true, false])
     for (const verdict of [old, now]) {
-      const checks = await Promise.all([recheck(verdict, { rpcUrl: world.chainUrl }), prove(verdict, { rpcUrl: world.chainUrl, codeHash: world.codeHash })])
+      const checks = await Promise.all([
+        recheck(verdict, { rpcUrl: world.chainUrl }),
+        prove(verdict, { rpcUrl: world.chainUrl, codeHash: world.codeHash }),
+      ])
       for (const report of checks) assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     }
     assert.equal((await recheck({ ...now, flagged: false }, { rpcUrl: world.chainUrl })).ok, false)
@@ -143,7 +194,13 @@ function raw(world: World, path: string): Promise<{ status: number; headers: Rec
     request({ port, host: '127.0.0.1', path: Buffer.from(path).toString('latin1') }, (response) => {
       const chunks: Buffer[] = []
       response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body: JSON.parse(Buffer.concat(chunks).toString()) }))
+      response.on('end', () =>
+        resolve({
+          status: response.statusCode ?? 0,
+          headers: response.headers,
+          body: JSON.parse(Buffer.concat(chunks).toString()),
+        }),
+      )
     })
       .on('error', reject)
       .end()

@@ -11,7 +11,10 @@ export function isAddress(text: unknown): text is Hex {
   return typeof text === 'string' && /^0x[0-9a-fA-F]{40}$/.test(text)
 }
 
-/** The address with EIP-55 capitals: a letter is upper case where keccak256 of the lower-case digits has a nibble of 8 or more. */
+/**
+ * The address with EIP-55 capitals: a letter is upper case where keccak256 of the lower-case digits has a nibble of 8
+ * or more.
+ */
 export function checksumAddress(address: Hex): Hex {
   if (last?.address === address) return last.checksummed
   const digits = address.slice(2).toLowerCase()

@@ -1,4 +1,7 @@
-/** The on-chain asset record and its two encodings: one storage word, and the five words that `getAsset` returns (spec §2.5). */
+/**
+ * The on-chain asset record and its two encodings: one storage word, and the five words that `getAsset` returns (spec
+ * §2.5).
+ */
 import type { Hex } from './hex.ts'
 import { isStateCode } from './lifecycle.ts'
 import type { StateCode } from './lifecycle.ts'
@@ -16,12 +19,15 @@ export type AssetRecord = Readonly<{
   reserved: number
 }>
 
-/** Width in bits of each member, from the lowest bit of the storage word upwards, which is also the order of `getAsset`. */
+/**
+ * Width in bits of each member, from the lowest bit of the storage word upwards, which is also the order of `getAsset`.
+ */
 const widths = [160n, 64n, 8n, 8n, 16n] as const
 
 /**
- * Decodes a storage word or an element of `getAssets`: owner in bits 0–159, timestamp 160–223, state 224–231, flags 232–239, reserved 240–255.
- * Returns `null` for a state above 6, and for state 0 in a word that is not zero: no contract writes either.
+ * Decodes a storage word or an element of `getAssets`: owner in bits 0–159, timestamp 160–223, state 224–231, flags
+ * 232–239, reserved 240–255. Returns `null` for a state above 6, and for state 0 in a word that is not zero: no
+ * contract writes either.
  */
 export function recordOfWord(word: bigint): AssetRecord | null {
   let rest = word
@@ -41,8 +47,8 @@ export function wordOfRecord({ owner, timestamp, state, flags, reserved }: Asset
 }
 
 /**
- * Decodes what `getAsset(uint256)` returns (spec §2.5): exactly five 32-byte words, lower-case hex, nothing above the width of a type.
- * Returns `null` for anything else, and for the records that `recordOfWord` refuses.
+ * Decodes what `getAsset(uint256)` returns (spec §2.5): exactly five 32-byte words, lower-case hex, nothing above the
+ * width of a type. Returns `null` for anything else, and for the records that `recordOfWord` refuses.
  */
 export function recordOfGetAsset(data: Hex): AssetRecord | null {
   if (!/^0x[0-9a-f]{320}$/.test(data)) return null

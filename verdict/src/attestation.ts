@@ -5,7 +5,10 @@ import { abiEncode, bytesOf, keccak256 } from './hex.ts'
 import type { Hex } from './hex.ts'
 import type { StateCode } from './lifecycle.ts'
 
-/** What every attestation says: this token was in this state. `timestamp` is unix seconds of issuance, not of the record. */
+/**
+ * What every attestation says: this token was in this state. `timestamp` is unix seconds of issuance, not of the
+ * record.
+ */
 export type AttestationMessage = Readonly<{
   tokenId: bigint
   state: StateCode
@@ -18,16 +21,18 @@ export type TypedAttestationMessage = AttestationMessage &
   Readonly<{ blockNumber: number | bigint; blockHash: Hex; verifyingContract: Hex }>
 
 /**
- * The digest of the raw signature (spec §4.8): `keccak256(abi.encode(uint256 tokenId, uint8 state, uint256 chainId, uint64 timestamp))`.
- * The signature is over this digest itself, without a prefix. Where value is at stake, use the EIP-712 form.
+ * The digest of the raw signature (spec §4.8): `keccak256(abi.encode(uint256 tokenId, uint8 state, uint256 chainId,
+ * uint64 timestamp))`. The signature is over this digest itself, without a prefix. Where value is at stake, use the
+ * EIP-712 form.
  */
 export function attestationDigest({ tokenId, state, chainId, timestamp }: AttestationMessage): Hex {
   return keccak256(abiEncode(tokenId, BigInt(state), BigInt(chainId), BigInt(timestamp)))
 }
 
 /**
- * The digest of the EIP-712 signature: domain `{ name: "Touchstone", version: "1", chainId, verifyingContract }`, primary type
- * `AssetState(uint256 tokenId,uint8 state,uint256 chainId,uint64 timestamp,uint64 blockNumber,bytes32 blockHash)`.
+ * The digest of the EIP-712 signature: domain `{ name: "Touchstone", version: "1", chainId, verifyingContract }`,
+ * primary type `AssetState(uint256 tokenId,uint8 state,uint256 chainId,uint64 timestamp,uint64 blockNumber,bytes32
+ * blockHash)`.
  */
 export function attestationTypedDigest(message: TypedAttestationMessage): Hex {
   const { tokenId, state, chainId, timestamp, blockNumber, blockHash, verifyingContract } = message
@@ -51,8 +56,8 @@ export function attestationTypedDigest(message: TypedAttestationMessage): Hex {
 }
 
 /**
- * The lower-case address that signed a digest, or `null` when this is no such signature: 65 bytes r‖s‖v, s in the lower half
- * of the curve order (EIP-2), v 27 or 28. Compare the address with the gateway's published keys.
+ * The lower-case address that signed a digest, or `null` when this is no such signature: 65 bytes r‖s‖v, s in the lower
+ * half of the curve order (EIP-2), v 27 or 28. Compare the address with the gateway's published keys.
  */
 export function attestationSigner(digest: Hex, signature: Hex): Hex | null {
   const hash = bytesOf(digest)

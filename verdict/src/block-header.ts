@@ -6,7 +6,10 @@ import { encodeRlp, integerBytes } from './rlp.ts'
 /** The answer of `eth_getBlockByHash` without transaction objects: a provider's own JSON, believed in nothing. */
 export type RpcHeader = Readonly<Record<string, unknown>>
 
-/** The members of a header since the Prague fork, in hashing order: the number of bytes, `quantity`, or `data` of any length. */
+/**
+ * The members of a header since the Prague fork, in hashing order: the number of bytes, `quantity`, or `data` of any
+ * length.
+ */
 const members: readonly (readonly [name: string, form: number | 'quantity' | 'data'])[] = [
   ['parentHash', 32],
   ['sha3Uncles', 32],
@@ -37,9 +40,9 @@ const besideHeader = ['hash', 'size', 'totalDifficulty', 'transactions', 'uncles
 const known = new Set([...members.map(([name]) => name), ...besideHeader])
 
 /**
- * The block hash: keccak256 of the RLP list of the 21 header members since Prague (Yellow Paper §4.4; execution-apis `Block`).
- * Returns `null` when it cannot be computed: a member is missing or malformed, or there is one that this list does not know,
- * as after a later fork. A member that is `null` counts as missing.
+ * The block hash: keccak256 of the RLP list of the 21 header members since Prague (Yellow Paper §4.4; execution-apis
+ * `Block`). Returns `null` when it cannot be computed: a member is missing or malformed, or there is one that this list
+ * does not know, as after a later fork. A member that is `null` counts as missing.
  */
 export function headerHash(header: RpcHeader): Hex | null {
   const foreign = Object.keys(header).some(

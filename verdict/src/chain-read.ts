@@ -15,9 +15,9 @@ export function getAssetCall(tokenId: bigint): Hex {
 }
 
 /**
- * A JSON-RPC 2.0 client over `fetch`. An answer counts only with status 200, `jsonrpc` "2.0", the id of its request and either a
- * result or an error; the deadline covers the body, which may have 8 MiB. Nothing is retried.
- * Throws `VerdictError`: `RPC_REFUSED` when the endpoint answers with a JSON-RPC error (`cause` is `{ code, message }`),
+ * A JSON-RPC 2.0 client over `fetch`. An answer counts only with status 200, `jsonrpc` "2.0", the id of its request and
+ * either a result or an error; the deadline covers the body, which may have 8 MiB. Nothing is retried. Throws
+ * `VerdictError`: `RPC_REFUSED` when the endpoint answers with a JSON-RPC error (`cause` is `{ code, message }`),
  * `RPC_UNAVAILABLE` for everything else, an invalid URL or one with a user name or password included.
  */
 export function createRpc({ url, ...options }: { url: string } & FetchOptions): Rpc {

@@ -1,4 +1,6 @@
-/** Reads a verdict of unknown origin: the form that spec §2.1–§2.3 demands, and what must be known to look the token up. */
+/**
+ * Reads a verdict of unknown origin: the form that spec §2.1–§2.3 demands, and what must be known to look the token up.
+ */
 import { isAddress } from './address.ts'
 import { isBytes } from './hex.ts'
 import type { Hex } from './hex.ts'

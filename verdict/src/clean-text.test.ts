@@ -33,7 +33,10 @@ function points(text: string): number[] {
   return Array.from(text, (char) => char.codePointAt(0) ?? 0)
 }
 
-/** What attackers and writers use, dense enough to meet: escapes, joiners, selectors, marks, emoji, spaces, halves of pairs. */
+/**
+ * What attackers and writers use, dense enough to meet: escapes, joiners, selectors, marks, emoji, spaces, halves of
+ * pairs.
+ */
 const hostileText = fc
   .array(
     fc.oneof(

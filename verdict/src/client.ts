@@ -20,8 +20,9 @@ export type VerdictFailure = {
 /** Asks one service. */
 export type VerdictClient = Readonly<{
   /**
-   * The service's verdict on a token, or its error body; tell them apart by `'error' in answer`. Only the form of a verdict is checked
-   * here: `recheck` or `prove` it before you rely on it. Throws `VerdictError` with `SERVICE_UNAVAILABLE` or `BAD_ANSWER`.
+   * The service's verdict on a token, or its error body; tell them apart by `'error' in answer`. Only the form of a
+   * verdict is checked here: `recheck` or `prove` it before you rely on it. Throws `VerdictError` with
+   * `SERVICE_UNAVAILABLE` or `BAD_ANSWER`.
    */
   verdict: (tokenId: bigint | string) => Promise<Verdict | VerdictFailure>
 }>

@@ -14,7 +14,10 @@ export type FetchOptions = Readonly<{
   fetch?: Fetch | undefined
 }>
 
-/** Sends one request and reads the answer as JSON. Throws on a failed connection, a missed deadline, over 8 MiB, and a body that is not JSON in UTF-8. */
+/**
+ * Sends one request and reads the answer as JSON. Throws on a failed connection, a missed deadline, over 8 MiB, and a
+ * body that is not JSON in UTF-8.
+ */
 export async function fetchJson(
   url: string,
   init: RequestInit,

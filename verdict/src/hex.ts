@@ -2,7 +2,10 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { bytesToHex, hexToBytes } from '@noble/hashes/utils.js'
 
-/** `0x` and an even number of hex digits for bytes, or a JSON-RPC quantity (Ethereum JSON-RPC specification, «Hex encoding»). */
+/**
+ * `0x` and an even number of hex digits for bytes, or a JSON-RPC quantity (Ethereum JSON-RPC specification, «Hex
+ * encoding»).
+ */
 export type Hex = `0x${string}`
 
 /** Is this `0x` and exactly `size` bytes in lower case? */
@@ -31,7 +34,10 @@ export function keccak256(bytes: Uint8Array): Hex {
   return hexOf(keccak_256(bytes))
 }
 
-/** `abi.encode` of static values below 2^256: one 32-byte big-endian word each (Solidity ABI specification, «Formal specification of the encoding»). */
+/**
+ * `abi.encode` of static values below 2^256: one 32-byte big-endian word each (Solidity ABI specification, «Formal
+ * specification of the encoding»).
+ */
 export function abiEncode(...values: bigint[]): Uint8Array {
   return hexToBytes(values.map(word).join(''))
 }

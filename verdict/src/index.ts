@@ -1,4 +1,6 @@
-/** The public surface of `@touchstone/verdict`: everything needed to make, read and check a verdict (spec §2.1–§2.5). */
+/**
+ * The public surface of `@touchstone/verdict`: everything needed to make, read and check a verdict (spec §2.1–§2.5).
+ */
 export type { Hex } from './hex.ts'
 export { maxTokenId, parseTokenId } from './token-id.ts'
 export { assetFlags, isAuthentic, isFlagged, lifecycleStates, reportFlags } from './lifecycle.ts'

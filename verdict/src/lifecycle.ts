@@ -27,7 +27,10 @@ export function isFlagged({ state, flags }: { state: StateCode; flags: number })
   return state === 5 || (flags & reportFlags) !== 0
 }
 
-/** `authentic` of the verdict (spec §2.1): MINTED, BOUND, ACTIVATED or CLAIMED, and not flagged. Says nothing of a physical item. */
+/**
+ * `authentic` of the verdict (spec §2.1): MINTED, BOUND, ACTIVATED or CLAIMED, and not flagged. Says nothing of a
+ * physical item.
+ */
 export function isAuthentic({ state, flags }: { state: StateCode; flags: number }): boolean {
   return state >= 1 && state <= 4 && !isFlagged({ state, flags })
 }

@@ -6,8 +6,9 @@ import { parseTokenId } from './token-id.ts'
 import type { Verdict } from './verdict.ts'
 
 /**
- * Commits to an owner without printing the address: `keccak256(abi.encode(uint256 chainId, address contract, uint256 tokenId, address owner))`,
- * 32 bytes in lower-case hex, or `null` for the zero owner (spec §2.1). This is data minimisation, not secrecy: the chain itself shows the owner.
+ * Commits to an owner without printing the address: `keccak256(abi.encode(uint256 chainId, address contract, uint256
+ * tokenId, address owner))`, 32 bytes in lower-case hex, or `null` for the zero owner (spec §2.1). This is data
+ * minimisation, not secrecy: the chain itself shows the owner.
  */
 export function ownerCommitment(of: {
   chainId: number | bigint
@@ -21,8 +22,9 @@ export function ownerCommitment(of: {
 }
 
 /**
- * Does the verdict commit to this address? Computes the commitment from the verdict's own `chainRef` and compares (spec §2.1).
- * False for an unowned token, for text that is not an address, and for a verdict whose token id or contract is malformed.
+ * Does the verdict commit to this address? Computes the commitment from the verdict's own `chainRef` and compares (spec
+ * §2.1). False for an unowned token, for text that is not an address, and for a verdict whose token id or contract is
+ * malformed.
  */
 export function isOwner(verdict: Verdict, candidate: Hex): boolean {
   const { chain_id, contract, token_id } = verdict.chainRef

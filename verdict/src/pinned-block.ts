@@ -14,8 +14,9 @@ import { verdictChainId } from './verdict.ts'
 export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
 
 /**
- * Looks the claim's block up by its hash. `block` is `null`, and a check says why, when the RPC is on another chain, knows no such block,
- * or answers with a header of another hash. A header with members of a later fork cannot be hashed; then its own `hash` must do.
+ * Looks the claim's block up by its hash. `block` is `null`, and a check says why, when the RPC is on another chain,
+ * knows no such block, or answers with a header of another hash. A header with members of a later fork cannot be
+ * hashed; then its own `hash` must do.
  */
 export async function readPinnedBlock(
   rpc: Rpc,

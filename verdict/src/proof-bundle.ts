@@ -28,9 +28,10 @@ export type ProofBundle = {
 }
 
 /**
- * Checks a bundle of unknown origin, offline. Beside the form of the bundle it checks what `prove` checks, except that the block is canonical:
- * compare `chainRef.block_hash` with a source you trust. `codeHash` and `recordsSlot` are held against what the caller
- * pins, never against the bundle's own word alone, because a bundle about a contract of the attacker's proves only that.
+ * Checks a bundle of unknown origin, offline. Beside the form of the bundle it checks what `prove` checks, except that
+ * the block is canonical: compare `chainRef.block_hash` with a source you trust. `codeHash` and `recordsSlot` are held
+ * against what the caller pins, never against the bundle's own word alone, because a bundle about a contract of the
+ * attacker's proves only that.
  */
 export function checkProofBundle(bundle: unknown, pins: ProofPins & { contract?: Hex | undefined } = {}): Report {
   if (!isObject(bundle) || !hasKeys(bundle, ['version', 'verdict', 'proof'])) {

@@ -11,7 +11,10 @@ import type { EthProof, ProofStep } from './storage-proof.ts'
 
 /** What the caller knows of the contract from elsewhere. */
 export type ProofPins = Readonly<{
-  /** keccak256 of the contract's code, as published for the deployment. Without it the report says that the code was not pinned. */
+  /**
+   * keccak256 of the contract's code, as published for the deployment. Without it the report says that the code was not
+   * pinned.
+   */
   codeHash?: Hex | undefined
   /** Slot of the mapping that holds the records: 3 in the registry. */
   recordsSlot?: bigint | undefined

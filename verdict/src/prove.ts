@@ -15,10 +15,11 @@ import type { EthProof } from './storage-proof.ts'
 export type ProveOptions = RecheckOptions & ProofPins
 
 /**
- * Proves a verdict: the header hashes to the verdict's block hash, the contract's account lies under the header's state root, the
- * record under the account's storage root (EIP-1186), and the verdict made from that record is the one given. What stays trusted is that the
- * block is canonical: for that the report has only the RPC's word. Any input gives a report. The texts of `untrusted` are not
- * proven. Throws `VerdictError` with `RPC_UNAVAILABLE` when the endpoint cannot be asked; many prove recent blocks only.
+ * Proves a verdict: the header hashes to the verdict's block hash, the contract's account lies under the header's state
+ * root, the record under the account's storage root (EIP-1186), and the verdict made from that record is the one given.
+ * What stays trusted is that the block is canonical: for that the report has only the RPC's word. Any input gives a
+ * report. The texts of `untrusted` are not proven. Throws `VerdictError` with `RPC_UNAVAILABLE` when the endpoint
+ * cannot be asked; many prove recent blocks only.
  */
 export async function prove(verdict: unknown, options: ProveOptions): Promise<Report> {
   const { checks, claim } = readClaim(verdict)

@@ -24,9 +24,10 @@ export type RecheckOptions = FetchOptions &
   }>
 
 /**
- * Rechecks a verdict: reads `getAsset` pinned to the verdict's block hash, makes the verdict anew and compares every member.
- * Any input gives a report; a verdict altered in one place gives one that is not ok. The texts of `untrusted` do not come from the
- * record, so only their form is checked. Throws `VerdictError` with `RPC_UNAVAILABLE` when the endpoint cannot be asked.
+ * Rechecks a verdict: reads `getAsset` pinned to the verdict's block hash, makes the verdict anew and compares every
+ * member. Any input gives a report; a verdict altered in one place gives one that is not ok. The texts of `untrusted`
+ * do not come from the record, so only their form is checked. Throws `VerdictError` with `RPC_UNAVAILABLE` when the
+ * endpoint cannot be asked.
  */
 export async function recheck(verdict: unknown, options: RecheckOptions): Promise<Report> {
   const { checks, claim } = readClaim(verdict)
@@ -42,7 +43,9 @@ export async function recheck(verdict: unknown, options: RecheckOptions): Promis
   }
 }
 
-/** Asks by block hash. An endpoint that refuses hashes is asked by number, between two looks at the hash of that number. */
+/**
+ * Asks by block hash. An endpoint that refuses hashes is asked by number, between two looks at the hash of that number.
+ */
 async function readRecord(rpc: Rpc, claim: Claim, block: PinnedBlock): Promise<Check[]> {
   const call = { to: claim.contract, data: getAssetCall(claim.tokenId) }
   const read = async (pinnedTo: unknown): Promise<Check[] | 'refused'> => {

@@ -1,6 +1,9 @@
 /** What a check of a verdict comes to: one line per thing that was compared. */
 
-/** One comparison. `claimed` is what the verdict says, `found` what was derived; both are for people, cut short and in printable ASCII. */
+/**
+ * One comparison. `claimed` is what the verdict says, `found` what was derived; both are for people, cut short and in
+ * printable ASCII.
+ */
 export type Check = { field: string; ok: boolean; claimed: string; found: string }
 
 /** All comparisons; `ok` when every one is. */
@@ -26,7 +29,10 @@ export function fails(field: string, claimed: unknown, reason: string): Check {
   return { field, ok: false, claimed: show(claimed), found: reason }
 }
 
-/** Compares with a value that the caller may pin, in hex of any case; where nothing is pinned the check passes and says so. */
+/**
+ * Compares with a value that the caller may pin, in hex of any case; where nothing is pinned the check passes and says
+ * so.
+ */
 export function pin(field: string, claimed: string | undefined, found: string | undefined): Check {
   const ok = claimed === undefined || found === undefined || claimed.toLowerCase() === found.toLowerCase()
   return { field, ok, claimed: claimed ?? unpinned, found: found ?? unpinned }

@@ -8,8 +8,8 @@ export type RlpItem = Uint8Array | readonly RlpItem[]
 const deepest = 16
 
 /**
- * Reads exactly one RLP item that fills the bytes, or returns `null`. Only the canonical form is accepted: a byte below 0x80 stands
- * for itself, lengths are the shortest possible, nothing is missing and nothing follows.
+ * Reads exactly one RLP item that fills the bytes, or returns `null`. Only the canonical form is accepted: a byte below
+ * 0x80 stands for itself, lengths are the shortest possible, nothing is missing and nothing follows.
  */
 export function decodeRlp(bytes: Uint8Array): RlpItem | null {
   const items = decodeAll(bytes, deepest)
@@ -45,7 +45,10 @@ function decodeAll(bytes: Uint8Array, depth: number): RlpItem[] | null {
   return items
 }
 
-/** Where the payload of the item at a position lies, or `null` when its prefix is not canonical or the bytes end before it does. */
+/**
+ * Where the payload of the item at a position lies, or `null` when its prefix is not canonical or the bytes end before
+ * it does.
+ */
 function spanAt(bytes: Uint8Array, at: number): { list: boolean; start: number; end: number } | null {
   const prefix = bytes[at] ?? 0
   if (prefix < 0x80) return { list: false, start: at, end: at + 1 }

@@ -23,12 +23,18 @@ export type EthProof = Readonly<{
 /** Which part of a proof failed. */
 export type ProofStep = 'header' | 'account' | 'code' | 'storage'
 
-/** The proven words, in the order of the slots and 0 where nothing is stored, and the proven code hash; or the first thing that is wrong. */
+/**
+ * The proven words, in the order of the slots and 0 where nothing is stored, and the proven code hash; or the first
+ * thing that is wrong.
+ */
 export type StorageProofResult =
   | { ok: true; values: bigint[]; codeHash: Hex }
   | { ok: false; step: ProofStep; reason: string }
 
-/** Slot of `mapping(uint256 => …)` at storage slot `slot`: `keccak256(abi.encode(key, slot))` (Solidity, «Layout of State Variables in Storage»). */
+/**
+ * Slot of `mapping(uint256 => …)` at storage slot `slot`: `keccak256(abi.encode(key, slot))` (Solidity, «Layout of
+ * State Variables in Storage»).
+ */
 export function mappingSlot(key: bigint, slot: bigint): Hex {
   return keccak256(abiEncode(key, slot))
 }
@@ -39,9 +45,9 @@ export function recordSlot(tokenId: bigint, recordsSlot: bigint = 3n): Hex {
 }
 
 /**
- * Checks that the header hashes to `blockHash`, that the account of `contract` lies under its state root with `codeHash` (not compared
- * when it is left out), and that each slot lies under the account's storage root. Everything in `header` and `proof` may be hostile.
- * What remains trusted: that `blockHash` is a block of the chain.
+ * Checks that the header hashes to `blockHash`, that the account of `contract` lies under its state root with
+ * `codeHash` (not compared when it is left out), and that each slot lies under the account's storage root. Everything
+ * in `header` and `proof` may be hostile. What remains trusted: that `blockHash` is a block of the chain.
  */
 export function verifyStorageProof(of: {
   header: RpcHeader

@@ -7,8 +7,8 @@ export const maxTokenId: bigint = 2n ** 256n - 1n
 const maxDigits = 78
 
 /**
- * Reads a decimal token id (spec §4.1): ASCII digits only, 0 to 2^256 − 1, at most 78 digits. Leading zeros are legal: `00042` is 42.
- * Returns `null` when the text is not a token id.
+ * Reads a decimal token id (spec §4.1): ASCII digits only, 0 to 2^256 − 1, at most 78 digits. Leading zeros are legal:
+ * `00042` is 42. Returns `null` when the text is not a token id.
  */
 export function parseTokenId(text: string): bigint | null {
   if (text.length > maxDigits || !/^[0-9]+$/.test(text)) return null

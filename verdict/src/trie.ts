@@ -14,9 +14,10 @@ export type TrieProofResult = { ok: true; value: Uint8Array | null } | { ok: fal
 type Step = { end: Uint8Array | null } | { child: RlpItem; nibbles: number }
 
 /**
- * Checks the nodes from a root towards a path. Paths are 32 bytes (the hashed key), as in the state and storage tries, so no value ever
- * sits in a branch. Every listed node must be needed and must hash to what its parent says; nodes under 32 bytes are part of
- * their parent and not listed. A list that stops early, goes on too long or is not canonical proves nothing.
+ * Checks the nodes from a root towards a path. Paths are 32 bytes (the hashed key), as in the state and storage tries,
+ * so no value ever sits in a branch. Every listed node must be needed and must hash to what its parent says; nodes
+ * under 32 bytes are part of their parent and not listed. A list that stops early, goes on too long or is not canonical
+ * proves nothing.
  */
 export function checkTrieProof(of: { root: Hex; path: Hex; proof: readonly Hex[] }): TrieProofResult {
   const { root, path, proof } = of
@@ -27,12 +28,9 @@ export function checkTrieProof(of: { root: Hex; path: Hex; proof: readonly Hex[]
   let listed = 0
   let rest = nibbles
   for (;;) {
-    const isListed = child instanceof Uint8Array
-    const node: RlpItem | string = isListed
-      ? listedNode(child as Uint8Array, proof[listed], listed === 0)
-      : inlineNode(child)
+    const node = child instanceof Uint8Array ? listedNode(child, proof[listed], listed === 0) : inlineNode(child)
     if (typeof node === 'string') return failed(node)
-    if (isListed) listed += 1
+    if (child instanceof Uint8Array) listed += 1
     const step = follow(node, rest)
     if (typeof step === 'string') return failed(step)
     if ('end' in step)
@@ -64,7 +62,8 @@ function inlineNode(node: RlpItem): RlpItem | string {
 
 /** Follows the rest of the path through one node (appendix D), or says why the node is malformed. */
 function follow(node: RlpItem, rest: string): Step | string {
-  if (node instanceof Uint8Array) return node.length === 0 ? { end: null } : 'a node is not a list' // RLP of '' is the empty trie
+  // The node of the empty trie is the empty string.
+  if (node instanceof Uint8Array) return node.length === 0 ? { end: null } : 'a node is not a list'
   if (node.length === 17) return followBranch(node, rest)
   return node.length === 2 ? followPath(node, rest) : 'a node has neither 2 nor 17 items'
 }
@@ -94,7 +93,10 @@ function isEmpty(item: RlpItem): boolean {
   return item instanceof Uint8Array && item.length === 0
 }
 
-/** Appendix C: the first nibble holds the kind (bit 1) and the parity (bit 0); an even path is padded with a zero nibble. */
+/**
+ * Appendix C: the first nibble holds the kind (bit 1) and the parity (bit 0); an even path is padded with a zero
+ * nibble.
+ */
 function hexPrefix(bytes: Uint8Array): { leaf: boolean; nibbles: string } | null {
   const digits = hexOf(bytes).slice(2)
   const flags = Number.parseInt(digits.charAt(0), 16)

@@ -24,8 +24,9 @@ const fields: Record<Exclude<keyof Untrusted, '_warning'>, (text: string) => str
 export const untrustedFields: readonly string[] = Object.keys(fields)
 
 /**
- * Makes `untrusted` of parsed metadata JSON (spec §2.3). Always has `_warning`; of the seven fields those with a string value
- * that is not empty after cleaning. Whatever else the metadata holds is ignored, and so is metadata that is no object.
+ * Makes `untrusted` of parsed metadata JSON (spec §2.3). Always has `_warning`; of the seven fields those with a string
+ * value that is not empty after cleaning. Whatever else the metadata holds is ignored, and so is metadata that is no
+ * object.
  */
 export function untrustedOf(metadata: unknown): Untrusted {
   const source = typeof metadata === 'object' && metadata !== null ? metadata : {}
@@ -36,7 +37,10 @@ export function untrustedOf(metadata: unknown): Untrusted {
   return { _warning: untrustedWarning, ...Object.fromEntries(cleaned.filter(([, value]) => value !== '')) }
 }
 
-/** An https or ipfs URL without user name and password, as the WHATWG URL standard serialises it; anything else is left out, never cut. */
+/**
+ * An https or ipfs URL without user name and password, as the WHATWG URL standard serialises it; anything else is left
+ * out, never cut.
+ */
 function cleanImage(text: string): string {
   const clean = cleanText(text, { max: longestImage + 1 })
   const url = URL.canParse(clean) ? new URL(clean) : null

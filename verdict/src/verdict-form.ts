@@ -1,4 +1,6 @@
-/** Has parsed JSON the form of a verdict, and does it agree with itself (spec §2.1–§2.3)? Says nothing about the chain. */
+/**
+ * Has parsed JSON the form of a verdict, and does it agree with itself (spec §2.1–§2.3)? Says nothing about the chain.
+ */
 import { checksumAddress } from './address.ts'
 import { readClaim } from './claim.ts'
 import { isBytes } from './hex.ts'

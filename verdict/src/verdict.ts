@@ -1,4 +1,6 @@
-/** The verdict and the one rule that makes it from a record (spec §2.1–§2.3). The names here are the names on the wire. */
+/**
+ * The verdict and the one rule that makes it from a record (spec §2.1–§2.3). The names here are the names on the wire.
+ */
 import { checksumAddress } from './address.ts'
 import type { AssetRecord } from './asset-record.ts'
 import type { Hex } from './hex.ts'

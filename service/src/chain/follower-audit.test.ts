@@ -23,8 +23,8 @@ describe('the audit of the cache by events', () => {
     proxy = await startProxy(chain.url)
   })
   after(async () => {
-    proxy.close()
-    await chain.close()
+    proxy?.close()
+    await chain?.close()
   })
 
   async function bindNext(): Promise<void> {

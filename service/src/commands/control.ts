@@ -1,121 +1,81 @@
 /**
- * The way from the CLI to a running service. The embedded database belongs to one process, so a command that needs it is carried
- * out by the service that holds it: the CLI sends its arguments over loopback with a token from the data folder (mode 0600)
- * and prints what comes back, line by line.
+ * Who holds a data folder, and the way from the CLI to it. The embedded database belongs to one process, so a command that needs
+ * it is carried out by the service that holds it: the CLI sends its arguments over loopback with a token from the data folder
+ * (mode 0600) and prints what comes back, line by line (`control-client.ts`). The same file keeps a second service out.
  */
 import { randomBytes, timingSafeEqual } from 'node:crypto'
-import { createServer, type IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { addressAt, addressFile, isAlive, type Address, type Line } from './control-client.ts'
 
-/** Where a command prints, and the folder its file names are relative to. */
+/** Where a command prints, the folder its file names are relative to, and the end of the one who asked. */
 export type CommandIo = {
   readonly out: (line: string) => void
   readonly err: (line: string) => void
   readonly cwd: string
+  readonly signal: AbortSignal
 }
+/** Carries a command out and gives its exit code. */
 export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
 
-type Address = { readonly pid: number; readonly port: number; readonly token: string }
-type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
+export type Door = {
+  /** From now on commands are carried out; before, they are told to wait. */
+  readonly serve: (run: RunCommand) => void
+  readonly close: () => Promise<void>
+}
 
 const maxRequest = 64 * 1024
 
-/** Opens the door of a service; `run` carries a command out and gives its exit code. */
-export async function openControl({
-  dataDir,
-  run,
-}: {
-  readonly dataDir: string
-  readonly run: RunCommand
-}): Promise<{ close: () => Promise<void> }> {
+/** Takes hold of a data folder for this process, or names the process that has it. */
+export async function openControl(
+  dataDir: string,
+): Promise<{ readonly ok: true; readonly door: Door } | { readonly ok: false; readonly pid: number }> {
   const token = randomBytes(32).toString('hex')
+  let run: RunCommand | undefined
   const server = createServer((request, response) => {
-    const send = (line: Line) => void response.write(`${JSON.stringify(line)}\n`)
-    void (async () => {
-      if (!sameToken(request.headers.authorization, token)) return void response.writeHead(403).end()
-      const { argv, cwd } = JSON.parse(await bodyOf(request)) as { argv: string[]; cwd: string }
-      response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
-      send({ exit: await run(argv, { cwd, out: (out) => send({ out }), err: (err) => send({ err }) }) })
-      response.end()
-    })().catch(() => response.destroy())
+    void answer(request, response, { token, run }).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  await mkdir(dataDir, { recursive: true })
-  const path = fileOf(dataDir)
-  await writeFile(
-    `${path}.new`,
-    JSON.stringify({ pid: process.pid, port: (server.address() as AddressInfo).port, token } satisfies Address),
-    { mode: 0o600 },
-  )
-  await rename(`${path}.new`, path)
-  return {
-    close: async () => {
-      await rm(path, { force: true })
-      server.closeAllConnections()
-      await new Promise((resolve) => server.close(resolve))
-    },
+  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  const stop = async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
   }
-}
-
-/** The process that holds the data folder, if one does. */
-export async function holderOf(dataDir: string): Promise<number | null> {
-  const address = await addressOf(dataDir)
-  return address !== null && (await ask(address, ['--version'], () => {})) !== null ? address.pid : null
-}
-
-/** Carries a command out in the service that holds the data folder; null when none does. */
-export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
-  const address = await addressOf(dataDir)
-  return address === null
-    ? null
-    : ask(
-        address,
-        argv,
-        (line) => ('out' in line ? io.out(line.out) : 'err' in line ? io.err(line.err) : undefined),
-        io.cwd,
-      )
-}
-
-async function ask(
-  { port, token }: Address,
-  argv: readonly string[],
-  onLine: (line: Line) => void,
-  cwd = '/',
-): Promise<number | null> {
-  const response = await fetch(`http://127.0.0.1:${port}/`, {
-    method: 'POST',
-    headers: { Authorization: `Bearer ${token}` },
-    body: JSON.stringify({ argv, cwd }),
-  }).catch(() => null)
-  if (response?.status !== 200 || response.body === null) return null
-  let rest = ''
-  let exit: number | null = null
-  for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + chunk).split('\n')
-    rest = lines.pop() ?? ''
-    for (const text of lines) {
-      const line = JSON.parse(text) as Line
-      if ('exit' in line) exit = line.exit
-      else onLine(line)
-    }
+  const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token }
+  const holder = await take(dataDir, own)
+  if (holder !== null) {
+    await stop()
+    return { ok: false, pid: holder }
   }
-  if (exit === null)
-    throw new Error('The service ended before the command did. Start it again, then repeat the command.')
-  return exit
-}
-
-async function addressOf(dataDir: string): Promise<Address | null> {
-  try {
-    return JSON.parse(await readFile(fileOf(dataDir), 'utf8')) as Address
-  } catch {
-    return null
+  const close = async () => {
+    await release(dataDir, token)
+    await stop()
   }
+  return { ok: true, door: { serve: (next) => void (run = next), close } }
 }
 
-function fileOf(dataDir: string): string {
-  return join(dataDir, 'control.json')
+async function answer(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { token, run }: { readonly token: string; readonly run: RunCommand | undefined },
+): Promise<void> {
+  if (!sameToken(request.headers.authorization, token)) return void response.writeHead(403).end()
+  if (request.method === 'GET') return void response.writeHead(204).end()
+  const order = await orderOf(request)
+  if (order === null) return void response.writeHead(400).end()
+  const ended = new AbortController()
+  response.once('close', () => ended.abort())
+  response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
+  const send = (line: Line) => void (ended.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
+  const { argv, cwd } = order
+  const io: CommandIo = { cwd, signal: ended.signal, out: (out) => send({ out }), err: (err) => send({ err }) }
+  send({ exit: await (run ?? notYet)(argv, io) })
+  response.end()
+}
+
+const notYet: RunCommand = (_argv, io) => {
+  io.err(`touchstone: process ${process.pid} is at work on this data folder; repeat the command in a moment.`)
+  return Promise.resolve(1)
 }
 
 function sameToken(header: string | undefined, token: string): boolean {
@@ -124,11 +84,61 @@ function sameToken(header: string | undefined, token: string): boolean {
   return given.length === wanted.length && timingSafeEqual(given, wanted)
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
-  let text = ''
-  for await (const chunk of request) {
-    text += (chunk as Buffer).toString()
-    if (text.length > maxRequest) throw new Error('The command line is too long.')
+async function orderOf(request: IncomingMessage): Promise<{ argv: string[]; cwd: string } | null> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxRequest) return null
+    chunks.push(chunk)
   }
-  return text
+  try {
+    const { argv, cwd } = JSON.parse(Buffer.concat(chunks).toString()) as { argv: unknown; cwd: unknown }
+    const isArgv = Array.isArray(argv) && argv.every((word) => typeof word === 'string')
+    return isArgv && typeof cwd === 'string' ? { argv, cwd } : null
+  } catch {
+    return null
+  }
+}
+
+/** Null when the folder is ours now. A link is made whole or not at all, so two that start together cannot both have it. */
+async function take(dataDir: string, own: Address): Promise<number | null> {
+  await mkdir(dataDir, { recursive: true })
+  const path = addressFile(dataDir)
+  const mine = `${path}.${own.token.slice(0, 12)}`
+  await writeFile(mine, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
+  try {
+    for (let tries = 0; tries < 10; tries++) {
+      try {
+        await link(mine, path)
+        return null
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      }
+      const other = await addressAt(path)
+      if (other !== null && (await isAlive(other))) return other.pid
+      await removeDead(path, other)
+    }
+    throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
+  } finally {
+    await rm(mine, { force: true })
+  }
+}
+
+/** Another one may have removed the dead file first and put its own there: that one goes back. */
+async function removeDead(path: string, dead: Address | null): Promise<void> {
+  const aside = `${path}.${randomBytes(6).toString('hex')}`
+  const moved = await rename(path, aside).then(
+    () => true,
+    () => false,
+  )
+  if (!moved) return
+  const found = await addressAt(aside)
+  if (found !== null && found.token !== dead?.token) await link(aside, path).catch(() => {})
+  await rm(aside, { force: true })
+}
+
+async function release(dataDir: string, token: string): Promise<void> {
+  const current = await addressAt(addressFile(dataDir))
+  if (current?.token === token) await rm(addressFile(dataDir), { force: true })
 }

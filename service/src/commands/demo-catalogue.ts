@@ -15,7 +15,15 @@ export function demoUid(index: number): Uint8Array {
 }
 
 /** Mints, binds and registers what is missing; a second start finds everything and changes nothing. */
-export async function openDemoCatalogue({ parts, rpcUrl, progress }: { readonly parts: Parts; readonly rpcUrl: string; readonly progress: (line: string) => void }): Promise<WelcomeItem[]> {
+export async function openDemoCatalogue({
+  parts,
+  rpcUrl,
+  progress,
+}: {
+  readonly parts: Parts
+  readonly rpcUrl: string
+  readonly progress: (line: string) => void
+}): Promise<WelcomeItem[]> {
   const { fleet, tagHash, metadata, tags, writer, verdicts, contract } = parts
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (fleet.record(demoBatch) === undefined) {

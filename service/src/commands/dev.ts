@@ -48,25 +48,48 @@ async function dev(): Promise<void> {
 
   const progress = createProgress((text) => process.stdout.write(text))
   await using opened = new AsyncDisposableStack()
-  const chain = await progress.step('chain', () => startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }))
+  const chain = await progress.step('chain', () =>
+    startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
+  )
   opened.defer(() => chain.close())
   const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: chain.url }))
   const deployed = { CHAIN_RPC_URLS: chain.url, CHAIN_CONTRACT: contract, CHAIN_CODE_HASH: codeHash }
   const secrets = await readOrCreateDemoSecrets(dataDir)
-  const config = readConfig({ ...env, ...deployed, ...operatorKeys(), TAG_KEK: secrets.kek, TAG_PEPPER: secrets.pepper })
+  const config = readConfig({
+    ...env,
+    ...deployed,
+    ...operatorKeys(),
+    TAG_KEK: secrets.kek,
+    TAG_PEPPER: secrets.pepper,
+  })
   const service = await progress.step('database and verification host', () => startService(config, log))
   opened.defer(() => service.close(500))
-  const items = await progress.step('catalogue', (say) => openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }))
+  await service.parts.writer.recover()
+  const items = await progress.step('catalogue', (say) =>
+    openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }),
+  )
   await chain.save()
-  process.stdout.write(welcome({ items, baseUrl: service.verificationUrl, rpcUrl: chain.url, contract: service.parts.contract, codeHash, dataDir }))
+  stopped.started()
+  process.stdout.write(
+    welcome({
+      items,
+      baseUrl: service.verificationUrl,
+      rpcUrl: chain.url,
+      contract: service.parts.contract,
+      codeHash,
+      dataDir,
+    }),
+  )
 
-  await stopped
+  await stopped.asked
   process.stdout.write('\nStopping …\n')
 }
 
 /** anvil's published accounts: 0 is the operator, 1 the attester. */
 function operatorKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string } {
-  const [operator = '', attester = ''] = publishedAccounts(2).map((account) => bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()))
+  const [operator = '', attester = ''] = publishedAccounts(2).map((account) =>
+    bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()),
+  )
   return { OPERATOR_KEY: operator, ATTESTER_KEY: attester }
 }
 

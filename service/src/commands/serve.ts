@@ -17,7 +17,8 @@ async function serve(): Promise<void> {
   const log = createLog((line) => process.stdout.write(`${line}\n`), config.logLevel)
   const stopped = untilStopped()
   const service = await startService(config, log)
-  const signal = await stopped
+  stopped.started()
+  const signal = await stopped.asked
   log.info('stopping', { signal })
   await service.close()
 }

@@ -1,6 +1,6 @@
 /** `touchstone verify`: checks an answer of the service against the chain, field by field, without believing the service. */
 import { Command } from 'commander'
-import { prove, recheck, type Report } from '@touchstone/verdict'
+import { parseTokenId, prove, recheck, type Report } from '@touchstone/verdict'
 
 type Options = { rpc: string; prove?: boolean; codeHash?: string; baseUrl: string }
 
@@ -29,8 +29,20 @@ async function verify(target: string, options: Options): Promise<void> {
     options.prove === true
       ? await prove(verdict, { rpcUrl: options.rpc, ...(codeHash && { codeHash }) })
       : await recheck(verdict, { rpcUrl: options.rpc })
-  process.stdout.write(`${tableOf(report)}\n`)
-  process.exitCode = report.ok ? 0 : 1
+  const asked = parseTokenId(/\/api\/asset\/(\d+)\/?$/.exec(new URL(url).pathname)?.[1] ?? '')
+  const all = asked === null ? report : withAsked(report, asked.toString(), verdict)
+  process.stdout.write(`${tableOf(all)}\n`)
+  process.exitCode = all.ok ? 0 : 1
+}
+
+/** A true verdict on another token is no answer to the question. */
+function withAsked(report: Report, asked: string, verdict: unknown): Report {
+  const given = (verdict as { token_id?: unknown } | null)?.token_id
+  const ok = given === asked
+  return {
+    ok: report.ok && ok,
+    checks: [{ field: 'token asked for', ok, claimed: ok ? asked : 'another token', found: asked }, ...report.checks],
+  }
 }
 
 function tableOf(report: Report): string {
