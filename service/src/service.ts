@@ -2,7 +2,7 @@
  * Opens every part of the service, joins them and closes them: the only file that knows them all.
  */
 import { createHash } from 'node:crypto'
-import path from 'node:path'
+import { join } from 'node:path'
 import { checksumAddress } from '@touchstone/verdict'
 import { bytesToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
@@ -89,13 +89,11 @@ export const openParts = (config: Config, log: Log): Promise<Parts> => opening(c
 /** What needs no chain: batches, keys, the registry of tags. */
 export const openStoreParts = (config: Config, log: Log): Promise<StoreParts> => opening(config, log, joinStore)
 
-async function opening<T>(
-  config: Config,
-  log: Log,
-  join: (config: Config, log: Log, opened: AsyncDisposableStack) => Promise<T>,
-): Promise<T & AsyncDisposable> {
+type Join<T> = (config: Config, log: Log, opened: AsyncDisposableStack) => Promise<T>
+
+async function opening<T>(config: Config, log: Log, joinAll: Join<T>): Promise<T & AsyncDisposable> {
   await using opened = new AsyncDisposableStack()
-  const joined = await join(config, log, opened)
+  const joined = await joinAll(config, log, opened)
   const rest = opened.move()
   return { ...joined, [Symbol.asyncDispose]: () => rest.disposeAsync() }
 }
@@ -108,7 +106,7 @@ async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack)
   const tags = { ...tagStore(database), ...batchStore(database) }
   const { kek } = config.tap
   const keyFile = kek === null ? null : { kek, demo: config.demo }
-  const fleet = await openFleet({ folder: path.join(config.dataDir, 'keys'), keyFile, shared: tags })
+  const fleet = await openFleet({ folder: join(config.dataDir, 'keys'), keyFile, shared: tags })
   return { database, metadata, tags, fleet }
 }
 
@@ -237,7 +235,7 @@ function operatorKeys({ operator }: Config): OperatorKeys {
 }
 
 async function openStore({ dataDir, store }: Config): Promise<Database> {
-  const folder = path.join(dataDir, 'store')
+  const folder = join(dataDir, 'store')
   try {
     return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl })
   } catch (error) {

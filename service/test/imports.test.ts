@@ -14,13 +14,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   chain: [],
   tap: [],
   store: [],
+  passport: [],
+  pages: [],
   asset: ['chain', 'store'],
-  verification: ['http', 'asset', 'tap'],
+  verification: ['http', 'asset', 'tap', 'passport', 'pages'],
   commands: ['service.ts', 'chain', 'tap', 'store'],
   'cli.ts': ['commands'],
 }
 const rootFiles = ['config.ts', 'errors.ts', 'log.ts']
-const onlyTypesOfConfig = ['http', 'chain', 'tap', 'store', 'asset', 'verification']
+const onlyTypesOfConfig = ['http', 'chain', 'tap', 'store', 'passport', 'pages', 'asset', 'verification']
 
 describe('the import table', () => {
   for (const file of filesBelow(source)) {

@@ -33,19 +33,10 @@ export type TestChain = AsyncDisposable & {
 
 export async function startChain(): Promise<TestChain> {
   const port = await freePort()
-  const options = [
-    '--chain-id',
-    '84532',
-    '--silent',
-    '--prune-history',
-    '256',
-    '--slots-in-an-epoch',
-    '1',
-    '--port',
-    String(port),
-  ]
-  const anvil = spawn(anvilBinary(), options, { stdio: 'ignore' })
-  process.once('exit', () => anvil.kill())
+  const options = `--chain-id 84532 --silent --prune-history 256 --slots-in-an-epoch 1 --port ${port}`.split(' ')
+  // The shell ends anvil when its input closes, so however this process ends.
+  const guard = '"$@" & cat > /dev/null; kill $!; wait $!'
+  const anvil = spawn('sh', ['-c', guard, 'sh', anvilBinary(), ...options], { stdio: ['pipe', 'ignore', 'ignore'] })
   const rpcUrl = `http://127.0.0.1:${port}`
   const rpc = createRpc({ url: rpcUrl })
   for (let tries = 0; !(await rpc('eth_chainId', []).catch(() => null)); tries += 1) {
@@ -84,7 +75,7 @@ export async function startChain(): Promise<TestChain> {
       await rpc('anvil_mine', ['0x1'])
     },
     [Symbol.asyncDispose]: async () => {
-      anvil.kill('SIGTERM')
+      anvil.stdin.end()
       if (anvil.exitCode === null) await once(anvil, 'exit')
     },
   }

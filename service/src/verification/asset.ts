@@ -6,10 +6,62 @@ import { parseTokenId } from '@touchstone/verdict'
 import type { ProofBundles } from '../asset/proof-bundle.ts'
 import type { Answer, Verdicts } from '../asset/verdicts.ts'
 import { ServiceError } from '../errors.ts'
-import type { Budget } from '../http/rate-limit.ts'
-import { budgetHeaders, exposedHeaders, failure, matchesETag, openToAll } from '../http/respond.ts'
+import type { Hono } from 'hono'
+import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import {
+  budgetHeaders,
+  exposedHeaders,
+  failure,
+  matchesETag,
+  methodRefused,
+  openToAll,
+  preflight,
+} from '../http/respond.ts'
+import { tooMany, type Edge, type Env } from './edge.ts'
 
 export const assetPrefix = '/api/asset/'
+
+export type AssetRoutes = {
+  readonly verdicts: Verdicts
+  /** Left out: the proof route does not exist (it is opt-in). */
+  readonly proofs?: ProofBundles | undefined
+  readonly limiter?: RateLimiter | undefined
+}
+
+export function assetRoutes(app: Hono<Env>, edge: Edge, { verdicts, proofs, limiter }: AssetRoutes): void {
+  const methods = 'GET, HEAD, OPTIONS'
+  app.options(`${assetPrefix}*`, () => preflight(methods))
+  app.all(`${assetPrefix}*`, async (c) => {
+    if (!c.req.path.startsWith(assetPrefix)) return c.notFound() // the pattern also matches without the slash
+    const budget = edge.take(c, limiter)
+    if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(methods, budgetHeaders(budget))
+    try {
+      return await answer(c.req.path, c.req.header('if-none-match'), budget)
+    } catch (error) {
+      return assetFailure(edge.faultOf(error), budget)
+    }
+  })
+
+  async function answer(
+    rawPath: string,
+    ifNoneMatch: string | undefined,
+    budget: Budget | undefined,
+  ): Promise<Response> {
+    if (budget?.allowed === false) throw new ServiceError('RATE_LIMITED', tooMany(budget))
+    const path = parseAssetPath(rawPath)
+    if (path.kind === 'invalid') throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
+    if (path.kind === 'verdict') return assetResponse(verdicts, path.tokenId, ifNoneMatch, budget)
+    if (path.kind === 'proof' && proofs !== undefined) return proofResponse(proofs, path.tokenId, budget)
+    return failure(
+      404,
+      { error: 'There is nothing at this path. A verdict is at /api/asset/{tokenId}.' },
+      budgetHeaders(budget),
+    )
+  }
+}
+
+/** What every route says to a text that is no token id. */
+export const invalidTokenId = 'The token id must be a decimal integer from 0 to 2^256-1, in digits only, such as 42.'
 
 /** What stands behind the prefix: a token id, its proof, neither, or no legal id at all. */
 export type AssetPath =

@@ -1,0 +1,55 @@
+/** What every route of the verification host needs of a request: its raw path and query, its budget, and what a fault becomes. */
+import type { HttpBindings } from '@hono/node-server'
+import type { Context } from 'hono'
+import { reasonOf, ServiceError } from '../errors.ts'
+import type { ClientKey } from '../http/client-key.ts'
+import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import { budgetHeaders, failure } from '../http/respond.ts'
+import type { Log } from '../log.ts'
+
+export type Env = { Bindings: Partial<HttpBindings> }
+export type Edge = {
+  /** Draws one request from the client's budget; undefined where there is no limit. */
+  readonly take: (c: Context<Env>, from: RateLimiter | undefined) => Budget | undefined
+  /** Faults of the closed list pass; anything else is INTERNAL, its reason for the log only. */
+  readonly faultOf: (error: unknown) => ServiceError
+}
+
+export function createEdge({ clientKey, log }: { readonly clientKey: ClientKey; readonly log: Log }): Edge {
+  return {
+    take: (c, from) => from?.take(clientKey(c.env?.incoming?.socket.remoteAddress, c.req.header('x-forwarded-for'))),
+    faultOf(error) {
+      if (error instanceof ServiceError) {
+        if (error.status >= 500) log.warn('request failed', { code: error.code, reason: reasonOf(error.cause) })
+        return error
+      }
+      log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error) })
+      return new ServiceError('INTERNAL', 'The request failed unexpectedly. Try it again.', { cause: error })
+    },
+  }
+}
+
+/** The path as it came over the wire: URL parsers remove dot segments and decode. */
+export function rawPath(request: Request, options?: { env?: Env['Bindings'] }): string {
+  const target = options?.env?.incoming?.url ?? new URL(request.url).pathname
+  return target.split('?', 1)[0] ?? '/'
+}
+
+/** The raw query without its question mark, undecoded; logs never see it. */
+export function rawQuery(c: Context<Env>): string {
+  return (c.env?.incoming?.url ?? c.req.url).split('?').slice(1).join('?')
+}
+
+/** The body of a 429 and what to wait. */
+export function tooMany({ resetSeconds }: Budget): string {
+  return `Too many requests. Send the next one in ${resetSeconds} s.`
+}
+
+/** 429 with the general error body (spec §7). */
+export function limited(budget: Budget, headers: Readonly<Record<string, string>> = {}): Response {
+  return failure(
+    429,
+    { error: tooMany(budget) },
+    { ...headers, ...budgetHeaders(budget), 'Retry-After': String(budget.resetSeconds) },
+  )
+}
