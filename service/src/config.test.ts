@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ConfigError, readConfig, settings } from './config.ts'
+import { ConfigError, readConfig } from './config.ts'
+import { settings } from './settings.ts'
 
 describe('the configuration', () => {
   it('has a usable default for everything', () => {

@@ -13,7 +13,7 @@ export type Heads = Readonly<{
   fresh: () => Block | undefined
   /** The head, resolved now where it is not fresh. Throws CHAIN_UNAVAILABLE; `deadline` is a moment of `performance.now()`. */
   current: (deadline: number) => Promise<Block>
-  /** The head is not canonical any more: the next one that is asked for is resolved anew. */
+  /** A block that was the head is not canonical any more, nor need the present one be: it is resolved anew. */
   lost: (block: Block) => void
   /** The chain is known to have a block of this number: a head below it is resolved anew. */
   reached: (number: bigint) => void
@@ -129,7 +129,7 @@ export function createHeads(options: HeadsOptions): Heads {
     fresh,
     current,
     lost(block) {
-      if (follower.head()?.hash !== block.hash || lostHash === block.hash) return
+      if (lostHash === block.hash) return
       lostHash = block.hash
       forget()
     },

@@ -7,6 +7,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { addressAt, addressFile, isAlive, type Address, type Line } from './control-client.ts'
 
 /** Where a command prints, the folder its file names are relative to, and the end of the one who asked. */
@@ -22,6 +23,9 @@ export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<num
 export type Door = {
   /** From now on commands are carried out; before, they are told to wait. */
   readonly serve: (run: RunCommand) => void
+  /** Tells the commands under way to stop, takes no more, and waits for them at most `withinMs`. */
+  readonly stop: (withinMs?: number) => Promise<void>
+  /** Gives the folder up. */
   readonly close: () => Promise<void>
 }
 
@@ -32,34 +36,43 @@ export async function openControl(
   dataDir: string,
 ): Promise<{ readonly ok: true; readonly door: Door } | { readonly ok: false; readonly pid: number }> {
   const token = randomBytes(32).toString('hex')
-  let run: RunCommand | undefined
+  const work: Work = { run: notYet, token, stopping: new AbortController(), running: new Set() }
   const server = createServer((request, response) => {
-    void answer(request, response, { token, run }).catch(() => response.destroy())
+    void answer(request, response, work).catch(() => response.destroy())
   })
   await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
-  const stop = async () => {
+  const end = async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   }
   const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token }
   const holder = await take(dataDir, own)
   if (holder !== null) {
-    await stop()
+    await end()
     return { ok: false, pid: holder }
   }
-  const close = async () => {
-    await release(dataDir, token)
-    await stop()
+  const stop = async (withinMs = 2_000) => {
+    work.run = notYet
+    work.stopping.abort()
+    await Promise.race([Promise.allSettled(work.running), delay(withinMs, undefined, { ref: false })])
   }
-  return { ok: true, door: { serve: (next) => void (run = next), close } }
+  const close = async () => {
+    await stop()
+    await release(dataDir, token)
+    await end()
+  }
+  return { ok: true, door: { serve: (run) => void (work.run = run), stop, close } }
 }
 
-async function answer(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { token, run }: { readonly token: string; readonly run: RunCommand | undefined },
-): Promise<void> {
-  if (!sameToken(request.headers.authorization, token)) return void response.writeHead(403).end()
+type Work = {
+  run: RunCommand
+  readonly token: string
+  readonly stopping: AbortController
+  readonly running: Set<Promise<number>>
+}
+
+async function answer(request: IncomingMessage, response: ServerResponse, work: Work): Promise<void> {
+  if (!sameToken(request.headers.authorization, work.token)) return void response.writeHead(403).end()
   if (request.method === 'GET') return void response.writeHead(204).end()
   const order = await orderOf(request)
   if (order === null) return void response.writeHead(400).end()
@@ -68,8 +81,10 @@ async function answer(
   response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
   const send = (line: Line) => void (ended.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
   const { argv, cwd } = order
-  const io: CommandIo = { cwd, signal: ended.signal, out: (out) => send({ out }), err: (err) => send({ err }) }
-  send({ exit: await (run ?? notYet)(argv, io) })
+  const signal = AbortSignal.any([ended.signal, work.stopping.signal])
+  const running = work.run(argv, { cwd, signal, out: (out) => send({ out }), err: (err) => send({ err }) })
+  work.running.add(running)
+  send({ exit: await running.finally(() => work.running.delete(running)) })
   response.end()
 }
 

@@ -1,7 +1,6 @@
 /** The catalogue of the demonstration: its products on the chain, their tags in the store, and what `npm start` shows of them. */
 import type { Hex } from '@touchstone/verdict'
-import type { Parts } from '../service.ts'
-import { chainId } from '../service.ts'
+import { chainId, type Parts } from '../parts.ts'
 import { canonicalMetadata } from '../store/metadata.ts'
 import { fillCatalogue } from './catalogue.ts'
 import type { WelcomeItem } from './welcome.ts'

@@ -1,6 +1,7 @@
 /** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
 import { Command } from 'commander'
-import { readConfig, settings } from '../config.ts'
+import { readConfig } from '../config.ts'
+import { settings } from '../settings.ts'
 import { createLog } from '../log.ts'
 import { startService } from '../service.ts'
 import { untilStopped } from './signals.ts'

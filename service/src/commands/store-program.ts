@@ -1,0 +1,30 @@
+/** `touchstone tag …` and `touchstone asset …`, for the CLI's process and for the service that carries them out. */
+import { Command, CommanderError } from 'commander'
+import { assetCommand } from './asset-command.ts'
+import type { RunCommand } from './control.ts'
+import { runWithin, sentenceOf, type RunWork, type Session } from './store-command.ts'
+import { tagCommand } from './tag-command.ts'
+
+export function storeCommands(run: RunWork): Command[] {
+  return [tagCommand(run), assetCommand(run)]
+}
+
+/** Carries commands out with the parts of a running service. */
+export function commandRunner(base: Omit<Session, 'io'>): RunCommand {
+  return async (argv, io) => {
+    let exit = 0
+    const program = new Command('touchstone')
+    const run: RunWork = async (work) => {
+      exit = (await work({ ...base, io })) ?? 0
+    }
+    for (const command of storeCommands(run)) program.addCommand(command)
+    try {
+      await runWithin(program, argv, io)
+      return exit
+    } catch (error) {
+      if (error instanceof CommanderError) return error.exitCode
+      io.err(`touchstone: ${sentenceOf(error)}`)
+      return 1
+    }
+  }
+}
