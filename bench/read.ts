@@ -87,8 +87,8 @@ async function coldReads(): Promise<void> {
         }),
       ),
     )
-    const source = await createChainSource({ ...chain, contract: world.contract, chainId, log: silent })
-    const reader = await createAssetReader({ ...chain, cache: 'off', source, contract: world.contract, log: silent })
+    const source = createChainSource({ ...chain, contract: world.contract, chainId, log: silent })
+    const reader = createAssetReader({ ...chain, cache: 'off', source, contract: world.contract, log: silent })
     const verdicts = createVerdicts({
       assets: reader,
       metadata: { get: async () => undefined },

@@ -8,7 +8,7 @@ import { reasonOf } from './errors.ts'
 import { clientKeys } from './http/client-key.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { listen } from './http/server.ts'
-import { Log } from './log.ts'
+import type { Log } from './log.ts'
 import { verificationListener } from './verification/host.ts'
 
 export type Service = AsyncDisposable & {

@@ -146,7 +146,7 @@ export const settings = {
       hexBytes(
         32,
         32,
-        'Key that seals the tag key files; without it no tap is verified (503). Make one: openssl rand -hex 32',
+        'Key that seals the tag key files; without it no tap is verified (503). Make one with: openssl rand -hex 32.',
       ),
     ),
   ),

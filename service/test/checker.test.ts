@@ -14,7 +14,7 @@ import type { TestRegistry } from '../src/chain/asset-reader-anvil.ts'
 import { createAssetReader } from '../src/chain/asset-reader.ts'
 import type { AssetReader, AssetReading } from '../src/chain/asset-reader.ts'
 import type { AssetReaderOptions } from '../src/chain/asset-reader-plan.ts'
-import type { ChainSource } from '../src/chain/source.ts'
+import { createTurns, unsteady } from '../src/chain/asset-reader-unsteady.ts'
 
 const wanted = answersWanted()
 const tokens = 300
@@ -42,6 +42,7 @@ const groups = [
 describe(`the checker over ${wanted} answers`, () => {
   let chain: TestRegistry
   const model: Model = new Map()
+  const turns = createTurns()
   const run = { blocks: 0, reorgs: 0, over: false, answers: 0, wrong: [] as string[], unavailable: 0 }
 
   before(async () => {
@@ -116,7 +117,7 @@ describe(`the checker over ${wanted} answers`, () => {
         const begun = performance.now()
         const parent = await chain.blockHash()
         for (const [name, args] of writesAfter(parent, changesPerBlock)) await chain.send(name, args)
-        await chain.mine()
+        await turns.alone(chain.mine)
         await record(1)
         run.blocks++
         if (run.blocks % 8 === 0) await reorganise(1 + (run.reorgs % depths))
@@ -131,10 +132,8 @@ describe(`the checker over ${wanted} answers`, () => {
   async function reorganise(depth: number): Promise<void> {
     const ancestor = await chain.blockHash((await chain.blockNumber()) - BigInt(depth))
     const writes = writesAfter(ancestor, changesPerBlock * depth)
-    await chain.reorg(
-      depth,
-      writes.map(([name, args], index) => [name, args, index % depth]),
-    )
+    const placed = writes.map(([name, args], index): [...Write, number] => [name, args, index % depth])
+    await turns.alone(() => chain.reorg(depth, placed))
     await record(depth)
     run.reorgs++
   }
@@ -183,7 +182,7 @@ describe(`the checker over ${wanted} answers`, () => {
   function openReader(options: Pick<AssetReaderOptions, 'cache' | 'headRefreshMs' | 'headMaxAgeMs'>) {
     const { source, contract, close } = { ...readerOver(chain), contract: chain.contract }
     const fixed = { contract, interface: 'registry', trust: 'rpc', cacheEntries: 200, log: silentLog } as const
-    const reader = createAssetReader({ ...fixed, source: unsteady(source), ...options })
+    const reader = createAssetReader({ ...fixed, source: unsteady(turns.apart(source)), ...options })
     return {
       reader,
       close() {
@@ -193,20 +192,6 @@ describe(`the checker over ${wanted} answers`, () => {
     }
   }
 })
-
-/** Answers overtake one another: each waits up to 3 ms before it is asked for, and again before it arrives. */
-function unsteady(source: ChainSource): ChainSource {
-  const slow =
-    <Args extends unknown[], Answer>(read: (...args: Args) => Promise<Answer>) =>
-    async (...args: Args): Promise<Answer> => {
-      await wait(Math.random() * 3)
-      const answer = await read(...args)
-      await wait(Math.random() * 3)
-      return answer
-    }
-  const { head, block, call, logs, proof } = source
-  return { ...source, head: slow(head), block: slow(block), call: slow(call), logs: slow(logs), proof: slow(proof) }
-}
 
 function textOf({ record, metadataHash }: AssetReading['asset']): string {
   return `${record.state} ${wordOfRecord(record).toString(16)} ${metadataHash ?? `0x${'00'.repeat(32)}`}`

@@ -3,9 +3,12 @@
  * - `eth_getProof` without slots: as long as no log came, the contract's storage root must be the one of the last look.
  * - The next part of a round through the cache is read again: it must be what the cache holds. This one also finds what
  *   hides among other logs, and works its way through all entries.
- * A difference that no log explains is an alarm. A provider that does not prove cannot be audited, so it is not trusted.
+ * A difference that no log explains, and that is there when asked for a second time, is an alarm: some nodes (anvil) let a
+ * read at the head see the block that they are just making. A provider that does not prove cannot be audited, so it is
+ * not trusted.
  */
 import { wordOfRecord } from '@touchstone/verdict'
+import type { EthProof } from '@touchstone/verdict'
 import { reasonOf } from '../errors.ts'
 import type { Log } from '../log.ts'
 import type { AssetCache } from './cache.ts'
@@ -40,7 +43,7 @@ const maxMisses = 3
 
 export function createAudit(options: AuditOptions): Audit {
   const { source, cache, window, read, every, sample, alarm, log } = options
-  let last: Readonly<{ block: Block; storageHash: string; codeHash: string }> | undefined
+  let last: Readonly<{ block: Block; proof: EthProof }> | undefined
   let trusted = false
   let misses = 0
   let headsSince = Infinity
@@ -74,30 +77,40 @@ export function createAudit(options: AuditOptions): Audit {
   }
 
   async function lookAtRoot(head: Block): Promise<BlockGone | undefined> {
-    const proof = await source.proof([], head)
-    if (proof === blockGone) return blockGone
-    const { storageHash, codeHash } = proof
-    if (storageHash === undefined || codeHash === undefined) throw new Error('a proof without its hashes')
-    if (last !== undefined && last.codeHash !== codeHash) fail('the code of the contract changed')
-    const silent = last !== undefined && window.silentBetween(last.block, head)
-    if (silent && last?.storageHash !== storageHash) fail('the storage of the contract changed without a log')
+    let proof = await source.proof([], head)
+    if (proof !== blockGone && unexplained(proof, head) !== null) proof = await source.proof([], head)
+    if (proof === blockGone) return proof
+    const reason = unexplained(proof, head)
+    if (reason !== null) fail(reason)
     // A head that was reorganised away meanwhile is of no use for the next look.
-    if (window.knows(head)) last = { block: head, storageHash, codeHash }
+    if (window.knows(head)) last = { block: head, proof }
     return undefined
   }
 
+  function unexplained({ storageHash, codeHash }: EthProof, head: Block): string | null {
+    if (storageHash === undefined || codeHash === undefined) throw new Error('a proof without its hashes')
+    if (last === undefined) return null
+    if (last.proof.codeHash !== codeHash) return 'the code of the contract changed'
+    const changed = last.proof.storageHash !== storageHash && window.silentBetween(last.block, head)
+    return changed ? 'the storage of the contract changed without a log' : null
+  }
+
   async function lookAtEntries(head: Block): Promise<void> {
-    const ids = cache.round(sample())
-    if (ids.length === 0) return
-    const found = await read(ids, head)
-    if (found === null || found === blockGone) return
-    for (const [index, tokenId] of ids.entries()) {
-      const now = found[index]
+    const unlike = await unlikeCache(cache.round(sample()), head)
+    if ((await unlikeCache(unlike, head)).length > 0) fail('a record changed without a log')
+  }
+
+  /** Those that the chain shows otherwise than the cache, although no log says so. */
+  async function unlikeCache(ids: readonly bigint[], head: Block): Promise<readonly bigint[]> {
+    const found = ids.length === 0 ? null : await read(ids, head)
+    if (found === null || found === blockGone) return []
+    return ids.filter((tokenId, index) => {
+      const there = found[index]
       const entry = cache.peek(tokenId)
-      // Only what no log explains: the entry is true at the newest head, and so must be what was read at an older one.
-      if (now === undefined || entry === undefined || window.standing(tokenId, head) !== 'holds') continue
-      if (!isSame(now, entry)) return fail('a record changed without a log')
-    }
+      // The entry is true at the newest head. What was read at this one is too, where no log came in between.
+      const comparable = window.standing(tokenId, head) === 'holds'
+      return comparable && there !== undefined && entry !== undefined && !isSame(there, entry)
+    })
   }
 
   function fail(reason: string): void {

@@ -79,16 +79,15 @@ describe('the door of a data folder', () => {
   it('tells the command when the one who asked is gone', async () => {
     await using door = await held()
     const asking = new AbortController()
-    const stopped = new Promise<void>((resolve) => {
-      door.serve((_argv, { signal }) => {
-        signal.addEventListener('abort', () => resolve())
-        asking.abort()
-        return new Promise(() => {})
-      })
+    const told = Promise.withResolvers<void>()
+    door.serve(async (_argv, { signal }) => {
+      signal.addEventListener('abort', () => told.resolve())
+      asking.abort()
+      await told.promise
+      return 1
     })
     await assert.rejects(ask(['import'], asking.signal), /The service ended before the command did/)
-    await stopped
-    await door.stop(1)
+    await told.promise
   })
 
   it('tells the commands under way to stop, and waits for them, before it closes', async () => {

@@ -36,7 +36,7 @@ export async function openControl(
   dataDir: string,
 ): Promise<{ readonly ok: true; readonly door: Door } | { readonly ok: false; readonly pid: number }> {
   const token = randomBytes(32).toString('hex')
-  const work: Work = { run: notYet, token, stopping: new AbortController(), running: new Set() }
+  const work: DoorState = { run: notYet, token, stopping: new AbortController(), running: new Set() }
   const server = createServer((request, response) => {
     void answer(request, response, work).catch(() => response.destroy())
   })
@@ -64,14 +64,14 @@ export async function openControl(
   return { ok: true, door: { serve: (run) => void (work.run = run), stop, close } }
 }
 
-type Work = {
+type DoorState = {
   run: RunCommand
   readonly token: string
   readonly stopping: AbortController
   readonly running: Set<Promise<number>>
 }
 
-async function answer(request: IncomingMessage, response: ServerResponse, work: Work): Promise<void> {
+async function answer(request: IncomingMessage, response: ServerResponse, work: DoorState): Promise<void> {
   if (!sameToken(request.headers.authorization, work.token)) return void response.writeHead(403).end()
   if (request.method === 'GET') return void response.writeHead(204).end()
   const order = await orderOf(request)
