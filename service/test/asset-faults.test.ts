@@ -112,8 +112,6 @@ describe('the keyless read over providers that misbehave', () => {
       assert.ok(!JSON.stringify(body).includes('127.0.0.1'))
     })
 
-    // A record that can be decoded and a block said to be gone are no faults that a second provider corrects in `rpc` mode.
-    if (name === 'not-canonical') continue
     it(`answers 200 with the truth when one of two has: ${name}`, async () => {
       bad.set(fault)
       const { status, body } = await answer({ CHAIN_RPC_URLS: `${bad.url},${world.chainUrl}` })

@@ -34,7 +34,7 @@ export type ScriptedChain = Readonly<{
   asked: Record<'head' | 'block' | 'call' | 'logs' | 'proof', number>
 }>
 
-export const scriptedContract: Hex = '0x00000000000000000000000000000000000000aa'
+const scriptedContract: Hex = '0x00000000000000000000000000000000000000aa'
 /** keccak256 of the signatures. */
 export const topics = {
   flagsChanged: '0x8547a4bb417c8ebff6c4216f4a8a672501ce36b7c0f47c34876d93b62e013d0c',

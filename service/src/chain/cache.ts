@@ -40,7 +40,10 @@ export function deadAsset(tokenId: bigint, { record, metadataHash }: Found): Cac
 }
 
 /** `entries` is the number of assets, `missing` that of tokens that do not exist. */
-export function createAssetCache({ entries, missing = 1024 }: Readonly<{ entries: number; missing?: number }>): AssetCache {
+export function createAssetCache({
+  entries,
+  missing = 1024,
+}: Readonly<{ entries: number; missing?: number }>): AssetCache {
   const assets = new Map<bigint, Entry>()
   const absent = new Map<bigint, Entry>()
   let pending: bigint[] = []

@@ -9,7 +9,7 @@ import { blockGone } from './source.ts'
 import type { Block, BlockGone } from './source.ts'
 
 /** What was found, and the block it was read at. */
-export type BatchAnswer = Readonly<{ found: Found; block: Block }>
+type BatchAnswer = Readonly<{ found: Found; block: Block }>
 
 export type MicroBatch = Readonly<{
   /**
@@ -33,7 +33,11 @@ export type MicroBatchOptions = Readonly<{
 /** Tokens that may wait, in batches. More than this means that the chain has stopped answering. */
 const maxWaitingBatches = 64
 
-type Flight = PromiseWithResolvers<BatchAnswer | BlockGone> & { tokenId: bigint; deadline: number; head?: Block['hash'] }
+type Flight = PromiseWithResolvers<BatchAnswer | BlockGone> & {
+  tokenId: bigint
+  deadline: number
+  head?: Block['hash']
+}
 
 export function createMicroBatch({ maxBatch, lanes, pin, onGone }: MicroBatchOptions): MicroBatch {
   /** In the order of arrival. */

@@ -25,7 +25,7 @@ export type ProofOptions = Readonly<{
 }>
 
 export type ProvenRead = (slots: readonly Hex[], block: Block, deadline: number) => Promise<Proven | BlockGone>
-export type Proven = Readonly<{ values: readonly bigint[]; storageHash: Hex }>
+type Proven = Readonly<{ values: readonly bigint[]; storageHash: Hex }>
 
 /** Reads slots of the contract and believes nothing but the proof. Throws CHAIN_UNAVAILABLE. */
 export function createProvenRead({ source, contract, codeHash }: ProofOptions): ProvenRead {

@@ -145,7 +145,8 @@ async function attempt<Answer extends Hex | readonly Hex[]>(
   ask: (check: (answer: Answer) => string | null) => Promise<Answer | BlockGone>,
 ): Promise<readonly Found[] | Suspects | BlockGone> {
   let last: Readonly<{ answer: Answer; list: FoundList | null }> | undefined
-  const decodeOnce = (answer: Answer) => (last?.answer === answer ? last : (last = { answer, list: decode(answer) })).list
+  const decodeOnce = (answer: Answer) =>
+    (last?.answer === answer ? last : (last = { answer, list: decode(answer) })).list
   try {
     const answer = await ask((seen) => (isComplete(decodeOnce(seen)) ? null : 'impossible answer'))
     if (answer === blockGone) return answer

@@ -87,7 +87,7 @@ export function wordOf(data: Hex): bigint | null {
 }
 
 /** An answer of exactly `count` words. */
-export function wordsOf(data: Hex, count: number): readonly bigint[] | null {
+function wordsOf(data: Hex, count: number): readonly bigint[] | null {
   if (data.length !== 2 + 64 * count) return null
   const words: bigint[] = []
   for (let at = 2; at < data.length; at += 64) words.push(BigInt(`0x${data.slice(at, at + 64)}`))

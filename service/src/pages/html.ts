@@ -1,0 +1,62 @@
+/**
+ * HTML as a type of its own: every string that enters a page through `html` is escaped, and only values of the type `Html` are not.
+ * Supplier text is always a string, so no text can become markup (spec §2.3).
+ */
+const markup = Symbol('html')
+
+/** Finished markup. No JSON and no supplier text can be one: the key is a symbol of this file. */
+export type Html = { readonly [markup]: string }
+type Value = Html | string | number | bigint | false | null | undefined | readonly Value[]
+
+/** `html\`<p>${text}</p>\``: text is escaped for element content and for quoted attributes; false, null and undefined are nothing. */
+export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
+  return trustedHtml(strings.reduce((before, part, index) => before + textOf(values[index - 1]) + part))
+}
+
+/** Markup that this program made itself, such as a QR code. Never supplier text; a test counts the callers. */
+export function trustedHtml(text: string): Html {
+  return { [markup]: text }
+}
+
+export function markupOf(value: Html): string {
+  return value[markup]
+}
+
+/**
+ * A text with `{name}` places as HTML: the text is escaped, the values are escaped unless they are markup. Sentences of every language
+ * put the same values in their own order.
+ */
+export function fill(text: string, values: Readonly<Record<string, Value>>): Html {
+  const parts = text.split(/\{(\w+)\}/)
+  return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[part]))}`
+}
+
+/**
+ * JSON as a data block. A data block is not run, so the policy needs no exception for it; `<`, `>`, `&` and the line separators are
+ * escaped, so that no text in it ends the element.
+ */
+export function jsonBlock(id: string, type: 'application/ld+json' | 'application/json', json: string): Html {
+  const safe = json.replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
+  return html`<script type="${type}" id="${id}">${trustedHtml(safe)}</script>`
+}
+
+function textOf(value: Value): string {
+  if (value === false || value === null || value === undefined) return ''
+  if (typeof value === 'object') return isList(value) ? value.map(textOf).join('') : value[markup]
+  return String(value).replace(/[&<>"']/g, (character) => entities[character] ?? '')
+}
+
+function isList(value: Html | readonly Value[]): value is readonly Value[] {
+  return Array.isArray(value)
+}
+
+const entities: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+}
