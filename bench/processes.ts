@@ -26,9 +26,11 @@ export async function runPinned(core: number, args: readonly string[], input: st
 /** Starts a server script on the first core and waits for the line with its port; `stop` gives the last line that it said. */
 export async function startServer(
   script: string,
-  ...args: readonly string[]
+  args: readonly string[],
+  input = '',
 ): Promise<{ port: number; stop: () => Promise<string> }> {
   const child = spawnPinned(0, [script, ...args])
+  child.stdin?.end(input)
   let said = ''
   const port = await new Promise<number>((resolve, reject) => {
     child.stdout?.on('data', (chunk: Buffer) => {

@@ -38,8 +38,8 @@ try {
 }
 
 async function cachedReads(): Promise<void> {
-  const bare = await startServer(script, 'bare')
-  const ours = await startServer(script, 'touchstone', world.url, world.contract, 'events', join(dataDir, 'cached'))
+  const bare = await startServer(script, ['bare'])
+  const ours = await startServer(script, ['touchstone', world.url, world.contract, 'events', join(dataDir, 'cached')])
   const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
   const load = (port: number, seconds: number) => applyLoad({ port, paths, connections: 32, seconds })
   await Promise.all([load(bare.port, 1), load(ours.port, 2)])
@@ -113,7 +113,13 @@ async function coldReads(): Promise<void> {
 }
 
 async function manyClients(): Promise<void> {
-  const server = await startServer(script, 'touchstone', world.url, world.contract, 'events', join(dataDir, 'clients'))
+  const server = await startServer(script, [
+    'touchstone',
+    world.url,
+    world.contract,
+    'events',
+    join(dataDir, 'clients'),
+  ])
   const paths = Array.from({ length: tokens }, (_, index) => `/api/asset/${((index * 7_919) % tokens) + 1}`)
   const { requests, rate, p50, p99, statuses } = await applyLoad({
     port: server.port,

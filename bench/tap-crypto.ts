@@ -42,6 +42,12 @@ export async function benchTapCrypto(): Promise<void> {
   await trialDecryption()
 }
 
+/** Taps of as many tags of one batch. */
+export async function newTaps(count: number): Promise<{ batch: BatchRecord; taps: Tap[] }> {
+  const batch = batchNamed('http')
+  return { batch, taps: await tapsOf(batch, count) }
+}
+
 /** What the search for the right batch costs: a tap of the batch that is tried last, and a forged one. */
 async function trialDecryption(): Promise<void> {
   for (const count of [1, 64, 512]) {

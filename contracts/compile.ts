@@ -12,7 +12,8 @@ const root = join(import.meta.dirname, '..')
 const files = await generatedFiles()
 if (process.argv.includes('--check')) {
   const stale = [...files].filter(([path, content]) => read(path) !== content).map(([path]) => relative(root, path))
-  if (stale.length > 0) fail(`Out of step with the contract sources: ${stale.join(', ')}. Run: node contracts/compile.ts`)
+  if (stale.length > 0)
+    fail(`Out of step with the contract sources: ${stale.join(', ')}. Run: node contracts/compile.ts`)
 } else {
   for (const [path, content] of files) writeFileSync(path, content)
 }

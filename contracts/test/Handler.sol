@@ -126,8 +126,8 @@ contract Handler is World {
         if (kind == 10 && bits % 4 == 0) return abi.encodeCall(registry.recycle, (id));
         if (kind == 10) return abi.encodeCall(registry.resolve, (id, flagsOf(id) & 0x1f, REASON));
         if (kind == 12) return abi.encodeCall(registry.setMetadataHash, (id, keccak256(abi.encode(bits))));
-        bytes32 hash = recycleHash(id, caller, nonceOf(id), START);
-        return abi.encodeCall(registry.recycleBySig, (id, START, signed(caller, hash)));
+        bytes32 hash = recycleHash(id, caller, nonceOf(id), block.timestamp);
+        return abi.encodeCall(registry.recycleBySig, (id, block.timestamp, signed(caller, hash)));
     }
 
     function offerOf(uint256 id, address to) private view returns (bytes memory) {

@@ -180,12 +180,18 @@ describe(`the checker over ${wanted} answers`, () => {
   }
 
   function openReader(options: Pick<AssetReaderOptions, 'cache' | 'headRefreshMs' | 'headMaxAgeMs'>) {
-    const { source, contract, close } = { ...readerOver(chain), contract: chain.contract }
-    const fixed = { contract, interface: 'registry', trust: 'rpc', cacheEntries: 200, log: silentLog } as const
+    const { source, close } = readerOver(chain)
+    const fixed = {
+      contract: chain.contract,
+      interface: 'registry',
+      trust: 'rpc',
+      cacheEntries: 200,
+      log: silentLog,
+    } as const
     const reader = createAssetReader({ ...fixed, source: unsteady(turns.apart(source)), ...options })
     return {
       reader,
-      close() {
+      close: () => {
         reader.close()
         close()
       },

@@ -114,7 +114,17 @@ export async function startRegistry(): Promise<TestRegistry> {
   }
 
   return {
-    ...{ url: anvil.url, contract, codeHash, owner, rpc, send, reorg, deploy, mine, write, blockNumber },
+    url: anvil.url,
+    contract,
+    codeHash,
+    owner,
+    rpc,
+    send,
+    reorg,
+    deploy,
+    mine,
+    write,
+    blockNumber,
     async mintMany(count) {
       for (let from = 0; from < count; from += 250) {
         const size = Math.min(250, count - from)
@@ -180,7 +190,7 @@ export function readerOver(
 export async function until(holds: () => boolean): Promise<void> {
   const end = performance.now() + 2000
   while (!holds()) {
-    if (performance.now() > end) throw new Error(`not within 2 s: ${holds}`)
+    if (performance.now() > end) throw new Error(`not within 2 s: ${String(holds)}`)
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

@@ -109,7 +109,11 @@ function believedPlan(options: PlanOptions, cache: AssetCache): Plan {
   const window = createWindow()
   const audit = (alarm: (reason: string) => void) =>
     createAudit({
-      ...{ source, cache, window, alarm, log },
+      source,
+      cache,
+      window,
+      alarm,
+      log,
       read: readAgain,
       every: auditEvery,
       sample: () => Math.min(maxBatch, form?.maxBatch ?? 0),

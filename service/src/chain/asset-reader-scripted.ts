@@ -160,7 +160,11 @@ export function readerOf(chain: ScriptedChain, options: Partial<AssetReaderOptio
   const clock = { ms: 0 }
   const fixed = { source: chain.source, contract: scriptedContract, interface: 'registry', trust: 'rpc' } as const
   const reader = createAssetReader({
-    ...{ ...fixed, cache: 'events', cacheEntries: 100, log: silentLog, now: () => clock.ms },
+    ...fixed,
+    cache: 'events',
+    cacheEntries: 100,
+    log: silentLog,
+    now: () => clock.ms,
     ...options,
   })
   return { reader, clock }

@@ -60,9 +60,9 @@ describe('the audit of the cache by events', () => {
     return { reader, lines, nextHead }
   }
 
-  for (const [name, others] of [
-    ['on a quiet chain, by the storage root', false],
-    ['among logs of other tokens in every block, by reading again', true],
+  for (const [name, others, reason] of [
+    ['on a quiet chain, by the storage root', false, 'the storage of the contract changed without a log'],
+    ['among logs of other tokens in every block, by reading again', true, 'a record changed without a log'],
   ] as const) {
     it(`catches a hidden log ${name}`, async () => {
       const token = nextToken++
@@ -82,7 +82,7 @@ describe('the audit of the cache by events', () => {
       let heads = 0
       while (reader.stats().auditFailures === 0 && heads++ < every) await nextHead(quiet)
       assert.deepEqual([reader.stats().auditFailures, reader.stats().mode, asset.live], [1, 'head', false])
-      assert.ok(lines.some((line) => line.includes('"level":"error"') && line.includes('switched off')))
+      assert.ok(lines.some((line) => line.includes('"level":"error"') && line.includes(reason)))
       assert.equal((await reader.read(token)).asset.record.state, 2)
       // It stays off: the next change that nobody hears of shows all the same.
       await nextHead(() => chain.write('activate', [token]))
@@ -100,6 +100,26 @@ describe('the audit of the cache by events', () => {
     }
     const { mode, auditFailures, audits } = reader.stats()
     assert.deepEqual([mode, auditFailures, audits], ['events', 0, 5])
+    reader.close()
+  })
+
+  it('asks twice before it believes in a difference', async () => {
+    proxy.tell((_call, result) => result)
+    const { reader, nextHead } = await watched()
+    const { asset } = await reader.read(nextToken)
+    await nextHead(chain.mine)
+    const told = new Set<string>()
+    proxy.tell(({ method }, result) => {
+      if (told.has(method) || !['eth_getProof', 'eth_call'].includes(method)) return result
+      told.add(method)
+      if (method === 'eth_getProof') return { ...(result as object), storageHash: tagOf(1n) }
+      // Another flag in the first record, which is the fourth word.
+      const flag = 2 + 3 * 64 + 5
+      return `${String(result).slice(0, flag)}2${String(result).slice(flag + 1)}`
+    })
+    for (let head = 0; head < 2 * every; head++) await nextHead(chain.mine)
+    assert.equal(told.size, 2)
+    assert.deepEqual([reader.stats().auditFailures, reader.stats().mode, asset.live], [0, 'events', true])
     reader.close()
   })
 

@@ -15,7 +15,11 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 const soon = () => performance.now() + 1000
 const hashOf = (number: bigint) => `0x${wordText(number)}` as const
 const blockOf = (number: bigint): Block => ({
-  ...{ number, hash: hashOf(number), parentHash: hashOf(number - 1n), timestamp: number, header: {} },
+  number,
+  hash: hashOf(number),
+  parentHash: hashOf(number - 1n),
+  timestamp: number,
+  header: {},
 })
 /** A record that names its token, so that an answer that went to another shows. */
 const foundOf = (tokenId: bigint): Found => {
@@ -42,7 +46,8 @@ function batchOf(
     byTag: () => Promise.reject(new Error('not here')),
   }
   const batch = createMicroBatch({
-    ...{ maxBatch: 1000, lanes: 2 },
+    maxBatch: 1000,
+    lanes: 2,
     pin: () => Promise.resolve({ block: blockOf(chain.head), form }),
     onGone: (block) => gone.push(block),
     ...options,

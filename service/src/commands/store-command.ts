@@ -60,16 +60,19 @@ export function sessionBase(
   }
 }
 
-/** Carries a command out from the CLI's own process. `argv` is what it was given, without the program. */
-export async function carryOut(
-  argv: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
-  io: CommandIo,
-  work: Work,
-): Promise<number> {
-  const { dataDir } = readConfig(env)
-  const exit = await runInService(dataDir, argv, io)
-  return exit ?? alone(env, io, work)
+/** For the CLI's own process: what its arguments ask for is done here only when no service holds the data folder. */
+export const runFromCli: RunWork = async (work) => {
+  const stopping = new AbortController()
+  const io: CommandIo = {
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+    cwd: process.cwd(),
+    signal: stopping.signal,
+  }
+  const { dataDir } = readConfig(process.env)
+  const exit = await runInService(dataDir, process.argv.slice(2), io)
+  if (exit === null) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
+  process.exitCode = exit ?? (await alone(process.env, io, work))
 }
 
 async function alone(env: Readonly<Record<string, string | undefined>>, io: CommandIo, work: Work): Promise<number> {

@@ -5,8 +5,8 @@ import type { RunCommand } from './control.ts'
 import { runWithin, sentenceOf, type RunWork, type Session } from './store-command.ts'
 import { tagCommand } from './tag-command.ts'
 
-export function storeCommands(run: RunWork): Command[] {
-  return [tagCommand(run), assetCommand(run)]
+export function storeCommands(run: RunWork, print: (line: string) => void): Command[] {
+  return [tagCommand(run, print), assetCommand(run)]
 }
 
 /** Carries commands out with the parts of a running service. */
@@ -17,7 +17,7 @@ export function commandRunner(base: Omit<Session, 'io'>): RunCommand {
     const run: RunWork = async (work) => {
       exit = (await work({ ...base, io })) ?? 0
     }
-    for (const command of storeCommands(run)) program.addCommand(command)
+    for (const command of storeCommands(run, io.out)) program.addCommand(command)
     try {
       await runWithin(program, argv, io)
       return exit

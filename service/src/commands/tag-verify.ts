@@ -1,6 +1,6 @@
 /** `touchstone tag verify`: a tap as GET /api/verify answers it, asked in process (spec §4.4). */
 import { Command } from 'commander'
-import type { Parts } from '../service.ts'
+import type { Parts } from '../parts.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, type RunWork, type Session } from './store-command.ts'
 

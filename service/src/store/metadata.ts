@@ -49,6 +49,11 @@ export function metadataStore(sql: Sql) {
       const found = new Map(rows.map(({ body }) => [metadataHashOf(body), body]))
       return new Map([...found].filter(([hash]) => hashes.includes(hash)))
     },
+    /** The text that stands under a hash, altered or not: whoever shows it compares it with the hash first. */
+    async stored(hash: Hex): Promise<string | undefined> {
+      const [row] = await sql.query<{ body: string }>('select body from metadata where hash = $1', [bytesOf(hash)])
+      return row?.body
+    },
   }
 }
 

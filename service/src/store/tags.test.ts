@@ -107,12 +107,16 @@ for (const { name, open, skip } of testDatabases()) {
         { tokenId: -1n },
         { tokenId: 2n ** 256n },
         { gtin: '9506000134352' },
+        { gtin: '09506000134353' },
         { serial: 'x'.repeat(21) },
+        { serial: '..' },
       ]
       for (const change of changes)
         assert.deepEqual(await tags.importTag(newRow(change)), { outcome: 'refused', because: 'not_legal' })
       const { serial: _none, ...withoutSerial } = newRow()
-      assert.deepEqual(await tags.importTag(withoutSerial), { outcome: 'refused', because: 'not_legal' })
+      const { tokenId: _nothing, ...withoutToken } = newRow()
+      for (const row of [withoutSerial, withoutToken])
+        assert.deepEqual(await tags.importTag(row), { outcome: 'refused', because: 'not_legal' })
     })
 
     it('gives a token to one of two chips that are registered at once', async () => {

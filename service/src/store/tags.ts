@@ -1,10 +1,15 @@
 /**
- * The registry of tags (spec §4.4–4.6): which chip, in which life (epoch), carries which token and item. The newest life alone
- * names them; registering a new life closes the former ones, so that no address of theirs verifies any more.
+ * The registry of tags (spec §4.4–4.6): which chip, in which life (epoch), carries which token. The newest life alone names it;
+ * registering a new life closes the former ones, so that no address of theirs verifies any more. What item a token is, stands in
+ * `items.ts` alone: a row that names an item registers it there.
  */
 import type { Sql } from './database.ts'
+import { refusalOf } from './items.ts'
 
-/** `uid` has 7 bytes, `gtin` 14 digits; `baselineCounter` is the counter read when the tag was made. */
+/**
+ * `uid` has 7 bytes; `baselineCounter` is the counter read when the tag was made. `gtin` and `serial` go together and need a token:
+ * they are its item from now on, whatever it was before.
+ */
 export type TagRow = Readonly<{
   uid: Uint8Array
   epoch: number
@@ -15,7 +20,7 @@ export type TagRow = Readonly<{
   serial?: string
 }>
 
-/** A refused row changed nothing. `taken`: another chip has the token or the item. */
+/** A refused row changed nothing. `token_taken`: another chip has the token; `item_taken`: another token is the item. */
 export type ImportOutcome =
   | { readonly outcome: 'registered'; readonly created: boolean }
   | {
@@ -39,7 +44,7 @@ export type TagStore = ReturnType<typeof tagStore>
 export function tagStore(sql: Sql) {
   async function one(where: string, values: readonly unknown[]): Promise<RegisteredTag | undefined> {
     const [row] = await sql.query<TagColumns>(
-      `SELECT ${columns} FROM tag WHERE ${where} ORDER BY epoch DESC LIMIT 1`,
+      `SELECT ${columns} FROM tag t LEFT JOIN item i ON i.token_id = t.token_id WHERE ${where} ORDER BY t.epoch DESC LIMIT 1`,
       values,
     )
     return row && tagOf(row)
@@ -58,14 +63,15 @@ export function tagStore(sql: Sql) {
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string }
         if (code === '23505' && constraint === 'tag_token') return { outcome: 'refused', because: 'token_taken' }
-        if (code === '23505' && constraint === 'tag_item') return { outcome: 'refused', because: 'item_taken' }
-        throw error
+        const refusal = refusalOf(error)
+        if (refusal === undefined) throw error
+        return { outcome: 'refused', because: refusal === 'item_taken' ? refusal : 'not_legal' }
       }
     },
     /** The newest life of a chip. */
-    tagOfUid: (uid: Uint8Array) => one('uid = $1', [uid]),
-    tagOfToken: (tokenId: bigint) => one('token_id = $1::numeric', [tokenId.toString()]),
-    tagOfItem: (gtin: string, serial: string) => one('gtin = $1 AND serial = $2', [gtin, serial]),
+    tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
+    tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
+    tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
   }
 }
 
@@ -101,8 +107,7 @@ function isLegal({ uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, seri
     isWhole(baselineCounter, 0xffffff) &&
     (tokenId === undefined || (tokenId >= 0n && tokenId < 2n ** 256n)) &&
     (gtin === undefined) === (serial === undefined) &&
-    (gtin === undefined || /^\d{14}$/.test(gtin)) &&
-    (serial === undefined || /^[\x21-\x7e]{1,20}$/.test(serial))
+    (gtin === undefined || tokenId !== undefined)
   )
 }
 
@@ -110,27 +115,28 @@ function isWhole(value: number, to: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= to
 }
 
-const columns = 'uid, epoch, batch_id, last_counter, baseline_counter, token_id, gtin, serial'
+const columns = 't.uid, t.epoch, t.batch_id, t.last_counter, t.baseline_counter, t.token_id, i.gtin, i.serial'
 
-// The former lives end first (their counter is used up, token and item are free), then the new one may take them; the count makes
+// The former lives end first (their counter is used up, their token is free), then the new one may take it; the count makes
 // the order certain. `created` is null when the same life is known under another batch.
 const importStatement = `
 WITH newer AS (SELECT count(*) > 0 AS is_so FROM tag WHERE uid = $1 AND epoch > $2),
 closed AS (
-  UPDATE tag SET last_counter = 16777215, token_id = NULL, gtin = NULL, serial = NULL
+  UPDATE tag SET last_counter = 16777215, token_id = NULL
   WHERE uid = $1 AND epoch < $2 AND NOT (SELECT is_so FROM newer)
     AND NOT EXISTS (SELECT FROM tag same WHERE same.uid = $1 AND same.epoch = $2 AND same.batch_id <> $3)
   RETURNING 1),
 kept AS (
-  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter, baseline_counter, token_id, gtin, serial, registered_at)
-  SELECT $1, $2, $3, $4, $4, $5::numeric, $6, $7, clock_timestamp() FROM (SELECT count(*) FROM closed) ended, newer WHERE NOT is_so
+  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter, baseline_counter, token_id, registered_at)
+  SELECT $1, $2, $3, $4, $4, $5::numeric, clock_timestamp() FROM (SELECT count(*) FROM closed) ended, newer WHERE NOT is_so
   ON CONFLICT (uid, epoch) DO UPDATE SET
     last_counter = greatest(t.last_counter, EXCLUDED.last_counter),
     baseline_counter = coalesce(t.baseline_counter, EXCLUDED.baseline_counter),
     token_id = coalesce(EXCLUDED.token_id, t.token_id),
-    gtin = coalesce(EXCLUDED.gtin, t.gtin),
-    serial = coalesce(EXCLUDED.serial, t.serial),
     registered_at = coalesce(t.registered_at, EXCLUDED.registered_at)
   WHERE t.batch_id = EXCLUDED.batch_id
-  RETURNING xmax = 0 AS created)
+  RETURNING xmax = 0 AS created),
+named AS (
+  INSERT INTO item (token_id, gtin, serial) SELECT $5::numeric, $6::text, $7::text FROM kept WHERE $6::text IS NOT NULL
+  ON CONFLICT (token_id) DO UPDATE SET gtin = EXCLUDED.gtin, serial = EXCLUDED.serial)
 SELECT (SELECT is_so FROM newer) AS newer, (SELECT created FROM kept) AS created`

@@ -36,6 +36,6 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
 /** The host as a listener of `node:http`, with the fast path in front. */
 export function verificationListener(host: VerificationHost): RequestListener {
   const app = verificationHost(host)
-  const router = getRequestListener((request, env) => app.fetch(request, env), { overrideGlobalObjects: false })
+  const router = getRequestListener((request, env) => app.fetch(request, env))
   return fastPath(host, (request, response) => void router(request, response))
 }

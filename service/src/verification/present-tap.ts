@@ -70,13 +70,18 @@ export function tapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac'> 
 export function tapTokens(
   header: (name: string) => string | undefined,
 ): Pick<TapRequest, 'bindToken' | 'challengeToken'> {
-  const cookies = header('cookie')?.slice(0, 4_000) ?? ''
-  const valueOf = (name: string) => new RegExp(`(?:^|;\\s*)${name}=([\\w.-]{1,200})(?:;|$)`).exec(cookies)?.[1]
+  const cookies = header('cookie')?.slice(0, 4_000)
+  const valueOf = (pattern: RegExp) => (cookies === undefined ? undefined : pattern.exec(cookies)?.[1])
   return {
-    bindToken: valueOf(bindCookieName),
-    challengeToken: valueOf(challengeCookieName) ?? header('x-tap-challenge')?.slice(0, 200),
+    bindToken: valueOf(bindCookie),
+    challengeToken: valueOf(challengeCookie) ?? header('x-tap-challenge')?.slice(0, 200),
   }
 }
+
+const challengeCookieName = '__Host-tap-challenge'
+const [bindCookie, challengeCookie] = [bindCookieName, challengeCookieName].map(
+  (name) => new RegExp(`(?:^|;\\s*)${name}=([\\w.-]{1,200})(?:;|$)`),
+) as [RegExp, RegExp]
 
 /** The cookies of an answer; `__Host-` ties them to this host and TLS. They end with the browser. */
 export function tapCookies(presented: Presented): string[] {
@@ -90,8 +95,6 @@ export function tapCookies(presented: Presented): string[] {
       : []),
   ]
 }
-
-const challengeCookieName = '__Host-tap-challenge'
 
 /** Nothing of a tap is stored, and its address goes nowhere. */
 export const tapHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } as const

@@ -1,0 +1,53 @@
+/** `touchstone asset bind`: ties a tag to an asset for ever, by its commitment on chain, and registers it here (spec §3, BOUND). */
+import { Command } from 'commander'
+import { hexOf } from '../tap/bytes.ts'
+import { addWriteOptions, write, type WriteOptions } from './asset-write.ts'
+import { argument } from './store-arguments.ts'
+import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
+
+type Options = WriteOptions & { uid: Uint8Array; batch: string; gtin?: string; serial?: string }
+
+export function bindCommand(run: RunWork): Command {
+  const command = new Command('bind')
+    .description('Binds a tag to a minted asset. A tag serves one asset for ever.')
+    .argument('<id>', 'token id of the asset', argument.tokenId)
+    .requiredOption('--uid <uid>', 'UID of the tag', argument.uid)
+    .requiredOption('--batch <id>', 'batch of the tag', argument.batchId)
+    .option('--gtin <gtin>', 'GTIN of the item, together with --serial', argument.gtin)
+    .option('--serial <serial>', 'serial number of the item', argument.serial)
+  return addWriteOptions(command)
+    .addHelpText(
+      'after',
+      '\nExample:\n  touchstone asset bind 7 --uid 04DE5F1EACC040 --batch 2026-watches --gtin 09520001000010 --serial M41-002209',
+    )
+    .action((id: bigint, options: Options) => run((session) => bind(session, id, options)))
+}
+
+async function bind(session: Session, tokenId: bigint, options: Options): Promise<number> {
+  const { tags } = session.store
+  const { uid, batch: batchId, gtin, serial } = options
+  if ((gtin === undefined) !== (serial === undefined)) throw new CommandError('--gtin and --serial belong together.')
+  const { tagHash } = chainOf(session)
+  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
+  const batch = (await tags.batches()).find(({ id }) => id === batchId)
+  if (batch === undefined) throw new CommandError(`There is no batch named ${batchId}; see touchstone tag batch list.`)
+  // Asked before the chain, which would remember for ever what the registry refuses afterwards.
+  const known = await tags.tagOfUid(uid)
+  const isOther = known?.tokenId != null && known.tokenId !== tokenId
+  if (isOther) throw new CommandError(`Tag ${hexOf(uid)} is registered with asset ${known.tokenId}.`)
+  if (known !== undefined && (known.epoch > batch.epoch || (known.epoch === batch.epoch && known.batchId !== batchId)))
+    throw new CommandError(`Tag ${hexOf(uid)} is registered in batch ${known.batchId}.`)
+  const onItem = gtin === undefined || serial === undefined ? undefined : await tags.tagOfItem(gtin, serial)
+  if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
+    throw new CommandError('Another tag is registered with this gtin and serial.')
+
+  const change = `bind tag ${hexOf(uid)} to asset ${tokenId} and register it`
+  const written = await write(session, { kind: 'bindTag', tokenId, tagHash: tagHash(uid) }, options, { change, tokenId })
+  if (written.confirmed === undefined) return written.exit
+  const item = gtin === undefined || serial === undefined ? {} : { gtin, serial }
+  const registered = await tags.importTag({ uid, epoch: batch.epoch, batchId, tokenId, ...item })
+  if (registered.outcome === 'refused')
+    throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
+  session.io.out(`tag          ${hexOf(uid)}, batch ${batchId}${gtin === undefined ? '' : `, item ${gtin} ${serial}`}`)
+  return written.exit
+}

@@ -1,0 +1,85 @@
+/** `touchstone asset mint`: a digital twin, or many of the same, with metadata by its hash (spec §2.3, §3). */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Command } from 'commander'
+import { zeroHash } from 'viem'
+import type { Hex } from '@touchstone/verdict'
+import { canonicalMetadata, metadataKeys, type Metadata } from '../store/metadata.ts'
+import { addWriteOptions, write, type Request, type WriteOptions } from './asset-write.ts'
+import { argument } from './store-arguments.ts'
+import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
+
+type Options = WriteOptions & Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; json?: true }
+
+export function mintCommand(run: RunWork): Command {
+  const command = new Command('mint')
+    .description('Mints an asset in state MINTED. Its metadata is stored here and its hash on chain.')
+    .option('--name <text>', 'what it is called')
+    .option('--brand <text>', 'whose it is')
+    .option('--description <text>', 'what it is')
+    .option('--sku <text>', 'stock number')
+    .option('--origin <text>', 'where it was made; a country code such as CH also reaches the passport')
+    .option('--size <text>', 'size')
+    .option('--image <url>', 'https or ipfs URL of a picture')
+    .option('--metadata <file>', 'JSON file with these fields, instead')
+    .option('--to <address>', 'its first owner; without it the operator', argument.address)
+    .option('--id <n>', 'token id of your own, for importers; without it the next free one', argument.tokenId)
+    .option('--count <n>', 'mint n of them, 1 to 200', argument.count(200))
+  return addWriteOptions(command)
+    .addHelpText(
+      'after',
+      `
+The metadata is public: anyone who asks for the verdict gets it as text that nobody has verified. The GTIN and serial of
+an item belong to its tag: give them to asset bind, or to tag import.
+
+Examples:
+  touchstone asset mint --name 'Harrow 38 Field Watch' --brand 'Calder & Wick' --origin CH
+  touchstone asset mint --metadata watch.json --count 50 --dry-run`,
+    )
+    .action((options: Options) => run((session) => mint(session, options)))
+}
+
+async function mint(session: Session, options: Options): Promise<number> {
+  const { id, count, dryRun } = options
+  if (id !== undefined && count !== undefined) throw new CommandError('--id is one asset; --count takes the next free ids.')
+  const to = options.to ?? chainOf(session).operator
+  if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
+  const metadata = await metadataOf(session, options)
+  if (metadata !== undefined && dryRun !== true) await session.store.metadata.put(metadata)
+  const hash = metadata?.hash ?? zeroHash
+  const request: Request =
+    id !== undefined
+      ? { kind: 'mintWithId', to, tokenId: id, metadataHash: hash }
+      : count !== undefined
+        ? { kind: 'mintBatch', to, metadataHashes: Array.from({ length: count }, () => hash) }
+        : { kind: 'mint', to, metadataHash: hash }
+  const change = `mint ${count ?? 1} ${(count ?? 1) === 1 ? 'asset' : 'assets'}${metadata === undefined ? ' without metadata' : ` with the metadata ${hash}`}`
+  const { exit, confirmed } = await write(session, request, options, { change })
+  const ids = confirmed?.tokenIds ?? []
+  if (ids.length > 20) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
+  if (confirmed !== undefined) session.io.out(`metadata     ${metadata === undefined ? 'none' : hash}`)
+  return exit
+}
+
+async function metadataOf(session: Session, options: Options) {
+  const fields = Object.fromEntries(metadataKeys.flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])))
+  const hasFields = Object.keys(fields).length > 0
+  if (options.metadata !== undefined && hasFields)
+    throw new CommandError('Give the metadata as options or as a file, not as both.')
+  if (options.metadata === undefined && !hasFields) return undefined
+  const input = options.metadata === undefined ? fields : await readJson(resolve(session.io.cwd, options.metadata))
+  const canonical = canonicalMetadata(input)
+  if (!canonical.ok) throw new CommandError(canonical.message)
+  return canonical
+}
+
+async function readJson(path: string): Promise<unknown> {
+  const text = await readFile(path, 'utf8').catch(() => {
+    throw new CommandError(`There is no file ${path}.`)
+  })
+  try {
+    return text.length > 100_000 ? null : (JSON.parse(text) as unknown)
+  } catch {
+    throw new CommandError(`${path} is not JSON.`)
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Tokens of an import (spec §3, MINTED): up to 200 in one transaction. Which rows a transaction mints for is written down before
+ * it is signed (`imports/` of the data folder), so that an import that was cut off, or a transaction that was mined late,
+ * gives its rows their tokens when it is run again, and mints nothing twice.
+ */
+import { randomUUID } from 'node:crypto'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Hex } from '@touchstone/verdict'
+import type { Parts } from '../parts.ts'
+import { writePrivateFile } from '../tap/sealed-file.ts'
+import { CommandError } from './store-command.ts'
+
+/** `name` tells one life of a chip from all others. */
+export type MintRow = Readonly<{ name: string; metadataHash: Hex }>
+export type Mints = Readonly<{
+  /** The token that was minted for a row which is not registered yet; `pending` when its transaction is not mined. */
+  tokenOf: (name: string) => bigint | 'pending' | undefined
+  /** Mints one token for each row; null, or why nothing was minted. `tokenOf` knows them afterwards. */
+  mint: (rows: readonly MintRow[], to: Hex) => Promise<string | null>
+  /** Forgets a group as soon as all its rows are registered. */
+  registered: (name: string) => Promise<void>
+}>
+
+type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
+
+/** Takes up what an earlier import has left open. `isRegistered` says whether a row has its token in the store. */
+export async function openMints({
+  dataDir,
+  writer,
+  isRegistered,
+}: {
+  dataDir: string
+  writer: Pick<Parts['writer'], 'write'>
+  isRegistered: (name: string) => Promise<boolean>
+}): Promise<Mints> {
+  const folder = join(dataDir, 'imports')
+  const tokens = new Map<string, bigint | 'pending'>()
+  const open = new Map<string, { group: Group; waiting: Set<string> }>()
+  for (const group of await readGroups(folder)) {
+    const registered = await Promise.all(group.rows.map(({ name }) => isRegistered(name)))
+    if (registered.every((is) => is)) await forget(group)
+    else await send(group)
+  }
+
+  async function send(group: Group): Promise<string | null> {
+    const { key, to, rows } = group
+    const metadataHashes = rows.map(({ metadataHash }) => metadataHash)
+    const result = await writer.write({ kind: 'mintBatch', to, metadataHashes }, { idempotencyKey: key })
+    if (!result.ok) {
+      // Refused, or reverted: nothing was minted, and nothing ever will be under this key.
+      await forget(group)
+      return result.message
+    }
+    const minted = result.status === 'CONFIRMED' ? result.tokenIds : []
+    for (const [index, { name }] of rows.entries()) tokens.set(name, minted[index] ?? 'pending')
+    open.set(key, { group, waiting: new Set(rows.map(({ name }) => name)) })
+    return null
+  }
+
+  async function forget({ key }: Group): Promise<void> {
+    open.delete(key)
+    await rm(join(folder, `${key}.json`), { force: true })
+  }
+
+  return {
+    tokenOf: (name) => tokens.get(name),
+    async mint(rows, to) {
+      const group = { key: `import-mint-${randomUUID()}`, to, rows }
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await writePrivateFile(join(folder, `${group.key}.json`), JSON.stringify(group))
+      return send(group)
+    },
+    async registered(name) {
+      for (const { group, waiting } of open.values())
+        if (waiting.delete(name) && waiting.size === 0) await forget(group)
+    },
+  }
+}
+
+async function readGroups(folder: string): Promise<Group[]> {
+  const names = await readdir(folder).catch(() => [])
+  const files = names.filter((name) => /^import-mint-[\w-]+\.json$/.test(name))
+  return Promise.all(
+    files.map(async (name) => {
+      try {
+        return JSON.parse(await readFile(join(folder, name), 'utf8')) as Group
+      } catch {
+        throw new CommandError(`${join(folder, name)} is damaged: without it tokens may be minted twice. Restore it.`)
+      }
+    }),
+  )
+}

@@ -1,0 +1,107 @@
+/**
+ * What is below `/01/` besides the page (spec §4.5, §4.6): linksets and redirects to the things an item's Digital Link leads to
+ * (GS1 Digital Link resolver features). Wherever nothing here is the answer, the page is.
+ */
+import type { Verdicts } from '../asset/verdicts.ts'
+import type { Budget } from '../http/rate-limit.ts'
+import { budgetHeaders, failure, openToAll } from '../http/respond.ts'
+import type { SignedForm } from '../passport/accept.ts'
+import { parseDigitalLink, type DigitalLink, type ItemKey } from '../passport/digital-link.ts'
+import { classLink, linksOf } from '../passport/links.ts'
+import { classLinkset, itemLinkset, linksetHeader, linksetType, type Linkset } from '../passport/linkset.ts'
+import { locationOf, resolveClass, resolveItem, type ResolverAnswer } from '../passport/resolver.ts'
+
+/** Languages of the pages. */
+export const pageLanguages = ['en', 'de', 'fr', 'es', 'ar'] as const
+
+/** What the resolver needs of the service. `baseUrl` is the public origin, without a slash at the end. */
+export type LinkSite = {
+  readonly baseUrl: string
+  readonly items: {
+    readonly tokenOfItem: (item: ItemKey) => Promise<bigint | null>
+    readonly hasGtin: (gtin: string) => Promise<boolean>
+  }
+  readonly verdicts: Pick<Verdicts, 'answer'>
+  /** Forms beside the unsigned passport; empty while signing is off. */
+  readonly signedForms: () => readonly SignedForm[]
+}
+
+/** `path` and `query` as they came over the wire, the query without its question mark. */
+export type LinkQuestion = {
+  readonly path: string
+  readonly query: string
+  readonly accept: string | undefined
+  readonly budget?: Budget | undefined
+}
+
+/** A linkset, a redirect, or 404 for a link type or an item that does not exist; null where the answer is a page. It throws INTERNAL. */
+export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
+  const link = parseDigitalLink(question.path)
+  if (link.kind !== 'item' && link.kind !== 'class') return null
+  const linkType = new URLSearchParams(question.query.slice(0, 4_000)).get('linkType')
+  const request = { baseUrl: site.baseUrl, linkType, accept: question.accept ?? null }
+  const tokenId = link.kind === 'item' ? await site.items.tokenOfItem(link) : null
+  const isKnown = link.kind === 'item' ? tokenId !== null : await site.items.hasGtin(link.gtin)
+  const answer =
+    link.kind === 'item'
+      ? resolveItem({ ...request, tokenId: tokenId ?? 0n, item: link })
+      : resolveClass({ ...request, gtin: link.gtin })
+  if (answer.kind === 'page') return null
+  const headers = { ...linkHeaders(site.baseUrl, link), ...untold, ...budgetHeaders(question.budget) }
+  if (!isKnown) return failure(404, { error: 'There is no item under this link.' }, headers)
+  return respond(answer, () => linksetOf(site, link, tokenId), question.query, headers)
+}
+
+/** Headers of every answer below `/01/`: who may read it, and where the linkset is, if the path names anything. */
+export function linkHeaders(baseUrl: string, link: DigitalLink): Record<string, string> {
+  const shared = { ...openToAll, Vary: 'Accept, Accept-Language' }
+  if (link.kind === 'malformed') return shared
+  const url = link.kind === 'item' ? linksOf(baseUrl, { tokenId: 0n, item: link }).page : classLink(baseUrl, link.gtin)
+  return { ...shared, Link: linksetHeader(url) }
+}
+
+/** The address of a request may hold a tap: nothing of it is stored or told on. */
+const untold = {
+  'Cache-Control': 'no-store',
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+} as const
+
+async function respond(
+  answer: Exclude<ResolverAnswer, { kind: 'page' }>,
+  linkset: () => Promise<Linkset>,
+  query: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> {
+  switch (answer.kind) {
+    case 'redirect':
+      return new Response(null, { status: 303, headers: { ...headers, Location: locationOf(answer, query) } })
+    case 'not-found':
+      return failure(
+        404,
+        { error: 'There is no link of this type here; linkType=linkset lists those that are.' },
+        headers,
+      )
+    case 'linkset':
+      return new Response(JSON.stringify(await linkset()), { headers: { ...headers, 'Content-Type': linksetType } })
+  }
+}
+
+async function linksetOf(
+  site: LinkSite,
+  link: ItemKey | { readonly kind: 'class'; readonly gtin: string },
+  tokenId: bigint | null,
+): Promise<Linkset> {
+  const { baseUrl } = site
+  const languages = pageLanguages
+  if (tokenId === null || !('serial' in link)) return classLinkset({ baseUrl, gtin: link.gtin, name: null, languages })
+  const name = await nameOf(site, tokenId)
+  const item = { gtin: link.gtin, serial: link.serial }
+  return itemLinkset({ baseUrl, tokenId, item, name, languages, signedForms: site.signedForms() })
+}
+
+/** A linkset says nothing about the item's state, so it is also given while the chain cannot be read: without the product's name. */
+async function nameOf({ verdicts }: LinkSite, tokenId: bigint): Promise<string | null> {
+  const answer = await verdicts.answer(tokenId).catch(() => null)
+  return answer?.verdict.untrusted?.name ?? null
+}
