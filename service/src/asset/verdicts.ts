@@ -7,6 +7,8 @@ import { reasonOf, ServiceError } from '../errors.ts'
 import type { Log } from '../log.ts'
 
 type Block = Readonly<{ number: bigint; hash: Hex }>
+/** `timestamp` is in unix seconds. */
+type TimedBlock = Block & Readonly<{ timestamp: bigint }>
 type Asset = Readonly<{ tokenId: bigint; record: AssetRecord; metadataHash: Hex | null; live: boolean }>
 
 /** What verdicts need of the chain: `head()` is the block at which every asset that is still `live` is true. */
@@ -14,7 +16,7 @@ export type AssetSource = {
   readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset; readonly block: Block }>
   readonly head: () => Block | undefined
   /** Token and asset of a tag commitment, read at one block; both null when no token carries the tag. */
-  readonly readByTag: (tagHash: Hex) => Promise<{ readonly asset: Asset | null; readonly block: Block }>
+  readonly readByTag: (tagHash: Hex) => Promise<{ readonly asset: Asset | null; readonly block: TimedBlock }>
 }
 /** What verdicts need of the store: the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
@@ -29,7 +31,7 @@ export type Answer = {
 
 /** What a tag's commitment leads to at one block. `timestamp` is the record's, in unix seconds; `twin` is null for an unbound tag. */
 export type TagAnswer = {
-  readonly block: Block
+  readonly block: TimedBlock
   readonly twin: { readonly verdict: Verdict; readonly timestamp: number; readonly metadataHash: Hex | null } | null
 }
 

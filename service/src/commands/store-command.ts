@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander'
 import { ConfigError, readConfig, type Config } from '../config.ts'
-import { ServiceError } from '../errors.ts'
+import { reasonOf, ServiceError } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { openParts, openStoreParts, type Parts, type StoreParts } from '../parts.ts'
 import { runInService } from './control-client.ts'
@@ -103,11 +103,9 @@ async function withDemoSecrets(env: Readonly<Record<string, string | undefined>>
   return secrets === null ? env : { DEMO: 'on', TAG_PEPPER: secrets.pepper, ...env, TAG_KEK: secrets.kek }
 }
 
-/** One sentence for whoever gave the command; causes are for the log. */
+/** One sentence for whoever gave the command; what was foreseen needs no causes. */
 export function sentenceOf(error: unknown): string {
-  if (error instanceof ServiceError || error instanceof CommandError || error instanceof ConfigError)
-    return error.message
-  return error instanceof Error && error.message !== '' ? error.message : 'The command failed.'
+  return error instanceof CommandError || error instanceof ServiceError ? error.message : reasonOf(error)
 }
 
 /** Parses and runs a command within a service or a test: nothing is printed but through `io`, nothing ends the process. */

@@ -83,11 +83,10 @@ for (const { name, open, skip } of testDatabases()) {
           const answer = await items.register({ tokenId: (tokenId += 1n), gtin: `${first}${last}`, serial: 's' })
           assert.equal(answer.ok, checkDigitOf(first) === last, `${first}${last}`)
         }),
-        { numRuns: 60 },
+        { numRuns: 30 },
       )
-      for (let code = 0; code < 0x180; code += 1) {
+      for (const code of [...Array(0x80).keys(), 0x2028, 0xd800]) {
         const serial = `x${String.fromCharCode(code)}`
-        if (code === 0) continue // no text of PostgreSQL can hold it
         const answer = await items.register({ tokenId: (tokenId += 1n), gtin, serial })
         assert.equal(answer.ok, cset82.includes(String.fromCharCode(code)), `character ${code}`)
       }

@@ -36,6 +36,9 @@ export function itemStore(sql: Sql) {
   return {
     /** Registers a token as an item, once and for ever; the same again is no change. */
     async register({ tokenId, gtin, serial }: ItemKey & { readonly tokenId: bigint }): Promise<Registration> {
+      // What is not ASCII is no serial in any case, and some of it cannot even be asked for.
+      if (!/^[\x20-\x7e]*$/.test(serial)) return refused('not_serial')
+      if (!/^[0-9]*$/.test(gtin)) return refused('not_gtin')
       const values = [tokenId.toString(), gtin, serial]
       try {
         const created = await sql.query(insertStatement, values)

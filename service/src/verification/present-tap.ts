@@ -21,7 +21,8 @@ export type Presented =
       readonly metadataHash: Hex | null
     }
 
-type Block = { readonly number: bigint; readonly hash: Hex }
+/** `timestamp` is in unix seconds. */
+type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
 
 export type PresentTap = (request: TapRequest) => Promise<Presented>
 
