@@ -1,4 +1,4 @@
-/** Runs named commands one after another, shows their output, and says at the end what held and how long it took. */
+/** Runs named commands, shows the output of each when it is done, and says at the end what held and how long it took. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
@@ -6,26 +6,42 @@ export type Stage = { readonly name: string; readonly command: readonly [string,
 
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
-/** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. */
-export async function runStages(stages: readonly Stage[]): Promise<void> {
+/** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. At most `lanes` run at a time. */
+export async function runStages(stages: readonly Stage[], lanes = 1): Promise<void> {
+  const waiting = [...stages]
   const lines: string[] = []
   let failed = 0
-  for (const { name, command } of stages) {
-    console.log(`\n── ${name}: ${command.join(' ')}`)
-    const began = performance.now()
-    const code = await run(command)
-    const seconds = ((performance.now() - began) / 1000).toFixed(1)
-    if (code !== 0) failed += 1
-    lines.push(`${code === 0 ? '✔' : '✖'} ${name.padEnd(24)} ${seconds.padStart(6)} s`)
+  async function lane(): Promise<void> {
+    for (let stage = waiting.shift(); stage !== undefined; stage = waiting.shift()) {
+      const { name, command } = stage
+      const title = `\n── ${name}: ${command.join(' ').slice(0, 160)}`
+      if (lanes === 1) console.log(title)
+      const began = performance.now()
+      const { code, output } = await run(command, lanes > 1)
+      const seconds = ((performance.now() - began) / 1000).toFixed(1)
+      if (lanes > 1) console.log(`${title}\n${output}`)
+      if (code !== 0) failed += 1
+      lines.push(`${code === 0 ? '✔' : '✖'} ${name.padEnd(24)} ${seconds.padStart(6)} s`)
+    }
   }
+  await Promise.all(Array.from({ length: lanes }, lane))
   console.log(`\n${lines.join('\n')}\n${stages.length - failed} passed, ${failed} failed`)
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-function run([program, ...args]: readonly [string, ...string[]]): Promise<number> {
+function run(
+  [program, ...args]: readonly [string, ...string[]],
+  collect: boolean,
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
-    const child = spawn(program, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
-    child.once('error', () => resolve(127))
-    child.once('exit', (code) => resolve(code ?? 1))
+    const child = spawn(program, args, {
+      cwd: root,
+      stdio: ['ignore', collect ? 'pipe' : 'inherit', collect ? 'pipe' : 'inherit'],
+    })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr])
+      stream?.on('data', (chunk: Buffer) => (output += chunk.toString()))
+    child.once('error', (error) => resolve({ code: 127, output: error.message }))
+    child.once('close', (code) => resolve({ code: code ?? 1, output }))
   })
 }

@@ -32,6 +32,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       quorum: value('CHAIN_QUORUM'),
       codeHash: value('CHAIN_CODE_HASH') ?? undefined,
       recordsSlot: BigInt(value('CHAIN_RECORDS_SLOT')),
+      startBlock: BigInt(value('CHAIN_START_BLOCK')),
       maxHeadAgeSeconds: value('CHAIN_MAX_HEAD_AGE_SECONDS') ?? { latest: 30, safe: 600, finalized: 3600 }[blockTag],
       cache: value('CHAIN_CACHE') ?? (contractInterface === 'registry' ? 'events' : 'head'),
       cacheEntries: value('CHAIN_CACHE_ENTRIES'),
@@ -44,6 +45,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       bind: value('TAP_BIND') === 'cookie',
       challenge: value('TAP_CHALLENGE') === 'on',
     },
+    passport: { signing: value('PASSPORT_SIGNING') === 'on', issuerName: value('ISSUER_NAME') },
     operator: { key: value('OPERATOR_KEY'), attesterKey: value('ATTESTER_KEY') },
     demo: value('DEMO') === 'on',
     limits: {

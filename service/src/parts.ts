@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { checksumAddress } from '@touchstone/verdict'
 import { bytesToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
+import { createHistories } from './asset/history.ts'
 import { cachedMetadata } from './asset/metadata.ts'
 import { createProofBundles } from './asset/proof-bundle.ts'
 import { createVerdicts, type Verdicts } from './asset/verdicts.ts'
@@ -14,10 +15,13 @@ import { createChainSource } from './chain/providers.ts'
 import { createWriter, type OperatorKeys } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
 import type { Log } from './log.ts'
+import { createStatusIndexes } from './passport/status-list.ts'
 import { openDatabase, type Database } from './store/database.ts'
+import { itemStore } from './store/items.ts'
 import { metadataStore } from './store/metadata.ts'
 import { migrate } from './store/migrate.ts'
 import { operationStore } from './store/operations.ts'
+import { statusPlaceStore } from './store/status-lists.ts'
 import { batchStore } from './store/tags-batches.ts'
 import { tagStore } from './store/tags.ts'
 import { createAuthenticate } from './tap/authenticate.ts'
@@ -26,6 +30,8 @@ import { openFleet, type Fleet } from './tap/fleet.ts'
 import { createTapBinding, createTapChallenge } from './tap/presence.ts'
 import { createTagHash } from './tap/tag-hash.ts'
 import { createVerifyTap } from './tap/verify-tap.ts'
+import { openIssuer } from './verification/passport-keys.ts'
+import { createStatusBits } from './verification/passport-status-bits.ts'
 import { createPresentTap } from './verification/present-tap.ts'
 
 export const chainId = 84532
@@ -56,8 +62,10 @@ async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack)
   const tags = { ...tagStore(database), ...batchStore(database) }
   const { kek } = config.tap
   const keyFile = kek === null ? null : { kek, demo: config.demo }
-  const fleet = await openFleet({ folder: join(config.dataDir, 'keys'), keyFile, shared: tags })
-  return { database, metadata, tags, fleet }
+  const folder = join(config.dataDir, 'keys')
+  const fleet = await openFleet({ folder, keyFile, shared: tags })
+  const issuer = await openIssuer({ folder, signing: config.passport.signing })
+  return { database, metadata, tags, items: itemStore(database), fleet, issuer }
 }
 
 async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack) {
@@ -88,6 +96,9 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
       ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
       : undefined
 
+  const history = createHistories({ ...config.chain, assets: reader, source, contract, chainId, log: log.child('history') })
+  const places = statusPlaceStore(database)
+
   const operations = operationStore(database)
   const keys = operatorKeys(config)
   const writer = createWriter({
@@ -109,6 +120,10 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     reader,
     verdicts,
     proofs,
+    history,
+    statusIndexOf: createStatusIndexes(places),
+    statusBits: createStatusBits({ reader, places }),
+    issuerName: config.passport.issuerName,
     writer,
     operator: keys.issuer?.address ?? null,
     contract: checksumAddress(contract),

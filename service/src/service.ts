@@ -1,6 +1,7 @@
 /**
  * Starts and ends the service: its parts behind their listeners.
  */
+import type { RequestListener } from 'node:http'
 import { openParts, type Parts } from './parts.ts'
 import { type Writer } from './chain/writer.ts'
 import { type Config } from './config.ts'
@@ -26,17 +27,22 @@ export async function startService(config: Config, log: Log): Promise<Service> {
   const { limits, hosts } = config
   const limiterOf = (limit: number) =>
     limit === 0 ? undefined : createRateLimiter({ limit, windowSeconds: limits.windowSeconds })
+  // Links name the port, which is known only now; no request can have come in before this turn ends.
+  let answer: RequestListener = () => {}
   const listener = await listen({
     name: 'verification host',
     host: hosts.bind,
     port: hosts.verificationPort,
-    onRequest: verificationListener({
-      ...parts,
-      limiter: limiterOf(limits.asset),
-      tapLimiter: limiterOf(limits.tap),
-      clientKey: clientKeys(limits.trustedProxies),
-      log: log.child('verification'),
-    }),
+    onRequest: (request, response) => answer(request, response),
+  })
+  const verificationUrl = hosts.baseUrl ?? `http://127.0.0.1:${listener.port}`
+  answer = verificationListener({
+    ...parts,
+    baseUrl: verificationUrl,
+    limiter: limiterOf(limits.asset),
+    tapLimiter: limiterOf(limits.tap),
+    clientKey: clientKeys(limits.trustedProxies),
+    log: log.child('verification'),
   })
   log.info('verification host listens', { port: listener.port })
   opened.adopt(keepRecovering(parts.writer, log), clearInterval)
@@ -44,7 +50,6 @@ export async function startService(config: Config, log: Log): Promise<Service> {
   const rest = opened.move()
   let closing: Promise<void> | undefined
   const close = (withinMs?: number) => (closing ??= listener.close(withinMs).then(() => rest.disposeAsync()))
-  const verificationUrl = hosts.baseUrl?.replace(/\/$/, '') ?? `http://127.0.0.1:${listener.port}`
   return { verificationUrl, parts, close, [Symbol.asyncDispose]: () => close() }
 }
 

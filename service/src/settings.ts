@@ -96,8 +96,10 @@ export const settings = {
     'Port of the embedded chain of `touchstone dev`, on 127.0.0.1; 0 chooses a free one.',
   ),
   BASE_URL: optional(
-    url(
-      ['http', 'https'],
+    setting(
+      '',
+      'an http or https URL without path, such as https://verify.example.com',
+      originOf,
       'Public URL of the verification host, used in every link; empty: http://127.0.0.1 and its port.',
     ),
   ),
@@ -131,6 +133,12 @@ export const settings = {
     ),
   ),
   CHAIN_RECORDS_SLOT: whole(0, 1_000_000, 3, 'Storage slot of the record mapping, for proofs.'),
+  CHAIN_START_BLOCK: whole(
+    0,
+    999_999_999_999,
+    0,
+    'Block of the contract’s deployment, or any before: where the history of a token begins.',
+  ),
   CHAIN_MAX_HEAD_AGE_SECONDS: optional(
     whole(0, 86_400, 30, 'Oldest acceptable head; 0: any; empty: 30 for latest, 600 for safe, 3600 for finalized.'),
   ),
@@ -174,6 +182,16 @@ export const settings = {
     ['off', 'on'],
     'on: a second tap within 60 s must follow the first, against addresses read in advance.',
   ),
+  PASSPORT_SIGNING: choice(
+    ['off', 'on'],
+    'on: passports also come signed, for whoever asks for that form. Keys are made in DATA_DIR/keys/issuer.jwks.json.',
+  ),
+  ISSUER_NAME: setting(
+    'Touchstone verification service',
+    '1 to 100 characters',
+    (text) => (/^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text) ? text : null),
+    'Name of the passports’ issuer: whoever runs this service.',
+  ),
   OPERATOR_KEY: secret(
     optional(
       hexBytes(
@@ -195,6 +213,13 @@ export const settings = {
   ),
   LOG_LEVEL: choice(['info', 'debug', 'warn', 'error', 'silent'], 'Lowest level that is written.'),
 } as const
+
+/** Scheme, host and port; null for a URL that says more. */
+function originOf(text: string): string | null {
+  if (!isUrl(text, ['http', 'https'])) return null
+  const url = new URL(text)
+  return url.href === `${url.origin}/` ? url.origin : null
+}
 
 function isUrl(text: string, schemes: readonly string[]): boolean {
   return URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1))

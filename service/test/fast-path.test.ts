@@ -24,6 +24,7 @@ describe('the fast path', () => {
     const { verdicts } = world.parts
     const host = (ready: typeof verdicts.ready) => ({
       ...world.parts,
+      baseUrl: world.url,
       verdicts: { ...verdicts, ready },
       limiter: createRateLimiter({ limit: 10, now: () => 0 }),
       clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'nobody',

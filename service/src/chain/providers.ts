@@ -11,7 +11,16 @@ import { createHeadLag } from './head-lag.ts'
 import { createTip } from './head-tip.ts'
 import { createProvider } from './provider.ts'
 import type { Provider } from './provider.ts'
-import { checked, readBlock, readCall, readCalls, readLogs, readLogsBetween, readProof } from './reads.ts'
+import {
+  checked,
+  readBlock,
+  readCall,
+  readCalls,
+  readLogs,
+  readLogsAbout,
+  readLogsBetween,
+  readProof,
+} from './reads.ts'
 import type { Read } from './reads.ts'
 import { RpcFailure } from './rpc-answer.ts'
 import { blockGone, rangeTooWide } from './source.ts'
@@ -81,6 +90,8 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
         : finish('calls', ask(checked(readCalls(to, datas, block), 'refused', read?.check), read), 'gone'),
     logs: (block, read) => finish('logs', ask(readLogs(contract, block), read), 'gone'),
     logsBetween: (from, to, read) => finish('logs', ask(readLogsBetween(contract, from, to), read), 'too-wide'),
+    logsAbout: (tokenId, from, to, read) =>
+      finish('logs', ask(readLogsAbout(contract, tokenId, from, to), read), 'too-wide'),
     proof: (slots, block, read) =>
       finish('proof', ask(checked(readProof(contract, slots, block), 'fault', read?.check), read), 'gone'),
     stats: () => ({

@@ -72,12 +72,25 @@ export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]>
 }
 
 export function readLogsBetween(contract: Hex, from: bigint, to: bigint): Read<readonly ChainLog[]> {
-  const filter = { address: contract, fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` }
+  return readRange(contract, from, to)
+}
+
+/** The logs whose second topic is the token id: every event of a record but the ERC-721 ones has it there. */
+export function readLogsAbout(contract: Hex, tokenId: bigint, from: bigint, to: bigint): Read<readonly ChainLog[]> {
+  return readRange(contract, from, to, `0x${tokenId.toString(16).padStart(64, '0')}`)
+}
+
+function readRange(contract: Hex, from: bigint, to: bigint, topic?: Hex): Read<readonly ChainLog[]> {
+  const range = { fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` }
+  const filter = { address: contract, ...range, ...(topic && { topics: [null, topic] }) }
   async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
     const found = await rpc.ask('eth_getLogs', [filter]).catch(askForLess)
     const logs = logsOf(found, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to)) {
       throw new RpcFailure('fault', 'log outside of the range')
+    }
+    if (topic !== undefined && logs.some(({ topics }) => topics[1] !== topic)) {
+      throw new RpcFailure('fault', 'log about something else')
     }
     return logs
   }

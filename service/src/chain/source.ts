@@ -72,4 +72,14 @@ type ChainStats = Readonly<{
 }>
 
 /** The source over JSON-RPC providers. */
-export type RpcChainSource = ChainSource & Readonly<{ stats: () => ChainStats }>
+export type RpcChainSource = ChainSource &
+  Readonly<{
+    /** Like `logsBetween`, only those that have the token id as their second topic. */
+    logsAbout: (
+      tokenId: bigint,
+      from: bigint,
+      to: bigint,
+      options?: ReadOptions,
+    ) => Promise<readonly ChainLog[] | RangeTooWide>
+    stats: () => ChainStats
+  }>

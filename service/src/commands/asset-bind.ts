@@ -33,8 +33,8 @@ async function bind(session: Session, tokenId: bigint, options: Options): Promis
   if (batch === undefined) throw new CommandError(`There is no batch named ${batchId}; see touchstone tag batch list.`)
   // Asked before the chain, which would remember for ever what the registry refuses afterwards.
   const known = await tags.tagOfUid(uid)
-  const isOther = known?.tokenId != null && known.tokenId !== tokenId
-  if (isOther) throw new CommandError(`Tag ${hexOf(uid)} is registered with asset ${known.tokenId}.`)
+  if (known !== undefined && known.tokenId !== null && known.tokenId !== tokenId)
+    throw new CommandError(`Tag ${hexOf(uid)} is registered with asset ${known.tokenId}.`)
   if (known !== undefined && (known.epoch > batch.epoch || (known.epoch === batch.epoch && known.batchId !== batchId)))
     throw new CommandError(`Tag ${hexOf(uid)} is registered in batch ${known.batchId}.`)
   const onItem = gtin === undefined || serial === undefined ? undefined : await tags.tagOfItem(gtin, serial)
@@ -42,7 +42,10 @@ async function bind(session: Session, tokenId: bigint, options: Options): Promis
     throw new CommandError('Another tag is registered with this gtin and serial.')
 
   const change = `bind tag ${hexOf(uid)} to asset ${tokenId} and register it`
-  const written = await write(session, { kind: 'bindTag', tokenId, tagHash: tagHash(uid) }, options, { change, tokenId })
+  const written = await write(session, { kind: 'bindTag', tokenId, tagHash: tagHash(uid) }, options, {
+    change,
+    tokenId,
+  })
   if (written.confirmed === undefined) return written.exit
   const item = gtin === undefined || serial === undefined ? {} : { gtin, serial }
   const registered = await tags.importTag({ uid, epoch: batch.epoch, batchId, tokenId, ...item })

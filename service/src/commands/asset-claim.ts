@@ -51,9 +51,12 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
     throw new CommandError('--demo-account consents for itself only: leave --claimant out.')
   const deadline = options.deadline ?? BigInt(Math.floor(Date.now() / 1_000)) + 3_600n
   if (options.prepare === true) return prepare(session, { tokenId, claimant, deadline })
-  if (options.tap === undefined) throw new CommandError('A claim needs a tap of the tag: --tap with the address it gave.')
+  if (options.tap === undefined)
+    throw new CommandError('A claim needs a tap of the tag: --tap with the address it gave.')
   if (account === undefined && (options.consent === undefined || options.deadline === undefined))
-    throw new CommandError('A claim needs the claimant’s consent: --consent and the --deadline it names (see --prepare).')
+    throw new CommandError(
+      'A claim needs the claimant’s consent: --consent and the --deadline it names (see --prepare).',
+    )
 
   const tapCounter = await tapped(session, tokenId, options.tap)
   const { writer, contract } = chainOf(session)
@@ -82,11 +85,16 @@ function demoAccount({ demo }: Session, index: number) {
 }
 
 /** The nonce dies with the next offer, claim or restock; the consent then has to be signed anew. */
-async function prepare(session: Session, message: { tokenId: bigint; claimant: Hex; deadline: bigint }): Promise<number> {
+async function prepare(
+  session: Session,
+  message: { tokenId: bigint; claimant: Hex; deadline: bigint },
+): Promise<number> {
   const { source, contract } = chainOf(session)
   const [, , nonce] = await readRegistry({ source, contract }, await source.head(), 'pendingTransfer', message.tokenId)
   const typed = registryTypedData({ chainId, contract }, 'ClaimConsent', { ...message, nonce })
-  session.io.out(JSON.stringify(typed, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2))
+  session.io.out(
+    JSON.stringify(typed, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2),
+  )
   session.io.err(`Sign this as the claimant, then give --consent the signature and --deadline ${message.deadline}.`)
   return 0
 }

@@ -9,7 +9,9 @@ import { activateCommand, flagCommand, recycleCommand, resolveCommand } from './
 import type { RunWork } from './store-command.ts'
 
 export function assetCommand(run: RunWork): Command {
-  const asset = new Command('asset').description('Assets on chain: mint, bind, activate, claim, flag, resolve, recycle, look.')
+  const asset = new Command('asset').description(
+    'Assets on chain: mint, bind, activate, claim, flag, resolve, recycle, look.',
+  )
   const commands = [
     mintCommand(run),
     bindCommand(run),

@@ -65,7 +65,8 @@ function wordOf(name: string, value: unknown, withAccounts: boolean): string[] {
   if (name === 'tokenId') return []
   if (typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value)) return withAccounts ? [`${name}=${value}`] : []
   if (name === 'flags' && typeof value === 'number') return [`flags=${flagsText(value) || 'none'}`]
-  if ((name === 'from' || name === 'to') && typeof value === 'number') return [`${name}=${lifecycleStates[value] ?? value}`]
+  if ((name === 'from' || name === 'to') && typeof value === 'number')
+    return [`${name}=${lifecycleStates[value] ?? value}`]
   if (typeof value === 'string' && /^0x0+$/.test(value)) return []
   return [`${name}=${String(value)}`]
 }
@@ -76,7 +77,7 @@ async function* logsBackwards(
   { from, to, signal }: { from: bigint; to: bigint; signal: AbortSignal },
 ): AsyncGenerator<ChainLog> {
   let width = 2_000n
-  for (let high = to; high >= from && !signal.aborted; ) {
+  for (let high = to; high >= from && !signal.aborted;) {
     const low = high - width + 1n > from ? high - width + 1n : from
     const logs = await source.logsBetween(low, high)
     if (logs === rangeTooWide && width > 1n) {

@@ -41,7 +41,8 @@ Examples:
 
 async function mint(session: Session, options: Options): Promise<number> {
   const { id, count, dryRun } = options
-  if (id !== undefined && count !== undefined) throw new CommandError('--id is one asset; --count takes the next free ids.')
+  if (id !== undefined && count !== undefined)
+    throw new CommandError('--id is one asset; --count takes the next free ids.')
   const to = options.to ?? chainOf(session).operator
   if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
   const metadata = await metadataOf(session, options)
@@ -56,13 +57,15 @@ async function mint(session: Session, options: Options): Promise<number> {
   const change = `mint ${count ?? 1} ${(count ?? 1) === 1 ? 'asset' : 'assets'}${metadata === undefined ? ' without metadata' : ` with the metadata ${hash}`}`
   const { exit, confirmed } = await write(session, request, options, { change })
   const ids = confirmed?.tokenIds ?? []
-  if (ids.length > 20) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
+  if (ids.length > 3) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
   if (confirmed !== undefined) session.io.out(`metadata     ${metadata === undefined ? 'none' : hash}`)
   return exit
 }
 
 async function metadataOf(session: Session, options: Options) {
-  const fields = Object.fromEntries(metadataKeys.flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])))
+  const fields = Object.fromEntries(
+    metadataKeys.flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
+  )
   const hasFields = Object.keys(fields).length > 0
   if (options.metadata !== undefined && hasFields)
     throw new CommandError('Give the metadata as options or as a file, not as both.')

@@ -45,9 +45,19 @@ async function show(session: Session, tokenId: bigint, { json, owner }: Options)
     ['since', new Date(Number(asset.record.timestamp) * 1_000).toISOString()],
     ['owner', owner === true ? asset.record.owner : `${verdict.owner_commitment} (commitment)`],
     ['tag on chain', tag === zeroHash ? 'none' : tag],
-    ['tag here', registered === undefined ? 'not registered' : `${hexOf(registered.uid)}, batch ${registered.batchId}, epoch ${registered.epoch}, last tap ${registered.lastCounter}`],
-    ...(registered?.gtin == null ? [] : [['item', `${registered.gtin} ${registered.serial}`] as const]),
-    ['transfer', pending[1] === 0n ? 'none pending' : `pending until ${new Date(Number(pending[1]) * 1_000).toISOString()}`],
+    [
+      'tag here',
+      registered === undefined
+        ? 'not registered'
+        : `${hexOf(registered.uid)}, batch ${registered.batchId}, epoch ${registered.epoch}, last tap ${registered.lastCounter}`,
+    ],
+    ...(registered === undefined || registered.gtin === null
+      ? []
+      : [['item', `${registered.gtin} ${registered.serial}`] as const]),
+    [
+      'transfer',
+      pending[1] === 0n ? 'none pending' : `pending until ${new Date(Number(pending[1]) * 1_000).toISOString()}`,
+    ],
     ['metadata', asset.metadataHash ?? 'none'],
     ...Object.entries(text).map(([name, value]) => [`  ${name}`, `${value}`.replaceAll('\n', ' ')] as const),
     ['block', `${verdict.chainRef.block_number} ${verdict.chainRef.block_hash}`],
@@ -67,5 +77,9 @@ export async function readRegistry<Name extends Read>(
   const data = encodeFunctionData({ abi, functionName: functionName as Read, args: [tokenId] })
   const result = await source.call(contract.toLowerCase() as Hex, data, block)
   if (result === blockGone) throw new CommandError('The chain changed while it was read; repeat the command.')
-  return decodeFunctionResult({ abi, functionName: functionName as Read, data: result }) as ContractFunctionReturnType<typeof abi, 'view', Name>
+  return decodeFunctionResult({ abi, functionName: functionName as Read, data: result }) as ContractFunctionReturnType<
+    typeof abi,
+    'view',
+    Name
+  >
 }

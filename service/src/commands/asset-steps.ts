@@ -14,7 +14,8 @@ export function activateCommand(run: RunWork): Command {
 }
 
 export function recycleCommand(run: RunWork): Command {
-  const sentence = 'Ends the life of an asset for ever. A claimed one can only be recycled by its owner, a flagged one by the authority.'
+  const sentence =
+    'Ends the life of an asset for ever. A claimed one can only be recycled by its owner, a flagged one by the authority.'
   return step('recycle', sentence, run)
 }
 
@@ -24,7 +25,10 @@ function step(kind: 'activate' | 'recycle', description: string, run: RunWork): 
     .argument('<id>', 'token id of the asset', argument.tokenId)
     .addHelpText('after', `\nExample:\n  touchstone asset ${kind} 7 --dry-run`)
   return addWriteOptions(command).action((tokenId: bigint, options: WriteOptions) =>
-    run(async (session) => (await write(session, { kind, tokenId }, options, { change: `${kind} asset ${tokenId}`, tokenId })).exit),
+    run(
+      async (session) =>
+        (await write(session, { kind, tokenId }, options, { change: `${kind} asset ${tokenId}`, tokenId })).exit,
+    ),
   )
 }
 
@@ -36,7 +40,9 @@ export function flagCommand(run: RunWork): Command {
 
 export function resolveCommand(run: RunWork): Command {
   return flagLike('resolve', 'Takes flags back. With the last report the asset returns to the state it had.', run)
-    .requiredOption('--reason <reasons>', `${flagNames.join(', ')}; or all`, (text) => (text === 'all' ? text : flagBits(text)))
+    .requiredOption('--reason <reasons>', `${flagNames.join(', ')}; or all`, (text) =>
+      text === 'all' ? text : flagBits(text),
+    )
     .addHelpText('after', '\nExample:\n  touchstone asset resolve 7 --reason stolen')
 }
 
@@ -50,12 +56,19 @@ function flagLike(kind: 'flag' | 'resolve', description: string, run: RunWork): 
   )
 }
 
-async function changeFlags(session: Session, kind: 'flag' | 'resolve', tokenId: bigint, options: FlagOptions): Promise<number> {
+async function changeFlags(
+  session: Session,
+  kind: 'flag' | 'resolve',
+  tokenId: bigint,
+  options: FlagOptions,
+): Promise<number> {
   const { reason, note } = options
   const bits = reason === 'all' ? await reportsOf(session, tokenId) : reason
   const hasTamper = (bits & assetFlags.TAMPER) !== 0
   if (hasTamper && bits !== assetFlags.TAMPER)
-    throw new CommandError('tamper is the attester’s word, the others are reports: give tamper in a command of its own.')
+    throw new CommandError(
+      'tamper is the attester’s word, the others are reports: give tamper in a command of its own.',
+    )
   const reasonHash: Hex = note === undefined ? zeroHash : keccak256(stringToHex(note))
   const change = `${kind === 'flag' ? 'flag' : 'resolve the flags of'} asset ${tokenId}: ${flagsText(bits)}`
   const written = await write(session, { kind, tokenId, bits, reasonHash }, options, { change, tokenId })

@@ -16,7 +16,11 @@ export type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 export function addWriteOptions(command: Command): Command {
   return command
     .option('--dry-run', 'simulate only: says what it would cost and change')
-    .option('--key <key>', 'idempotency key of your own: the same command under the same key is done once', argument.key)
+    .option(
+      '--key <key>',
+      'idempotency key of your own: the same command under the same key is done once',
+      argument.key,
+    )
 }
 
 /** `change` says what the request does, as the end of "Would …". The tokens are shown with their new state. */
@@ -31,11 +35,14 @@ export async function write(
   if (dryRun === true) {
     const result = await writer.write(request, { dryRun: true })
     if (!result.ok) throw new CommandError(result.message)
-    io.out(`Dry run: would ${change}${result.status === 'SIMULATED' ? `, for at most ${result.gas} gas` : ''}. Nothing was sent.`)
+    io.out(
+      `Dry run: would ${change}${result.status === 'SIMULATED' ? `, for at most ${result.gas} gas` : ''}. Nothing was sent.`,
+    )
     return { exit: 0 }
   }
   const result = await writer.write(request, { idempotencyKey: key })
-  if (!result.ok) throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
+  if (!result.ok)
+    throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
   if (result.status === 'SIMULATED') return { exit: 1 } // only a dry run is
   io.out(`transaction  ${result.txHash}${result.repeated ? '  (done before under this key)' : ''}`)
   if (result.status !== 'CONFIRMED') {
@@ -44,7 +51,7 @@ export async function write(
   }
   io.out(`block        ${result.blockNumber} ${result.blockHash}`)
   reader.dropHead(result.blockNumber)
-  for (const id of tokenId === undefined ? result.tokenIds.slice(0, 20) : [tokenId])
+  for (const id of tokenId === undefined ? result.tokenIds.slice(0, 3) : [tokenId])
     io.out(`asset        ${id}  ${stateText((await reader.read(id)).asset.record)}`)
   return { exit: 0, confirmed: result }
 }

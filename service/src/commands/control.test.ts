@@ -109,10 +109,10 @@ describe('the door of a data folder', () => {
     assert.equal(await holderOf(dataDir), null)
   })
 
-  async function held(): Promise<Door & AsyncDisposable> {
+  async function held(): Promise<Door> {
     const opened = await openControl(dataDir)
     if (!opened.ok) throw new Error(`process ${opened.pid} holds the folder`)
-    return { ...opened.door, [Symbol.asyncDispose]: () => opened.door.close() }
+    return opened.door
   }
 
   async function ask(argv: string[], signal: AbortSignal = new AbortController().signal) {

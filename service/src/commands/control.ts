@@ -20,12 +20,12 @@ export type CommandIo = {
 /** Carries a command out and gives its exit code. */
 export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
 
-export type Door = {
+export type Door = AsyncDisposable & {
   /** From now on commands are carried out; before, they are told to wait. */
   readonly serve: (run: RunCommand) => void
   /** Tells the commands under way to stop, takes no more, and waits for them at most `withinMs`. */
   readonly stop: (withinMs?: number) => Promise<void>
-  /** Gives the folder up. */
+  /** Gives the folder up; so does the end of its scope. */
   readonly close: () => Promise<void>
 }
 
@@ -61,7 +61,8 @@ export async function openControl(
     await release(dataDir, token)
     await end()
   }
-  return { ok: true, door: { serve: (run) => void (work.run = run), stop, close } }
+  const serve = (run: RunCommand) => void (work.run = run)
+  return { ok: true, door: { serve, stop, close, [Symbol.asyncDispose]: close } }
 }
 
 type DoorState = {

@@ -23,7 +23,7 @@ export async function openDemoCatalogue({
   readonly rpcUrl: string
   readonly progress: (line: string) => void
 }): Promise<WelcomeItem[]> {
-  const { fleet, tagHash, metadata, tags, writer, verdicts, contract } = parts
+  const { fleet, tagHash, metadata, items: named, tags, writer, verdicts, contract } = parts
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (fleet.record(demoBatch) === undefined) {
     const created = await fleet.create({ id: demoBatch, demo: true })
@@ -47,7 +47,8 @@ export async function openDemoCatalogue({
   })
   return Promise.all(
     items.map(async ({ index, tokenId, gtin, serial, bound }) => {
-      if (bound) await tags.importTag({ uid: demoUid(index), epoch: 0, batchId: demoBatch, tokenId, gtin, serial })
+      await named.register({ tokenId, gtin, serial })
+      if (bound) await tags.importTag({ uid: demoUid(index), epoch: 0, batchId: demoBatch, tokenId })
       const answer = await verdicts.answer(tokenId)
       const { state = 'NONE', untrusted } = answer?.verdict ?? {}
       return { tokenId, state, name: untrusted?.name ?? '(no metadata)', uid: bound ? demoUid(index) : undefined }

@@ -15,6 +15,8 @@ import { openDemoCatalogue } from './demo-catalogue.ts'
 import { readOrCreateDemoSecrets } from './demo-secrets.ts'
 import { createProgress } from './progress.ts'
 import { untilStopped } from './signals.ts'
+import { assertNotHeld, holdFolder } from './store-command.ts'
+import { commandRunner } from './store-program.ts'
 import { welcome } from './welcome.ts'
 
 /** Defaults of the demonstration; the environment overrules them. An idle chain makes no blocks, so no head is too old. */
@@ -43,11 +45,13 @@ async function dev(): Promise<void> {
   const { dataDir, hosts, localChain, logLevel } = readConfig(env)
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   const stopped = untilStopped()
+  await assertNotHeld(dataDir)
   await assertFree(hosts.bind, hosts.verificationPort, 'VERIFICATION_PORT')
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
 
   const progress = createProgress((text) => process.stdout.write(text))
   await using opened = new AsyncDisposableStack()
+  const door = opened.use(await holdFolder(dataDir))
   const chain = await progress.step('chain', () =>
     startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
   )
@@ -69,6 +73,8 @@ async function dev(): Promise<void> {
     openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }),
   )
   await chain.save()
+  door.serve(commandRunner({ config, service }))
+  opened.defer(() => door.stop())
   stopped.started()
   process.stdout.write(
     welcome({

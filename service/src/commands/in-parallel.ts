@@ -6,7 +6,7 @@ export async function inParallel<T, R>(
   lanes: number,
   work: (item: T, index: number) => Promise<R>,
 ): Promise<R[]> {
-  const results = new Array<R>(items.length)
+  const results: R[] = []
   let next = 0
   async function lane(): Promise<void> {
     while (next < items.length) {

@@ -5,6 +5,8 @@ import { settings } from '../settings.ts'
 import { createLog } from '../log.ts'
 import { startService } from '../service.ts'
 import { untilStopped } from './signals.ts'
+import { openDoor } from './store-command.ts'
+import { commandRunner } from './store-program.ts'
 
 export function serveCommand(): Command {
   return new Command('serve')
@@ -17,10 +19,13 @@ async function serve(): Promise<void> {
   const config = readConfig(process.env)
   const log = createLog((line) => process.stdout.write(`${line}\n`), config.logLevel)
   const stopped = untilStopped()
+  await using door = await openDoor(config)
   const service = await startService(config, log)
+  door?.serve(commandRunner({ config, service }))
   stopped.started()
   const signal = await stopped.asked
   log.info('stopping', { signal })
+  await door?.stop()
   await service.close()
 }
 

@@ -50,7 +50,8 @@ export const argument = {
     const words = [...new Set(text.split(',', 1_001).map((word) => word.trim().toUpperCase().replaceAll(/[:-]/g, '')))]
     return words.length > 1_000 ? refuse('At most 1000 UIDs fit into one call.') : words.map(argument.uid)
   },
-  address: (text: string): Hex => parseAddress(text) ?? refuse('An address is 0x and 40 hex digits, its checksum right.'),
+  address: (text: string): Hex =>
+    parseAddress(text) ?? refuse('An address is 0x and 40 hex digits, its checksum right.'),
   signature: (text: string): Hex =>
     /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : refuse('A signature is 0x and hex digits.'),
   macInput: (text: string): MacInput =>

@@ -7,7 +7,7 @@ import { ConfigError, readConfig, type Config } from '../config.ts'
 import { reasonOf, ServiceError } from '../errors.ts'
 import { createLog } from '../log.ts'
 import { openParts, openStoreParts, type Parts, type StoreParts } from '../parts.ts'
-import { runInService } from './control-client.ts'
+import { holderOf, runInService } from './control-client.ts'
 import { openControl, type CommandIo, type Door } from './control.ts'
 import { readDemoSecrets } from './demo-secrets.ts'
 
@@ -78,7 +78,7 @@ export const runFromCli: RunWork = async (work) => {
 async function alone(env: Readonly<Record<string, string | undefined>>, io: CommandIo, work: Work): Promise<number> {
   const config = readConfig(await withDemoSecrets(env))
   await using opened = new AsyncDisposableStack()
-  if (config.store.databaseUrl === null) opened.adopt(await holdFolder(config.dataDir), (door) => door.close())
+  if (config.store.databaseUrl === null) opened.use(await holdFolder(config.dataDir))
   const log = createLog((line) => io.err(line), 'warn')
   const { rpcUrls, contract } = config.chain
   const hasChain = rpcUrls.length > 0 && contract !== null
@@ -92,9 +92,26 @@ async function alone(env: Readonly<Record<string, string | undefined>>, io: Comm
 export async function holdFolder(dataDir: string): Promise<Door> {
   const opened = await openControl(dataDir)
   if (opened.ok) return opened.door
-  throw new ConfigError(
-    `Process ${opened.pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.`,
+  throw heldBy(opened.pid, dataDir)
+}
+
+/** For a start that should change nothing when it cannot be. */
+export async function assertNotHeld(dataDir: string): Promise<void> {
+  const pid = await holderOf(dataDir)
+  if (pid !== null) throw heldBy(pid, dataDir)
+}
+
+function heldBy(pid: number, dataDir: string): ConfigError {
+  return new ConfigError(
+    `Process ${pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.`,
   )
+}
+
+/** The door of a service. Several services may share a folder when their database is elsewhere; the first one has the door. */
+export async function openDoor({ dataDir, store }: Pick<Config, 'dataDir' | 'store'>): Promise<Door | null> {
+  if (store.databaseUrl === null) return holdFolder(dataDir)
+  const opened = await openControl(dataDir)
+  return opened.ok ? opened.door : null
 }
 
 /** Without keys of its own a command takes those of the demonstration that the data folder holds. */

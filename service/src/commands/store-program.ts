@@ -1,8 +1,10 @@
 /** `touchstone tag …` and `touchstone asset …`, for the CLI's process and for the service that carries them out. */
 import { Command, CommanderError } from 'commander'
+import type { Config } from '../config.ts'
+import type { Service } from '../service.ts'
 import { assetCommand } from './asset-command.ts'
 import type { RunCommand } from './control.ts'
-import { runWithin, sentenceOf, type RunWork, type Session } from './store-command.ts'
+import { runWithin, sentenceOf, sessionBase, type RunWork } from './store-command.ts'
 import { tagCommand } from './tag-command.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void): Command[] {
@@ -10,7 +12,9 @@ export function storeCommands(run: RunWork, print: (line: string) => void): Comm
 }
 
 /** Carries commands out with the parts of a running service. */
-export function commandRunner(base: Omit<Session, 'io'>): RunCommand {
+export function commandRunner({ config, service }: { readonly config: Config; readonly service: Service }): RunCommand {
+  const { parts, verificationUrl } = service
+  const base = sessionBase(config, verificationUrl, { store: parts, chain: parts })
   return async (argv, io) => {
     let exit = 0
     const program = new Command('touchstone')

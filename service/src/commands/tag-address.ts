@@ -37,7 +37,9 @@ function pathOf(item: string): string {
   const gtin = parseAnyGtin(gtinText)
   const serial = item.slice(gtinText.length + 1)
   if (gtin === null || !isRegistrableSerial(serial))
-    throw new CommandError('--item is a GTIN with a right check digit, a slash and a serial: 09520001000010/M41-002208.')
+    throw new CommandError(
+      '--item is a GTIN with a right check digit, a slash and a serial: 09520001000010/M41-002208.',
+    )
   return `/01/${gtin}/21/${encodeSerial(serial)}`
 }
 

@@ -1,6 +1,6 @@
 /** `touchstone tag batch …`: sets of tags under keys of their own, and whether they verify (spec §4.4, §5). */
 import { Command } from 'commander'
-import { batchFromJson } from '../tap/batch.ts'
+import type { BatchRecord } from '../tap/batch.ts'
 import type { BatchStatus } from '../tap/keys.ts'
 import type { MacInput } from '../tap/sun.ts'
 import { argument } from './store-arguments.ts'
@@ -52,12 +52,14 @@ async function create({ store, io, inTurn }: Session, id: string, options: Creat
   const made = await inTurn(() => store.fleet.create({ id, demo, macInput, epoch, systemId }))
   if (!made.ok) throw new CommandError(made.error)
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
-  io.out('Keep TAG_KEK and the folder keys/ of the data folder: without both no tag of this batch verifies or can be changed.')
+  io.out(
+    'Keep TAG_KEK and the folder keys/ of the data folder: without both no tag of this batch verifies or can be changed.',
+  )
 }
 
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
   const batches = (await store.tags.batches()).map(({ id, epoch, status, settings, createdAt }) => {
-    const { demo, macInput, derivation, systemId } = { ...(settings as Partial<NonNullable<ReturnType<typeof batchFromJson>>>) }
+    const { demo, macInput, derivation, systemId } = settings as Partial<BatchRecord>
     const keys = store.fleet.record(id) !== undefined
     return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, keys, createdAt }
   })
@@ -75,7 +77,12 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
   for (const line of tableOf(['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows)) io.out(line)
 }
 
-async function change({ store, io, inTurn }: Session, id: string, status: BatchStatus, mayLift: boolean): Promise<void> {
+async function change(
+  { store, io, inTurn }: Session,
+  id: string,
+  status: BatchStatus,
+  mayLift: boolean,
+): Promise<void> {
   const known = (await store.tags.batches()).find((batch) => batch.id === id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
   if (known.status === status) return io.out(`Batch ${id} is ${status} already.`)

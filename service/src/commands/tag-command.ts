@@ -10,7 +10,9 @@ import { verifyTagCommand } from './tag-verify.ts'
 import type { RunWork } from './store-command.ts'
 
 export function tagCommand(run: RunWork, print: (line: string) => void): Command {
-  const tag = new Command('tag').description('Tags: batches and their keys, templates, import, taps and what is wrong with them.')
+  const tag = new Command('tag').description(
+    'Tags: batches and their keys, templates, import, taps and what is wrong with them.',
+  )
   const commands = [
     batchCommand(run),
     templateCommand(print),

@@ -8,7 +8,9 @@ type Options = { readonly uid?: readonly Uint8Array[]; readonly json?: true }
 
 export function doctorCommand(run: RunWork): Command {
   return new Command('doctor')
-    .description('Says why an address of a tag does not verify: keys, roles, derivation, offsets, mirrors, placeholders.')
+    .description(
+      'Says why an address of a tag does not verify: keys, roles, derivation, offsets, mirrors, placeholders.',
+    )
     .argument('<url>', 'address that the tag gave, in quotes')
     .option('--uid <uids>', 'UIDs it may be, for a tag that hides its own or has its keys swapped', argument.uids)
     .option('--json', 'one JSON object')

@@ -42,7 +42,8 @@ async function emulate(session: Session, options: Options): Promise<void> {
   const address = addressOfOptions(options)
   const { batchId, uid } = await tagOf(session, options)
   const { urls, counter, uid: name } = await emulateTaps(session, { batchId, uid, address, count: options.count ?? 1 })
-  if (options.json === true) return session.io.out(JSON.stringify({ uid: name, batch: batchId, counter, urls }, null, 2))
+  if (options.json === true)
+    return session.io.out(JSON.stringify({ uid: name, batch: batchId, counter, urls }, null, 2))
   for (const url of urls) session.io.out(url)
 }
 

@@ -1,13 +1,14 @@
 /** `touchstone tag import`: a CSV file of tags into the registry of tags and, if wanted, onto the chain (spec §3, §4.4). */
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { once } from 'node:events'
 import { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
-import { CsvError, csvLine, readCsv } from './csv.ts'
+import { readCsv } from './csv.ts'
+import type { ImportChain, RowOutcome } from './tag-import-plan.ts'
+import { openReport } from './tag-import-report.ts'
 import { importColumns, readHead, readRow, type ReadRow } from './tag-import-rows.ts'
-import { chainFor, createImporter, type RowOutcome, type RowResult, type Wanted } from './tag-import-steps.ts'
+import { createImporter, type Wanted } from './tag-import-steps.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
 
@@ -15,7 +16,9 @@ type Options = { mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: t
 
 export function importCommand(run: RunWork): Command {
   return new Command('import')
-    .description('Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.')
+    .description(
+      'Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.',
+    )
     .argument('<file>', 'CSV file, its first line names the columns')
     .option('--mint', 'mint an asset for each row without tokenId, with the metadata of the row')
     .option('--bind', 'bind each tag to its asset on chain')
@@ -29,9 +32,9 @@ Columns: ${importColumns.join(', ')}
 uid and batch are needed in every row; epoch is the batch's when empty; gtin and serial go together; counter is the tap
 counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
 
-Each row is taken whole or not at all. Running the import again does what is missing and nothing else, so after an
-interruption, or when rows were corrected, run it again on this machine. <file>.report.csv says what became of each row.
-Exit code 0 when every row is done, 1 when not.
+Each row is checked before anything is done for it. Running the import again does what is missing and nothing else, so
+after an interruption, or when rows were corrected, run it again on this machine. <file>.report.csv says what became of
+each row. Exit code 0 when every row is done, 1 when not.
 
 Example:
   touchstone tag import tags.csv --mint --bind --activate`,
@@ -47,8 +50,7 @@ async function importTags(session: Session, file: string, options: Options): Pro
   if (busy.has(store.tags)) throw new CommandError('Another import is at work; run this one when it is done.')
   busy.add(store.tags)
   try {
-    const path = resolve(io.cwd, file)
-    return await importFile(session, path, wantedOf(session, options))
+    return await importFile(session, resolve(io.cwd, file), wantedOf(session, options))
   } finally {
     busy.delete(store.tags)
   }
@@ -63,49 +65,41 @@ function wantedOf(session: Session, options: Options): Wanted {
 
 async function importFile(session: Session, path: string, wanted: Wanted): Promise<number> {
   const { io } = session
-  const importer = await createImporter(session, chainFor(wanted, () => chainOf(session)), wanted)
-  const size = await sizeOf(path)
-  const source = createReadStream(path, { encoding: 'utf8' })
+  const rows = await rowsIn(path)
+  const importer = await createImporter(session, chainFor(session, wanted), wanted)
   const report = await openReport(`${path}.report.csv`)
-  const counts: Record<RowOutcome, number> = { done: 0, unchanged: 0, refused: 0, pending: 0, failed: 0 }
-  const say = createTicker(io.err)
-  let rows = 0
+  const tally = createTally(rows, (line) => io.err(line))
   let end: string | null = null
-  const onRow = () => say(++rows, `${rows} rows, ${Math.min(100, Math.floor((100 * source.bytesRead) / size))} % of the file read`)
   try {
-    for await (const window of windowsOf(source)) {
-      const results = await importer.run(window, onRow)
-      for (const result of results) counts[result.outcome]++
+    for await (const window of windowsOf(path)) {
+      const results = await importer.run(window, tally.count)
       await report.write(results)
-      end = io.signal.aborted ? 'stopped' : results.some(({ outcome }) => outcome === 'failed') ? 'the chain does not answer' : null
+      if (io.signal.aborted) end = 'it was stopped'
+      else if (results.some(({ outcome }) => outcome === 'failed')) end = 'the chain does not answer'
       if (end !== null) break
     }
-  } catch (error) {
-    if (!(error instanceof CsvError)) throw error
-    end = error.message
   } finally {
-    source.destroy()
     await report.close()
   }
-  const open = counts.refused + counts.pending + counts.failed
-  const seconds = (say.elapsedMs() / 1000).toFixed(1)
-  const parts = Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : []))
-  io.out(`${rows} rows in ${seconds} s: ${parts.join(', ') || 'nothing to do'}${wanted.dryRun ? ' (dry run)' : ''}. Report: ${path}.report.csv`)
-  if (end !== null) io.err(`touchstone: the import ended early (${end}); run it again to go on.`)
-  return open === 0 && end === null ? 0 : 1
+  io.out(`${tally.summary()}${wanted.dryRun ? ' (dry run)' : ''}. Report: ${path}.report.csv`)
+  if (end !== null) io.err(`touchstone: the import ended early: ${end}; run it again to go on.`)
+  return tally.isClean() && end === null ? 0 : 1
 }
 
-async function sizeOf(path: string): Promise<number> {
+/** The whole file is read once before the first row is acted on: a broken one changes nothing. */
+async function rowsIn(path: string): Promise<number> {
   const found = await stat(path).catch(() => null)
   if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
-  return Math.max(1, found.size)
+  let rows = 0
+  for await (const window of windowsOf(path)) rows += window.length
+  return rows
 }
 
 /** A transaction mints up to 200. */
-async function* windowsOf(source: AsyncIterable<string>): AsyncGenerator<ReadRow[]> {
+async function* windowsOf(path: string): AsyncGenerator<ReadRow[]> {
   let places: ReturnType<typeof readHead> | undefined
   let window: ReadRow[] = []
-  for await (const row of readCsv(source)) {
+  for await (const row of readCsv(createReadStream(path, { encoding: 'utf8' }) as AsyncIterable<string>)) {
     if (places === undefined) places = readHead(row.cells)
     else if (window.push(readRow(places, row)) === 200) {
       yield window
@@ -116,31 +110,29 @@ async function* windowsOf(source: AsyncIterable<string>): AsyncGenerator<ReadRow
   if (window.length > 0) yield window
 }
 
-async function openReport(path: string) {
-  const file = createWriteStream(path, { mode: 0o600 })
-  await once(file, 'open').catch(() => {
-    throw new CommandError(`The report ${path} cannot be written.`)
-  })
-  const columns = ['line', 'uid', 'batch', 'epoch', 'tokenId', 'outcome', 'detail'] as const
-  const write = async (lines: readonly string[]) => {
-    if (!file.write(lines.map((line) => `${line}\n`).join(''))) await once(file, 'drain')
-  }
-  await write([csvLine(columns)])
-  return {
-    write: (results: readonly RowResult[]) => write(results.map((result) => csvLine(columns.map((name) => result[name])))),
-    close: () => new Promise<void>((done) => file.end(done)),
-  }
+function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportChain | null {
+  if (!mint && !bind && !activate) return null
+  const { tagHash, ...chain } = chainOf(session)
+  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
+  return { ...chain, tagHash }
 }
 
-/** A line each 100 rows and each second. */
-function createTicker(print: (line: string) => void) {
+/** A line each 100 rows and each second, and what it came to. */
+function createTally(rows: number, print: (line: string) => void) {
   const began = performance.now()
-  let last = began
-  const say = (rows: number, text: string) => {
-    const now = performance.now()
-    if (rows % 100 !== 0 && now - last < 1_000) return
-    last = now
-    print(`  ${text} (${((now - began) / 1000).toFixed(1)} s)`)
+  const counts: Record<RowOutcome, number> = { done: 0, unchanged: 0, refused: 0, pending: 0, failed: 0 }
+  let printedAt = began
+  const total = () => Object.values(counts).reduce((sum, count) => sum + count, 0)
+  const seconds = () => ((performance.now() - began) / 1_000).toFixed(1)
+  const parts = () => Object.entries(counts).flatMap(([name, count]) => (count > 0 ? [`${count} ${name}`] : []))
+  return {
+    count: (outcome: RowOutcome) => {
+      counts[outcome]++
+      if (total() % 100 !== 0 && performance.now() - printedAt < 1_000) return
+      printedAt = performance.now()
+      print(`  ${total()} of ${rows} rows: ${parts().join(', ')} (${seconds()} s)`)
+    },
+    summary: () => `${total()} of ${rows} rows in ${seconds()} s: ${parts().join(', ') || 'nothing to do'}`,
+    isClean: () => counts.refused + counts.pending + counts.failed === 0,
   }
-  return Object.assign(say, { elapsedMs: () => performance.now() - began })
 }

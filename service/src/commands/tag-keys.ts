@@ -19,7 +19,9 @@ type Options = AddressOptions & {
 
 export function keysCommand(run: RunWork): Command {
   return addAddressOptions(new Command('keys'))
-    .description('Prints what each tag of a batch must hold: NDEF, offsets, settings and, with --reveal, its five keys.')
+    .description(
+      'Prints what each tag of a batch must hold: NDEF, offsets, settings and, with --reveal, its five keys.',
+    )
     .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
     .requiredOption('--uid <uids>', 'UID of a tag, or several separated by commas', argument.uids)
     .option('--epoch <n>', 'refuse when the batch has another epoch', argument.epoch)
@@ -39,7 +41,8 @@ Examples:
     )
     .action((options: Options) => {
       const address = addressOfOptions(options)
-      if (address === null) throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
+      if (address === null)
+        throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
       if (options.reveal === true && options.out === undefined)
         throw new CommandError('Keys are not shown on a screen: give --reveal a new file with --out.')
       return run((session) => keys(session, address, options))
@@ -52,7 +55,9 @@ async function keys({ store, io }: Session, address: string, options: Options): 
   const reveal = options.reveal === true
   const appMaster = reveal ? await store.fleet.appMaster(batch.id) : undefined
   if (reveal && appMaster === undefined && batch.derivation !== 'boltcard')
-    throw new CommandError(`The application keys of batch ${batch.id} are not in this data folder: use the station that holds them.`)
+    throw new CommandError(
+      `The application keys of batch ${batch.id} are not in this data folder: use the station that holds them.`,
+    )
   const rows: KeyRow[] = []
   for (const uid of options.uid)
     rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
@@ -60,14 +65,18 @@ async function keys({ store, io }: Session, address: string, options: Options): 
   if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)
   await writeNew(file, text)
-  io.out(`${rows.length} ${rows.length === 1 ? 'tag' : 'tags'} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`)
+  io.out(
+    `${rows.length} ${rows.length === 1 ? 'tag' : 'tags'} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`,
+  )
 }
 
 /** The batch with its keys, or the sentence why it cannot be used. */
 export function batchOf(store: Session['store'], id: string, epoch?: number): BatchRecord {
   const batch = store.fleet.record(id)
   if (batch === undefined)
-    throw new CommandError(`The keys of a batch named ${id} are not in this data folder; see touchstone tag batch list.`)
+    throw new CommandError(
+      `The keys of a batch named ${id} are not in this data folder; see touchstone tag batch list.`,
+    )
   if (epoch !== undefined && epoch !== batch.epoch)
     throw new CommandError(
       `Batch ${id} has epoch ${batch.epoch}; for a new life of its chips make a batch with a higher one: touchstone tag batch create <id> --epoch ${Math.max(epoch, batch.epoch + 1)}`,
@@ -81,6 +90,8 @@ async function writeNew(path: string, text: string): Promise<void> {
     await file.writeFile(text).finally(() => file.close())
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    throw new CommandError(code === 'EEXIST' ? `${path} exists already; give --out a new file.` : `${path} cannot be written (${code}).`)
+    throw new CommandError(
+      code === 'EEXIST' ? `${path} exists already; give --out a new file.` : `${path} cannot be written (${code}).`,
+    )
   }
 }

@@ -26,7 +26,8 @@ Examples:
     )
     .action((options: Options) => {
       const address = addressOfOptions(options)
-      if (address === null) throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
+      if (address === null)
+        throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
       for (const line of linesOf(templateOf(address, options.macInput), options.json === true)) print(line)
     })
 }

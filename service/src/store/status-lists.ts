@@ -5,6 +5,10 @@ import type { Sql } from './database.ts'
 type Place = Readonly<{ list: number; index: number }>
 
 export function statusPlaceStore(sql: Sql) {
+  async function counted(statement: string, values?: readonly unknown[]): Promise<number> {
+    const [row] = await sql.query<{ taken: number }>(statement, values)
+    return row?.taken ?? 0
+  }
   return {
     async find(tokenId: bigint): Promise<Place | null> {
       const [row] = await sql.query<PlaceRow>('select * from status_place where token_id = $1::numeric', [
@@ -18,10 +22,9 @@ export function statusPlaceStore(sql: Sql) {
       return (await sql.query(claimStatement, values)).length > 0
     },
     /** How many places are taken in all lists together. */
-    async count(): Promise<number> {
-      const [row] = await sql.query<{ taken: number }>('select count(*)::int as taken from status_place')
-      return row?.taken ?? 0
-    },
+    count: () => counted('select count(*)::int as taken from status_place'),
+    /** How many places of one list are taken; never fewer than before. */
+    size: (list: number) => counted('select count(*)::int as taken from status_place where list = $1', [list]),
     /** Who is in a list; nobody where there is no such list. */
     async members(list: number): Promise<{ readonly tokenId: bigint; readonly index: number }[]> {
       const rows = await sql.query<PlaceRow>('select * from status_place where list = $1', [list])

@@ -157,7 +157,8 @@ function noAsset(): ServiceError {
   return new ServiceError('ASSET_NOT_FOUND', 'No asset has this token id.')
 }
 
-function decodeOnce(segment: string): string {
+/** A path segment, percent-decoded once; broken encoding stays as it is, and is then no legal value. */
+export function decodeOnce(segment: string): string {
   try {
     return decodeURIComponent(segment)
   } catch {

@@ -11,10 +11,18 @@ import type { Log } from '../log.ts'
 import { assetRoutes, type AssetRoutes } from './asset.ts'
 import { createEdge, rawPath, type Env } from './edge.ts'
 import { fastPath } from './fast-path.ts'
+import { metadataRoutes, type MetadataRoutes } from './metadata-route.ts'
+import { passportRoutes, type PassportRoutes } from './passport-routes.ts'
+import { statusRoutes, type StatusRoutes } from './passport-status.ts'
 import { verifyRoutes, type VerifyRoutes } from './verify.ts'
+import { wellKnownRoutes, type WellKnownRoutes } from './well-known-routes.ts'
 
 export type VerificationHost = AssetRoutes &
-  VerifyRoutes & {
+  VerifyRoutes &
+  PassportRoutes &
+  StatusRoutes &
+  MetadataRoutes &
+  WellKnownRoutes & {
     /** Left out: no limit. Keyless reads and taps have budgets of their own. */
     readonly limiter?: RateLimiter | undefined
     readonly tapLimiter?: RateLimiter | undefined
@@ -28,6 +36,10 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   const edge = createEdge(host)
   assetRoutes(app, edge, host)
   verifyRoutes(app, edge, host)
+  passportRoutes(app, edge, host)
+  statusRoutes(app, edge, host)
+  metadataRoutes(app, edge, host)
+  wellKnownRoutes(app, host)
   app.notFound(() => failure(404, { error: 'There is nothing at this path. A verdict is at /api/asset/{tokenId}.' }))
   app.onError((error) => failure(500, { error: edge.faultOf(error).message }))
   return app

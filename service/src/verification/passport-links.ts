@@ -5,11 +5,12 @@
 import type { Verdicts } from '../asset/verdicts.ts'
 import type { Budget } from '../http/rate-limit.ts'
 import { budgetHeaders, failure, openToAll } from '../http/respond.ts'
-import type { SignedForm } from '../passport/accept.ts'
+import { didOf } from '../passport/did-document.ts'
 import { parseDigitalLink, type DigitalLink, type ItemKey } from '../passport/digital-link.ts'
 import { classLink, linksOf } from '../passport/links.ts'
 import { classLinkset, itemLinkset, linksetHeader, linksetType, type Linkset } from '../passport/linkset.ts'
 import { locationOf, resolveClass, resolveItem, type ResolverAnswer } from '../passport/resolver.ts'
+import type { Issuer } from './passport-keys.ts'
 
 /** Languages of the pages. */
 export const pageLanguages = ['en', 'de', 'fr', 'es', 'ar'] as const
@@ -22,8 +23,7 @@ export type LinkSite = {
     readonly hasGtin: (gtin: string) => Promise<boolean>
   }
   readonly verdicts: Pick<Verdicts, 'answer'>
-  /** Forms beside the unsigned passport; empty while signing is off. */
-  readonly signedForms: () => readonly SignedForm[]
+  readonly issuer: Pick<Issuer, 'signerFor'>
 }
 
 /** `path` and `query` as they came over the wire, the query without its question mark. */
@@ -92,12 +92,13 @@ async function linksetOf(
   link: ItemKey | { readonly kind: 'class'; readonly gtin: string },
   tokenId: bigint | null,
 ): Promise<Linkset> {
-  const { baseUrl } = site
+  const { baseUrl, issuer } = site
   const languages = pageLanguages
   if (tokenId === null || !('serial' in link)) return classLinkset({ baseUrl, gtin: link.gtin, name: null, languages })
   const name = await nameOf(site, tokenId)
   const item = { gtin: link.gtin, serial: link.serial }
-  return itemLinkset({ baseUrl, tokenId, item, name, languages, signedForms: site.signedForms() })
+  const signedForms = issuer.signerFor(didOf(baseUrl)).forms
+  return itemLinkset({ baseUrl, tokenId, item, name, languages, signedForms })
 }
 
 /** A linkset says nothing about the item's state, so it is also given while the chain cannot be read: without the product's name. */

@@ -1,0 +1,126 @@
+/** Every sentence of the pages in Spanish. */
+import type { Texts } from './en.ts'
+import { statesEs } from './states-es.ts'
+
+export const es: Texts = {
+  ...statesEs,
+  skip: 'Ir al resultado',
+  home: 'Touchstone, página de inicio',
+  languages: 'Idioma',
+  testnet: 'Red de pruebas, contratos sin auditar.',
+  testnetMore: 'Solo para evaluación: no compre, venda ni entregue nada basándose únicamente en este resultado.',
+  about:
+    'Touchstone muestra lo que dice la blockchain sobre un producto con chip, en un bloque que cualquiera puede comprobar.',
+  privacy: 'Sin cookies, sin rastreo, sin terceros.',
+
+  product: 'Producto',
+  productNote: 'Datos del fabricante, no comprobados.',
+  productUnnamed: 'Producto {token}',
+  brand: 'Marca',
+  model: 'Modelo',
+  size: 'Talla o tamaño',
+  origin: 'Origen',
+  description: 'Descripción',
+  picture: 'Imagen',
+  pictureLink: 'Abrir la imagen del fabricante en {host}',
+  gtin: 'Número de producto (GTIN)',
+  serial: 'Número de serie',
+  token: 'Identificador del token',
+  mismatchTitle: 'Texto del producto retenido',
+  mismatchText:
+    'El texto del producto guardado aquí no coincide con su huella en la blockchain, por eso no se muestra.',
+  noMetadata: 'No hay texto de producto para este artículo.',
+
+  history: 'Historial en la blockchain',
+  historyMissing: 'El historial no se puede mostrar en este momento.',
+  block: 'Bloque',
+  blockHash: 'Hash del bloque',
+  transaction: 'Transacción',
+
+  check: 'Compruébelo usted',
+  checkText:
+    'No tiene que creer a esta página. El estado se leyó de este contrato en este bloque, y la misma lectura da a todos la misma respuesta.',
+  contract: 'Contrato',
+  castCommand: 'Con cast de Foundry',
+  verifyCommand: 'Con el comando de Touchstone',
+  commandHint: 'Ponga en lugar de {place} la dirección de un proveedor de su confianza.',
+  verdictLink: 'El registro de la blockchain en JSON, sin clave',
+  copy: 'Copiar',
+  copied: 'Copiado',
+  recheck: 'Comprobar en este navegador',
+  recheckText: 'Su navegador pregunta él mismo a un proveedor de la blockchain y compara cada campo.',
+  recheckProvider: 'Proveedor (dirección JSON-RPC)',
+  recheckHint: 'Esta página solo puede preguntar a {origin}. Para otro proveedor, use un comando de arriba.',
+  recheckButton: 'Comprobar ahora',
+  recheckRunning: 'Leyendo la blockchain…',
+  recheckSame: 'Todos los campos coinciden con la blockchain en el bloque {block}.',
+  recheckChanged:
+    'El registro coincide con la blockchain en el bloque {block}, pero ha cambiado desde que se hizo esta página.',
+  recheckDiffers: 'Esto no coincide con la blockchain: {fields}. No se fíe de ello.',
+  recheckFailed: 'No se ha comprobado nada: el proveedor o este servicio no respondió.',
+  owner: 'Probar un propietario',
+  ownerText:
+    'La dirección se compara dentro de su navegador con el compromiso registrado en la blockchain. No se envía a ninguna parte.',
+  ownerLabel: 'Dirección de cartera',
+  ownerButton: 'Probar',
+  ownerYes: 'Sí, el artículo pertenece a esta dirección.',
+  ownerNo: 'No, el artículo no pertenece a esta dirección.',
+  ownerInvalid: 'Una dirección consta de 0x y 40 dígitos hexadecimales.',
+
+  ownership: 'Propiedad',
+  ownerClaimed: 'Un propietario ha puesto este artículo a su nombre. Aquí no se muestra quién es.',
+  ownerUnclaimed: 'Nadie ha puesto aún este artículo a su nombre.',
+  ownerClosed: 'El registro está cerrado: el artículo ya no tiene propietario.',
+  claimHow: 'Cómo ponerlo a su nombre',
+  claimText:
+    'Toque el artículo en la aplicación de su marca y confírmelo allí. La blockchain solo lo acepta con un toque reciente y su propio consentimiento. Aquí no necesita ninguna cuenta.',
+  transferHow: 'Cómo entregarlo a otra persona',
+  transferText:
+    'Usted inicia la entrega y el nuevo propietario la acepta. Hasta entonces el artículo sigue siendo suyo; una oferta termina a las 72 horas.',
+  lossHow: '¿Perdido o robado?',
+  lossText:
+    'Notifíquelo en la aplicación de su marca o al vendedor. Desde entonces, quien toque o busque el artículo verá la advertencia.',
+
+  share: 'Guardar y compartir',
+  shareText: 'Este enlace omite el toque: abre el registro de la blockchain y nunca es una prueba.',
+  qrLabel: 'Código QR del enlace {url}',
+  copyLink: 'Copiar enlace',
+  shareButton: 'Compartir',
+  print: 'Imprimir',
+  download: 'Descargar pasaporte',
+  passport: 'El pasaporte digital del producto forma parte de esta página como datos JSON-LD.',
+  unsigned: 'No está firmado (versión 1): ningún emisor responde todavía de él con una firma.',
+  printed: 'Estado en el bloque {block}, {time}',
+
+  tapHow: 'Cómo tocar el chip',
+  tapWhere: 'El chip suele estar detrás de una etiqueta, un parche o el logotipo.',
+  tapAndroid: 'Active NFC, desbloquee el teléfono y acerque el centro de su parte trasera al chip.',
+  tapIphone: 'Desbloquee el teléfono, acerque su borde superior al chip y abra la notificación. Desde el iPhone XS.',
+
+  search: 'Buscar un artículo',
+  searchToken: 'Por identificador del token',
+  searchItem: 'Por número de producto',
+  searchTokenHint: 'Un número entero, por ejemplo 42',
+  searchGtinHint: '8, 12, 13 o 14 cifras, bajo el código de barras',
+  searchSerialHint: 'Como está impreso; importan mayúsculas y minúsculas',
+  searchButton: 'Buscar',
+  badToken: 'Un identificador de token es un número entero, por ejemplo 42.',
+  badGtin: 'Esto no es un número de producto. Compare cada cifra con el código de barras.',
+  badSerial: 'Un número de serie tiene de 1 a 20 letras, cifras y signos corrientes, sin espacios.',
+
+  homeTitle: '¿Es este producto el que dice ser?',
+  homeLead: 'Acerque el teléfono al chip del artículo. La página que se abre se lo dice en una frase.',
+  homeStepTap: 'Toque',
+  homeStepTapText: 'El chip crea un código nuevo en cada toque. No se puede copiar.',
+  homeStepRead: 'Lea',
+  homeStepReadText: 'La página muestra si el chip es auténtico y qué dice la blockchain del artículo.',
+  homeStepCheck: 'Compruebe',
+  homeStepCheckText: 'Cada respuesta indica su bloque, de modo que cualquiera puede repetirla sin nosotros.',
+  examples: 'Ejemplos',
+  examplesText: 'Registros de productos de demostración en la blockchain.',
+
+  classTitle: 'Un tipo de producto, no un artículo concreto',
+  classText:
+    'Este número representa a todos los artículos de su tipo. Solo el chip de un artículo muestra si es auténtico.',
+  classSerial: 'Buscar un artículo de este tipo',
+}

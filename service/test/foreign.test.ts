@@ -1,0 +1,62 @@
+/** A contract that is not ours: the existing public deployment's reads, without getAssets, with Multicall3 (spec §1, §2.5, §4.1). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { recheck, type Verdict } from '@touchstone/verdict'
+import { encodeFunctionData, type Hex } from 'viem'
+import foreign from '../../contracts/artifacts/ForeignCore.json' with { type: 'json' }
+import { publishedAddresses } from '../src/chain/local-chain-accounts.ts'
+import { createLog } from '../src/log.ts'
+import { readConfig } from '../src/config.ts'
+import { startService, type Service } from '../src/service.ts'
+import { startWorld, type World } from './_world.ts'
+
+const core = '0x00000000000000000000000000000000f0e1d2c3'
+const [account = '0x'] = publishedAddresses
+
+describe('a foreign contract', () => {
+  let world: World
+  let service: Service
+  before(async () => {
+    world = await startWorld()
+    await world.rpc('anvil_setCode', [core, foreign.deployedBytecode])
+    for (const id of [1n, 2n, 3n]) await call('mint', [account, id, `0x${'12'.repeat(32)}`])
+    await call('bindTag', [2n, `0x${'34'.repeat(32)}`])
+    await call('setAsset', [3n, account, 1n, 5, 0x02, 4])
+    const env = { ...world.settings, CHAIN_CONTRACT: core, CHAIN_INTERFACE: 'auto', DATA_DIR: 'memory://' }
+    service = await startService(
+      readConfig(env),
+      createLog(() => {}, 'silent'),
+    )
+  })
+  after(async () => {
+    await service.close(200)
+    await world.end()
+  })
+
+  async function call(functionName: string, args: readonly unknown[]): Promise<void> {
+    const data = encodeFunctionData({ abi: foreign.abi, functionName, args })
+    const hash = (await world.rpc('eth_sendTransaction', [{ from: account, to: core, data }])) as Hex
+    for (let tries = 0; tries < 100; tries += 1) {
+      if ((await world.rpc('eth_getTransactionReceipt', [hash])) !== null) return
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    throw new Error(`${functionName} was not mined`)
+  }
+
+  it('is read through Multicall3, many tokens in few calls, and its verdicts recheck', async () => {
+    const ask = async (id: number) =>
+      (await (await fetch(`${service.verificationUrl}/api/asset/${id}`)).json()) as Verdict
+    const [minted, bound, stolen] = (await Promise.all([ask(1), ask(2), ask(3)])) as [Verdict, Verdict, Verdict]
+    assert.deepEqual([minted.state, bound.state, stolen.state], ['MINTED', 'BOUND', 'FLAGGED'])
+    assert.deepEqual([stolen.flagged, stolen.authentic, 'untrusted' in minted], [true, false, false])
+    assert.ok((await recheck(stolen, { rpcUrl: world.chainUrl })).ok)
+    assert.equal((await fetch(`${service.verificationUrl}/api/asset/4`)).status, 404)
+  })
+
+  it('shows a change with the next block, although it came without an event', async () => {
+    await call('setAsset', [1n, account, 2n, 6, 0, 0])
+    await new Promise((resolve) => setTimeout(resolve, 1_100)) // the head is believed for at most 1 s
+    const verdict = (await (await fetch(`${service.verificationUrl}/api/asset/1`)).json()) as Verdict
+    assert.deepEqual([verdict.state, verdict.authentic], ['RECYCLED', false])
+  })
+})
