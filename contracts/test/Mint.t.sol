@@ -45,6 +45,19 @@ contract MintTest is World {
         require(registry.totalSupply() == imported + 6, "supply");
     }
 
+    /// An import in order leaves nothing to skip: the next counted mint costs what it always costs.
+    function test_importsInOrderMoveTheCounter() public {
+        for (uint256 id = 1; id <= 200; ++id) {
+            does(issuer, abi.encodeCall(registry.mintWithId, (maker, id, METADATA)));
+        }
+        uint256 start = gasleft();
+        require(mint() == 201, "the next");
+        uint256 first = start - gasleft();
+        start = gasleft();
+        mint();
+        require(first < start - gasleft() + 5_000, "without walking over the imported ones");
+    }
+
     function testFuzz_takesAnyOtherId(uint256 tokenId) public {
         vm.assume(!guarded(tokenId));
         does(issuer, abi.encodeCall(registry.mintWithId, (maker, tokenId, METADATA)));

@@ -123,6 +123,22 @@ contract TransfersTest is World {
         }
     }
 
+    function test_lastSecondCounts() public {
+        offer(tokenId);
+        vm.warp(EXPIRY);
+        fails(
+            owner,
+            abi.encodeCall(registry.initiateTransfer, (tokenId, stranger, EXPIRY + 1, REASON)),
+            because(IAssetRegistry.TransferPending.selector, tokenId)
+        );
+        does(recipient, abi.encodeCall(registry.acceptTransfer, (tokenId)));
+        fails(
+            recipient,
+            abi.encodeCall(registry.initiateTransfer, (tokenId, owner, EXPIRY, REASON)),
+            because(IAssetRegistry.ExpiryPassed.selector, EXPIRY)
+        );
+    }
+
     function test_sayWhatIsWrong() public {
         bytes memory initiate = abi.encodeCall(registry.initiateTransfer, (tokenId, recipient, EXPIRY, REASON));
         fails(stranger, initiate, because(IAssetRegistry.NotOwner.selector, tokenId, stranger));

@@ -46,6 +46,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       challenge: value('TAP_CHALLENGE') === 'on',
     },
     passport: { signing: value('PASSPORT_SIGNING') === 'on', issuerName: value('ISSUER_NAME') },
+    pages: { publicRpcUrl: value('PUBLIC_RPC_URL'), explorerUrl: value('EXPLORER_URL')?.replace(/\/$/, '') ?? null },
     operator: { key: value('OPERATOR_KEY'), attesterKey: value('ATTESTER_KEY') },
     demo: value('DEMO') === 'on',
     limits: {

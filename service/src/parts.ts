@@ -96,7 +96,14 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
       ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
       : undefined
 
-  const history = createHistories({ ...config.chain, assets: reader, source, contract, chainId, log: log.child('history') })
+  const history = createHistories({
+    ...config.chain,
+    assets: reader,
+    source,
+    contract,
+    chainId,
+    log: log.child('history'),
+  })
   const places = statusPlaceStore(database)
 
   const operations = operationStore(database)
@@ -124,12 +131,16 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     statusIndexOf: createStatusIndexes(places),
     statusBits: createStatusBits({ reader, places }),
     issuerName: config.passport.issuerName,
+    pages: { ...config.pages, windowSeconds: config.tap.windowSeconds, examples: config.demo ? demoTokens : [] },
     writer,
     operator: keys.issuer?.address ?? null,
     contract: checksumAddress(contract),
     ...tap,
   }
 }
+
+/** The products of the demonstration are the first tokens of its chain. */
+const demoTokens = Array.from({ length: 14 }, (_token, index) => BigInt(index + 1))
 
 /** Without a pepper no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow({

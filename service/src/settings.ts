@@ -192,6 +192,15 @@ export const settings = {
     (text) => (/^(?! )[^\p{C}]{1,100}(?<! )$/u.test(text) ? text : null),
     'Name of the passports’ issuer: whoever runs this service.',
   ),
+  PUBLIC_RPC_URL: optional(
+    url(
+      ['http', 'https'],
+      'JSON-RPC provider that visitors’ browsers may ask on the pages, for the recheck; it must allow other origins. Never one with a key.',
+    ),
+  ),
+  EXPLORER_URL: optional(
+    url(['http', 'https'], 'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.'),
+  ),
   OPERATOR_KEY: secret(
     optional(
       hexBytes(

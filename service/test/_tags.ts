@@ -4,6 +4,7 @@ import { embeddedBatch, newBatch, type BatchRecord, type NewBatchOptions } from 
 import { createDemoTag } from '../src/tap/demo-tag.ts'
 import type { TagBatch } from '../src/tap/keys.ts'
 import type { SoftwareTag } from '../src/tap/software-tag.ts'
+import { keepSecret } from './_evidence.ts'
 import { createTemplate, type TagTemplate } from '../src/tap/template.ts'
 
 const usualAddress = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
@@ -35,7 +36,14 @@ export async function testTag(
   }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
 ): Promise<SoftwareTag & { uid: Uint8Array; next: () => { picc: string; cmac: string } }> {
   const tag = await createDemoTag({ batch, uid, counter, template })
-  return { ...tag, uid, next: () => parametersOf(tag.tap()) }
+  for (const key of [batch.fileMaster, batch.metaKey ?? new Uint8Array()]) keepSecret(Buffer.from(key).toString('hex'))
+  const next = () => {
+    const tap = parametersOf(tag.tap())
+    keepSecret(tap.picc)
+    keepSecret(tap.cmac)
+    return tap
+  }
+  return { ...tag, uid, next }
 }
 
 export function newUid(): Uint8Array {

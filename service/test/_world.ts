@@ -13,6 +13,7 @@ import type { WriteRequest } from '../src/chain/write-calls.ts'
 import { readConfig } from '../src/config.ts'
 import { createLog } from '../src/log.ts'
 import { startService } from '../src/service.ts'
+import { keepLog, keepSecret } from './_evidence.ts'
 import { canonicalMetadata, type Metadata } from '../src/store/metadata.ts'
 import { bytesToHex, type Hex } from 'viem'
 
@@ -51,6 +52,7 @@ export async function startWorld({
   }
   const service = await startService(readConfig(settings), log)
   const { parts } = service
+  for (const secret of Object.values(secrets)) keepSecret(secret)
   const rpc = createWriterRpc({ url: chain.url })
   let writes = 0
 
@@ -86,6 +88,7 @@ export async function startWorld({
       return tokenIds[0] ?? 0n
     },
     async end() {
+      keepLog(lines)
       await service.close(200)
       await chain.close()
       await rm(dataDir, { recursive: true, force: true })

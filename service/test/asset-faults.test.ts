@@ -94,9 +94,13 @@ describe('the keyless read over providers that misbehave', () => {
       maxEntries: 10,
       log: silent,
     })
-    const response = await verificationHost({ ...world.parts, verdicts, clientKey: () => '', log: silent }).request(
-      `/api/asset/${token}`,
-    )
+    const response = await verificationHost({
+      ...world.parts,
+      baseUrl: world.url,
+      verdicts,
+      clientKey: () => '',
+      log: silent,
+    }).request(`/api/asset/${token}`)
     reader.close()
     await source.close()
     return { status: response.status, body: (await response.json()) as Answer['body'] }

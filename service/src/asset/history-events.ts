@@ -3,8 +3,7 @@
  * each becomes the commitment of `owner_commitment`, and the zero address nothing.
  */
 import { lifecycleStates, ownerCommitment, type Hex, type LifecycleState } from '@touchstone/verdict'
-import { decodeEventLog, toEventSelector } from 'viem'
-import { assetRegistryAbi } from '../chain/abi.ts'
+import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
 import type { ChainLog } from '../chain/source.ts'
 
 /** What an event says; which members there are follows from its type. Hashes are 32 bytes, never text. */
@@ -59,17 +58,26 @@ export function factsOf({ topics, data }: ChainLog, commit: CommitTo): EventFact
       return { type: event.eventName, ...who({ from: commit(event.args.from), to: commit(event.args.to) }) }
     case 'TransferCancelled':
       return { type: 'TransferCancelled', ...who({ actor: commit(event.args.actor) }) }
-    default:
-      return null
   }
 }
 
-const known = new Set<string>(assetRegistryAbi.flatMap((entry) => (entry.type === 'event' ? [toEventSelector(entry)] : [])))
+/** The events of a record that name its token in their second topic; other contracts of this kind have them too. */
+const recordEvents = parseAbi([
+  'event AssetMinted(uint256 indexed tokenId, address indexed to, bytes32 metadata)',
+  'event TagBound(uint256 indexed tokenId, bytes32 indexed tagHash)',
+  'event StateChanged(uint256 indexed tokenId, uint8 from, uint8 to, address actor)',
+  'event AssetResold(uint256 indexed tokenId, address indexed from, address indexed to)',
+  'event FlagsChanged(uint256 indexed tokenId, uint8 flags, address actor, bytes32 reasonHash)',
+  'event MetadataHashSet(uint256 indexed tokenId, bytes32 metadataHash)',
+  'event TransferInitiated(uint256 indexed tokenId, address indexed from, address indexed to, uint64 expiry, uint32 nonce, bytes32 messageHash)',
+  'event TransferCancelled(uint256 indexed tokenId, uint32 nonce, address actor)',
+])
+const selectors = new Set<string>(recordEvents.map((event) => toEventSelector(event)))
 
 function decoded(topics: readonly Hex[], data: Hex) {
   const [selector, ...rest] = topics
-  if (selector === undefined || !known.has(selector)) return null
-  return decodeEventLog({ abi: assetRegistryAbi, topics: [selector, ...rest], data })
+  if (selector === undefined || !selectors.has(selector)) return null
+  return decodeEventLog({ abi: recordEvents, topics: [selector, ...rest], data })
 }
 
 function who({ actor, from, to }: { actor?: Hex | undefined; from?: Hex | undefined; to?: Hex | undefined }) {

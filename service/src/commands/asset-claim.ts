@@ -4,6 +4,8 @@ import type { Hex } from '@touchstone/verdict'
 import { publishedAccounts } from '../chain/local-chain-accounts.ts'
 import { registryTypedData } from '../chain/write-calls-typed-data.ts'
 import { chainId } from '../parts.ts'
+import { createAuthenticate } from '../tap/authenticate.ts'
+import { bytesOf } from '../tap/bytes.ts'
 import { readRegistry } from './asset-show.ts'
 import { addWriteOptions, write, type WriteOptions } from './asset-write.ts'
 import { argument } from './store-arguments.ts'
@@ -58,7 +60,7 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
       'A claim needs the claimant’s consent: --consent and the --deadline it names (see --prepare).',
     )
 
-  const tapCounter = await tapped(session, tokenId, options.tap)
+  const tapCounter = await (options.dryRun === true ? looked : tapped)(session, tokenId, options.tap)
   const { writer, contract } = chainOf(session)
   const attestation = await writer.attestClaim({ tokenId, claimant, tapCounter, deadline })
   if (!attestation.ok) throw new CommandError(attestation.message)
@@ -107,4 +109,17 @@ async function tapped(session: Session, tokenId: bigint, url: string): Promise<n
   if (verdict.token_id !== tokenId.toString())
     throw new CommandError(`The tag is bound to asset ${verdict.token_id}, not to ${tokenId}.`)
   return tag.tapCounter
+}
+
+/** The same without using the tap up, for a dry run; whether it was used before stays unknown. */
+async function looked(session: Session, tokenId: bigint, url: string): Promise<number> {
+  const { reader, tagHash, fleet } = chainOf(session)
+  const [picc, cmac] = Object.values(tapOf(url)).map(([text = '']) => bytesOf(text))
+  if (picc?.length !== 16 || cmac?.length !== 8 || tagHash === undefined)
+    throw new CommandError('--tap needs an address with picc (32 hex digits) and cmac (16).')
+  const found = await createAuthenticate({ keys: fleet.keys })(picc, cmac)
+  if (!found.genuine) throw new CommandError(`not verified: counterfeit (${found.reason}).`)
+  const bound = await reader.readByTag(tagHash(found.uid))
+  if (bound.tokenId !== tokenId) throw new CommandError(`The tag is not bound to asset ${tokenId}.`)
+  return found.counter
 }

@@ -28,7 +28,7 @@ async function show(session: Session, tokenId: bigint, { json, owner }: Options)
   const answer = await verdicts.answer(tokenId)
   if (answer === null) throw new CommandError(`Asset ${tokenId} does not exist.`)
   const { verdict, body } = answer
-  if (json === true) return io.out(body)
+  if (json === true) return void io.out(body)
   const { asset } = await reader.read(tokenId)
   const head = await source.head()
   const [pending, tag] = await Promise.all([

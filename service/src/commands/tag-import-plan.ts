@@ -14,8 +14,8 @@ export type ImportChain = Pick<Parts, 'reader' | 'writer' | 'source' | 'contract
   readonly tagHash: NonNullable<Parts['tagHash']>
 }
 
-/** `done` changed something, `unchanged` had been done before; `pending` and `failed` are done by running the import again. */
-export type RowOutcome = 'done' | 'unchanged' | 'refused' | 'pending' | 'failed'
+/** `done` changed something, `unchanged` had been done before, `ready` is a dry run's; `pending` and `failed` want the import run again. */
+export type RowOutcome = 'done' | 'unchanged' | 'ready' | 'refused' | 'pending' | 'failed'
 /** Where the way of a row ends, and why. */
 export type Stop = { readonly outcome: RowOutcome; readonly detail: string }
 /** `name` is one life of a chip: UID and epoch. `tokenId` is undefined while none is known. */

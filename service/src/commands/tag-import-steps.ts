@@ -107,7 +107,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   }
 
   async function finish(plan: Plan): Promise<Stop> {
-    if (wanted.dryRun) return { outcome: 'unchanged', detail: `would be ${stepsOf(plan, wanted).join(', ')}` }
+    if (wanted.dryRun) return { outcome: 'ready', detail: `would be ${stepsOf(plan, wanted).join(', ')}` }
     const done: string[] = typeof mints?.tokenOf(plan.name) === 'bigint' ? ['minted'] : []
     if (chain !== null && plan.tokenId !== undefined) {
       for (const [isWanted, step] of [

@@ -120,7 +120,7 @@ function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportCha
 /** A line each 100 rows and each second, and what it came to. */
 function createTally(rows: number, print: (line: string) => void) {
   const began = performance.now()
-  const counts: Record<RowOutcome, number> = { done: 0, unchanged: 0, refused: 0, pending: 0, failed: 0 }
+  const counts: Record<RowOutcome, number> = { done: 0, unchanged: 0, ready: 0, refused: 0, pending: 0, failed: 0 }
   let printedAt = began
   const total = () => Object.values(counts).reduce((sum, count) => sum + count, 0)
   const seconds = () => ((performance.now() - began) / 1_000).toFixed(1)

@@ -23,7 +23,9 @@ export function hrefIn({ chosen, language }: PageContext, path: string): string 
 
 /** A moment in unix seconds, readable by people and by machines. */
 export function timeElement({ language }: PageContext, seconds: number): Html {
-  return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z">${timeIn(language, seconds)}</time>`
+  return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z"
+    >${timeIn(language, seconds)}</time
+  >`
 }
 
 /** Text of a supplier: its own direction, never the page's, so that it cannot reorder what stands around it. */
@@ -40,7 +42,5 @@ export function code(text: string): Html {
 export function checkedLine(context: PageContext, checkedAt: number, block: number | null): Html {
   const texts = textsIn(context)
   const time = timeElement(context, checkedAt)
-  return block === null
-    ? fill(texts.checkedChip, { time })
-    : fill(texts.checked, { time, block: code(String(block)) })
+  return block === null ? fill(texts.checkedChip, { time }) : fill(texts.checked, { time, block: code(String(block)) })
 }

@@ -10,8 +10,19 @@ type Value = Html | string | number | bigint | false | null | undefined | readon
 
 /** `html\`<p>${text}</p>\``: text is escaped for element content and for quoted attributes; false, null and undefined are nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
-  return trustedHtml(strings.reduce((before, part, index) => before + textOf(values[index - 1]) + part))
+  return trustedHtml(dense(strings).reduce((before, part, index) => before + textOf(values[index - 1]) + part))
 }
+
+/** The indentation of the source is not sent. */
+function dense(strings: TemplateStringsArray): readonly string[] {
+  const known = densed.get(strings)
+  if (known !== undefined) return known
+  const made = strings.map((part) => part.replace(/\n\s+/g, '\n'))
+  densed.set(strings, made)
+  return made
+}
+
+const densed = new WeakMap<TemplateStringsArray, readonly string[]>()
 
 /** Markup that this program made itself, such as a QR code. Never supplier text; a test counts the callers. */
 export function trustedHtml(text: string): Html {
@@ -40,7 +51,9 @@ export function jsonBlock(id: string, type: 'application/ld+json' | 'application
     /[<>&\u2028\u2029]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
-  return html`<script type="${type}" id="${id}">${trustedHtml(safe)}</script>`
+  return html`<script type="${type}" id="${id}">
+    ${trustedHtml(safe)}
+  </script>`
 }
 
 function textOf(value: Value): string {

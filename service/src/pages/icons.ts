@@ -3,7 +3,8 @@ import { html, trustedHtml, type Html } from './html.ts'
 
 const shapes = {
   /** A shield with a tick. */
-  genuine: '<path d="M12 2.5 4.5 5.3v5.9c0 4.8 3.1 8.6 7.5 10.3 4.4-1.7 7.5-5.5 7.5-10.3V5.3z"/><path d="m8.3 11.9 2.6 2.6 4.9-5.1"/>',
+  genuine:
+    '<path d="M12 2.5 4.5 5.3v5.9c0 4.8 3.1 8.6 7.5 10.3 4.4-1.7 7.5-5.5 7.5-10.3V5.3z"/><path d="m8.3 11.9 2.6 2.6 4.9-5.1"/>',
   /** A page of a register. */
   record: '<path d="M6 2.8h8.2L19 7.6v13.6H6z"/><path d="M14 3v5h5M9 12.2h7M9 16.2h7"/>',
   /** Waves of a tap. */
@@ -17,9 +18,11 @@ const shapes = {
   /** A closed box. */
   closed: '<path d="M3 7.5 12 3l9 4.5v9L12 21l-9-4.5z"/><path d="m3 7.5 9 4.6 9-4.6M12 12.1V21"/>',
   /** A broken link. */
-  apart: '<path d="m13.4 7.3 2-2a4 4 0 0 1 5.6 5.6l-2 2M10.6 16.700l-2 2a4 4 0 0 1-5.6-5.6l2-2M8.5 3v3M3 8.500h3M15.5 21v-3M21 15.500h-3"/>',
+  apart:
+    '<path d="m13.4 7.3 2-2a4 4 0 0 1 5.6 5.6l-2 2M10.6 16.700l-2 2a4 4 0 0 1-5.6-5.6l2-2M8.5 3v3M3 8.500h3M15.5 21v-3M21 15.500h-3"/>',
   /** A question mark in a circle. */
-  unknown: '<circle cx="12" cy="12" r="9.2"/><path d="M9.3 9.400a2.8 2.8 0 1 1 4.3 2.400c-1 .7-1.6 1.2-1.6 2.400M12 17.200v.2"/>',
+  unknown:
+    '<circle cx="12" cy="12" r="9.2"/><path d="M9.3 9.400a2.8 2.8 0 1 1 4.3 2.400c-1 .7-1.6 1.2-1.6 2.400M12 17.200v.2"/>',
   /** A clock. */
   wait: '<circle cx="12" cy="12" r="9.2"/><path d="M12 6.800V12l3.4 2.2"/>',
 } as const
@@ -27,10 +30,13 @@ const shapes = {
 export type IconName = keyof typeof shapes
 
 export function icon(name: IconName): Html {
-  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">${trustedHtml(shapes[name])}</svg>`
+  return html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    ${trustedHtml(shapes[name])}
+  </svg>`
 }
 
 /** The mark of the service: a streak on a stone. */
 export const mark = html`<svg class="mark" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
-  <rect x="1.5" y="1.5" width="21" height="21" rx="6" /><path d="M6.5 17.5 17.5 6.5" />
+  <rect x="1.5" y="1.5" width="21" height="21" rx="6" />
+  <path d="M6.5 17.5 17.5 6.5" />
 </svg>`

@@ -15,7 +15,9 @@ import type { Texts } from './texts/en.ts'
 /** The document. `passport` is left out when the page would grow beyond `mostBytes`. */
 export function itemPage(context: PageContext, view: ItemView, mostBytes = 50_000): string {
   const page = render(context, view)
-  return Buffer.byteLength(page) < mostBytes || view.passport === null ? page : render(context, { ...view, passport: null })
+  return Buffer.byteLength(page) < mostBytes || view.passport === null
+    ? page
+    : render(context, { ...view, passport: null })
 }
 
 function render(context: PageContext, view: ItemView): string {
@@ -27,21 +29,16 @@ function render(context: PageContext, view: ItemView): string {
     title: result.title,
     path,
     alarm,
-    links: html`<link rel="canonical" href="${link}">`,
+    links: html`<link rel="canonical" href="${link}" />`,
     tap: isTapped ? 'tapped' : undefined,
     windowSeconds: tap.kind === 'tapped' ? tap.windowSeconds : undefined,
     body: html`${resultCard(context, { ...result, behindAlarm: alarm !== undefined })}
-${view.tampered && tamperNotice(textsIn(context))}
-${!isTapped && tapCard(context)}
-<div class="columns"><div>
-${productCard(context, view)}
-${historyCard(context, view)}
-${checkCard(context, view)}
-</div><div>
-${ownershipCard(context, view)}
-${shareCard(context, view)}
-</div></div>
-${!isTapped && searchCard(context)}`,
+      ${view.tampered && tamperNotice(textsIn(context))} ${!isTapped && tapCard(context)}
+      <div class="columns">
+        <div>${productCard(context, view)} ${historyCard(context, view)} ${checkCard(context, view)}</div>
+        <div>${ownershipCard(context, view)} ${shareCard(context, view)}</div>
+      </div>
+      ${!isTapped && searchCard(context)}`,
   })
 }
 
@@ -58,13 +55,25 @@ function resultOf(context: PageContext, { tap, verdict, checkedAt, reports }: It
   return { tone: 'good', icon: 'genuine', title: texts.genuineTitle, text: texts.genuineText, ...shared, facts }
 }
 
-type Untapped = { readonly tone: Tone; readonly icon: IconName; readonly title: string; readonly text: string; readonly more?: string }
+type Untapped = {
+  readonly tone: Tone
+  readonly icon: IconName
+  readonly title: string
+  readonly text: string
+  readonly more?: string
+}
 
 function untapped(texts: Texts): Readonly<Record<'untapped' | 'incomplete' | 'replayed', Untapped>> {
   const { recordOnly } = texts
   return {
     untapped: { tone: 'plain', icon: 'record', title: texts.untappedTitle, text: texts.untappedText },
-    incomplete: { tone: 'warn', icon: 'tap', title: texts.incompleteTitle, text: texts.incompleteText, more: recordOnly },
+    incomplete: {
+      tone: 'warn',
+      icon: 'tap',
+      title: texts.incompleteTitle,
+      text: texts.incompleteText,
+      more: recordOnly,
+    },
     replayed: { tone: 'warn', icon: 'again', title: texts.replayedTitle, text: texts.replayedText, more: recordOnly },
   }
 }
@@ -83,5 +92,8 @@ function chipFact(texts: Texts, tap: ItemView['tap']): Fact {
 }
 
 function tamperNotice(texts: Texts): Html {
-  return html`<div class="warning wide"><h2>${texts.tamperTitle}</h2><p>${texts.tamperText}</p></div>`
+  return html`<div class="warning wide">
+    <h2>${texts.tamperTitle}</h2>
+    <p>${texts.tamperText}</p>
+  </div>`
 }

@@ -23,7 +23,8 @@ export type Page = {
 export function documentOf(context: PageContext, page: Page): string {
   const { language, assets } = context
   const texts = textsIn(context)
-  return markupOf(html`<!doctype html>
+  return markupOf(
+    html`<!doctype html>
 <html lang="${language}" dir="${directionOf(language)}">
 <head>
 <meta charset="utf-8">
@@ -37,11 +38,11 @@ ${page.links}
 </head>
 <body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}>
 <a class="skip" href="#result">${texts.skip}</a>
-<header class="top"><div class="wrap">
-<a class="home" href="${hrefIn(context, '/')}" aria-label="${texts.home}">${mark}<span dir="ltr">Touchstone</span></a>
-${languageSwitch(context, page.path)}
-</div></header>
+<header>
+<div class="top wrap"><a class="home" href="${hrefIn(context, '/')}" aria-label="${texts.home}">${mark}<span dir="ltr">Touchstone</span></a>
+${languageSwitch(context, page.path)}</div>
 <div class="testnet" role="note"><div class="wrap">${icon('alarm')}<p><strong>${texts.testnet}</strong> ${texts.testnetMore}</p></div></div>
+</header>
 <main id="result" tabindex="-1">
 ${page.alarm}
 <div class="wrap">
@@ -51,7 +52,8 @@ ${page.body}
 <footer><div class="wrap"><p>${texts.about}</p><p>${texts.privacy}</p></div></footer>
 </body>
 </html>
-`)
+`,
+  )
 }
 
 /** Without script a switch opens the page anew, and on a tapped page that is the untapped one. */
@@ -59,7 +61,20 @@ function languageSwitch(context: PageContext, path: string): Html {
   const links = languages.map((language) => {
     const current = language === context.language && html` aria-current="true"`
     const direction = directionOf(language)
-    return html`<li><a href="${path}?lang=${language}" hreflang="${language}" lang="${language}" dir="${direction}" data-language${current}>${languageNames[language]}</a></li>`
+    return html`<li>
+      <a
+        href="${path}?lang=${language}"
+        hreflang="${language}"
+        lang="${language}"
+        dir="${direction}"
+        data-language${current}
+        >${languageNames[language]}</a
+      >
+    </li>`
   })
-  return html`<nav class="languages" aria-label="${textsIn(context).languages}"><ul>${links}</ul></nav>`
+  return html`<nav class="languages" aria-label="${textsIn(context).languages}">
+    <ul>
+      ${links}
+    </ul>
+  </nav>`
 }

@@ -32,10 +32,10 @@ export function noticePage(context: PageContext, path: string, notice: Notice): 
     path,
     tap: look.retry ? 'retry' : undefined,
     body: html`${resultCard(context, { tone: look.tone, icon: look.icon, title, text, more, facts: factsOf(texts, notice), checkedAt, block })}
-${look.retry && html`<p class="again"><a class="button" href="" data-retry>${texts.tryAgain}</a></p>`}
-${advice.length > 0 && adviceCard(context, advice)}
-${record !== undefined && html`<p class="again"><a href="${hrefIn(context, record)}">${texts.openRecord}</a></p>`}
-${look.search && searchCard(context)}`,
+    ${look.retry && html`<p class="again"><a class="button" href="" data-retry>${texts.tryAgain}</a></p>`}
+    ${advice.length > 0 && adviceCard(context, advice)}
+    ${record !== undefined && html`<p class="again"><a href="${hrefIn(context, record)}">${texts.openRecord}</a></p>`}
+    ${look.search && searchCard(context)}`,
   })
 }
 
@@ -107,24 +107,15 @@ function wordsOf(texts: Texts, notice: Notice): Words {
 
 /** Chip and chain on lines of their own, wherever a chip was looked at. */
 function factsOf(texts: Texts, notice: Notice): readonly Fact[] {
-  const { chip, state, stateUnread } = texts
-  switch (notice.kind) {
-    case 'counterfeit':
-      return [
-        { name: chip, value: texts.chipCounterfeit, mark: 'no' },
-        { name: state, value: stateUnread, mark: 'open' },
-      ]
-    case 'unbound':
-      return [
-        { name: chip, value: fill(texts.chipUnbound, { tap: code(String(notice.counter)) }), mark: 'yes' },
-        { name: state, value: texts.stateUnregistered, mark: 'open' },
-      ]
-    case 'other':
-      return [
-        { name: chip, value: texts.chipOther, mark: 'no' },
-        { name: state, value: stateUnread, mark: 'open' },
-      ]
-    default:
-      return []
-  }
+  const { chip, state } = texts
+  if (notice.kind === 'unbound')
+    return [
+      { name: chip, value: fill(texts.chipUnbound, { tap: code(String(notice.counter)) }), mark: 'yes' },
+      { name: state, value: texts.stateUnregistered, mark: 'open' },
+    ]
+  if (notice.kind !== 'counterfeit' && notice.kind !== 'other') return []
+  return [
+    { name: chip, value: notice.kind === 'other' ? texts.chipOther : texts.chipCounterfeit, mark: 'no' },
+    { name: state, value: texts.stateUnread, mark: 'open' },
+  ]
 }

@@ -24,22 +24,32 @@ export function productCard(context: PageContext, view: ProductView): Html {
     row(texts.picture, product.image && pictureLink(context, product.image)),
   ]
   return html`<section class="card product" aria-labelledby="product">
-<h2 id="product" class="eyebrow">${texts.product}</h2>
-<p class="name">${name}</p>
-${metadata === 'match' && html`<p class="note">${texts.productNote}</p>`}
-${metadata === 'none' && html`<p class="note">${texts.noMetadata}</p>`}
-${
-  metadata === 'mismatch' &&
-  html`<div class="warning"><h3>${texts.mismatchTitle}</h3><p>${texts.mismatchText}</p></div>`
-}
-${product.description !== undefined && html`<p class="description">${supplied(cut(product.description))}</p>`}
-<dl class="rows">${supplierRows}
-${item && row(texts.gtin, code(item.gtin))}${item && row(texts.serial, code(item.serial))}${row(texts.token, code(verdict.token_id))}</dl>
-</section>`
+    <h2 id="product" class="eyebrow">${texts.product}</h2>
+    <p class="name">${name}</p>
+    ${metadata === 'match' && html`<p class="note">${texts.productNote}</p>`}
+    ${metadata === 'none' && html`<p class="note">${texts.noMetadata}</p>`}
+    ${
+      metadata === 'mismatch' &&
+      html`<div class="warning">
+        <h3>${texts.mismatchTitle}</h3>
+        <p>${texts.mismatchText}</p>
+      </div>`
+    }
+    ${product.description !== undefined && html`<p class="description">${supplied(cut(product.description))}</p>`}
+    <dl class="rows">
+      ${supplierRows}
+      ${item && row(texts.gtin, code(item.gtin))}${item && row(texts.serial, code(item.serial))}${row(texts.token, code(verdict.token_id))}
+    </dl>
+  </section>`
 }
 
 function row(name: string, value: Html | '' | undefined): Html | undefined {
-  return value ? html`<div><dt>${name}</dt><dd>${value}</dd></div>` : undefined
+  return value
+    ? html`<div>
+        <dt>${name}</dt>
+        <dd>${value}</dd>
+      </div>`
+    : undefined
 }
 
 /** The maker's word as it is, and the country it names in the visitor's language. */
@@ -54,12 +64,19 @@ function originOf(context: PageContext, origin: string, code: string | undefined
 function pictureLink(context: PageContext, image: string): Html {
   const host = URL.parse(image)?.host ?? ''
   const label = fill(textsIn(context).pictureLink, { host: code(host) })
-  return image.startsWith('https:') ? html`<a href="${image}" rel="noreferrer noopener nofollow">${label}</a>` : code(image)
+  return image.startsWith('https:')
+    ? html`<a href="${image}" rel="noreferrer noopener nofollow">${label}</a>`
+    : code(image)
 }
 
 function cut(text: string): string {
   const points = Array.from(text)
-  return points.length <= longestDescription ? text : `${points.slice(0, longestDescription - 1).join('').trimEnd()}…`
+  return points.length <= longestDescription
+    ? text
+    : `${points
+        .slice(0, longestDescription - 1)
+        .join('')
+        .trimEnd()}…`
 }
 
 function shortened(tokenId: string): string {

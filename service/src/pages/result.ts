@@ -28,13 +28,28 @@ export function resultCard(context: PageContext, result: Result): Html {
   const { tone, title, text, more, facts = [], checkedAt, block = null, behindAlarm } = result
   const heading = behindAlarm ? html`<h2 id="verdict">${title}</h2>` : html`<h1 id="verdict">${title}</h1>`
   return html`<section class="result ${tone}" aria-labelledby="verdict">
-<div class="sentence">${icon(result.icon)}<div>${heading}<p>${text}</p>${more && html`<p>${more}</p>`}</div></div>
-${
-  facts.length > 0 &&
-  html`<dl class="facts">${facts.map((fact) => html`<div class="${fact.mark}"><dt>${fact.name}</dt><dd>${fact.value}</dd></div>`)}</dl>`
-}
-${checkedAt !== undefined && html`<p class="checked">${checkedLine(context, checkedAt, block)}</p>`}
-</section>`
+    <div class="sentence">
+      ${icon(result.icon)}
+      <div>
+        ${heading}
+        <p>${text}</p>
+        ${more && html`<p>${more}</p>`}
+      </div>
+    </div>
+    ${
+      facts.length > 0 &&
+      html`<dl class="facts">
+        ${facts.map(
+          (fact) =>
+            html`<div class="${fact.mark}">
+              <dt>${fact.name}</dt>
+              <dd>${fact.value}</dd>
+            </div>`,
+        )}
+      </dl>`
+    }
+    ${checkedAt !== undefined && html`<p class="checked">${checkedLine(context, checkedAt, block)}</p>`}
+  </section>`
 }
 
 /** «Claimed CLAIMED it belongs to an owner»: the word for people, the word on the wire, what it means. */
@@ -56,16 +71,30 @@ export function alarmOf(context: PageContext, reports: readonly ReportKind[]): H
   const texts = textsIn(context)
   const [first, ...others] = reportKinds.filter((kind) => reports.includes(kind))
   if (first === undefined) return undefined
-  return html`<div class="alarm" role="alert"><div class="wrap">${icon('alarm')}<div>
-<h1>${texts[`${first}_title`]}</h1><p>${texts[`${first}_text`]}</p>
-${
-  others.length > 0 &&
-  html`<h2>${texts.alsoReported}</h2><ul>${others.map((kind) => html`<li><strong>${texts[`${kind}_title`]}</strong> ${texts[`${kind}_text`]}</li>`)}</ul>`
-}
-</div></div></div>`
+  return html`<div class="alarm" role="alert">
+    <div class="wrap">
+      ${icon('alarm')}
+      <div>
+        <h1>${texts[`${first}_title`]}</h1>
+        <p>${texts[`${first}_text`]}</p>
+        ${
+          others.length > 0 &&
+          html`<h2>${texts.alsoReported}</h2>
+            <ul>
+              ${others.map((kind) => html`<li><strong>${texts[`${kind}_title`]}</strong> ${texts[`${kind}_text`]}</li>`)}
+            </ul>`
+        }
+      </div>
+    </div>
+  </div>`
 }
 
 /** What a person can do now. */
 export function adviceCard(context: PageContext, advice: readonly string[]): Html {
-  return html`<section class="card"><h2>${textsIn(context).whatToDo}</h2><ul class="advice">${advice.map((line) => html`<li>${line}</li>`)}</ul></section>`
+  return html`<section class="card">
+    <h2>${textsIn(context).whatToDo}</h2>
+    <ul class="advice">
+      ${advice.map((line) => html`<li>${line}</li>`)}
+    </ul>
+  </section>`
 }

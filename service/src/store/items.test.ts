@@ -49,7 +49,11 @@ for (const { name, open, skip } of testDatabases()) {
         [{ tokenId: 3n, gtin, serial: 'x\n' }, 'not_serial'],
       ] as const
       for (const [item, because] of refusals) {
-        assert.deepEqual(await items.register(item), { ok: false, because, message: itemRefusals[because] }, item.serial)
+        assert.deepEqual(
+          await items.register(item),
+          { ok: false, because, message: itemRefusals[because] },
+          item.serial,
+        )
       }
       assert.deepEqual(await items.itemOfToken(1n), { gtin, serial: 'one' })
       assert.equal(await items.itemOfToken(3n), null)
@@ -98,6 +102,6 @@ for (const { name, open, skip } of testDatabases()) {
 const cset82 = `!"%&'()*+,-./0123456789:;<=>?ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz`
 
 function checkDigitOf(digits: string): number {
-  const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * (index % 2 === 0 ? 3 : 1), 0)
+  const sum = Array.from(digits).reduce((total, digit, index) => total + Number(digit) * (index % 2 === 0 ? 3 : 1), 0)
   return (10 - (sum % 10)) % 10
 }

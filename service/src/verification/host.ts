@@ -12,6 +12,7 @@ import { assetRoutes, type AssetRoutes } from './asset.ts'
 import { createEdge, rawPath, type Env } from './edge.ts'
 import { fastPath } from './fast-path.ts'
 import { metadataRoutes, type MetadataRoutes } from './metadata-route.ts'
+import { pageRoutes, type PageRoutes } from './page-routes.ts'
 import { passportRoutes, type PassportRoutes } from './passport-routes.ts'
 import { statusRoutes, type StatusRoutes } from './passport-status.ts'
 import { verifyRoutes, type VerifyRoutes } from './verify.ts'
@@ -22,6 +23,7 @@ export type VerificationHost = AssetRoutes &
   PassportRoutes &
   StatusRoutes &
   MetadataRoutes &
+  PageRoutes &
   WellKnownRoutes & {
     /** Left out: no limit. Keyless reads and taps have budgets of their own. */
     readonly limiter?: RateLimiter | undefined
@@ -40,6 +42,7 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   statusRoutes(app, edge, host)
   metadataRoutes(app, edge, host)
   wellKnownRoutes(app, host)
+  pageRoutes(app, edge, host)
   app.notFound(() => failure(404, { error: 'There is nothing at this path. A verdict is at /api/asset/{tokenId}.' }))
   app.onError((error) => failure(500, { error: edge.faultOf(error).message }))
   return app

@@ -22,7 +22,13 @@ export type Issuer = {
 }
 
 /** It throws one sentence for a file that is no key file. */
-export async function openIssuer({ folder, signing }: { readonly folder: string; readonly signing: boolean }): Promise<Issuer> {
+export async function openIssuer({
+  folder,
+  signing,
+}: {
+  readonly folder: string
+  readonly signing: boolean
+}): Promise<Issuer> {
   const path = join(folder, 'issuer.jwks.json')
   let text = await readText(path)
   if (text === null && signing) {

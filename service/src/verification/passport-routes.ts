@@ -58,7 +58,10 @@ export function passportRoutes(app: Hono<Env>, edge: Edge, site: PassportRoutes)
     if (wrong !== null || form === null) return refusal(wrong ?? notOffered, headers)
     try {
       const presented = await site.presentTap({ ...parameters, ...tapTokens(header) })
-      const response = presented.kind === 'resolved' ? await document(presented, path, form, headers) : refusal(outcomes[presented.kind], headers)
+      const response =
+        presented.kind === 'resolved'
+          ? await document(presented, path, form, headers)
+          : refusal(outcomes[presented.kind], headers)
       for (const cookie of tapCookies(presented)) response.headers.append('Set-Cookie', cookie)
       return response
     } catch (error) {
@@ -67,14 +70,22 @@ export function passportRoutes(app: Hono<Env>, edge: Edge, site: PassportRoutes)
   })
 
   /** The passport of a tapped item, if it is the one that the path names. */
-  async function document(found: Resolved, path: PassportPath, form: PassportForm, headers: Headers): Promise<Response> {
+  async function document(
+    found: Resolved,
+    path: PassportPath,
+    form: PassportForm,
+    headers: Headers,
+  ): Promise<Response> {
     const tokenId = BigInt(found.verdict.token_id)
     const item = await site.items.itemOfToken(tokenId)
     if (!isNamedBy(path, tokenId, item)) return refusal(wrongItem, headers)
     const passport = await passportFor(site, found, item)
     if (form === 'application/ld+json') return sent(JSON.stringify(passport), form, etagOf(passport), headers)
     const now = (site.now ?? Date.now)()
-    const snapshot = snapshotOf(passport, { now, status: statusEntries(site.baseUrl, await site.statusIndexOf(tokenId)) })
+    const snapshot = snapshotOf(passport, {
+      now,
+      status: statusEntries(site.baseUrl, await site.statusIndexOf(tokenId)),
+    })
     if (form === 'application/vc+jwt') {
       const jws = await signer().signJwt(snapshot)
       return sent(jws, form, etagOfText(jws), headers)
@@ -113,7 +124,9 @@ function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): Refu
   const [piccs, cmacs] = [[picc ?? []].flat(), [cmac ?? []].flat()]
   if ((piccs[0] ?? '') === '' || (cmacs[0] ?? '') === '') return missingTap
   const isOnce = piccs.length === 1 && cmacs.length === 1
-  return isOnce && /^[0-9a-f]{32}$/i.test(piccs[0] ?? '') && /^[0-9a-f]{16}$/i.test(cmacs[0] ?? '') ? null : malformedTap
+  return isOnce && /^[0-9a-f]{32}$/i.test(piccs[0] ?? '') && /^[0-9a-f]{16}$/i.test(cmacs[0] ?? '')
+    ? null
+    : malformedTap
 }
 
 function pathError(path: PassportPath): Refusal | null {
@@ -126,18 +139,28 @@ function isNamedBy(path: PassportPath, tokenId: bigint, item: ItemKey | null): b
 }
 
 const missingTap: Refusal = { status: 400, error: 'The picc or cmac parameters are missing. Tap the item to get them.' }
-const malformedTap: Refusal = { status: 400, error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.' }
+const malformedTap: Refusal = {
+  status: 400,
+  error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.',
+}
 const invalidGtin: Refusal = { status: 400, error: 'The GTIN must have 14 digits with a right check digit.' }
 const invalidSerial: Refusal = {
   status: 400,
-  error: 'The path must be /api/dpp/01/{gtin}/21/{serial}, the serial 1 to 20 percent-encoded characters of GS1 (CSET 82).',
+  error:
+    'The path must be /api/dpp/01/{gtin}/21/{serial}, the serial 1 to 20 percent-encoded characters of GS1 (CSET 82).',
 }
 const nothingHere: Refusal = {
   status: 404,
   error: 'There is no passport at this path. They are at /api/dpp/01/{gtin}/21/{serial} and /api/dpp/token/{tokenId}.',
 }
-const wrongItem: Refusal = { status: 404, error: 'This chip is genuine, but it does not belong to the item in this address.' }
-const notOffered: Refusal = { status: 406, error: 'Signed passports are not offered here. Ask for application/ld+json.' }
+const wrongItem: Refusal = {
+  status: 404,
+  error: 'This chip is genuine, but it does not belong to the item in this address.',
+}
+const notOffered: Refusal = {
+  status: 406,
+  error: 'Signed passports are not offered here. Ask for application/ld+json.',
+}
 
 /** How a tap that leads to no item is answered. Why a chip is counterfeit is not said. */
 const outcomes: Readonly<Record<Exclude<Presented['kind'], 'resolved'>, Refusal>> = {

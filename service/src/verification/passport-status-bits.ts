@@ -76,10 +76,13 @@ const atOnce = 1_000
 
 function bitsOf(members: List['members']): StatusBits {
   const indexes = (holds: (record: AssetRecord) => boolean) =>
-    members.flatMap(({ index, asset }) => (asset !== undefined && holds(asset.record) ? [index] : [])).sort((a, b) => a - b)
+    members
+      .flatMap(({ index, asset }) => (asset !== undefined && holds(asset.record) ? [index] : []))
+      .sort((a, b) => a - b)
   return { suspension: indexes(isFlagged), revocation: indexes(({ state }) => state === 6) }
 }
 
 function isSame(one: StatusBits, other: StatusBits | undefined): boolean {
-  return other !== undefined && `${one.suspension}/${one.revocation}` === `${other.suspension}/${other.revocation}`
+  const isEqual = (purpose: StatusPurpose) => one[purpose].join() === other?.[purpose].join()
+  return isEqual('suspension') && isEqual('revocation')
 }

@@ -4,7 +4,7 @@
  */
 import type { Hex, Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../asset/verdicts.ts'
-import { ServiceError } from '../errors.ts'
+import type { ServiceError } from '../errors.ts'
 import { bindCookieName } from '../tap/presence.ts'
 import type { TappedTag, TapRequest, TapResult } from '../tap/verify-tap.ts'
 

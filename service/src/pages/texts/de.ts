@@ -9,7 +9,8 @@ export const de: Texts = {
   languages: 'Sprache',
   testnet: 'Testnetz, Verträge nicht geprüft.',
   testnetMore: 'Nur zum Ausprobieren: Kaufen, verkaufen oder übergeben Sie nichts allein wegen dieses Ergebnisses.',
-  about: 'Touchstone zeigt, was die Blockchain über ein Produkt mit Chip sagt, zu einem Block, den jeder nachprüfen kann.',
+  about:
+    'Touchstone zeigt, was die Blockchain über ein Produkt mit Chip sagt, zu einem Block, den jeder nachprüfen kann.',
   privacy: 'Keine Cookies, kein Tracking, keine Dritten.',
 
   product: 'Produkt',

@@ -50,7 +50,8 @@ const page = {
   recheckButton: 'Recheck now',
   recheckRunning: 'Reading the blockchain …',
   recheckSame: 'Every field agrees with the blockchain at block {block}.',
-  recheckChanged: 'The record agrees with the blockchain at block {block}, but it has changed since this page was made.',
+  recheckChanged:
+    'The record agrees with the blockchain at block {block}, but it has changed since this page was made.',
   recheckDiffers: 'This does not agree with the blockchain: {fields}. Do not rely on it.',
   recheckFailed: 'Nothing was checked: the provider or this service did not answer.',
   owner: 'Test an owner',

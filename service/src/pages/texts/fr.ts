@@ -49,7 +49,8 @@ export const fr: Texts = {
   recheck: 'Vérifier dans ce navigateur',
   recheckText: 'Votre navigateur interroge lui-même un fournisseur blockchain et compare chaque champ.',
   recheckProvider: 'Fournisseur (adresse JSON-RPC)',
-  recheckHint: 'Cette page ne peut interroger que {origin}. Pour un autre fournisseur, utilisez une commande ci-dessus.',
+  recheckHint:
+    'Cette page ne peut interroger que {origin}. Pour un autre fournisseur, utilisez une commande ci-dessus.',
   recheckButton: 'Vérifier maintenant',
   recheckRunning: 'Lecture de la blockchain…',
   recheckSame: 'Chaque champ concorde avec la blockchain au bloc {block}.',
@@ -94,7 +95,8 @@ export const fr: Texts = {
   tapHow: 'Comment toucher la puce',
   tapWhere: 'La puce se trouve en général derrière une étiquette, un écusson ou le logo.',
   tapAndroid: 'Activez le NFC, déverrouillez le téléphone et posez le milieu de son dos sur la puce.',
-  tapIphone: 'Déverrouillez le téléphone, posez son bord supérieur sur la puce et ouvrez la notification. Dès l’iPhone XS.',
+  tapIphone:
+    'Déverrouillez le téléphone, posez son bord supérieur sur la puce et ouvrez la notification. Dès l’iPhone XS.',
 
   search: 'Rechercher un article',
   searchToken: 'Par identifiant du jeton',

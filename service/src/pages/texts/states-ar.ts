@@ -56,6 +56,7 @@ export const statesAr: Readonly<Record<keyof typeof statesEn, string>> = {
   chipReplayed: 'لم يُتحقق منها، سبق استخدام الرمز',
   chipCounterfeit: 'ليست أصلية، رمزها خاطئ',
   chipUnbound: 'أصلية، ورمزها أحادي الاستخدام صالح (اللمسة {tap})',
+  chipOther: 'أصلية، لكنها تخص قطعة أخرى',
   state: 'الحالة على سلسلة الكتل',
   stateUnread: 'لا تُعرض',
   stateUnregistered: 'لا سجل لهذه الشريحة',

@@ -13,8 +13,7 @@ export const statesDe: Readonly<Record<keyof typeof statesEn, string>> = {
   incompleteText: 'Tippen Sie noch einmal an und halten Sie das Telefon einen Moment still.',
   replayedTitle: 'Dieser Link wurde schon benutzt',
   replayedText: 'Jedes Antippen ergibt einen Link, der einmal gilt. Tippen Sie für eine neue Prüfung noch einmal an.',
-  recordOnly:
-    'Darunter steht nur der Eintrag auf der Blockchain. Er beweist nicht, dass das Stück vor Ihnen echt ist.',
+  recordOnly: 'Darunter steht nur der Eintrag auf der Blockchain. Er beweist nicht, dass das Stück vor Ihnen echt ist.',
 
   counterfeitTitle: 'Dieser Chip ist nicht echt',
   counterfeitText: 'Der Code in diesem Link stammt von keinem Chip, den dieser Dienst kennt.',
@@ -23,7 +22,8 @@ export const statesDe: Readonly<Record<keyof typeof statesEn, string>> = {
     'Tippen Sie noch einmal an. Bleibt das Ergebnis, fragen Sie die Marke unter einer Adresse, die Sie schon kennen.',
   counterfeitAdvice3: 'Heben Sie Beleg und Angebot auf: Die Marke oder die Polizei fragt vielleicht danach.',
   unboundTitle: 'Echter Chip, noch kein Produktpass',
-  unboundText: 'Der Chip ist echt, aber zu ihm ist kein Produkt eingetragen. Über das Stück darum herum ist nichts bekannt.',
+  unboundText:
+    'Der Chip ist echt, aber zu ihm ist kein Produkt eingetragen. Über das Stück darum herum ist nichts bekannt.',
   unboundAdvice1:
     'Wird das Stück als fertige Ware verkauft, fragen Sie Verkäufer oder Marke, warum es nicht eingetragen ist.',
   unboundAdvice2: 'Tippen Sie später noch einmal an: Vielleicht wird es gerade eingetragen.',
@@ -62,6 +62,7 @@ export const statesDe: Readonly<Record<keyof typeof statesEn, string>> = {
   chipReplayed: 'Nicht geprüft, der Code wurde schon benutzt',
   chipCounterfeit: 'Nicht echt, sein Code ist falsch',
   chipUnbound: 'Echt, sein Einmalcode ist gültig (Antippen {tap})',
+  chipOther: 'Echt, gehört aber zu einem anderen Stück',
   state: 'Zustand auf der Blockchain',
   stateUnread: 'Nicht gezeigt',
   stateUnregistered: 'Kein Eintrag zu diesem Chip',
@@ -85,12 +86,13 @@ export const statesDe: Readonly<Record<keyof typeof statesEn, string>> = {
   LOST_text:
     'Kaufen Sie es nicht. Haben Sie es gefunden, sagen Sie es der Marke oder der Polizei, damit der Besitzer es zurückbekommt.',
   STOLEN_title: 'Dieses Stück ist als gestohlen gemeldet',
-  STOLEN_text: 'Kaufen Sie es nicht und stellen Sie den Verkäufer nicht zur Rede. Sagen Sie es der Polizei oder der Marke.',
+  STOLEN_text:
+    'Kaufen Sie es nicht und stellen Sie den Verkäufer nicht zur Rede. Sagen Sie es der Polizei oder der Marke.',
   STOLEN_CONFIRMED_title: 'Dieses Stück ist gestohlen, der Diebstahl ist bestätigt',
-  STOLEN_CONFIRMED_text:
-    'Kaufen Sie es nicht und stellen Sie den Verkäufer nicht zur Rede. Sagen Sie es der Polizei.',
+  STOLEN_CONFIRMED_text: 'Kaufen Sie es nicht und stellen Sie den Verkäufer nicht zur Rede. Sagen Sie es der Polizei.',
   RECALL_title: 'Dieses Stück ist zurückgerufen',
-  RECALL_text: 'Benutzen Sie es nicht weiter. Fragen Sie Hersteller oder Verkäufer nach Reparatur, Tausch oder Erstattung.',
+  RECALL_text:
+    'Benutzen Sie es nicht weiter. Fragen Sie Hersteller oder Verkäufer nach Reparatur, Tausch oder Erstattung.',
   INVESTIGATION_title: 'Dieses Stück wird untersucht',
   INVESTIGATION_text: 'Benutzen und verkaufen Sie es nicht, bis der Hersteller das Ergebnis nennt.',
   REPORTED_title: 'Zu diesem Stück liegt eine Meldung vor',

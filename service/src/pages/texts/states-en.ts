@@ -54,6 +54,7 @@ export const statesEn = {
   chipReplayed: 'Not checked, the code was used before',
   chipCounterfeit: 'Not genuine, its code is wrong',
   chipUnbound: 'Genuine, its one-time code is valid (tap {tap})',
+  chipOther: 'Genuine, but it belongs to another item',
   state: 'On-chain state',
   stateUnread: 'Not shown',
   stateUnregistered: 'No record for this chip',

@@ -60,6 +60,7 @@ export const statesEs: Readonly<Record<keyof typeof statesEn, string>> = {
   chipReplayed: 'No comprobado, el código ya se había usado',
   chipCounterfeit: 'No auténtico, su código es falso',
   chipUnbound: 'Auténtico, su código de un solo uso es válido (toque {tap})',
+  chipOther: 'Auténtico, pero pertenece a otro artículo',
   state: 'Estado en la blockchain',
   stateUnread: 'No se muestra',
   stateUnregistered: 'No hay registro para este chip',

@@ -8,12 +8,12 @@ export const statesFr: Readonly<Record<keyof typeof statesEn, string>> = {
   recycledTitle: 'Puce authentique, mais l’article est en fin de vie',
   recycledText: 'La fiche est close définitivement. N’achetez pas cet article comme neuf ou d’occasion.',
   untappedTitle: 'Fiche sur la blockchain uniquement',
-  untappedText:
-    'Cela ne prouve pas que l’article devant vous est authentique. Touchez sa puce pour le vérifier.',
+  untappedText: 'Cela ne prouve pas que l’article devant vous est authentique. Touchez sa puce pour le vérifier.',
   incompleteTitle: 'La puce n’a pas été lue entièrement',
   incompleteText: 'Touchez-la de nouveau et tenez le téléphone immobile un instant.',
   replayedTitle: 'Ce lien a déjà servi',
-  replayedText: 'Chaque contact donne un lien valable une seule fois. Touchez de nouveau la puce pour une nouvelle vérification.',
+  replayedText:
+    'Chaque contact donne un lien valable une seule fois. Touchez de nouveau la puce pour une nouvelle vérification.',
   recordOnly:
     'Ci-dessous figure seulement la fiche sur la blockchain. Elle ne prouve pas que l’article devant vous est authentique.',
 
@@ -61,6 +61,7 @@ export const statesFr: Readonly<Record<keyof typeof statesEn, string>> = {
   chipReplayed: 'Non vérifiée, le code avait déjà servi',
   chipCounterfeit: 'Non authentique, son code est faux',
   chipUnbound: 'Authentique, son code à usage unique est valable (contact {tap})',
+  chipOther: 'Authentique, mais elle appartient à un autre article',
   state: 'État sur la blockchain',
   stateUnread: 'Non affiché',
   stateUnregistered: 'Aucune fiche pour cette puce',

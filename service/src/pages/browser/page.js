@@ -1,0 +1,151 @@
+/**
+ * What a page can do beyond its HTML: take the tap out of the address bar, repeat it for a reload or another language, copy, share,
+ * print, download, and check the record with the client library. Every page is complete without this.
+ */
+const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
+const { tap: tapState, window: tapWindow } = document.body.dataset
+
+keepTap()
+for (const element of document.querySelectorAll(
+  '[data-copy], [data-print], [data-download], [data-recheck], [data-owner]',
+))
+  element.hidden = false
+for (const button of document.querySelectorAll('[data-share]')) button.hidden = navigator.share === undefined
+document.addEventListener('click', (event) => {
+  const element = event.target.closest(
+    '[data-copy], [data-print], [data-download], [data-share], [data-retry], [data-language]',
+  )
+  const action = Object.keys(actions).find((name) => element?.dataset[name] !== undefined)
+  if (action !== undefined) void actions[action](element, event)
+})
+document.addEventListener('submit', (event) => {
+  const { recheck, owner } = event.target.dataset
+  if (recheck === undefined && owner === undefined) return
+  event.preventDefault()
+  void (recheck === undefined ? testOwner(event.target) : recheckRecord(event.target))
+})
+
+/**
+ * A tap is worth nothing to whoever sees the address later, so it leaves the address bar at once. The entry of the session history keeps it
+ * for as long as the service lets it be repeated: a reload shows the same result, and a copied address does not.
+ */
+function keepTap() {
+  const here = new URL(location.href)
+  const search = new URLSearchParams(here.search)
+  const tap = new URLSearchParams([...search].filter(([name]) => name === 'picc' || name === 'cmac'))
+  if (tap.size > 0) {
+    for (const name of ['picc', 'cmac']) search.delete(name)
+    const until = tapState === 'tapped' ? Date.now() + Number(tapWindow) * 1000 : tapState === 'retry' ? Infinity : 0
+    const address = `${here.pathname}${search.size > 0 ? `?${search}` : ''}${here.hash}`
+    history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
+  } else if (tapState === undefined && heldTap() !== undefined) location.replace(withTap(here))
+}
+
+function heldTap() {
+  const { tap, until } = history.state ?? {}
+  return typeof tap === 'string' && Date.now() < until ? tap : undefined
+}
+
+function withTap(address) {
+  const tap = heldTap()
+  return tap === undefined
+    ? address.href
+    : `${address.pathname}${address.search === '' ? '?' : `${address.search}&`}${tap}`
+}
+
+const actions = {
+  async copy(button) {
+    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent)
+    const label = button.textContent
+    button.textContent = texts.copied
+    setTimeout(() => (button.textContent = label), 2000)
+  },
+  share: (button) => navigator.share({ url: button.dataset.share }).catch(() => {}),
+  print: () => window.print(),
+  download(button) {
+    const json = document.getElementById(button.dataset.download).textContent
+    const link = document.createElement('a')
+    link.href = URL.createObjectURL(new Blob([json], { type: 'application/ld+json' }))
+    link.download = 'passport.jsonld'
+    link.click()
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000)
+  },
+  retry(_link, event) {
+    event.preventDefault()
+    if (heldTap() === undefined) location.reload()
+    else location.replace(withTap(new URL(location.href)))
+  },
+  language(link, event) {
+    if (heldTap() === undefined) return
+    event.preventDefault()
+    location.assign(withTap(new URL(link.href)))
+  },
+}
+
+/** The service's verdict of now, compared with the contract by the client library, at a provider that the visitor chose. */
+async function recheckRecord(form) {
+  const outcome = outcomeOf(form)
+  outcome(texts.recheckRunning)
+  try {
+    const [{ recheck }, verdict] = await Promise.all([import('./verdict/recheck.js'), verdictAt(form.dataset.recheck)])
+    const report = await recheck(verdict, { rpcUrl: form.elements.provider.value, contract: form.dataset.contract })
+    const block = String(verdict.chainRef?.block_number)
+    const wrong = report.checks.filter(({ ok }) => !ok).map(({ field }) => field)
+    const isSame = verdict.state === form.dataset.state && String(verdict.flagged) === form.dataset.flagged
+    const text = report.ok ? (isSame ? texts.recheckSame : texts.recheckChanged) : texts.recheckDiffers
+    outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), report.ok && isSame, report.checks)
+  } catch {
+    outcome(texts.recheckFailed, false)
+  }
+}
+
+/** The candidate stays in the browser: only the record is fetched. */
+async function testOwner(form) {
+  const outcome = outcomeOf(form)
+  const address = form.elements.address.value.trim()
+  if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return outcome(texts.ownerInvalid, false)
+  try {
+    const [{ isOwner }, verdict] = await Promise.all([
+      import('./verdict/owner-commitment.js'),
+      verdictAt(form.dataset.owner),
+    ])
+    const isIt = isOwner(verdict, address)
+    outcome(isIt ? texts.ownerYes : texts.ownerNo, isIt)
+  } catch {
+    outcome(texts.recheckFailed, false)
+  }
+}
+
+async function verdictAt(path) {
+  const response = await fetch(path, { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(10_000) })
+  if (!response.ok) throw new Error(`HTTP ${response.status}`)
+  return response.json()
+}
+
+function outcomeOf(form) {
+  const place = form.querySelector('.outcome')
+  return (text, isGood, checks = []) => {
+    const sentence = document.createElement('p')
+    sentence.textContent = text
+    place.className = `outcome ${isGood === undefined ? '' : isGood ? 'yes' : 'no'}`
+    place.replaceChildren(sentence, ...(checks.length > 0 ? [rowsOf(checks)] : []))
+  }
+}
+
+function rowsOf(checks) {
+  const rows = document.createElement('dl')
+  rows.className = 'rows'
+  for (const { field, ok, claimed, found } of checks) {
+    const row = document.createElement('div')
+    row.append(element('dt', `${ok ? '✓' : '✕'} ${field}`), element('dd', ok ? claimed : `${claimed} ≠ ${found}`))
+    row.dir = 'ltr'
+    rows.append(row)
+  }
+  return rows
+}
+
+function element(name, text) {
+  const made = document.createElement(name)
+  made.textContent = text
+  return made
+}

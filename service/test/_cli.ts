@@ -1,0 +1,41 @@
+/** Commands for tests: carried out within a started world as its service does it, or as real child processes. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { commandRunner } from '../src/commands/store-program.ts'
+import { readConfig } from '../src/config.ts'
+import type { World } from './_world.ts'
+
+export type Ran = { readonly exit: number | null; readonly out: string; readonly err: string }
+
+/** Runs commands within a world. `cwd` is the folder of relative file names. */
+export function commandsOf(world: World) {
+  const run = commandRunner({ config: readConfig(world.settings), service: world })
+  return async (...argv: string[]): Promise<Ran> => {
+    const [out, err]: [string[], string[]] = [[], []]
+    const exit = await run(argv, {
+      out: (line) => out.push(line),
+      err: (line) => err.push(line),
+      cwd: world.settings.DATA_DIR,
+      signal: new AbortController().signal,
+    })
+    return { exit, out: out.join('\n'), err: err.join('\n') }
+  }
+}
+
+const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
+
+export type Running = { readonly child: ChildProcess; readonly said: () => string; readonly ended: Promise<Ran> }
+
+/** `touchstone …` as a process of its own. Only what `env` names is set. */
+export function touchstone(args: readonly string[], env: Readonly<Record<string, string>>, cwd?: string): Running {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
+  })
+  let [out, err] = ['', '']
+  child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
+  child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
+  const ended = new Promise<Ran>((resolve) => child.once('close', (exit) => resolve({ exit, out, err })))
+  return { child, said: () => out + err, ended }
+}
