@@ -35,6 +35,17 @@ describe('the configuration', () => {
     )
   })
 
+  it('takes a public URL that is an origin and nothing more', () => {
+    for (const [text, origin] of [
+      ['https://verify.example', 'https://verify.example'],
+      ['https://Verify.Example:443/', 'https://verify.example'],
+      ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+    ])
+      assert.equal(readConfig({ BASE_URL: text }).hosts.baseUrl, origin)
+    for (const text of ['https://a.example/b', 'https://a.example/?b', 'https://u:p@a.example', 'ftp://a.example', 'a'])
+      assert.throws(() => readConfig({ BASE_URL: text }), /BASE_URL must be an http or https URL without path/, text)
+  })
+
   it('never repeats the text of a secret', () => {
     for (const name of ['DATABASE_URL', 'CHAIN_RPC_URLS']) {
       assert.throws(

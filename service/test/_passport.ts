@@ -61,7 +61,10 @@ export async function openItems(world: World) {
       const { gtin = '09520001000003', serial = `S-${(serials += 1)}` } = item ?? {}
       if (item !== null) {
         const registered = await world.parts.items.register({ tokenId, gtin, serial })
-        assert.ok(registered.ok, JSON.stringify(registered, (_, value: unknown) => String(value)))
+        assert.ok(
+          registered.ok,
+          JSON.stringify(registered, (_, value: unknown) => String(value)),
+        )
       }
       await world.write({ kind: 'bindTag', tokenId, tagHash: world.parts.tagHash?.(tag.uid) ?? '0x' })
       return { tag, tokenId, gtin, serial }
@@ -83,4 +86,16 @@ export function queryOf({ picc, cmac }: { picc: string; cmac: string }): string 
 /** Headers and body as one text. */
 export function textOf({ headers, text }: Reply): string {
   return `${JSON.stringify(headers)}\n${text}`
+}
+
+/** `verified: false` and why, open to every origin, never stored; a fault or a limit says nothing of the chip. */
+export function assertRefused(reply: Reply, status: number, error: RegExp): void {
+  assert.equal(reply.status, status, reply.text)
+  const body = JSON.parse(reply.text) as { verified: boolean; error: string }
+  assert.deepEqual(Object.keys(body), status < 429 ? ['verified', 'error'] : ['error'])
+  assert.equal(body.verified, status < 429 ? false : undefined)
+  assert.match(body.error, error)
+  const { 'content-type': type, 'access-control-allow-origin': origin, 'cache-control': cache, vary } = reply.headers
+  assert.deepEqual([type, origin, cache, vary], ['application/json', '*', 'no-store', 'Accept'])
+  assert.equal(reply.headers['referrer-policy'], 'no-referrer')
 }

@@ -50,6 +50,14 @@ describe('touchstone tag', () => {
     assert.match(await refused('tag', 'batch', 'create', 'long', '--system-id', 'x'.repeat(17)), /1 to 16 ASCII/)
   })
 
+  it('closes the former life of a tag that got a batch of a higher epoch', async () => {
+    const tag = ['--uid', '04A1B2C3D4E5AA', '--tap', '--batch']
+    const unused = await ok('tag', 'emulate', ...tag, 'watches')
+    await ok('tag', 'verify', await ok('tag', 'emulate', ...tag, 'coats')).catch(() => {})
+    assert.match(await refused('tag', 'emulate', ...tag, 'watches'), /lives in batch coats now/)
+    assert.match((await run('tag', 'verify', unused)).out, /^not verified: replayed/)
+  })
+
   it('emulates a tag that counts on, and whose every address verifies once', async () => {
     await ok('asset', 'mint', '--name', 'Harrow 38')
     await ok('asset', 'bind', '1', '--uid', uid, '--batch', 'watches')
@@ -73,8 +81,11 @@ describe('touchstone tag', () => {
     for (const [option = '', value = ''] of addresses) {
       const template = JSON.parse(await ok('tag', 'template', option, value, '--json')) as { settings: string; ndef: string }
       assert.match(template.settings, /^4000E0C1FF12/)
-      for (const batch of ['watches', 'coats']) {
-        const url = await ok('tag', 'emulate', '--batch', batch, '--uid', '04A1B2C3D4E500', option, value, '--tap')
+      for (const [batch = '', name = ''] of [
+        ['watches', '04A1B2C3D4E500'],
+        ['coats', '04A1B2C3D4E501'],
+      ]) {
+        const url = await ok('tag', 'emulate', '--batch', batch, '--uid', name, option, value, '--tap')
         assert.ok(url.startsWith(`${world.url}/api/verify?`), url)
         assert.equal(((await (await fetch(url)).json()) as { reason: string }).reason, 'unbound')
       }

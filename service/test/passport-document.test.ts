@@ -25,7 +25,15 @@ type Passport = {
   }
   evidence: [Record<string, unknown> & { metadataHash: Hex; covers: string[]; metadataHashMatches?: boolean }]
 }
-type Item = { readonly tokenId: bigint; readonly state: string; readonly product: (typeof products)[number]; readonly index: number }
+type Item = {
+  readonly tokenId: bigint
+  readonly state: string
+  readonly product: (typeof products)[number]
+  readonly index: number
+}
+
+/** Not in the published types of jsonld. */
+const safe: object = { safe: true }
 
 describe('the passports of the demonstration', () => {
   let world: World
@@ -73,7 +81,10 @@ describe('the passports of the demonstration', () => {
       const passport = await tapped(item)
       assert.deepEqual(passportErrors(passport), [], passport.name)
       _checkCredential({ credential: passport })
-      const graph = await jsonld.expand(JSON.parse(JSON.stringify(passport)) as object, { documentLoader, ...{ safe: true } })
+      const graph = await jsonld.expand(JSON.parse(JSON.stringify(passport)) as object, {
+        documentLoader,
+        ...safe,
+      })
       assert.deepEqual(catchAllTerms(graph), [])
       assert.ok(JSON.stringify(graph).includes(`${world.url}/ns/passport#ownerCommitment`))
       assert.ok(!JSON.stringify(passport).includes('"proof"'))
@@ -90,7 +101,10 @@ describe('the passports of the demonstration', () => {
       [verdict['state'], verdict['state_code'], verdict['flagged'], verdict['owner_commitment']],
     )
     const { blockNumber, blockHash } = assetStatus.chainRef
-    const block = (await world.rpc('eth_getBlockByNumber', [`0x${blockNumber.toString(16)}`, false])) as { hash: string; timestamp: string }
+    const block = (await world.rpc('eth_getBlockByNumber', [`0x${blockNumber.toString(16)}`, false])) as {
+      hash: string
+      timestamp: string
+    }
     assert.equal(block.hash, blockHash)
     assert.equal(Date.parse(String(assetStatus['observedAt'])) / 1000, Number(block.timestamp))
   })
@@ -114,14 +128,24 @@ describe('the passports of the demonstration', () => {
   it('hold no owner, no chip and no supplier key', async () => {
     for (const item of tagged()) {
       const text = JSON.stringify(await tapped(item)).toLowerCase()
-      const secrets = [...publishedAddresses.map((address) => address.slice(2)), Buffer.from(demoUid(item.index)).toString('hex')]
+      const secrets = [
+        ...publishedAddresses.map((address) => address.slice(2)),
+        Buffer.from(demoUid(item.index)).toString('hex'),
+      ]
       for (const secret of secrets) assert.ok(!text.includes(secret.toLowerCase()))
       assert.doesNotMatch(text, /\\u001b|\\u202e|[\u202e\u2066\u{e0000}-\u{e007f}]/u)
     }
   })
 
   it('are not reached by foreign keys in stored metadata', async () => {
-    const body = JSON.stringify({ '@context': 'https://evil.example', '@id': 'urn:x', '@type': 'Evil', brand: 'B', id: 'urn:y', name: 'N' })
+    const body = JSON.stringify({
+      '@context': 'https://evil.example',
+      '@id': 'urn:x',
+      '@type': 'Evil',
+      brand: 'B',
+      id: 'urn:y',
+      name: 'N',
+    })
     const hash = metadataHashOf(body)
     await world.parts.metadata.put({ body, hash })
     const { tokenIds } = await world.write({ kind: 'mint', to: publishedAddresses[0] ?? '0x', metadataHash: hash })
@@ -142,13 +166,18 @@ describe('the passports of the demonstration', () => {
     assert.ok(item)
     const [{ metadataHash }] = (await tapped(item)).evidence
     const alter = (from: string, to: string) =>
-      world.parts.database.query("update metadata set body = replace(body, $1, $2) where hash = decode($3, 'hex')", [from, to, metadataHash.slice(2)])
+      world.parts.database.query("update metadata set body = replace(body, $1, $2) where hash = decode($3, 'hex')", [
+        from,
+        to,
+        metadataHash.slice(2),
+      ])
     await alter('Oiled oak', 'Oiled elm')
     const passport = await tapped(item)
     const [evidence] = passport.evidence
     assert.deepEqual([evidence.metadataHash, evidence.metadataHashMatches, evidence.covers], [metadataHash, false, []])
     assert.equal(passport.credentialSubject.name, `Product ${item.tokenId}`)
-    for (const text of ['Arbor', 'Fjellbo', 'elm', 'FB-ALC-OAK']) assert.ok(!JSON.stringify(passport).includes(text), text)
+    for (const text of ['Arbor', 'Fjellbo', 'elm', 'FB-ALC-OAK'])
+      assert.ok(!JSON.stringify(passport).includes(text), text)
     assert.deepEqual(passportErrors(passport), [])
     assert.equal((await raw(world.url, `/api/metadata/${metadataHash}`)).status, 404)
     assert.equal((await world.parts.metadata.getMany([metadataHash])).size, 0)
@@ -157,7 +186,9 @@ describe('the passports of the demonstration', () => {
   })
 
   it('name the version of this software', () => {
-    const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string }
+    const manifest = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as {
+      version: string
+    }
     assert.equal(version, manifest.version)
   })
 })
@@ -176,7 +207,9 @@ describe('GET /api/metadata/{hash}', () => {
       ['application/json', 'nosniff', '*'],
     )
     assert.match(String(headers['content-disposition']), /^attachment/)
-    const again = await raw(world.url, `/api/metadata/${hash}`, { headers: { 'If-None-Match': String(headers['etag']) } })
+    const again = await raw(world.url, `/api/metadata/${hash}`, {
+      headers: { 'If-None-Match': String(headers['etag']) },
+    })
     assert.deepEqual([again.status, again.text], [304, ''])
     const head = await raw(world.url, `/api/metadata/${hash}`, { method: 'HEAD' })
     assert.deepEqual([head.status, head.text], [200, ''])

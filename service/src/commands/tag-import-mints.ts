@@ -28,34 +28,42 @@ type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
 export async function openMints({
   dataDir,
   writer,
+  reader,
   isRegistered,
 }: {
   dataDir: string
   writer: Pick<Parts['writer'], 'write'>
+  reader: Pick<Parts['reader'], 'dropHead'>
   isRegistered: (name: string) => Promise<boolean>
 }): Promise<Mints> {
   const folder = join(dataDir, 'imports')
   const tokens = new Map<string, bigint | 'pending'>()
+  /** Its chain gave no answer: tried again, it must be the same group. */
+  let unanswered: Group | undefined
   const open = new Map<string, { group: Group; waiting: Set<string> }>()
   for (const group of await readGroups(folder)) {
-    const registered = await Promise.all(group.rows.map(({ name }) => isRegistered(name)))
-    if (registered.every((is) => is)) await forget(group)
-    else await send(group)
+    const waiting = new Set<string>()
+    for (const { name } of group.rows) if (!(await isRegistered(name))) waiting.add(name)
+    if (waiting.size === 0) await forget(group)
+    else await send(group, waiting)
   }
 
-  async function send(group: Group): Promise<string | null> {
+  async function send(group: Group, waiting: Set<string>): Promise<string | null> {
     const { key, to, rows } = group
     const metadataHashes = rows.map(({ metadataHash }) => metadataHash)
     const result = await writer.write({ kind: 'mintBatch', to, metadataHashes }, { idempotencyKey: key })
-    if (!result.ok) {
+    // Without its key the writer does not look whether it signed for this group before.
+    if (!result.ok && result.code !== 'OPERATOR_KEY_MISSING') {
       // Refused, or reverted: nothing was minted, and nothing ever will be under this key.
       await forget(group)
       return result.message
     }
-    const minted = result.status === 'CONFIRMED' ? result.tokenIds : []
+    const isMined = result.ok && result.status === 'CONFIRMED'
+    const minted = isMined ? result.tokenIds : []
+    if (isMined) reader.dropHead(result.blockNumber)
     for (const [index, { name }] of rows.entries()) tokens.set(name, minted[index] ?? 'pending')
-    open.set(key, { group, waiting: new Set(rows.map(({ name }) => name)) })
-    return null
+    open.set(key, { group, waiting })
+    return result.ok ? null : result.message
   }
 
   async function forget({ key }: Group): Promise<void> {
@@ -66,16 +74,24 @@ export async function openMints({
   return {
     tokenOf: (name) => tokens.get(name),
     async mint(rows, to) {
-      const group = { key: `import-mint-${randomUUID()}`, to, rows }
+      const isSame = unanswered !== undefined && namesOf(unanswered.rows) === namesOf(rows)
+      const group = isSame && unanswered !== undefined ? unanswered : { key: `import-mint-${randomUUID()}`, to, rows }
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await writePrivateFile(join(folder, `${group.key}.json`), JSON.stringify(group))
-      return send(group)
+      unanswered = group
+      const reason = await send(group, new Set(rows.map(({ name }) => name)))
+      unanswered = undefined
+      return reason
     },
     async registered(name) {
       for (const { group, waiting } of open.values())
         if (waiting.delete(name) && waiting.size === 0) await forget(group)
     },
   }
+}
+
+function namesOf(rows: readonly MintRow[]): string {
+  return rows.map(({ name }) => name).join(' ')
 }
 
 async function readGroups(folder: string): Promise<Group[]> {

@@ -46,7 +46,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   const { tags } = store
   const planRow = await createPlanner(tags)
   const mints =
-    chain === null || wanted.dryRun ? null : await openMints({ dataDir, writer: chain.writer, isRegistered })
+    chain === null || wanted.dryRun ? null : await openMints({ ...chain, dataDir, isRegistered })
   let isChainDown = false
 
   async function isRegistered(name: string): Promise<boolean> {

@@ -36,9 +36,13 @@ export function checkCard(context: PageContext, view: CheckView): Html {
       </div>
     </dl>
     <p><a href="${verdictLink}">${texts.verdictLink}</a></p>
-    ${command(context, 'cast', texts.castCommand, cast)} ${command(context, 'npx', texts.verifyCommand, npx)}
-    <p class="hint">${fill(texts.commandHint, { place: code(rpc) })}</p>
-    ${publicRpcUrl !== null && recheckForm(context, view, publicRpcUrl)} ${ownerForm(context, view)}
+    <div class="ways">
+      <div>
+        ${command(context, 'cast', texts.castCommand, cast)} ${command(context, 'npx', texts.verifyCommand, npx)}
+        <p class="hint">${fill(texts.commandHint, { place: code(rpc) })}</p>
+      </div>
+      <div>${publicRpcUrl !== null && recheckForm(context, view, publicRpcUrl)} ${ownerForm(context, view)}</div>
+    </div>
     ${scriptTexts(context)}
   </section>`
 }

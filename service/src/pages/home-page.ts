@@ -60,8 +60,9 @@ export function classPage(
     path,
     body: html`${resultCard(context, { tone: 'plain', icon: 'record', title, text: texts.classText, facts: [{ name: texts.gtin, value: code(gtin), mark: 'open' }] })}
       ${tapCard(context)}
-      <section class="card search">
-        <div class="forms">${itemForm(context, { gtin }, texts.classSerial)}</div>
+      <section class="card search" aria-labelledby="search">
+        <h2 id="search">${texts.classSerial}</h2>
+        <div class="forms">${itemForm(context, { gtin })}</div>
       </section>`,
   })
 }

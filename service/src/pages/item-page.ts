@@ -35,24 +35,28 @@ function render(context: PageContext, view: ItemView): string {
     body: html`${resultCard(context, { ...result, behindAlarm: alarm !== undefined })}
       ${view.tampered && tamperNotice(textsIn(context))} ${!isTapped && tapCard(context)}
       <div class="columns">
-        <div>${productCard(context, view)} ${historyCard(context, view)} ${checkCard(context, view)}</div>
+        <div>${productCard(context, view)} ${historyCard(context, view)}</div>
         <div>${ownershipCard(context, view)} ${shareCard(context, view)}</div>
       </div>
-      ${!isTapped && searchCard(context)}`,
+      ${checkCard(context, view)} ${!isTapped && searchCard(context)}`,
   })
 }
 
-function resultOf(context: PageContext, { tap, verdict, checkedAt, reports }: ItemView): Result {
+function resultOf(context: PageContext, { tap, verdict, checkedAt, reports, tampered }: ItemView): Result {
   const texts = textsIn(context)
   const state = verdict.state === 'NONE' ? 'MINTED' : verdict.state
   const shared = { checkedAt, block: verdict.chainRef.block_number }
-  const facts = [chipFact(texts, tap), stateFact(texts, state, verdict.flagged)]
+  const facts = [
+    chipFact(texts, tap),
+    stateFact(texts, { state, flagged: verdict.flagged, isTapped: tap.kind === 'tapped' }),
+  ]
   if (tap.kind !== 'tapped') return { ...untapped(texts)[tap.kind], ...shared, facts }
   if (reports.length > 0 || verdict.flagged)
     return { tone: 'plain', icon: 'genuine', title: texts.reportedTitle, text: texts.genuineText, ...shared, facts }
   if (state === 'RECYCLED')
     return { tone: 'ended', icon: 'closed', title: texts.recycledTitle, text: texts.recycledText, ...shared, facts }
-  return { tone: 'good', icon: 'genuine', title: texts.genuineTitle, text: texts.genuineText, ...shared, facts }
+  const tone = tampered ? 'warn' : 'good'
+  return { tone, icon: 'genuine', title: texts.genuineTitle, text: texts.genuineText, ...shared, facts }
 }
 
 type Untapped = {

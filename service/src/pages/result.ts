@@ -52,13 +52,17 @@ export function resultCard(context: PageContext, result: Result): Html {
   </section>`
 }
 
-/** «Claimed CLAIMED it belongs to an owner»: the word for people, the word on the wire, what it means. */
-export function stateFact(texts: Texts, state: Exclude<LifecycleState, 'NONE'>, flagged: boolean): Fact {
+/** «Claimed CLAIMED it belongs to an owner»: the word for people, the word on the wire, what it means. Nothing is ticked off without a tap. */
+export function stateFact(
+  texts: Texts,
+  of: { readonly state: Exclude<LifecycleState, 'NONE'>; readonly flagged: boolean; readonly isTapped: boolean },
+): Fact {
+  const { state, flagged, isTapped } = of
   const shown = flagged && state !== 'RECYCLED' ? 'FLAGGED' : state
   return {
     name: texts.state,
     value: html`<strong>${texts[shown]}</strong> ${code(state)} <span class="meaning">${texts[`${shown}_text`]}</span>`,
-    mark: shown === 'FLAGGED' ? 'no' : state === 'RECYCLED' ? 'open' : 'yes',
+    mark: shown === 'FLAGGED' ? 'no' : isTapped && state !== 'RECYCLED' ? 'yes' : 'open',
   }
 }
 

@@ -1,5 +1,5 @@
 /** Looking an item up by token id, or by GTIN and serial: two forms that work without script (spec §4.1, §4.6). */
-import { hrefIn, textsIn, type PageContext } from './context.ts'
+import { textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
 
 /** What was typed before, and what was wrong with it. */
@@ -15,9 +15,8 @@ export function searchCard(context: PageContext, search: SearchView = {}): Html 
   return html`<section class="card search" aria-labelledby="search">
     <h2 id="search">${texts.search}</h2>
     <div class="forms">
-      <form action="${hrefIn(context, '/')}" method="get">
+      <form action="/" method="get" aria-label="${texts.searchToken}">
         ${languageField(context)}
-        <h3>${texts.searchToken}</h3>
         ${field({ name: 'token', label: texts.token, hint: texts.searchTokenHint, value: search.token, numeric: true, most: 78, error: search.wrong === 'token' ? texts.badToken : undefined })}
         <button>${texts.searchButton}</button>
       </form>
@@ -27,11 +26,10 @@ export function searchCard(context: PageContext, search: SearchView = {}): Html 
 }
 
 /** The second form alone, as on the page of a class. */
-export function itemForm(context: PageContext, search: SearchView, title?: string): Html {
+export function itemForm(context: PageContext, search: SearchView): Html {
   const texts = textsIn(context)
-  return html`<form action="${hrefIn(context, '/')}" method="get">
+  return html`<form action="/" method="get" aria-label="${texts.searchItem}">
     ${languageField(context)}
-    <h3>${title ?? texts.searchItem}</h3>
     ${field({ name: 'gtin', label: texts.gtin, hint: texts.searchGtinHint, value: search.gtin, numeric: true, most: 20, error: search.wrong === 'gtin' ? texts.badGtin : undefined })}
     ${field({ name: 'serial', label: texts.serial, hint: texts.searchSerialHint, value: search.serial, numeric: false, most: 40, error: search.wrong === 'serial' ? texts.badSerial : undefined })}
     <button>${texts.searchButton}</button>

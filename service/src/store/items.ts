@@ -8,11 +8,11 @@ import type { Sql } from './database.ts'
 export type ItemKey = Readonly<{ gtin: string; serial: string }>
 
 /** `created` is false when the token was this item before. A refused registration changed nothing. */
-export type Registration =
+type Registration =
   | { readonly ok: true; readonly created: boolean }
   | { readonly ok: false; readonly because: ItemRefusal; readonly message: string }
 
-export type ItemRefusal = keyof typeof itemRefusals
+type ItemRefusal = keyof typeof itemRefusals
 
 /** Why an item cannot be registered, in one sentence. */
 export const itemRefusals = {
@@ -25,7 +25,7 @@ export const itemRefusals = {
 } as const
 
 /** What a violated constraint of the table `item` means. */
-export const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
+const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
   item_gtin: 'not_gtin',
   item_serial: 'not_serial',
   item_token: 'not_token',

@@ -1,7 +1,7 @@
 /**
  * Which bits of a status list are set (W3C Bitstring Status List 1.0), from the chain as it is when somebody asks. What the reader still
- * holds true is not read again, so a list costs a walk through memory as long as nothing changes; a list that takes long to read
- * is not read again before four times that has passed.
+ * holds true is not read again, so a list costs a walk through memory as long as nothing changes; a list that takes long
+ * is not made again before four times that has passed.
  */
 import { isFlagged, type AssetRecord } from '@touchstone/verdict'
 import type { StatusPurpose } from '../passport/status-list.ts'
@@ -35,7 +35,9 @@ export function createStatusBits({ reader, places }: StatusBitsSource): (list: n
       const members = await places.members(number)
       list.members = members.map((member) => known.get(member.tokenId) ?? { ...member, asset: undefined })
     }
-    reader.head()
+    const [first] = list.members
+    // Without a head of now nobody knows what is still alive; reading anything resolves one.
+    if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
     const stale = list.members.filter(({ asset }) => asset?.live !== true)
     for (let from = 0; from < stale.length; from += atOnce)
       await Promise.all(
@@ -45,7 +47,8 @@ export function createStatusBits({ reader, places }: StatusBitsSource): (list: n
       )
     const bits = bitsOf(list.members)
     if (!isSame(bits, list.bits)) list.bits = bits
-    list.restUntil = performance.now() + 4 * (performance.now() - began)
+    const took = performance.now() - began
+    list.restUntil = took > quickMs ? performance.now() + 4 * took : 0
     return list.bits ?? bits
   }
 
@@ -71,6 +74,8 @@ type List = {
   flight: Promise<StatusBits> | undefined
 }
 
+/** A list that took no longer is made again for whoever asks, in milliseconds. */
+const quickMs = 100
 /** Tokens that the reader takes in one call. */
 const atOnce = 1_000
 

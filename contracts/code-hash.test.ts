@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { after, before, describe, it } from 'node:test'
+import { createPublicClient, createWalletClient, http, keccak256, type Hex } from 'viem'
+import { baseSepolia } from 'viem/chains'
+import { assetRegistryAbi } from '../service/src/chain/abi.ts'
+import { registryCodeHash } from './code-hash.ts'
+
+const { bytecode } = JSON.parse(readFileSync(join(import.meta.dirname, 'artifacts/AssetRegistry.json'), 'utf8'))
+
+describe('a deployed AssetRegistry', () => {
+  let anvil: ChildProcess
+  let url: string
+
+  before(async () => {
+    const manifest = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}/package.json`
+    const binary = join(dirname(createRequire(import.meta.url).resolve(manifest)), 'bin/anvil')
+    anvil = spawn(binary, ['--port', '0', '--chain-id', '84532'], { stdio: ['ignore', 'pipe', 'inherit'] })
+    url = await listeningAt(anvil)
+  })
+  after(() => anvil.kill('SIGKILL'))
+
+  it('has the code hash computed from the artifact, wherever it stands', async () => {
+    const reader = createPublicClient({ transport: http(url) })
+    const [first, second] = [await deploy(url), await deploy(url)]
+    for (const address of [first, second]) {
+      const code = (await reader.getCode({ address })) ?? '0x'
+      assert.equal(registryCodeHash({ chainId: 84532n, address }), keccak256(code))
+    }
+    assert.notEqual(
+      registryCodeHash({ chainId: 84532n, address: first }),
+      registryCodeHash({ chainId: 1n, address: first }),
+    )
+  })
+
+  it('answers through the generated ABI', async () => {
+    const reader = createPublicClient({ transport: http(url) })
+    const contract = { address: await deploy(url), abi: assetRegistryAbi }
+    const nothing = ['0x0000000000000000000000000000000000000000', 0n, 0, 0, 0]
+    assert.deepEqual(await reader.readContract({ ...contract, functionName: 'getAsset', args: [7n] }), nothing)
+    assert.deepEqual(await reader.readContract({ ...contract, functionName: 'getAssets', args: [[1n, 2n]] }), [0n, 0n])
+    assert.equal(
+      await reader.readContract({ ...contract, functionName: 'supportsInterface', args: ['0x6c6458f1'] }),
+      true,
+    )
+  })
+})
+
+async function listeningAt(child: ChildProcess): Promise<string> {
+  assert.ok(child.stdout !== null)
+  for await (const line of createInterface({ input: child.stdout })) {
+    const found = /^Listening on (\S+)$/.exec(line)
+    if (found === null) continue
+    // Read on, or a full pipe would stop the chain.
+    child.stdout.resume()
+    return `http://${found[1]}`
+  }
+  throw new Error('anvil ended before it listened.')
+}
+
+/** From one of anvil's own unlocked accounts, which holds every role. */
+async function deploy(url: string): Promise<Hex> {
+  const wallet = createWalletClient({ chain: baseSepolia, transport: http(url) })
+  const [account] = await wallet.getAddresses()
+  assert.ok(account !== undefined)
+  const holders = {
+    admin: account,
+    issuer: account,
+    binder: account,
+    qa: account,
+    attester: account,
+    guardian: account,
+    recycler: account,
+  }
+  const hash = await wallet.deployContract({ account, abi: assetRegistryAbi, bytecode, args: [holders, '', ''] })
+  const receipt = await createPublicClient({ transport: http(url) }).waitForTransactionReceipt({
+    hash,
+    pollingInterval: 20,
+  })
+  assert.ok(receipt.contractAddress)
+  return receipt.contractAddress
+}

@@ -1,0 +1,89 @@
+/** Help that teaches, and wrong words that end in one sentence before anything is opened. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Command, CommanderError } from 'commander'
+import { runWithin, type RunWork } from '../src/commands/store-command.ts'
+import { storeCommands } from '../src/commands/store-program.ts'
+
+const opensNothing: RunWork = () => Promise.reject(new Error('a session was opened'))
+
+async function run(...argv: string[]): Promise<{ exit: number; out: string; err: string }> {
+  const [out, err]: [string[], string[]] = [[], []]
+  const program = new Command('touchstone')
+  for (const command of storeCommands(opensNothing, (line) => out.push(line))) program.addCommand(command)
+  const io = { out: (line: string) => void out.push(line), err: (line: string) => void err.push(line) }
+  const exit = await runWithin(program, argv, { ...io, cwd: '/', signal: new AbortController().signal }).then(
+    () => 0,
+    (error: unknown) => {
+      if (!(error instanceof CommanderError)) err.push(`touchstone: ${(error as Error).message}`)
+      return error instanceof CommanderError ? error.exitCode : 1
+    },
+  )
+  return { exit, out: out.join('\n'), err: err.join('\n') }
+}
+
+function leavesOf(command: Command, path: readonly string[] = []): string[][] {
+  const here = [...path, command.name()]
+  return command.commands.length === 0 ? [here] : command.commands.flatMap((child) => leavesOf(child, here))
+}
+
+const leaves = storeCommands(opensNothing, () => {}).flatMap((command) => leavesOf(command))
+
+describe('the help of touchstone', () => {
+  it('covers every command that the handbook names', () => {
+    const names = leaves.map((words) => words.join(' '))
+    for (const name of ['batch create', 'batch list', 'batch retire', 'batch revoke', 'template', 'keys', 'import'])
+      assert.ok(names.includes(`tag ${name}`), name)
+    for (const name of ['verify', 'doctor', 'emulate']) assert.ok(names.includes(`tag ${name}`), name)
+    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'show', 'history'])
+      assert.ok(names.includes(`asset ${name}`), name)
+  })
+
+  for (const words of leaves) {
+    it(`shows what ${words.join(' ')} does, with an example`, async () => {
+      const { exit, out, err } = await run(...words, '--help')
+      assert.deepEqual([exit, err], [0, ''])
+      assert.ok(out.includes(`Usage: touchstone ${words.join(' ')}`), out)
+      assert.match(out, /Examples?:\n {2}(touchstone|curl) /)
+    })
+  }
+
+  it('says of every command that writes to the chain that it can be tried first', async () => {
+    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle'])
+      assert.match((await run('asset', name, '--help')).out, /--dry-run .*\n[^]*--key <key>/)
+  })
+})
+
+const wrong: readonly (readonly [string, RegExp])[] = [
+  ['tag bogus', /unknown command 'bogus'/],
+  ['tag batch create', /missing required argument 'id'/],
+  ['tag batch create two words', /too many arguments/],
+  ['tag batch create ../x', /A batch id has 1 to 64 of/],
+  ['tag batch create x --epoch -1', /An epoch is 0, 1, 2/],
+  ['tag batch create x --mac-input enc', /one of empty, picc/],
+  ['tag template', /Give the address/],
+  ['tag keys --batch b', /required option '--uid <uids>' not specified/],
+  ['tag keys --batch b --uid 08AA --host a.example', /begins with 04/],
+  ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --format xml', /Allowed choices are json, csv, gototags, apdu/],
+  ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --url x', /cannot be used with option/],
+  ['tag verify not-a-url', /a URL of at most 2048 characters/],
+  ['tag emulate --count 0', /a number from 1 to 1000/],
+  ['asset show 0x7', /A token id is a decimal number/],
+  ['asset mint --count 201', /a number from 1 to 200/],
+  ['asset mint --to 0x123', /An address is 0x and 40 hex digits/],
+  ['asset bind 1 --uid 04DE5F1EACC040', /required option '--batch <id>' not specified/],
+  ['asset flag 1', /required option '--reason <reasons>' not specified/],
+  ['asset flag 1 --reason gone', /A reason is one of lost, stolen/],
+  ['asset claim 1 --consent nothing', /A signature is 0x and hex digits/],
+]
+
+describe('wrong words', () => {
+  for (const [line, sentence] of wrong) {
+    it(`end in one sentence: touchstone ${line}`, async () => {
+      const { exit, out, err } = await run(...line.split(' '))
+      assert.deepEqual([exit, out], [1, ''])
+      assert.match(err, /^touchstone: [^\n]+$/)
+      assert.match(err, sentence)
+    })
+  }
+})
