@@ -12,7 +12,6 @@ import { verifyCommand } from './commands/verify.ts'
 const program = new Command('touchstone')
   .description('Verifies physical products: an NFC tag, a token on a public chain, an answer anyone can check.')
   .version('0.1.0')
-  .showHelpAfterError('(add --help for the options)')
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 const commands = [devCommand(), serveCommand(), verifyCommand(), ...storeCommands(runFromCli, print)]
 for (const command of commands) program.addCommand(command)

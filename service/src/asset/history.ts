@@ -16,7 +16,7 @@ export type HistoryEvent = EventFacts &
   Readonly<{ blockNumber: bigint; blockHash: Hex; logIndex: number; transactionHash: Hex; timestamp: bigint }>
 
 /** Every event up to `block`, the oldest first; none for a token that does not exist. */
-export type History = { readonly block: Block; readonly events: readonly HistoryEvent[] }
+type History = { readonly block: Block; readonly events: readonly HistoryEvent[] }
 
 export type HistorySource = {
   readonly logsAbout: (

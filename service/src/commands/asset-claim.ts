@@ -8,6 +8,7 @@ import { createAuthenticate } from '../tap/authenticate.ts'
 import { bytesOf } from '../tap/bytes.ts'
 import { readRegistry } from './asset-show.ts'
 import { addWriteOptions, write, type WriteOptions } from './asset-write.ts'
+import { patiently } from './patience.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
 import { refusalOf, tapOf } from './tag-verify.ts'
@@ -62,7 +63,8 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
 
   const tapCounter = await (options.dryRun === true ? looked : tapped)(session, tokenId, options.tap)
   const { writer, contract } = chainOf(session)
-  const attestation = await writer.attestClaim({ tokenId, claimant, tapCounter, deadline })
+  const claimed = { tokenId, claimant, tapCounter, deadline }
+  const attestation = await patiently(session.io, () => writer.attestClaim(claimed))
   if (!attestation.ok) throw new CommandError(attestation.message)
   const { nonce, attester, attesterSignature } = attestation
   const domain = { chainId, contract: contract.toLowerCase() as Hex }
@@ -103,7 +105,7 @@ async function prepare(
 
 /** The attester's word needs a tap that counts, of the tag of this very asset. */
 async function tapped(session: Session, tokenId: bigint, url: string): Promise<number> {
-  const presented = await chainOf(session).presentTap(tapOf(url))
+  const presented = await patiently(session.io, () => chainOf(session).presentTap(tapOf(url)))
   if (presented.kind !== 'resolved') throw new CommandError(refusalOf(presented))
   const { tag, verdict } = presented
   if (verdict.token_id !== tokenId.toString())

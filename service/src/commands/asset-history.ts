@@ -5,6 +5,7 @@ import { lifecycleStates } from '@touchstone/verdict'
 import { assetRegistryAbi as abi } from '../chain/abi.ts'
 import { blockGone, rangeTooWide, type ChainLog, type ChainSource } from '../chain/source.ts'
 import { flagsText } from './asset-state.ts'
+import { patiently } from './patience.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, type RunWork, type Session } from './store-command.ts'
 
@@ -28,7 +29,7 @@ const mostEvents = 500
 async function history(session: Session, tokenId: bigint, { blocks, accounts }: Options): Promise<void> {
   const { io } = session
   const { source } = chainOf(session)
-  const head = await source.head()
+  const head = await patiently(io, () => source.head())
   const lowest = head.number >= BigInt(blocks) ? head.number - BigInt(blocks) + 1n : 0n
   let shown = 0
   let isMinting = false

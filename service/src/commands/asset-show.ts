@@ -7,6 +7,7 @@ import { blockGone, type Block } from '../chain/source.ts'
 import type { Parts } from '../parts.ts'
 import { hexOf } from '../tap/bytes.ts'
 import { stateText } from './asset-state.ts'
+import { patiently } from './patience.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
 
@@ -22,13 +23,18 @@ export function showCommand(run: RunWork): Command {
     .action((id: bigint, options: Options) => run((session) => show(session, id, options)))
 }
 
-async function show(session: Session, tokenId: bigint, { json, owner }: Options): Promise<void> {
+async function show(session: Session, tokenId: bigint, options: Options): Promise<void> {
+  const lines = await patiently(session.io, () => linesOf(session, tokenId, options))
+  for (const line of lines) session.io.out(line)
+}
+
+async function linesOf(session: Session, tokenId: bigint, { json, owner }: Options): Promise<string[]> {
   const { verdicts, reader, source, contract } = chainOf(session)
-  const { io, store } = session
+  const { store } = session
   const answer = await verdicts.answer(tokenId)
   if (answer === null) throw new CommandError(`Asset ${tokenId} does not exist.`)
   const { verdict, body } = answer
-  if (json === true) return void io.out(body)
+  if (json === true) return [body]
   const { asset } = await reader.read(tokenId)
   const head = await source.head()
   const [pending, tag] = await Promise.all([
@@ -62,7 +68,7 @@ async function show(session: Session, tokenId: bigint, { json, owner }: Options)
     ...Object.entries(text).map(([name, value]) => [`  ${name}`, `${value}`.replaceAll('\n', ' ')] as const),
     ['block', `${verdict.chainRef.block_number} ${verdict.chainRef.block_hash}`],
   ]
-  for (const [name, value] of lines) io.out(`${name.padEnd(13)} ${value}`)
+  return lines.map(([name, value]) => `${name.padEnd(13)} ${value}`)
 }
 
 type Read = 'pendingTransfer' | 'getTagByToken'

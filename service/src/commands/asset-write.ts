@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Parts } from '../parts.ts'
 import { stateText } from './asset-state.ts'
+import { patiently } from './patience.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, CommandError, type Session } from './store-command.ts'
 
@@ -33,7 +34,7 @@ export async function write(
   const { io } = session
   const { writer, reader } = chainOf(session)
   if (dryRun === true) {
-    const result = await writer.write(request, { dryRun: true })
+    const result = await patiently(io, () => writer.write(request, { dryRun: true }))
     if (!result.ok) throw new CommandError(result.message)
     io.out(
       `Dry run: would ${change}${result.status === 'SIMULATED' ? `, for at most ${result.gas} gas` : ''}. Nothing was sent.`,
@@ -52,6 +53,6 @@ export async function write(
   io.out(`block        ${result.blockNumber} ${result.blockHash}`)
   reader.dropHead(result.blockNumber)
   for (const id of tokenId === undefined ? result.tokenIds.slice(0, 3) : [tokenId])
-    io.out(`asset        ${id}  ${stateText((await reader.read(id)).asset.record)}`)
+    io.out(`asset        ${id}  ${stateText((await patiently(io, () => reader.read(id))).asset.record)}`)
   return { exit: 0, confirmed: result }
 }

@@ -3,7 +3,16 @@ import type { Hex } from '@touchstone/verdict'
 import { chainId, type Parts } from '../parts.ts'
 import { canonicalMetadata } from '../store/metadata.ts'
 import { fillCatalogue } from './catalogue.ts'
-import type { WelcomeItem } from './welcome.ts'
+
+/** A product of the demonstration; `uid` of its software tag, null where it carries none. */
+export type DemoItem = {
+  readonly tokenId: bigint
+  readonly state: string
+  readonly name: string
+  readonly gtin: string
+  readonly serial: string
+  readonly uid: Uint8Array | null
+}
 
 /** The batch of the demonstration's software tags. */
 export const demoBatch = 'demo'
@@ -22,7 +31,7 @@ export async function openDemoCatalogue({
   readonly parts: Parts
   readonly rpcUrl: string
   readonly progress: (line: string) => void
-}): Promise<WelcomeItem[]> {
+}): Promise<DemoItem[]> {
   const { fleet, tagHash, metadata, items: named, tags, writer, verdicts, contract } = parts
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (fleet.record(demoBatch) === undefined) {
@@ -51,7 +60,14 @@ export async function openDemoCatalogue({
       if (bound) await tags.importTag({ uid: demoUid(index), epoch: 0, batchId: demoBatch, tokenId })
       const answer = await verdicts.answer(tokenId)
       const { state = 'NONE', untrusted } = answer?.verdict ?? {}
-      return { tokenId, state, name: untrusted?.name ?? '(no metadata)', uid: bound ? demoUid(index) : undefined }
+      return {
+        tokenId,
+        state,
+        name: untrusted?.name ?? '(no metadata)',
+        gtin,
+        serial,
+        uid: bound ? demoUid(index) : null,
+      }
     }),
   )
 }

@@ -11,12 +11,13 @@ import { deployLocal } from '../chain/local-deployment.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { startService } from '../service.ts'
-import { openDemoCatalogue } from './demo-catalogue.ts'
+import { demoBatch, openDemoCatalogue, type DemoItem } from './demo-catalogue.ts'
 import { readOrCreateDemoSecrets } from './demo-secrets.ts'
 import { createProgress } from './progress.ts'
 import { untilStopped } from './signals.ts'
-import { assertNotHeld, holdFolder } from './store-command.ts'
+import { assertNotHeld, holdFolder, sessionBase } from './store-command.ts'
 import { commandRunner } from './store-program.ts'
+import { emulateTaps } from './tag-emulator.ts'
 import { welcome } from './welcome.ts'
 
 /** Defaults of the demonstration; the environment overrules them. An idle chain makes no blocks, so no head is too old. */
@@ -73,12 +74,16 @@ async function dev(): Promise<void> {
     openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }),
   )
   await chain.save()
+  const taps = await tapAll({
+    items,
+    session: sessionBase(config, service.verificationUrl, { store: service.parts, chain: service.parts }),
+  })
   door.serve(commandRunner({ config, service }))
   opened.defer(() => door.stop())
   stopped.started()
   process.stdout.write(
     welcome({
-      items,
+      items: items.map((item, index) => ({ ...item, tap: taps[index] ?? null })),
       baseUrl: service.verificationUrl,
       rpcUrl: chain.url,
       contract: service.parts.contract,
@@ -89,6 +94,23 @@ async function dev(): Promise<void> {
 
   await stopped.asked
   process.stdout.write('\nStopping …\n')
+}
+
+/** One fresh tap of each tag, for the product's page. */
+async function tapAll({
+  items,
+  session,
+}: {
+  readonly items: readonly DemoItem[]
+  readonly session: Parameters<typeof emulateTaps>[0]
+}): Promise<(string | null)[]> {
+  const taps: (string | null)[] = []
+  for (const { uid, gtin, serial } of items) {
+    const address = `https://${new URL(session.baseUrl).host}/01/${gtin}/21/${serial}?picc={picc}&cmac={cmac}`
+    const tapped = uid && (await emulateTaps(session, { batchId: demoBatch, uid, address, count: 1 }))
+    taps.push(tapped?.urls[0] ?? null)
+  }
+  return taps
 }
 
 /** anvil's published accounts: 0 is the operator, 1 the attester. */

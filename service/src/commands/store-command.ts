@@ -137,7 +137,7 @@ function quiet(command: Command, io: CommandIo): void {
   for (const child of command.commands) quiet(child, io)
 }
 
-/** As the program's own failures look. */
+/** As the program's own failures look: one line. */
 export function outputError(text: string, write: (text: string) => void): void {
-  write(text.replace(/^error: /, 'touchstone: '))
+  write(`${text.replace(/^error: /, 'touchstone: ').trim().replaceAll('\n', ' ')}\n`)
 }

@@ -1,6 +1,7 @@
 /** `touchstone tag verify`: a tap as GET /api/verify answers it, asked in process (spec §4.4). */
 import { Command } from 'commander'
 import type { Parts } from '../parts.ts'
+import { patiently } from './patience.ts'
 import { argument } from './store-arguments.ts'
 import { chainOf, type RunWork, type Session } from './store-command.ts'
 
@@ -25,8 +26,10 @@ Example:
 }
 
 async function verify(session: Session, url: string, { json }: { json?: true }): Promise<number> {
-  const presented = await chainOf(session).presentTap(tapOf(url))
   const { io } = session
+  const { presentTap } = chainOf(session)
+  // A tap is used up before the chain is asked; asked again at once it is the same tap.
+  const presented = await patiently(io, () => presentTap(tapOf(url)))
   if (json === true) io.out(JSON.stringify(jsonOf(presented), null, 2))
   else for (const line of presented.kind === 'resolved' ? linesOf(presented) : [refusalOf(presented)]) io.out(line)
   return presented.kind === 'resolved' ? 0 : 1

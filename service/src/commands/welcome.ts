@@ -1,11 +1,11 @@
-/** What a stranger sees after `npm start`: every demo product with a link, and commands to copy. */
+/** What a stranger sees after `npm start`: every demo product with its links, and commands to copy. */
 
 export type WelcomeItem = {
   readonly tokenId: bigint
   readonly state: string
   readonly name: string
-  /** Of its demo tag. */
-  readonly uid: Uint8Array | undefined
+  /** A fresh tap of its software tag, good for one use and five minutes after it. */
+  readonly tap: string | null
 }
 
 export function welcome({
@@ -23,13 +23,15 @@ export function welcome({
   readonly codeHash: string
   readonly dataDir: string
 }): string {
-  const width = Math.max(...items.map(({ name }) => name.length), 0)
-  const rows = items.map(({ tokenId, state, name }) => {
-    return `  ${state.padEnd(9)}  ${name.padEnd(width)}  ${baseUrl}/api/asset/${tokenId}`
+  const rows = items.map(({ tokenId, state, name, tap }) => {
+    const links = [`${baseUrl}/api/asset/${tokenId}`, ...(tap === null ? [] : [tap])]
+    return `  ${state.padEnd(9)} ${name}\n${links.map((link) => `            ${link}`).join('\n')}`
   })
   const example = items.find(({ state }) => state === 'CLAIMED')?.tokenId ?? 1n
   return `
-Touchstone runs. Verdicts of the demo products:
+Touchstone runs: ${baseUrl}
+
+The demo products, each with its keyless verdict and, where it carries a tag, the link that a tap on it opens:
 
 ${rows.join('\n')}
 
@@ -38,6 +40,7 @@ Try these in another terminal:
   curl ${baseUrl}/api/asset/${example}
   npx touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl}
   npx touchstone verify ${example} --rpc ${rpcUrl} --prove --code-hash ${codeHash}
+  curl "$(npx touchstone tag emulate --tap)"
 
   chain      ${rpcUrl} (id 84532)   registry ${contract}
   data       ${dataDir}

@@ -10,10 +10,8 @@ import { parseDigitalLink, type DigitalLink, type ItemKey } from '../passport/di
 import { classLink, linksOf } from '../passport/links.ts'
 import { classLinkset, itemLinkset, linksetHeader, linksetType, type Linkset } from '../passport/linkset.ts'
 import { locationOf, resolveClass, resolveItem, type ResolverAnswer } from '../passport/resolver.ts'
+import { languages } from '../pages/languages.ts'
 import type { Issuer } from './passport-keys.ts'
-
-/** Languages of the pages. */
-export const pageLanguages = ['en', 'de', 'fr', 'es', 'ar'] as const
 
 /** What the resolver needs of the service. `baseUrl` is the public origin, without a slash at the end. */
 export type LinkSite = {
@@ -93,7 +91,6 @@ async function linksetOf(
   tokenId: bigint | null,
 ): Promise<Linkset> {
   const { baseUrl, issuer } = site
-  const languages = pageLanguages
   if (tokenId === null || !('serial' in link)) return classLinkset({ baseUrl, gtin: link.gtin, name: null, languages })
   const name = await nameOf(site, tokenId)
   const item = { gtin: link.gtin, serial: link.serial }
