@@ -1,71 +1,161 @@
-/** The pages in a real browser (spec §4.5, §4.6): what the script does, what works without it, what a person with any equipment can use. */
+/** The pages in a real browser (spec §4.5, §4.6): the tap in the address, reloads, languages, the recheck, and everything without script. */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
-import { chromium, type BrowserContext, type Page } from 'playwright-core'
 import { publishedAddresses } from '../src/chain/local-chain-accounts.ts'
-import { pageStates, startPageWorld, type PageState, type PageWorld } from './_pages.ts'
+import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from './_pages-browser.ts'
+import { startPageWorld, type PageWorld } from './_pages.ts'
 
-const executablePath = '/usr/bin/chromium'
-const skip =
-  existsSync(executablePath) || process.env['REQUIRE_SERVICES'] === '1' ? false : `${executablePath} is missing`
-const args = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const genuine = 'Genuine chip, tapped now'
 
-describe('the pages in Chromium', { skip }, () => {
+describe('a page in Chromium', { skip: noBrowser }, () => {
   let world: PageWorld
-  let states: PageState[]
-  let browser: BrowserContext
-  let profile: string
-  const requested = new Set<string>()
+  let browser: PageBrowser
   before(async () => {
     world = await startPageWorld()
-    states = await pageStates(world)
-    profile = await mkdtemp(join(tmpdir(), 'touchstone-pages-'))
-    browser = await chromium.launchPersistentContext(profile, { executablePath, args })
-    browser.on('request', (request) => requested.add(new URL(request.url()).origin))
+    browser = await startPageBrowser(world)
   })
   after(async () => {
     await browser?.close()
     await world?.end()
-    await rm(profile, { recursive: true, force: true })
   })
 
-  /** Opens an address; whatever the page complains about fails the test. */
-  async function open(url: string, options: { scripts?: boolean } = {}): Promise<Page & AsyncDisposable> {
-    const page =
-      options.scripts === false
-        ? await (await browser.browser()?.newContext({ javaScriptEnabled: false }))?.newPage()
-        : await browser.newPage()
-    assert.ok(page)
-    const complaints: string[] = []
-    page.on('pageerror', (error) => complaints.push(error.message))
-    page.on('console', (message) => {
-      if (message.type() === 'error' && !message.text().includes('the server responded with a status of')) complaints.push(message.text())
-    })
-    await page.goto(url)
-    return Object.assign(page, {
-      async [Symbol.asyncDispose]() {
-        await page.close()
-        assert.deepEqual(complaints, [])
-      },
-    })
-  }
+  it('shows the verdict of a tap, drops the tap from the address, and shows the same after a reload', async () => {
+    await using page = await browser.open(await world.tapped('activated'))
+    assert.equal(await headingOf(page), genuine)
+    assert.equal(new URL(page.url()).search, '')
+    await page.reload()
+    await shows(page, genuine)
+    assert.equal(new URL(page.url()).search, '')
+    await page.goto(`${world.url}/`)
+    await page.goBack()
+    await shows(page, genuine)
+  })
 
-  it('axe', { timeout: 280_000 }, async () => {
-    await using page = await open(`${world.url}/`)
-    const found: string[] = []
-    for (const { name, url } of states) for (const [scheme, language] of [['light', 'en'], ['dark', 'en'], ['light', 'ar']] as const) {
-      await page.emulateMedia({ colorScheme: scheme })
-      await page.goto(`${url}${url.includes('?') ? '&' : '?'}lang=${language}`)
-      await page.evaluate(axe)
-      const violations = await page.evaluate(`axe.run(document, { resultTypes: ['violations'] }).then((r) => r.violations.map((v) => v.id + ' ' + v.nodes.map((n) => n.target.join(' ')+': '+n.failureSummary).slice(0, 3).join(' | ')))`) as string[]
-      for (const violation of violations) found.push(`${name} ${scheme} ${language}: ${violation}`)
+  it('says of the copied link of a tap, after its time, that it was already used', async () => {
+    const link = await world.tapped('bound')
+    await using first = await browser.open(link)
+    assert.equal(await headingOf(first), genuine)
+    await world.parts.database.query("update tap set first_seen = first_seen - interval '1 hour'")
+    await using copied = await browser.open(link)
+    assert.equal(await headingOf(copied), 'This link was already used')
+    await copied.reload()
+    await shows(copied, 'On-chain record only')
+    await first.reload()
+    await shows(first, 'This link was already used')
+  })
+
+  it('keeps the tap when the language is switched, and opens the untapped page for whoever has no script', async () => {
+    const link = await world.tapped('claimed')
+    await using page = await browser.open(link)
+    await page.getByRole('link', { name: 'العربية' }).click()
+    await shows(page, 'شريحة أصلية، لُمست الآن')
+    assert.deepEqual(
+      await page.evaluate('[document.documentElement.lang, document.documentElement.dir, location.search]'),
+      ['ar', 'rtl', '?lang=ar'],
+    )
+    await page.reload()
+    await shows(page, 'شريحة أصلية، لُمست الآن')
+    await using plain = await browser.open(link, { javaScriptEnabled: false })
+    await plain.getByRole('link', { name: 'Deutsch' }).click()
+    await shows(plain, 'Nur der Eintrag auf der Blockchain')
+  })
+
+  it('tries the same tap again where it could not be looked at', async () => {
+    const tap = await world.tap('chair')
+    await using page = await browser.open(`${world.limitedUrl}${await world.pathOf('chair')}?${tap}`)
+    await shows(page, 'Too many requests')
+    assert.equal(new URL(page.url()).search, '')
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => one.url().includes('picc=')),
+      page.getByRole('link', { name: 'Try again' }).click(),
+    ])
+    assert.ok(request.url().endsWith(tap))
+  })
+
+  it('is complete without script: verdict, product, history, commands, code, search', async () => {
+    await using page = await browser.open(await world.tapped('claimed'), { javaScriptEnabled: false })
+    assert.equal(await headingOf(page), genuine)
+    const text = await page.locator('main').innerText()
+    for (const part of [
+      'Satchel No. 7',
+      'Claimed by an owner',
+      'cast call',
+      'npx touchstone verify',
+      'S7-1182',
+      world.contract,
+    ])
+      assert.ok(text.toLowerCase().includes(part.toLowerCase()), part)
+    assert.ok(await page.getByRole('img', { name: /QR code/ }).isVisible())
+    assert.equal(await page.locator('button:visible, form:visible').count(), 0)
+    await page.goto(`${world.url}/`)
+    await page.getByLabel('Product number (GTIN)').fill('9520003000001')
+    await page.getByLabel('Serial number').fill('S7-1182')
+    await page.getByRole('button', { name: 'Look up' }).nth(1).click()
+    await shows(page, 'On-chain record only')
+    assert.equal(new URL(page.url()).pathname, '/01/09520003000001/21/S7-1182')
+  })
+
+  it('rechecks the record with the client library, at the provider that the operator offers', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('opened')}`)
+    const outcome = page.locator('[data-recheck] .outcome')
+    const recheck = async (sentence: RegExp) => {
+      await page.getByRole('button', { name: 'Recheck now' }).click()
+      await outcome.getByText(sentence).waitFor({ timeout: 10_000 })
     }
-    assert.deepEqual(found, [])
+    await recheck(/^Every field agrees with the blockchain at block \d+\.$/)
+    assert.ok((await outcome.locator('dl > div').count()) > 10)
+    await world.write({ kind: 'flag', tokenId: world.tokenOf('opened'), bits: 4, reasonHash: `0x${'0'.repeat(64)}` })
+    await recheck(/it has changed since this page was made/)
+    await page.route('**/api/asset/*', async (route) => {
+      const answer = (await (await route.fetch()).json()) as object
+      await route.fulfill({ json: { ...answer, state: 'CLAIMED', state_code: 4, flagged: false } })
+    })
+    await recheck(/^This does not agree with the blockchain: .*state.*flagged/)
+  })
+
+  it('asks no provider that the operator does not offer', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('claimed')}`, {
+      allowed: /Content Security Policy|Refused to connect|Fetch API/,
+    })
+    await page.getByLabel('Provider').fill(world.bareUrl)
+    await page.getByRole('button', { name: 'Recheck now' }).click()
+    await page.getByText('Nothing was checked').waitFor({ timeout: 10_000 })
+  })
+
+  it('tests an owner without sending the address anywhere', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('claimed')}`)
+    const sent: string[] = []
+    page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`.toLowerCase()))
+    const test = async (address: string, answer: string) => {
+      await page.getByLabel('Wallet address').fill(address)
+      await page.getByRole('button', { name: 'Test' }).click()
+      await page.getByText(answer, { exact: true }).waitFor({ timeout: 10_000 })
+    }
+    const [operator = '', , owner = ''] = publishedAddresses
+    await test(owner, 'Yes, this address holds the item.')
+    await test(operator, 'No, this address does not hold the item.')
+    await test('0x12', 'An address is 0x and 40 hex digits.')
+    assert.ok(sent.some((request) => request.includes('/api/asset/')))
+    assert.ok(!sent.some((request) => request.includes(owner.slice(2).toLowerCase())))
+  })
+
+  it('copies the link without the tap and hands the passport out as a file', async () => {
+    await using page = await browser.open(await world.tapped('claimed'), {
+      permissions: ['clipboard-read', 'clipboard-write'],
+      acceptDownloads: true,
+    })
+    await page.getByRole('button', { name: 'Copy link' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), `${world.url}${await world.pathOf('claimed')}`)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download passport' }).click(),
+    ])
+    const passport = JSON.parse(await readFile(await download.path(), 'utf8')) as { type: string[]; proof?: unknown }
+    assert.deepEqual(
+      [download.suggestedFilename(), passport.type[1], passport.proof],
+      ['passport.jsonld', 'DigitalProductPassport', undefined],
+    )
   })
 })

@@ -30,7 +30,7 @@ export type Answer = {
 }
 
 /** What a tag's commitment leads to at one block. `timestamp` is the record's, in unix seconds; `twin` is null for an unbound tag. */
-export type TagAnswer = {
+type TagAnswer = {
   readonly block: TimedBlock
   readonly twin: { readonly verdict: Verdict; readonly timestamp: number; readonly metadataHash: Hex | null } | null
 }

@@ -23,7 +23,7 @@ import type { Block } from './source.ts'
 export type AssetReading = Readonly<{ asset: CachedAsset; block: Block }>
 
 /** `tokenId` and `asset` are `null` for a tag that no token carries. The asset is never live. */
-export type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null }>
+type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null }>
 
 export type AssetReader = Readonly<{
   /** One asset. A token that does not exist has state 0. Throws CHAIN_UNAVAILABLE within about 3 s. */
@@ -38,7 +38,7 @@ export type AssetReader = Readonly<{
   close: () => void
 }>
 
-export type AssetReaderStats = Readonly<SourceCounts> &
+type AssetReaderStats = Readonly<SourceCounts> &
   FollowerStats &
   Readonly<{
     upstreamCalls: number

@@ -57,7 +57,7 @@ export function metadataStore(sql: Sql) {
   }
 }
 
-export type MetadataStore = ReturnType<typeof metadataStore>
+type MetadataStore = ReturnType<typeof metadataStore>
 
 function bytesOf(hash: Hex): Uint8Array {
   return new Uint8Array(Buffer.from(hash.slice(2), 'hex'))

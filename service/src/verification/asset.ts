@@ -64,12 +64,12 @@ export function assetRoutes(app: Hono<Env>, edge: Edge, { verdicts, proofs, limi
 export const invalidTokenId = 'The token id must be a decimal integer from 0 to 2^256-1, in digits only, such as 42.'
 
 /** What stands behind the prefix: a token id, its proof, neither, or no legal id at all. */
-export type AssetPath =
+type AssetPath =
   | { readonly kind: 'verdict' | 'proof'; readonly tokenId: bigint }
   | { readonly kind: 'not-found' | 'invalid' }
 
 /** Reads the raw, undecoded path. The segment is percent-decoded once; leading zeros are legal. */
-export function parseAssetPath(path: string): AssetPath {
+function parseAssetPath(path: string): AssetPath {
   const [segment = '', ...rest] = path.slice(assetPrefix.length).split('/', 4)
   const tokenId = parseTokenId(decodeOnce(segment))
   if (tokenId === null) return { kind: 'invalid' }
@@ -78,7 +78,7 @@ export function parseAssetPath(path: string): AssetPath {
 }
 
 /** The verdict as a response: 304 when the caller holds these very bytes, 404 when the token does not exist. */
-export async function assetResponse(
+async function assetResponse(
   verdicts: Verdicts,
   tokenId: bigint,
   ifNoneMatch: string | undefined,
@@ -92,7 +92,7 @@ export async function assetResponse(
 }
 
 /** The verdict with its storage proof, for whoever wants to check it without any provider (`/proof` behind the id; opt-in). */
-export async function proofResponse(
+async function proofResponse(
   proofs: ProofBundles,
   tokenId: bigint,
   budget: Budget | undefined,
@@ -145,7 +145,7 @@ export function sharedHeaders({ etag }: Answer, budget: Budget | undefined): str
 }
 
 /** The fixed error body of the keyless read (spec §2.4). */
-export function assetFailure(error: ServiceError, budget: Budget | undefined): Response {
+function assetFailure(error: ServiceError, budget: Budget | undefined): Response {
   const headers = {
     ...budgetHeaders(budget),
     ...(error.code === 'RATE_LIMITED' && budget && { 'Retry-After': String(budget.resetSeconds) }),

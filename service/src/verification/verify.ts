@@ -44,7 +44,7 @@ export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract,
 }
 
 /** What the caller should do is said in `error`; why a chip is counterfeit is not said at all. */
-export function verifyResponse(
+function verifyResponse(
   presented: Presented,
   contract: string,
   headers: Readonly<Record<string, string>>,
