@@ -2,14 +2,14 @@
  * Starts and ends the service: its parts behind their listeners.
  */
 import type { RequestListener } from 'node:http'
-import { openParts, type Parts } from './parts.ts'
-import { type Writer } from './chain/writer.ts'
-import { type Config } from './config.ts'
+import type { Writer } from './chain/writer.ts'
+import type { Config } from './config.ts'
 import { reasonOf } from './errors.ts'
 import { clientKeys } from './http/client-key.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
 import { listen } from './http/server.ts'
 import type { Log } from './log.ts'
+import { openParts, type Parts } from './parts.ts'
 import { verificationListener } from './verification/host.ts'
 
 export type Service = AsyncDisposable & {

@@ -115,6 +115,14 @@ describe('GET /api/asset/{tokenId}', () => {
     })
   }
 
+  it('answers what is no URL with our JSON, and an absolute target like its path', async () => {
+    const broken = await raw(world, '/api/asset/\\1')
+    assert.equal(broken.status, 400)
+    assertErrorHeaders(broken.headers)
+    const absolute = await raw(world, `${world.url}/api/asset/${plain}`)
+    assert.deepEqual([absolute.status, (absolute.body as Verdict).token_id], [200, '1'])
+  })
+
   for (const path of ['/api/asset/1/', '/api/asset/1/owner', '/nothing', '/api/asset']) {
     it(`answers 404 with our JSON for ${path}`, async () => {
       const { status, body, headers } = await raw(world, path)

@@ -32,7 +32,7 @@ export function createEdge({ clientKey, log }: { readonly clientKey: ClientKey; 
 /** The path as it came over the wire: URL parsers remove dot segments and decode. */
 export function rawPath(request: Request, options?: { env?: Env['Bindings'] }): string {
   const target = options?.env?.incoming?.url ?? new URL(request.url).pathname
-  return target.split('?', 1)[0] ?? '/'
+  return target.split('?', 1)[0]?.replace(/^https?:\/\/[^/]*/i, '') ?? '/' // an absolute target is legal (RFC 9112 §3.2.2)
 }
 
 /** The raw query without its question mark, undecoded; logs never see it. */

@@ -51,6 +51,11 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
 /** The host as a listener of `node:http`, with the fast path in front. */
 export function verificationListener(host: VerificationHost): RequestListener {
   const app = verificationHost(host)
-  const router = getRequestListener((request, env) => app.fetch(request, env))
+  const router = getRequestListener((request, env) => app.fetch(request, env), { errorHandler: unreadable })
   return fastPath(host, (request, response) => void router(request, response))
+}
+
+/** A request that cannot be made into a URL at all. */
+function unreadable(): Response {
+  return failure(400, { error: 'The request target or its Host is not valid.' })
 }

@@ -117,7 +117,11 @@ async function testOwner(form) {
 }
 
 async function verdictAt(path) {
-  const response = await fetch(path, { headers: { accept: 'application/json' }, signal: AbortSignal.timeout(10_000) })
+  const response = await fetch(path, {
+    cache: 'no-store',
+    headers: { accept: 'application/json' },
+    signal: AbortSignal.timeout(10_000),
+  })
   if (!response.ok) throw new Error(`HTTP ${response.status}`)
   return response.json()
 }
