@@ -18,7 +18,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   pages: [],
   asset: ['chain', 'store'],
   verification: ['http', 'asset', 'tap', 'passport', 'pages'],
-  commands: ['service.ts', 'parts.ts', 'chain', 'tap', 'store'],
+  commands: ['service.ts', 'parts.ts', 'chain', 'tap', 'store', 'passport'],
   'cli.ts': ['commands'],
 }
 const rootFiles = ['config.ts', 'settings.ts', 'errors.ts', 'log.ts']
