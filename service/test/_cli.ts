@@ -13,8 +13,8 @@ export function commandsOf(world: World) {
   return async (...argv: string[]): Promise<Ran> => {
     const [out, err]: [string[], string[]] = [[], []]
     const exit = await run(argv, {
-      out: (line) => out.push(line),
-      err: (line) => err.push(line),
+      out: (line) => void out.push(line),
+      err: (line) => void err.push(line),
       cwd: world.settings.DATA_DIR,
       signal: new AbortController().signal,
     })

@@ -38,13 +38,19 @@ describe('touchstone asset', () => {
 
   it('changes nothing in a dry run, and says what it would cost', async () => {
     const out = await ok('asset', 'mint', '--name', 'Harrow 38', '--dry-run')
-    assert.match(out, /^Dry run: would mint 1 asset with the metadata 0x[0-9a-f]{64}, for at most \d+ gas\. Nothing was sent\.$/)
+    assert.match(
+      out,
+      /^Dry run: would mint 1 asset with the metadata 0x[0-9a-f]{64}, for at most \d+ gas\. Nothing was sent\.$/,
+    )
     assert.equal(await supply(), 404)
   })
 
   it('mints with metadata that the verdict then carries, and does a repeated key once', async () => {
     const first = await ok('asset', 'mint', '--name', 'Harrow 38', '--brand', 'Calder & Wick', '--key', 'harrow-1')
-    assert.match(first, /^transaction {2}0x[0-9a-f]{64}\nblock {8}\d+ 0x[0-9a-f]{64}\nasset {8}1 {2}MINTED\nmetadata {5}0x/)
+    assert.match(
+      first,
+      /^transaction {2}0x[0-9a-f]{64}\nblock {8}\d+ 0x[0-9a-f]{64}\nasset {8}1 {2}MINTED\nmetadata {5}0x/,
+    )
     const again = await ok('asset', 'mint', '--name', 'Harrow 38', '--brand', 'Calder & Wick', '--key', 'harrow-1')
     assert.match(again, /done before under this key/)
     assert.equal((await world.get('/api/asset/2')).status, 404)
@@ -78,7 +84,10 @@ describe('touchstone asset', () => {
     const claim = ['asset', 'claim', '1', '--demo-account', '2', '--tap', url]
     assert.match(await ok(...claim, '--dry-run'), /would make asset 1 the claimant's, for at most \d+ gas/)
     assert.match(await ok(...claim), /asset {8}1 {2}CLAIMED/)
-    assert.match(await refused('asset', 'claim', '1', '--demo-account', '2', '--tap', await tap()), /Asset 1 is CLAIMED/)
+    assert.match(
+      await refused('asset', 'claim', '1', '--demo-account', '2', '--tap', await tap()),
+      /Asset 1 is CLAIMED/,
+    )
     assert.match(await refused('asset', 'recycle', '1'), /Only the owner of asset 1 may do this/)
   })
 
@@ -100,9 +109,15 @@ describe('touchstone asset', () => {
   it('needs for a claim a tap of this very tag, and consent', async () => {
     const url = await tap()
     const claimant = consumer?.address ?? ''
-    assert.match(await refused('asset', 'claim', '3', '--claimant', claimant, '--tap', url), /needs the claimant’s consent/)
+    assert.match(
+      await refused('asset', 'claim', '3', '--claimant', claimant, '--tap', url),
+      /needs the claimant’s consent/,
+    )
     assert.match(await refused('asset', 'claim', '3', '--demo-account', '2'), /needs a tap/)
-    assert.match(await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', url), /bound to asset 1, not to 3/)
+    assert.match(
+      await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', url),
+      /bound to asset 1, not to 3/,
+    )
     const altered = url.replace(/cmac=.{16}/, 'cmac=0011223344556677')
     assert.match(await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', altered), /counterfeit/)
     assert.match(await refused('asset', 'claim', '3', '--demo-account', '1', '--tap', url), /2 to 9/)

@@ -61,7 +61,10 @@ describe('a fleet of tags by commands alone', { timeout: 300_000 }, () => {
   let tokenOf: (n: number) => string
 
   it('imports a thousand tags, mints and binds them, and reports on each', async () => {
-    const rows = Array.from({ length: tags }, (_, n) => `${uidOf(n)},2026-watches,0,,9520001000010,S-${n},"Harrow ""${n}"""`)
+    const rows = Array.from(
+      { length: tags },
+      (_, n) => `${uidOf(n)},2026-watches,0,,9520001000010,S-${n},"Harrow ""${n}"""`,
+    )
     await writeFile(join(folder, 'tags.csv'), `uid,batch,epoch,tokenId,gtin,serial,name\r\n${rows.join('\r\n')}`)
     const began = performance.now()
     const { exit, out, err } = await run('tag', 'import', 'tags.csv', '--mint', '--bind')
@@ -132,10 +135,14 @@ describe('a fleet of tags by commands alone', { timeout: 300_000 }, () => {
     await ok('tag', 'batch', 'create', 'later')
     const keys = ['tag', 'keys', '--batch', 'later', '--uid', uidOf(5_000), '--host', 'verify.example.com']
     await ok(...keys, '--reveal', '--out', 'station.json')
-    assert.equal((JSON.parse(await readFile(join(folder, 'station.json'), 'utf8')) as { keys: string[] }[])[0]?.keys.length, 5)
+    assert.equal(
+      (JSON.parse(await readFile(join(folder, 'station.json'), 'utf8')) as { keys: string[] }[])[0]?.keys.length,
+      5,
+    )
     await writeFile(join(folder, 'later.csv'), `uid,batch\n${uidOf(5_000)},later\n`)
     assert.match(await ok('tag', 'import', 'later.csv'), /: 1 done\./)
-    const needsChain = /^touchstone: This needs the chain: start the service .* or set CHAIN_RPC_URLS and CHAIN_CONTRACT\.$/
+    const needsChain =
+      /^touchstone: This needs the chain: start the service .* or set CHAIN_RPC_URLS and CHAIN_CONTRACT\.$/
     assert.match(await refused('asset', 'show', '1'), needsChain)
     assert.match(await refused('tag', 'import', 'later.csv', '--mint'), needsChain)
   })

@@ -64,7 +64,10 @@ const wrong: readonly (readonly [string, RegExp])[] = [
   ['tag template', /Give the address/],
   ['tag keys --batch b', /required option '--uid <uids>' not specified/],
   ['tag keys --batch b --uid 08AA --host a.example', /begins with 04/],
-  ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --format xml', /Allowed choices are json, csv, gototags, apdu/],
+  [
+    'tag keys --batch b --uid 04DE5F1EACC040 --host a.example --format xml',
+    /Allowed choices are json, csv, gototags, apdu/,
+  ],
   ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --url x', /cannot be used with option/],
   ['tag verify not-a-url', /a URL of at most 2048 characters/],
   ['tag emulate --count 0', /a number from 1 to 1000/],

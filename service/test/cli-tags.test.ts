@@ -44,7 +44,19 @@ describe('touchstone tag', () => {
   it('makes batches and lists them, without their keys', async () => {
     assert.match(await ok('tag', 'batch', 'list'), /There is no batch yet/)
     await ok('tag', 'batch', 'create', 'watches', '--demo')
-    await ok('tag', 'batch', 'create', 'coats', '--demo', '--mac-input', 'picc', '--epoch', '3', '--system-id', 'brennhof')
+    await ok(
+      'tag',
+      'batch',
+      'create',
+      'coats',
+      '--demo',
+      '--mac-input',
+      'picc',
+      '--epoch',
+      '3',
+      '--system-id',
+      'brennhof',
+    )
     assert.deepEqual(await batchesOf(), ['watches active empty', 'coats active picc'])
     assert.match(await refused('tag', 'batch', 'create', 'coats'), /A batch named coats exists already/)
     assert.match(await refused('tag', 'batch', 'create', 'long', '--system-id', 'x'.repeat(17)), /1 to 16 ASCII/)
@@ -79,7 +91,10 @@ describe('touchstone tag', () => {
       ['--url', 'https://example.com/api/verify?b=7&picc={picc}&cmac={cmac}'],
     ]
     for (const [option = '', value = ''] of addresses) {
-      const template = JSON.parse(await ok('tag', 'template', option, value, '--json')) as { settings: string; ndef: string }
+      const template = JSON.parse(await ok('tag', 'template', option, value, '--json')) as {
+        settings: string
+        ndef: string
+      }
       assert.match(template.settings, /^4000E0C1FF12/)
       for (const [batch = '', name = ''] of [
         ['watches', '04A1B2C3D4E500'],
@@ -90,12 +105,24 @@ describe('touchstone tag', () => {
         assert.equal(((await (await fetch(url)).json()) as { reason: string }).reason, 'unbound')
       }
     }
-    const item = await ok('tag', 'template', '--host', 'v.example', '--item', '9520001000010/A/7', '--mac-input', 'picc')
+    const item = await ok(
+      'tag',
+      'template',
+      '--host',
+      'v.example',
+      '--item',
+      '9520001000010/A/7',
+      '--mac-input',
+      'picc',
+    )
     assert.match(item, /^url +https:\/\/v\.example\/01\/09520001000010\/21\/A%2F7\?picc=0{32}&cmac=0{16}$/m)
     assert.match(item, /^picc offset +(\d+)\nmac input offset +\1$/m)
     assert.match(await refused('tag', 'template'), /Give the address/)
     assert.match(await refused('tag', 'template', '--host', 'Not A Host'), /host name in lower case/)
-    assert.match(await refused('tag', 'template', '--host', 'a.example', '--item', '9520001000011/A'), /right check digit/)
+    assert.match(
+      await refused('tag', 'template', '--host', 'a.example', '--item', '9520001000011/A'),
+      /right check digit/,
+    )
     assert.match(await refused('tag', 'template', '--url', 'http://a.example/?picc={picc}&cmac={cmac}'), /https/)
   })
 
@@ -122,7 +149,10 @@ describe('touchstone tag', () => {
 
   it('verifies in process, which uses the tap up, and says why a tap does not', async () => {
     const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    assert.match(await ok('tag', 'verify', url), /^verified {3}yes.*\nasset {6}1 {2}\(as whoever minted it says: Harrow 38\)/)
+    assert.match(
+      await ok('tag', 'verify', url),
+      /^verified {3}yes.*\nasset {6}1 {2}\(as whoever minted it says: Harrow 38\)/,
+    )
     assert.match(await ok('tag', 'verify', url), /\(the same tap again\)/)
     const altered = url.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
     assert.deepEqual(await run('tag', 'verify', altered), {
@@ -130,7 +160,10 @@ describe('touchstone tag', () => {
       out: 'not verified: counterfeit (bad_cmac); touchstone tag doctor says more.',
       err: '',
     })
-    assert.match((await run('tag', 'verify', 'https://a.example/?picc=00')).out, /^not verified: The picc parameter must be 32/)
+    assert.match(
+      (await run('tag', 'verify', 'https://a.example/?picc=00')).out,
+      /^not verified: The picc parameter must be 32/,
+    )
     const old = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
     await ok('tag', 'verify', await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap'))
     assert.match((await run('tag', 'verify', old)).out, /^not verified: replayed/)
@@ -161,11 +194,14 @@ describe('touchstone tag', () => {
 
   it('leaves no key and no cryptogram in the log of the service', async () => {
     assert.ok(world.lines.length > 0)
-    const taps = printed.flatMap((text) => text.match(/(?<=picc=|cmac=)[0-9A-F]{16,32}/g) ?? []).filter((hex) => !/^0+$/.test(hex))
+    const taps = printed
+      .flatMap((text) => text.match(/(?<=picc=|cmac=)[0-9A-F]{16,32}/g) ?? [])
+      .filter((hex) => !/^0+$/.test(hex))
     assert.ok(taps.length > 10)
     const log = world.lines.join('\n').toUpperCase()
     for (const hex of taps) assert.ok(!log.includes(hex))
     const keyFile = await readFile(join(world.settings.DATA_DIR, 'keys.json'), 'utf8')
-    for (const { keys } of JSON.parse(keyFile) as { keys: string[] }[]) for (const key of keys) assert.ok(!log.includes(key))
+    for (const { keys } of JSON.parse(keyFile) as { keys: string[] }[])
+      for (const key of keys) assert.ok(!log.includes(key))
   })
 })

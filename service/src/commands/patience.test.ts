@@ -19,7 +19,10 @@ describe('patience with the chain', () => {
 
   it('asks again and says so', async () => {
     assert.equal(await patiently(io, failing(2, gone), [1, 2, 3]), 'answer')
-    assert.deepEqual(said, [1, 2].map((ms) => `  The chain does not answer; trying again in ${ms / 1_000} s …`))
+    assert.deepEqual(
+      said,
+      [1, 2].map((ms) => `  The chain does not answer; trying again in ${ms / 1_000} s …`),
+    )
   })
 
   it('ends after the last pause with the fault itself', async () => {

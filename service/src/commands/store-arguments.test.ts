@@ -8,7 +8,14 @@ describe('words of the command line', () => {
     const bytes = Uint8Array.of(0x04, 0xde, 0x5f, 0x1e, 0xac, 0xc0, 0x40)
     for (const text of ['04DE5F1EACC040', '04de5f1eacc040', '04:DE:5F:1E:AC:C0:40', '04-DE-5F-1E-AC-C0-40'])
       assert.deepEqual(parseUid(text), bytes)
-    for (const text of ['4.0E+13', '4DE5F1EACC040', '08DE5F1EACC040', '04DE5F1EACC04', '04DE5F1EACC0400', ' 04DE5F1EACC040'])
+    for (const text of [
+      '4.0E+13',
+      '4DE5F1EACC040',
+      '08DE5F1EACC040',
+      '04DE5F1EACC04',
+      '04DE5F1EACC0400',
+      ' 04DE5F1EACC040',
+    ])
       assert.equal(parseUid(text), null, text)
   })
 

@@ -63,8 +63,8 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
     const keys = store.fleet.record(id) !== undefined
     return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, keys, createdAt }
   })
-  if (json === true) return void io.out(JSON.stringify(batches, null, 2))
-  if (batches.length === 0) return void io.out('There is no batch yet: touchstone tag batch create <id>')
+  if (json === true) return io.out(JSON.stringify(batches, null, 2))
+  if (batches.length === 0) return io.out('There is no batch yet: touchstone tag batch create <id>')
   const rows = batches.map((batch) => [
     batch.id,
     String(batch.epoch),
@@ -85,7 +85,7 @@ async function change(
 ): Promise<void> {
   const known = (await store.tags.batches()).find((batch) => batch.id === id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
-  if (known.status === status) return void io.out(`Batch ${id} is ${status} already.`)
+  if (known.status === status) return io.out(`Batch ${id} is ${status} already.`)
   if (known.status === 'revoked' && !mayLift)
     throw new CommandError(`Batch ${id} is revoked; with --lift-revocation its tags verify again.`)
   await inTurn(() => store.fleet.setStatus(id, status))

@@ -7,6 +7,7 @@ import { importCommand } from './tag-import.ts'
 import { keysCommand } from './tag-keys.ts'
 import { templateCommand } from './tag-template.ts'
 import { verifyTagCommand } from './tag-verify.ts'
+import { writeCommand } from './tag-write.ts'
 import type { RunWork } from './store-command.ts'
 
 export function tagCommand(run: RunWork, print: (line: string) => void): Command {
@@ -17,6 +18,7 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
     batchCommand(run),
     templateCommand(print),
     keysCommand(run),
+    writeCommand(run),
     importCommand(run),
     verifyTagCommand(run),
     doctorCommand(run),

@@ -43,7 +43,7 @@ async function emulate(session: Session, options: Options): Promise<void> {
   const { batchId, uid } = await tagOf(session, options)
   const { urls, counter, uid: name } = await emulateTaps(session, { batchId, uid, address, count: options.count ?? 1 })
   if (options.json === true)
-    return void session.io.out(JSON.stringify({ uid: name, batch: batchId, counter, urls }, null, 2))
+    return session.io.out(JSON.stringify({ uid: name, batch: batchId, counter, urls }, null, 2))
   for (const url of urls) session.io.out(url)
 }
 

@@ -62,7 +62,7 @@ async function keys({ store, io }: Session, address: string, options: Options): 
   for (const uid of options.uid)
     rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
   const text = renderKeyRows(rows, options.format)
-  if (options.out === undefined) return void io.out(text.trimEnd())
+  if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)
   await writeNew(file, text)
   io.out(

@@ -26,9 +26,9 @@ function render(context: PageContext, view: ItemView): string {
   const isTapped = tap.kind === 'tapped'
   const alarm = alarmOf(context, view.reports)
   return documentOf(context, {
-    title: result.title,
+    title: alarm?.title ?? result.title,
     path,
-    alarm,
+    alarm: alarm?.html,
     links: html`<link rel="canonical" href="${link}" />`,
     tap: isTapped ? 'tapped' : undefined,
     windowSeconds: tap.kind === 'tapped' ? tap.windowSeconds : undefined,

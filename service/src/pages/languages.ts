@@ -51,11 +51,6 @@ export function timeIn(language: Language, seconds: number): string {
   return formatOf(language).format(new Date(seconds * 1000))
 }
 
-/** A whole number with the language's separators. */
-export function numberIn(language: Language, value: number): string {
-  return new Intl.NumberFormat(language).format(value)
-}
-
 /** The name of an ISO 3166-1 country; undefined for a code that names none. */
 export function countryIn(language: Language, code: string): string | undefined {
   if (!/^[A-Z]{2}$/.test(code)) return undefined

@@ -71,26 +71,34 @@ export const reportKinds = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATI
 export type ReportKind = (typeof reportKinds)[number]
 
 /** The alarm of a flagged item, over the full width and before everything else: what is reported, what to do. */
-export function alarmOf(context: PageContext, reports: readonly ReportKind[]): Html | undefined {
+export function alarmOf(
+  context: PageContext,
+  reports: readonly ReportKind[],
+): { title: string; html: Html } | undefined {
   const texts = textsIn(context)
   const [first, ...others] = reportKinds.filter((kind) => reports.includes(kind))
   if (first === undefined) return undefined
-  return html`<div class="alarm" role="alert">
-    <div class="wrap">
-      ${icon('alarm')}
-      <div>
-        <h1>${texts[`${first}_title`]}</h1>
-        <p>${texts[`${first}_text`]}</p>
-        ${
-          others.length > 0 &&
-          html`<h2>${texts.alsoReported}</h2>
-            <ul>
-              ${others.map((kind) => html`<li><strong>${texts[`${kind}_title`]}</strong> ${texts[`${kind}_text`]}</li>`)}
-            </ul>`
-        }
+  const title = texts[`${first}_title`]
+  const also = others.map((kind) => html`<li><strong>${texts[`${kind}_title`]}</strong> ${texts[`${kind}_text`]}</li>`)
+  return {
+    title,
+    html: html`<div class="alarm" role="alert">
+      <div class="wrap">
+        ${icon('alarm')}
+        <div>
+          <h1>${title}</h1>
+          <p>${texts[`${first}_text`]}</p>
+          ${
+            also.length > 0 &&
+            html`<h2>${texts.alsoReported}</h2>
+              <ul>
+                ${also}
+              </ul>`
+          }
+        </div>
       </div>
-    </div>
-  </div>`
+    </div>`,
+  }
 }
 
 /** What a person can do now. */

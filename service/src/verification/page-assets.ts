@@ -17,8 +17,14 @@ export type PageAssets = {
 
 export const assetsPrefix = '/assets/'
 
-/** Throws when a file of the program is missing. */
-export function readPageAssets(): PageAssets {
+/** The same for every host of the process. Throws when a file of the program is missing. */
+export function pageAssets(): PageAssets {
+  return (made ??= readAssets())
+}
+
+let made: PageAssets | undefined
+
+function readAssets(): PageAssets {
   const files = new Map<string, string>()
   for (const name of ['page.css', 'page.js', 'icon.svg'])
     files.set(name, read(new URL(`../pages/browser/${name}`, import.meta.url)))

@@ -106,7 +106,12 @@ function ownerOf({ state }: Verdict, reserved: number): ItemView['owner'] {
   return state === 'CLAIMED' || (state === 'FLAGGED' && (reserved & 0xff) === 4) ? 'claimed' : 'unclaimed'
 }
 
-/** What the page can do without, and whose failure its own part has written to the log. */
-function orNull<T>(wanted: Promise<T>): Promise<T | null> {
-  return wanted.catch(() => null)
+/** How long the page waits for what it can do without, in milliseconds. */
+const patience = 2_000
+
+/** Such a thing, or null when it fails, which its own part has written to the log, or takes too long. */
+async function orNull<T>(wanted: Promise<T>): Promise<T | null> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<null>((resolve) => (timer = setTimeout(resolve, patience, null)))
+  return Promise.race([wanted.catch(() => null), late]).finally(() => clearTimeout(timer))
 }

@@ -13,7 +13,7 @@ import { itemPage } from '../pages/item-page.ts'
 import { hasSearch, noticePage, type Notice } from '../pages/notice-page.ts'
 import { decodeOnce } from './asset.ts'
 import { rawQuery, type Edge, type Env } from './edge.ts'
-import { assetsPrefix, readPageAssets } from './page-assets.ts'
+import { assetsPrefix, pageAssets } from './page-assets.ts'
 import { homeResponse, type HomeSite } from './page-home.ts'
 import { itemViewOf, type Found, type ItemSite } from './page-item.ts'
 import { contextOf, pageResponse } from './page-respond.ts'
@@ -47,7 +47,7 @@ type Target =
   | { readonly kind: 'none'; readonly status: 400 | 404; readonly notice: Notice }
 
 export function pageRoutes(app: Hono<Env>, edge: Edge, site: PageRoutes): void {
-  const assets = readPageAssets()
+  const assets = pageAssets()
 
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*']) {

@@ -6,11 +6,16 @@ const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
 const { tap: tapState, window: tapWindow } = document.body.dataset
 
 keepTap()
-for (const element of document.querySelectorAll(
-  '[data-copy], [data-print], [data-download], [data-recheck], [data-owner]',
-))
-  element.hidden = false
-for (const button of document.querySelectorAll('[data-share]')) button.hidden = navigator.share === undefined
+const usable = {
+  copy: 'clipboard' in navigator,
+  share: 'share' in navigator,
+  print: true,
+  download: true,
+  recheck: true,
+  owner: true,
+}
+for (const [name, isUsable] of Object.entries(usable))
+  for (const element of document.querySelectorAll(`[data-${name}]`)) element.hidden = !isUsable
 document.addEventListener('click', (event) => {
   const element = event.target.closest(
     '[data-copy], [data-print], [data-download], [data-share], [data-retry], [data-language]',
