@@ -45,6 +45,19 @@ describe('touchstone asset', () => {
     assert.equal(await supply(), 404)
   })
 
+  it('mints an asset as an item, whose address then opens, and never a second one as the same item', async () => {
+    const item = ['--gtin', '09520001000003', '--serial', 'H38/1']
+    const out = await ok('asset', 'mint', '--id', '7000', '--name', 'Harrow 38', ...item)
+    assert.match(out, /^item {9}09520001000003 H38\/1$/m)
+    const page = await world.get('/01/09520001000003/21/H38%2F1')
+    assert.deepEqual([page.status, (await page.text()).includes('Harrow 38')], [200, true])
+    assert.equal(await refused('asset', 'mint', ...item), 'Asset 7000 is registered under this GTIN and serial.')
+    assert.match(await refused('asset', 'mint', '--gtin', '09520001000003'), /belong together/)
+    assert.match(await refused('asset', 'mint', '--count', '2', ...item), /name one/)
+    await refused('asset', 'mint', '--gtin', '09520001000004', '--serial', 'x')
+    await refused('asset', 'mint', '--gtin', '09520001000003', '--serial', '..')
+  })
+
   it('mints with metadata that the verdict then carries, and does a repeated key once', async () => {
     const first = await ok('asset', 'mint', '--name', 'Harrow 38', '--brand', 'Calder & Wick', '--key', 'harrow-1')
     assert.match(

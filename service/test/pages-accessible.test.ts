@@ -11,7 +11,6 @@ const looks = [
   ['light', 'en'],
   ['dark', 'en'],
   ['light', 'ar'],
-  ['dark', 'de'],
 ] as const
 
 type Vector = {

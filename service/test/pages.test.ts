@@ -131,6 +131,7 @@ describe('the pages', () => {
       'tapped-confirmed': 'This item is stolen, the theft is confirmed',
       'tapped-recall': 'This item is recalled',
       'tapped-investigation': 'This item is under investigation',
+      'tapped-opened': 'Genuine chip, but the seal was opened',
       'tapped-recycled': 'Genuine chip, but the item is at its end of life',
       'untapped-activated': 'On-chain record only',
       'untapped-stolen': 'This item is reported stolen',

@@ -9,7 +9,8 @@ import { addWriteOptions, write, type Request, type WriteOptions } from './asset
 import { argument } from './store-arguments.ts'
 import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
 
-type Options = WriteOptions & Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; json?: true }
+type Options = WriteOptions &
+  Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; gtin?: string; serial?: string; json?: true }
 
 export function mintCommand(run: RunWork): Command {
   const command = new Command('mint')
@@ -22,6 +23,12 @@ export function mintCommand(run: RunWork): Command {
     .option('--size <text>', 'size')
     .option('--image <url>', 'https or ipfs URL of a picture')
     .option('--metadata <file>', 'JSON file with these fields, instead')
+    .option(
+      '--gtin <gtin>',
+      'GTIN of the item, together with --serial: its address becomes /01/<gtin>/21/<serial>',
+      argument.gtin,
+    )
+    .option('--serial <serial>', 'serial number of the item', argument.serial)
     .option('--to <address>', 'its first owner; without it the operator', argument.address)
     .option('--id <n>', 'token id of your own, for importers; without it the next free one', argument.tokenId)
     .option('--count <n>', 'mint n of them, 1 to 200', argument.count(200))
@@ -29,11 +36,12 @@ export function mintCommand(run: RunWork): Command {
     .addHelpText(
       'after',
       `
-The metadata is public: anyone who asks for the verdict gets it as text that nobody has verified. The GTIN and serial of
-an item belong to its tag: give them to asset bind, or to tag import.
+The metadata is public: anyone who asks for the verdict gets it as text that nobody has verified. A GTIN and serial name
+one asset, for ever; they may also be given later, to asset bind or in tag import.
 
 Examples:
   touchstone asset mint --name 'Harrow 38 Field Watch' --brand 'Calder & Wick' --origin CH
+  touchstone asset mint --name 'Harrow 38 Field Watch' --gtin 09520001000003 --serial H38-000418
   touchstone asset mint --metadata watch.json --count 50 --dry-run`,
     )
     .action((options: Options) => run((session) => mint(session, options)))
@@ -43,6 +51,7 @@ async function mint(session: Session, options: Options): Promise<number> {
   const { id, count, dryRun } = options
   if (id !== undefined && count !== undefined)
     throw new CommandError('--id is one asset; --count takes the next free ids.')
+  const item = await itemOf(session, options)
   const to = options.to ?? chainOf(session).operator
   if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
   const metadata = await metadataOf(session, options)
@@ -58,8 +67,30 @@ async function mint(session: Session, options: Options): Promise<number> {
   const { exit, confirmed } = await write(session, request, options, { change })
   const ids = confirmed?.tokenIds ?? []
   if (ids.length > 3) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
+  const [tokenId] = ids
+  if (item !== null && tokenId !== undefined) {
+    const registered = await session.store.items.register({ tokenId, ...item })
+    if (!registered.ok)
+      throw new CommandError(`Asset ${tokenId} is minted, but not as this item: ${registered.message}`)
+    session.io.out(`item         ${item.gtin} ${item.serial}`)
+  }
   if (confirmed !== undefined) session.io.out(`metadata     ${metadata === undefined ? 'none' : hash}`)
   return exit
+}
+
+/** The item that is minted; one that another asset is already is refused before the chain hears of it. */
+async function itemOf(
+  { store }: Session,
+  { gtin, serial, count, id, key }: Options,
+): Promise<{ gtin: string; serial: string } | null> {
+  if (gtin === undefined && serial === undefined) return null
+  if (gtin === undefined || serial === undefined) throw new CommandError('--gtin and --serial belong together.')
+  if (count !== undefined) throw new CommandError('--count mints many assets, and a GTIN and serial name one.')
+  const holder = await store.items.tokenOfItem({ gtin, serial })
+  // Under a key of its own the mint may be the one that was done before.
+  if (holder !== null && holder !== id && key === undefined)
+    throw new CommandError(`Asset ${holder} is registered under this GTIN and serial.`)
+  return { gtin, serial }
 }
 
 async function metadataOf(session: Session, options: Options) {

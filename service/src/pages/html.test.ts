@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { fill, html, jsonBlock, markupOf, trustedHtml, type Html } from './html.ts'
@@ -49,8 +50,13 @@ describe('html', () => {
     )
   })
 
-  it('takes trusted markup as it is', () => {
+  it('takes trusted markup as it is, from three files: here, the icons, the QR code', () => {
     assert.equal(markupOf(html`${trustedHtml('<path d="M0"/>')}`), '<path d="M0"/>')
+    const source = new URL('../', import.meta.url)
+    const callers = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
+      (name) => /(?<!\.test)\.ts$/.test(name) && readFileSync(new URL(name, source), 'utf8').includes('trustedHtml('),
+    )
+    assert.deepEqual(callers.toSorted(), ['pages/html.ts', 'pages/icons.ts', 'verification/page-item.ts'])
   })
 })
 

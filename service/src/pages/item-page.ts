@@ -22,6 +22,7 @@ export function itemPage(context: PageContext, view: ItemView, mostBytes = 50_00
 
 function render(context: PageContext, view: ItemView): string {
   const { tap, path, link } = view
+  const texts = textsIn(context)
   const result = resultOf(context, view)
   const isTapped = tap.kind === 'tapped'
   const alarm = alarmOf(context, view.reports)
@@ -33,7 +34,7 @@ function render(context: PageContext, view: ItemView): string {
     tap: isTapped ? 'tapped' : undefined,
     windowSeconds: tap.kind === 'tapped' ? tap.windowSeconds : undefined,
     body: html`${resultCard(context, { ...result, behindAlarm: alarm !== undefined })}
-      ${view.tampered && tamperNotice(textsIn(context))} ${!isTapped && tapCard(context)}
+      ${view.tampered && result.text !== texts.tamperText && tamperNotice(texts)} ${!isTapped && tapCard(context)}
       <div class="columns">
         <div>${productCard(context, view)} ${historyCard(context, view)}</div>
         <div>${ownershipCard(context, view)} ${shareCard(context, view)}</div>
@@ -55,8 +56,9 @@ function resultOf(context: PageContext, { tap, verdict, checkedAt, reports, tamp
     return { tone: 'plain', icon: 'genuine', title: texts.reportedTitle, text: texts.genuineText, ...shared, facts }
   if (state === 'RECYCLED')
     return { tone: 'ended', icon: 'closed', title: texts.recycledTitle, text: texts.recycledText, ...shared, facts }
-  const tone = tampered ? 'warn' : 'good'
-  return { tone, icon: 'genuine', title: texts.genuineTitle, text: texts.genuineText, ...shared, facts }
+  if (tampered)
+    return { tone: 'warn', icon: 'alarm', title: texts.tamperedTitle, text: texts.tamperText, ...shared, facts }
+  return { tone: 'good', icon: 'genuine', title: texts.genuineTitle, text: texts.genuineText, ...shared, facts }
 }
 
 type Untapped = {

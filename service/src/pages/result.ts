@@ -67,7 +67,7 @@ export function stateFact(
 }
 
 /** Kinds of report, most urgent first; REPORTED stands for a flag whose reason is not known. */
-export const reportKinds = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST', 'REPORTED'] as const
+const reportKinds = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST', 'REPORTED'] as const
 export type ReportKind = (typeof reportKinds)[number]
 
 /** The alarm of a flagged item, over the full width and before everything else: what is reported, what to do. */

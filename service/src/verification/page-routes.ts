@@ -1,6 +1,7 @@
 /**
  * The pages for people (spec §4.5, §4.6): `/`, `/01/{gtin}/21/{serial}`, `/01/{gtin}`, `/token/{tokenId}`, and what they load. A tap in the
- * address is verified here, on the server, so that the page is complete without script; HEAD, OPTIONS and prefetches use up none.
+ * address is verified here, on the server, so that the page is complete without script; HEAD, OPTIONS and prefetches use up none. Items
+ * without a GTIN have their link, and so their tags, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
  */
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'

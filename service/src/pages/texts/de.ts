@@ -111,7 +111,7 @@ export const de: Texts = {
   homeTitle: 'Ist dieses Produkt das, was es zu sein behauptet?',
   homeLead: 'Halten Sie Ihr Telefon an den Chip im Stück. Die Seite, die sich öffnet, sagt es in einem Satz.',
   homeStepTap: 'Antippen',
-  homeStepTapText: 'Der Chip macht bei jedem Antippen einen neuen Code. Er lässt sich nicht kopieren.',
+  homeStepTapText: 'Der Chip macht bei jedem Antippen einen neuen Code, und jeder Code gilt einmal.',
   homeStepRead: 'Lesen',
   homeStepReadText: 'Die Seite zeigt, ob der Chip echt ist und was die Blockchain über das Stück sagt.',
   homeStepCheck: 'Prüfen',

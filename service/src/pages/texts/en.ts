@@ -106,7 +106,7 @@ const page = {
   homeTitle: 'Is this product the one it says it is?',
   homeLead: 'Hold your phone to the chip in the item. The page that opens tells you in one sentence.',
   homeStepTap: 'Tap',
-  homeStepTapText: 'The chip makes a new code at every tap. It cannot be copied.',
+  homeStepTapText: 'The chip makes a new code at every tap, and each code works once.',
   homeStepRead: 'Read',
   homeStepReadText: 'The page shows whether the chip is genuine and what the blockchain says about the item.',
   homeStepCheck: 'Check',

@@ -111,7 +111,7 @@ export const es: Texts = {
   homeTitle: '¿Es este producto el que dice ser?',
   homeLead: 'Acerque el teléfono al chip del artículo. La página que se abre se lo dice en una frase.',
   homeStepTap: 'Toque',
-  homeStepTapText: 'El chip crea un código nuevo en cada toque. No se puede copiar.',
+  homeStepTapText: 'El chip crea un código nuevo en cada toque, y cada código sirve una sola vez.',
   homeStepRead: 'Lea',
   homeStepReadText: 'La página muestra si el chip es auténtico y qué dice la blockchain del artículo.',
   homeStepCheck: 'Compruebe',

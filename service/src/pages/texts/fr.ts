@@ -112,7 +112,7 @@ export const fr: Texts = {
   homeTitle: 'Ce produit est-il bien celui qu’il prétend être ?',
   homeLead: 'Approchez votre téléphone de la puce de l’article. La page qui s’ouvre vous le dit en une phrase.',
   homeStepTap: 'Touchez',
-  homeStepTapText: 'La puce crée un nouveau code à chaque contact. Elle ne peut pas être copiée.',
+  homeStepTapText: 'La puce crée un nouveau code à chaque contact, et chaque code ne sert qu’une fois.',
   homeStepRead: 'Lisez',
   homeStepReadText: 'La page montre si la puce est authentique et ce que la blockchain dit de l’article.',
   homeStepCheck: 'Vérifiez',

@@ -89,6 +89,7 @@ export const statesAr: Readonly<Record<keyof typeof statesEn, string>> = {
   REPORTED_title: 'يوجد بلاغ عن هذه القطعة',
   REPORTED_text: 'بُلّغ عن فقدانها أو سرقتها أو سحبها. لا تشترها ولا تستخدمها قبل أن توضّح الشركة المصنّعة السبب.',
   alsoReported: 'بلاغات أخرى',
+  tamperedTitle: 'شريحة أصلية، لكن الختم فُتح',
   tamperTitle: 'فُتح الختم',
   tamperText: 'تُبلغ الشريحة عن ختم مفتوح. قد تكون الشريحة أصلية والمحتوى غير أصلي.',
 

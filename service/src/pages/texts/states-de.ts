@@ -99,6 +99,7 @@ export const statesDe: Readonly<Record<keyof typeof statesEn, string>> = {
   REPORTED_text:
     'Es ist als verloren, gestohlen oder zurückgerufen gemeldet. Kaufen und benutzen Sie es erst, wenn der Hersteller den Grund erklärt hat.',
   alsoReported: 'Außerdem gemeldet',
+  tamperedTitle: 'Echter Chip, aber das Siegel wurde geöffnet',
   tamperTitle: 'Das Siegel wurde geöffnet',
   tamperText: 'Der Chip meldet ein geöffnetes Siegel. Der Chip kann echt sein, auch wenn der Inhalt es nicht ist.',
 

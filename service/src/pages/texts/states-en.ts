@@ -87,6 +87,7 @@ export const statesEn = {
   REPORTED_title: 'This item is flagged',
   REPORTED_text: 'It is reported lost, stolen or recalled. Do not buy or use it before the maker has explained why.',
   alsoReported: 'Also reported',
+  tamperedTitle: 'Genuine chip, but the seal was opened',
   tamperTitle: 'The seal was opened',
   tamperText: 'The tag reports an opened seal. The chip may be genuine while the contents are not.',
 

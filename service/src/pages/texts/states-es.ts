@@ -94,6 +94,7 @@ export const statesEs: Readonly<Record<keyof typeof statesEn, string>> = {
   REPORTED_text:
     'Figura como perdido, robado o retirado. No lo compre ni lo use antes de que el fabricante haya explicado el motivo.',
   alsoReported: 'También notificado',
+  tamperedTitle: 'Chip auténtico, pero el precinto fue abierto',
   tamperTitle: 'El precinto fue abierto',
   tamperText: 'El chip informa de un precinto abierto. El chip puede ser auténtico sin que lo sea el contenido.',
 

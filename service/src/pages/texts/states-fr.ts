@@ -97,6 +97,7 @@ export const statesFr: Readonly<Record<keyof typeof statesEn, string>> = {
   REPORTED_text:
     'Il est signalé perdu, volé ou rappelé. Ne l’achetez pas et ne l’utilisez pas avant que le fabricant n’ait expliqué pourquoi.',
   alsoReported: 'Également signalé',
+  tamperedTitle: 'Puce authentique, mais le scellé a été ouvert',
   tamperTitle: 'Le scellé a été ouvert',
   tamperText: 'La puce signale un scellé ouvert. La puce peut être authentique sans que le contenu le soit.',
 
