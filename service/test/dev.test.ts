@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -50,11 +50,21 @@ describe('npm start', () => {
     const { base, rpc } = await ready(running)
     const links = [...new Set(running.output().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
     const verdicts = await Promise.all(links.map(async (link) => (await (await fetch(link)).json()) as Verdict))
-    assert.deepEqual([...new Set(verdicts.map(({ state_code }) => state_code))].toSorted((a, b) => a - b), [1, 2, 3, 4, 5, 6])
+    assert.deepEqual(
+      [...new Set(verdicts.map(({ state_code }) => state_code))].toSorted((a, b) => a - b),
+      [1, 2, 3, 4, 5, 6],
+    )
     assert.ok(verdicts.filter(({ flagged }) => flagged).length >= 5)
     assert.ok(verdicts.some(({ untrusted }) => untrusted === undefined))
     for (const verdict of verdicts)
       assert.ok(!/[\p{Bidi_Control}\p{Cc}\u{e0000}-\u{e007f}]/u.test(JSON.stringify(verdict)))
+    const taps = running.output().match(/http:\S+picc=\S+/g) ?? []
+    assert.equal(taps.length, links.length - 1) // one product carries no tag
+    for (const tap of taps) {
+      const page = await fetch(tap)
+      assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
+      assert.match(await page.text(), /<body data-tap="tapped"/)
+    }
     first = verdicts.find(({ state }) => state === 'CLAIMED') ?? assert.fail('no claimed product')
 
     const commands = running.output().match(/^ {2}npx touchstone verify .*$/gm) ?? []
@@ -109,6 +119,19 @@ describe('npm start', () => {
     const running = touchstone(['dev'], env)
     assert.equal(await running.ended, 1)
     assert.match(running.output(), /^touchstone: The local chain saved in .* is damaged: .*\n$/m)
+  })
+
+  it('says in one sentence that the database is damaged, and ends the chain it had started', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+    await mkdir(join(folder, 'store'))
+    await writeFile(join(folder, 'store', 'PG_VERSION'), 'damaged')
+    const running = touchstone(['dev'], { ...env, DATA_DIR: folder })
+    assert.equal(await running.ended, 1)
+    assert.match(
+      running.output(),
+      /^touchstone: The database in .* cannot be opened\. Restore the folder from a backup, or move it away .*\.\n$/m,
+    )
+    await rm(folder, { recursive: true })
   })
 
   it('names the setting that is wrong', async () => {

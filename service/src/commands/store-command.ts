@@ -122,7 +122,8 @@ async function withDemoSecrets(env: Readonly<Record<string, string | undefined>>
 
 /** One sentence for whoever gave the command; what was foreseen needs no causes. */
 export function sentenceOf(error: unknown): string {
-  return error instanceof CommandError || error instanceof ServiceError ? error.message : reasonOf(error)
+  const isForeseen = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
+  return isForeseen ? error.message : reasonOf(error)
 }
 
 /** Parses and runs a command within a service or a test: nothing is printed but through `io`, nothing ends the process. */
@@ -139,5 +140,10 @@ function quiet(command: Command, io: CommandIo): void {
 
 /** As the program's own failures look: one line. */
 export function outputError(text: string, write: (text: string) => void): void {
-  write(`${text.replace(/^error: /, 'touchstone: ').trim().replaceAll('\n', ' ')}\n`)
+  write(
+    `${text
+      .replace(/^error: /, 'touchstone: ')
+      .trim()
+      .replaceAll('\n', ' ')}\n`,
+  )
 }

@@ -34,3 +34,36 @@ export type TimelineKind =
   | 'transferred'
   | 'stateChanged'
   | 'other'
+
+export type ItemView = {
+  readonly tap: TapView
+  readonly verdict: Verdict
+  /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
+  readonly product: Omit<Untrusted, '_warning'>
+  readonly metadata: 'match' | 'mismatch' | 'none'
+  /** ISO 3166-1 code that `product.origin` names, if it names one. */
+  readonly country?: string | undefined
+  readonly item: { readonly gtin: string; readonly serial: string } | null
+  /** Reasons of a flag; empty when the item is not flagged. */
+  readonly reports: readonly ReportKind[]
+  /** The tag reports an opened seal. */
+  readonly tampered: boolean
+  readonly owner: 'claimed' | 'unclaimed' | 'closed'
+  /** Unix seconds by the service's clock. */
+  readonly checkedAt: number
+  /** The item's page as a full URL and as a path, the keyless verdict as both. */
+  readonly link: string
+  readonly path: string
+  readonly verdictLink: string
+  readonly verdictPath: string
+  /** Oldest first; null when it cannot be vouched for. */
+  readonly history: readonly TimelineEntry[] | null
+  /** A QR code of `link`. */
+  readonly qr: Html
+  /** The passport as JSON, on a tapped page. */
+  readonly passport: string | null
+  /** The provider that the page's script may ask; null: none. */
+  readonly publicRpcUrl: string | null
+  /** Where transactions can be looked at, such as `https://sepolia.basescan.org`; null: nowhere. */
+  readonly explorerUrl: string | null
+}
