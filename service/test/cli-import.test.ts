@@ -176,7 +176,10 @@ describe('touchstone tag import', () => {
       run('tag', 'import', 'one.csv', '--mint'),
       run('tag', 'import', 'one.csv', '--mint'),
     ])
-    assert.deepEqual(both.map(({ exit }) => exit).toSorted((a, b) => (a ?? 0) - (b ?? 0)), [0, 1])
+    assert.deepEqual(
+      both.map(({ exit }) => exit).toSorted((a, b) => (a ?? 0) - (b ?? 0)),
+      [0, 1],
+    )
     assert.ok(both.some(({ err }) => err === 'touchstone: Another import is at work; run this one when it is done.'))
   })
 

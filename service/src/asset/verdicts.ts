@@ -106,7 +106,8 @@ export function createVerdicts({
     },
     ready(key) {
       const known = rendered.get(key)
-      if (known === undefined || !known.asset.live || now() >= known.lookAgainAt) return undefined
+      if (known === undefined || !known.asset.live) return undefined
+      if (known.lookAgainAt !== Infinity && now() >= known.lookAgainAt) return undefined
       const head = assets.head()
       // Asking for the head may have dropped the asset: `live` counts after it.
       return head === undefined || !known.asset.live ? undefined : pinned(known, head)
@@ -167,7 +168,7 @@ function tagOf({ state_code, flagged, owner_commitment, untrusted }: Verdict, me
 
 /** The answer at one block; the same object as long as the block stays. */
 function pinned(rendered: Rendered, block: Block): Answer {
-  if (rendered.answer !== undefined && rendered.block === block) return rendered.answer
+  if (rendered.answer !== undefined && rendered.block?.hash === block.hash) return rendered.answer
   const { before, after, tag, verdict } = rendered
   const pin = `"block_number":${block.number},"block_hash":"${block.hash}"`
   rendered.block = block

@@ -25,7 +25,7 @@ export type Session = {
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
 }
 /** A command; its exit code, 0 when it gives none. */
-export type Work = (session: Session) => Promise<number | void>
+type Work = (session: Session) => Promise<number | void>
 /** Finds a session for the work of the command that was parsed, and sees to its exit code. */
 export type RunWork = (work: Work) => Promise<void>
 

@@ -12,7 +12,7 @@ import { writePrivateFile } from '../tap/sealed-file.ts'
 import { CommandError } from './store-command.ts'
 
 /** `name` tells one life of a chip from all others. */
-export type MintRow = Readonly<{ name: string; metadataHash: Hex }>
+type MintRow = Readonly<{ name: string; metadataHash: Hex }>
 export type Mints = Readonly<{
   /** The token that was minted for a row which is not registered yet; `pending` when its transaction is not mined. */
   tokenOf: (name: string) => bigint | 'pending' | undefined
@@ -61,7 +61,7 @@ export async function openMints({
     const isMined = result.ok && result.status === 'CONFIRMED'
     const minted = isMined ? result.tokenIds : []
     if (isMined) reader.dropHead(result.blockNumber)
-    for (const [index, { name }] of rows.entries()) tokens.set(name, minted[index] ?? 'pending')
+    for (const [index, { name }] of rows.entries()) if (waiting.has(name)) tokens.set(name, minted[index] ?? 'pending')
     open.set(key, { group, waiting })
     return result.ok ? null : result.message
   }

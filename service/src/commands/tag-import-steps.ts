@@ -45,8 +45,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   const { store, dataDir, io } = session
   const { tags } = store
   const planRow = await createPlanner(tags)
-  const mints =
-    chain === null || wanted.dryRun ? null : await openMints({ ...chain, dataDir, isRegistered })
+  const mints = chain === null || wanted.dryRun ? null : await openMints({ ...chain, dataDir, isRegistered })
   let isChainDown = false
 
   async function isRegistered(name: string): Promise<boolean> {
@@ -61,7 +60,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
     for (const row of rows) planned.push(await planRow(row))
     const plans = await withMinted(await withKnownTokens(planned))
     return inParallel(plans, lanes, async (plan, index) => {
-      const stop = isStop(plan) ? plan : await answered(() => finish(plan))
+      const stop = isStop(plan) ? plan : io.signal.aborted ? stopped : await answered(() => finish(plan))
       onRow(stop.outcome)
       return resultOf(rows[index] as ReadRow, plan, stop)
     })
@@ -163,6 +162,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
 
   return { run }
 }
+
+const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
 
 const isStopped = (value: boolean | Stop): value is Stop => typeof value !== 'boolean'
 

@@ -6,7 +6,7 @@ import { CommandError } from './store-command.ts'
 type Reader = {
   autoProcessing: boolean
   readonly reader: { readonly name: string }
-  readonly on: (event: 'card' | 'error', listener: (value: unknown) => void) => unknown
+  readonly on: (event: 'card' | 'card.off' | 'error', listener: (value: unknown) => void) => unknown
   readonly transmit: (data: Buffer, maxLength: number) => Promise<Buffer>
 }
 type Nfc = {
@@ -43,8 +43,12 @@ export async function* chipsOn(
     reader.autoProcessing = false
     onReader(reader.reader.name)
     reader.on('error', () => {}) // a chip taken away in the middle shows in its own transmit
+    // What was meant for one chip never goes to the next one.
+    let present = 0
+    reader.on('card.off', () => void present++)
     reader.on('card', () => {
-      chips.push((command) => transmit(reader, command))
+      const mine = ++present
+      chips.push((command) => transmit(reader, mine === present ? command : null))
       wake()
     })
   })
@@ -61,10 +65,9 @@ export async function* chipsOn(
   }
 }
 
-async function transmit(reader: Reader, command: Uint8Array): Promise<Uint8Array> {
-  try {
-    return Uint8Array.from(await reader.transmit(Buffer.from(command), 258))
-  } catch {
-    throw new ChipError('The chip was taken away too early: put it back.')
-  }
+/** No command means that its chip is gone. */
+async function transmit(reader: Reader, command: Uint8Array | null): Promise<Uint8Array> {
+  const answer = command === null ? null : await reader.transmit(Buffer.from(command), 258).catch(() => null)
+  if (answer === null) throw new ChipError('The chip was taken away too early: put it back.')
+  return Uint8Array.from(answer)
 }

@@ -1,10 +1,12 @@
 /** What every route of the verification host needs of a request: its raw path and query, its budget, and what a fault becomes. */
 import type { HttpBindings } from '@hono/node-server'
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import type { Context } from 'hono'
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { reasonOf, ServiceError } from '../errors.ts'
 import type { ClientKey } from '../http/client-key.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
-import { budgetHeaders, failure } from '../http/respond.ts'
+import { budgetHeaders, failure, openToAll } from '../http/respond.ts'
 import type { Log } from '../log.ts'
 
 export type Env = { Bindings: Partial<HttpBindings> }
@@ -38,6 +40,31 @@ export function rawPath(request: Request, options?: { env?: Env['Bindings'] }): 
 /** The raw query without its question mark, undecoded; logs never see it. */
 export function rawQuery(c: Context<Env>): string {
   return (c.env?.incoming?.url ?? c.req.url).split('?').slice(1).join('?')
+}
+
+/**
+ * A JSON answer of a busy route, written past the router's Response: a body in ASCII costs a quarter of what it does in UTF-8.
+ * Without a socket (`app.request()`) it is a Response like any other.
+ */
+export function written(
+  c: Context<Env>,
+  body: object,
+  headers: Readonly<Record<string, string | readonly string[]>>,
+): Response {
+  const text = JSON.stringify(body)
+  const all = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...openToAll, ...headers }
+  const outgoing = c.env?.outgoing as ServerResponse | undefined
+  if (outgoing === undefined)
+    return new Response(text, {
+      headers: Object.entries(all).flatMap(([name, value]) =>
+        [value].flat().map((one): [string, string] => [name, one]),
+      ),
+    })
+  const length = Buffer.byteLength(text)
+  outgoing
+    .writeHead(200, { ...all, 'Content-Length': String(length) } as OutgoingHttpHeaders)
+    .end(text, length === text.length ? 'latin1' : 'utf8')
+  return RESPONSE_ALREADY_SENT
 }
 
 /** The body of a 429 and what to wait. */

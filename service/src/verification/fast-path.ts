@@ -2,7 +2,7 @@
  * GET /api/asset/{tokenId} for verdicts that are ready (spec §4.1), in front of the router: one map lookup, one budget, one write.
  * Anything unusual falls through to the router, whose answer to the same request has the same bytes (tested).
  */
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Verdicts } from '../asset/verdicts.ts'
 import type { ClientKey } from '../http/client-key.ts'
 import type { RateLimiter } from '../http/rate-limit.ts'
@@ -18,18 +18,27 @@ export function fastPath(
   router: RequestListener,
 ): RequestListener {
   return (request, response) => {
-    const { url = '', headers } = request
+    const { url = '' } = request
     if (request.method !== 'GET' || !url.startsWith(assetPrefix)) return router(request, response)
     const answer = verdicts.ready(url.slice(assetPrefix.length))
     if (answer === undefined) return router(request, response)
-    const budget = limiter?.take(
-      clientKey(request.socket.remoteAddress, headers['x-forwarded-for'] as string | undefined),
-    )
+    const budget = limiter?.take(clientKey(request.socket.remoteAddress, headerOf(request, 'x-forwarded-for')))
     if (budget?.allowed === false) return router(request, response) // a refusal costs nothing, so the router is refused too
-    if (matchesETag(headers['if-none-match'], answer.etag)) response.writeHead(304, sharedHeaders(answer, budget)).end()
+    if (matchesETag(headerOf(request, 'if-none-match'), answer.etag))
+      response.writeHead(304, sharedHeaders(answer, budget)).end()
     else
       response
         .writeHead(200, verdictHeaders(answer, budget))
         .end(answer.body, answer.byteLength === answer.body.length ? 'latin1' : 'utf8') // ASCII is cheaper as Latin-1
   }
+}
+
+/** A header without building the object of all of them; that is done only when the name is there. */
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const { rawHeaders } = request
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const found = rawHeaders[index] ?? ''
+    if (found.length === name.length && found.toLowerCase() === name) return request.headers[name] as string
+  }
+  return undefined
 }

@@ -19,6 +19,7 @@ import { passportFor, type PassportSite, type Resolved } from './passport-docume
 import type { Issuer } from './passport-keys.ts'
 import {
   isPrefetch,
+  notConfigured,
   prefetchRefused,
   tapCookies,
   tapFailure,
@@ -165,7 +166,7 @@ const notOffered: Refusal = {
 /** How a tap that leads to no item is answered. Why a chip is counterfeit is not said. */
 const outcomes: Readonly<Record<Exclude<Presented['kind'], 'resolved'>, Refusal>> = {
   malformed: malformedTap,
-  not_configured: { status: 503, error: 'This verifier holds no tag keys yet.' },
+  not_configured: { status: 503, error: notConfigured },
   counterfeit: { status: 400, error: 'This tap is not genuine.' },
   replayed: { status: 400, error: 'This tap was used before. Tap the item again.' },
   challenge: { status: 400, error: 'One tap is not enough here. Tap the item once more within a minute.' },

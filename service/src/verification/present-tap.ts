@@ -58,6 +58,9 @@ export function isPrefetch(header: (name: string) => string | undefined): boolea
   return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
 }
 
+/** What a tap route says while the verifier holds no keys, with status 503. */
+export const notConfigured = 'This verifier holds no tag keys yet.'
+
 /** What a tap route says to a prefetch, with status 503 and Retry-After. */
 export const prefetchRefused = 'A tap is not verified in advance. Open the link itself.'
 

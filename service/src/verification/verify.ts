@@ -3,10 +3,11 @@
  */
 import type { Hono } from 'hono'
 import type { RateLimiter } from '../http/rate-limit.ts'
-import { budgetHeaders, failure, methodRefused, openToAll, preflight } from '../http/respond.ts'
-import { limited, rawQuery, type Edge, type Env } from './edge.ts'
+import { budgetHeaders, failure, methodRefused, preflight } from '../http/respond.ts'
+import { limited, rawQuery, written, type Edge, type Env } from './edge.ts'
 import {
   isPrefetch,
+  notConfigured,
   prefetchRefused,
   tapCookies,
   tapFailure,
@@ -35,7 +36,14 @@ export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract,
     if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     try {
       const presented = await presentTap({ ...tapParameters(rawQuery(c)), ...tapTokens(header) })
-      return verifyResponse(presented, contract, headers)
+      if (presented.kind === 'malformed') return failure(400, { error: presented.error }, headers)
+      if (presented.kind === 'not_configured') return failure(503, { error: notConfigured }, headers)
+      const cookies = tapCookies(presented)
+      return written(
+        c,
+        bodyOf(presented, contract),
+        cookies.length === 0 ? headers : { ...headers, 'Set-Cookie': cookies },
+      )
     } catch (error) {
       const { status, error: text } = tapFailure(edge.faultOf(error))
       return failure(status, { error: text }, headers)
@@ -43,48 +51,22 @@ export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract,
   })
 }
 
-/** What the caller should do is said in `error`; why a chip is counterfeit is not said at all. */
-function verifyResponse(
-  presented: Presented,
-  contract: string,
-  headers: Readonly<Record<string, string>>,
-): Response {
-  const response = answerTo(presented, contract, headers)
-  for (const cookie of tapCookies(presented)) response.headers.append('Set-Cookie', cookie)
-  return response
-}
-
-function answerTo(presented: Presented, contract: string, headers: Readonly<Record<string, string>>): Response {
+/** Why a chip is counterfeit is not said at all. Whatever became of the chip, the request succeeded: 200. */
+function bodyOf(presented: Exclude<Presented, { kind: 'malformed' | 'not_configured' }>, contract: string): object {
   switch (presented.kind) {
-    case 'malformed':
-      return failure(400, { error: presented.error }, headers)
-    case 'not_configured':
-      return failure(503, { error: 'This verifier holds no tag keys yet.' }, headers)
     case 'counterfeit':
-      return answer({ verified: false, reason: 'counterfeit' }, headers)
     case 'replayed':
-      return answer({ verified: false, reason: 'replayed' }, headers)
+      return { verified: false, reason: presented.kind }
     case 'challenge':
-      return answer(
-        { verified: false, reason: 'tap_again', challenge: presented.token, seconds: presented.seconds },
-        headers,
-      )
+      return { verified: false, reason: 'tap_again', challenge: presented.token, seconds: presented.seconds }
     case 'unbound': {
       const { tag, block } = presented
-      return answer(
-        {
-          verified: false,
-          bound: false,
-          uid: tag.uid,
-          tapCounter: tag.tapCounter,
-          reason: 'unbound',
-          chain: chainOf(contract, block),
-        },
-        headers,
-      )
+      const { uid, tapCounter } = tag
+      return { verified: false, bound: false, uid, tapCounter, reason: 'unbound', chain: chainOf(contract, block) }
     }
     case 'resolved': {
       const { tag, block, verdict, timestamp, metadataHash } = presented
+      const { uid, tapCounter } = tag
       const asset = {
         tokenId: verdict.token_id,
         stateCode: verdict.state_code,
@@ -94,21 +76,11 @@ function answerTo(presented: Presented, contract: string, headers: Readonly<Reco
         ownerCommitment: verdict.owner_commitment,
         ...(verdict.untrusted && { untrusted: verdict.untrusted }),
       }
-      const { uid, tapCounter } = tag
-      return answer(
-        { verified: true, bound: true, uid, tapCounter, asset, metadataHash, chain: chainOf(contract, block) },
-        headers,
-      )
+      return { verified: true, bound: true, uid, tapCounter, asset, metadataHash, chain: chainOf(contract, block) }
     }
   }
 }
 
 function chainOf(contract: string, { number, hash }: { readonly number: bigint; readonly hash: string }) {
   return { id: 84532, name: 'Base Sepolia', contract, blockNumber: Number(number), blockHash: hash }
-}
-
-function answer(body: object, headers: Readonly<Record<string, string>>): Response {
-  return new Response(JSON.stringify(body), {
-    headers: { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...openToAll, ...headers },
-  })
 }

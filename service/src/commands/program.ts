@@ -1,0 +1,34 @@
+/** The program `touchstone`: argv to commands. Whatever cannot be done ends with one sentence on stderr and exit code 1. */
+import { Command } from 'commander'
+import { devCommand } from './dev.ts'
+import { serveCommand } from './serve.ts'
+import { outputError, runFromCli, sentenceOf } from './store-command.ts'
+import { storeCommands } from './store-program.ts'
+import { verifyCommand } from './verify.ts'
+
+export async function runCli(): Promise<void> {
+  const program = new Command('touchstone')
+    .description('Verifies physical products: an NFC tag, a token on a public chain, an answer anyone can check.')
+    .version('0.1.0')
+  const print = (line: string) => void process.stdout.write(`${line}\n`)
+  const commands = [devCommand(), serveCommand(), verifyCommand(), ...storeCommands(runFromCli, print)]
+  for (const command of commands) program.addCommand(command)
+  sayErrorsAlike(program)
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', unlessUnread)
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    process.stderr.write(`touchstone: ${sentenceOf(error)}\n`)
+    process.exitCode = 1
+  }
+}
+
+function sayErrorsAlike(command: Command): void {
+  command.configureOutput({ outputError })
+  for (const child of command.commands) sayErrorsAlike(child)
+}
+
+/** Whoever reads may stop reading (`| head`); the command is carried out all the same. */
+function unlessUnread(error: NodeJS.ErrnoException): void {
+  if (error.code !== 'EPIPE') throw error
+}
