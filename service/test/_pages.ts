@@ -12,7 +12,7 @@ import { startService } from '../src/service.ts'
 import { createDemoTag } from '../src/tap/demo-tag.ts'
 import { verificationListener } from '../src/verification/host.ts'
 import { newUid, parametersOf, testTemplate } from './_tags.ts'
-import { startWorld } from './_world.ts'
+import { startWorld, type World } from './_world.ts'
 
 export type PageState = { readonly name: string; readonly url: string; readonly status: number }
 export type PageWorld = Awaited<ReturnType<typeof startPageWorld>>
@@ -45,8 +45,19 @@ export async function startPageWorld({ env = {} }: { env?: Record<string, string
     // The address of the chain is known from here on; the settings are read after this.
     rpcUrl: async (chain) => (settings['PUBLIC_RPC_URL'] = chain),
   })
+  try {
+    return await filled(world)
+  } catch (error) {
+    await world.end() // else its chain would keep the process alive
+    throw error
+  }
+}
+
+async function filled(world: World) {
   const { parts } = world
-  const items = await openDemoCatalogue({ parts, rpcUrl: world.chainUrl, progress: () => {} })
+  const fill = () => openDemoCatalogue({ parts, rpcUrl: world.chainUrl, progress: () => {} })
+  // On a busy machine anvil may leave a transaction unmined for longer than a write waits; filling again makes only what is missing.
+  const items = await fill().catch(fill)
   const record = parts.fleet.record(demoBatch)
   if (record === undefined) throw new Error('There is no demo batch.')
   const batch = record
@@ -98,7 +109,7 @@ export async function startPageWorld({ env = {} }: { env?: Record<string, string
 }
 
 /** Services in a bad way, over the same chain: out of budget; without keys; without a chain, and asking for two taps. */
-async function openOthers(world: Awaited<ReturnType<typeof startWorld>>) {
+async function openOthers(world: World) {
   const limiter = createRateLimiter({ limit: 0, windowSeconds: 60 })
   const limited = await listen({
     name: 'limited host',

@@ -89,6 +89,12 @@ async function catchUpClock(rpc: WriterRpc): Promise<void> {
   if (ahead > 0) await rpc('evm_increaseTime', [ahead + 1])
 }
 
+/**
+ * anvil answers nothing while it dumps, and the states of 256 old blocks may be hundreds of megabytes. Above this time the blocks are
+ * saved with the newest state only: what was read at an old block can then be read again until the next restart.
+ */
+const historyMs = 700
+
 /** Saves soon after each new head, with longer pauses the longer a save takes. */
 function startSaving(url: string, file: StateFile, log: Log) {
   const rpc = createWriterRpc({ url })
@@ -96,6 +102,7 @@ function startSaving(url: string, file: StateFile, log: Log) {
   const stopped = new AbortController()
   let savedHead: Hex | undefined
   let pauseMs = 200
+  let withHistory = true
   let last: Promise<unknown> = Promise.resolve()
 
   async function save(): Promise<void> {
@@ -110,8 +117,13 @@ function startSaving(url: string, file: StateFile, log: Log) {
     const began = performance.now()
     for (let attempt = 0; attempt < 5; attempt += 1) {
       const before = await headOf(rpc)
-      const state = (await dump('anvil_dumpState', [true])) as Hex
+      const asked = performance.now()
+      const state = (await dump('anvil_dumpState', [withHistory])) as Hex
       const after = await headOf(rpc)
+      if (withHistory && performance.now() - asked > historyMs) {
+        withHistory = false
+        log.warn('local chain has grown: from now on old blocks are kept without their states', { bytes: state.length })
+      }
       // A block mined meanwhile may be in the accounts and not among the blocks.
       if (before.hash !== after.hash) continue
       await file.save(Buffer.from(state.slice(2), 'hex'))
