@@ -32,7 +32,7 @@ if (kind === 'bare') {
     CHAIN_CACHE: process.argv[5] ?? 'events',
     VERIFICATION_PORT: '0',
     RATE_LIMIT_ASSET: '1000000000',
-    DATA_DIR: process.argv[6] ?? 'memory://',
+    DATA_DIR: process.argv[6] ?? '',
   })
   const service = await startService(config, silent)
   console.log(`port ${new URL(service.verificationUrl).port}`)

@@ -36,7 +36,7 @@ const product = {
   hostile: 12,
   chair: 13,
 } as const
-export type ProductName = keyof typeof product
+type ProductName = keyof typeof product
 
 export async function startPageWorld({ env = {} }: { env?: Record<string, string> } = {}) {
   const settings: Record<string, string> = { ...env }

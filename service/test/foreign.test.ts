@@ -1,5 +1,8 @@
 /** A contract that is not ours: the existing public deployment's reads, without getAssets, with Multicall3 (spec §1, §2.5, §4.1). */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { recheck, type Verdict } from '@touchstone/verdict'
 import { encodeFunctionData, type Hex } from 'viem'
@@ -16,13 +19,19 @@ const [account = '0x'] = publishedAddresses
 describe('a foreign contract', () => {
   let world: World
   let service: Service
+  let env: Record<string, string>
   before(async () => {
     world = await startWorld()
     await world.rpc('anvil_setCode', [core, foreign.deployedBytecode])
     for (const id of [1n, 2n, 3n]) await call('mint', [account, id, `0x${'12'.repeat(32)}`])
     await call('bindTag', [2n, `0x${'34'.repeat(32)}`])
     await call('setAsset', [3n, account, 1n, 5, 0x02, 4])
-    const env = { ...world.settings, CHAIN_CONTRACT: core, CHAIN_INTERFACE: 'auto', DATA_DIR: 'memory://' }
+    env = {
+      ...world.settings,
+      CHAIN_CONTRACT: core,
+      CHAIN_INTERFACE: 'auto',
+      DATA_DIR: await mkdtemp(join(tmpdir(), 'touchstone-foreign-')),
+    }
     service = await startService(
       readConfig(env),
       createLog(() => {}, 'silent'),
@@ -30,6 +39,7 @@ describe('a foreign contract', () => {
   })
   after(async () => {
     await service.close(200)
+    await rm(env['DATA_DIR'] ?? '', { recursive: true })
     await world.end()
   })
 

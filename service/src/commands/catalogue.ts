@@ -98,7 +98,10 @@ async function bringToState(options: Work, product: Product, index: number, toke
 const madeBefore: ReadonlySet<string> = new Set(['WRONG_STATE', 'FLAGS_ALREADY_SET', 'IDEMPOTENCY_CONFLICT'])
 
 async function make({ writer }: CatalogueOptions, request: WriteRequest, idempotencyKey: string): Promise<void> {
-  const result = await writer.write(request, { idempotencyKey })
+  let result = await writer.write(request, { idempotencyKey })
+  // The same key again waits for the same transaction, and sends its bytes again where they were lost.
+  for (let again = 0; again < 3 && result.ok && result.status === 'PENDING'; again += 1)
+    result = await writer.write(request, { idempotencyKey })
   if (result.ok && result.status === 'CONFIRMED') return
   if (!result.ok && madeBefore.has(result.code)) return
   throw notMade(request.kind, result.ok ? 'it was not mined in time' : result.message)

@@ -58,7 +58,12 @@ async function dev(): Promise<void> {
   )
   opened.defer(() => chain.close())
   const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: chain.url }))
-  const deployed = { CHAIN_RPC_URLS: chain.url, CHAIN_CONTRACT: contract, CHAIN_CODE_HASH: codeHash }
+  const deployed = {
+    CHAIN_RPC_URLS: chain.url,
+    CHAIN_CONTRACT: contract,
+    CHAIN_CODE_HASH: codeHash,
+    PUBLIC_RPC_URL: chain.url,
+  }
   const secrets = await readOrCreateDemoSecrets(dataDir)
   const config = readConfig({
     ...env,

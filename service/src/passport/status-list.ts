@@ -13,7 +13,7 @@ export type StatusPurpose = (typeof statusPurposes)[number]
 /** Entries of one list; fewer would make an item easy to guess (specification §6.1). */
 export const listEntries = 131_072
 /** How long a copy of a list may be used, in milliseconds. */
-export const listTtlMs = 300_000
+const listTtlMs = 300_000
 
 /** At even odds never reached by chance: a store that refuses this often is broken. */
 const mostAttempts = 64

@@ -145,7 +145,7 @@ export const terms: readonly Term[] = [
 ]
 
 /** The identifier scheme of items without GTIN: not a term, but an IRI of this vocabulary. */
-export const tokenIdScheme = {
+const tokenIdScheme = {
   term: 'token-id',
   label: 'Token id',
   comment: 'Identifies an item by the decimal id of its token in the registry contract.',

@@ -57,7 +57,6 @@ export function metadataStore(sql: Sql) {
   }
 }
 
-
 function bytesOf(hash: Hex): Uint8Array {
   return new Uint8Array(Buffer.from(hash.slice(2), 'hex'))
 }

@@ -92,11 +92,7 @@ async function assetResponse(
 }
 
 /** The verdict with its storage proof, for whoever wants to check it without any provider (`/proof` behind the id; opt-in). */
-async function proofResponse(
-  proofs: ProofBundles,
-  tokenId: bigint,
-  budget: Budget | undefined,
-): Promise<Response> {
+async function proofResponse(proofs: ProofBundles, tokenId: bigint, budget: Budget | undefined): Promise<Response> {
   const bundle = await proofs(tokenId)
   if (bundle === null) throw noAsset()
   return new Response(JSON.stringify(bundle), {
