@@ -4,7 +4,7 @@
 import type { Hono } from 'hono'
 import type { RateLimiter } from '../http/rate-limit.ts'
 import { budgetHeaders, failure, methodRefused, preflight } from '../http/respond.ts'
-import { limited, rawQuery, written, type Edge, type Env } from './edge.ts'
+import { headersOf, limited, rawQuery, written, type Edge, type Env } from './edge.ts'
 import {
   isPrefetch,
   notConfigured,
@@ -32,7 +32,7 @@ export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract,
     const headers = { ...tapHeaders, ...budgetHeaders(budget) }
     if (c.req.method !== 'GET') return methodRefused('GET, OPTIONS', headers) // HEAD must not consume a tap
     if (budget?.allowed === false) return limited(budget, headers)
-    const header = (name: string) => c.req.header(name)
+    const header = headersOf(c)
     if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     try {
       const presented = await presentTap({ ...tapParameters(rawQuery(c)), ...tapTokens(header) })
