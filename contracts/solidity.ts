@@ -8,10 +8,14 @@ const root = join(import.meta.dirname, '..')
 /** Contract name → source file, relative to this folder. Each has a file in artifacts/. */
 export const contractFiles = {
   AssetRegistry: 'src/AssetRegistry.sol',
+  AttestationVerifier: 'src/AttestationVerifier.sol',
   Multicall3: 'src/doubles/Multicall3.sol',
   ForeignCore: 'src/doubles/ForeignCore.sol',
   FaultyCore: 'src/doubles/FaultyCore.sol',
   TestWallet: 'src/doubles/TestWallet.sol',
+  TestUsdc: 'src/doubles/TestUsdc.sol',
+  AgentIdentity: 'src/doubles/AgentIdentity.sol',
+  AgentReputation: 'src/doubles/AgentReputation.sol',
 } as const
 
 export type ContractName = keyof typeof contractFiles

@@ -1,6 +1,7 @@
 /** What the payment-gated gateway signs about a token, and who signed it (spec §4.8). */
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
+import { checksumAddress } from './address.ts'
 import { abiEncode, bytesOf, keccak256 } from './hex.ts'
 import type { Hex } from './hex.ts'
 import type { StateCode } from './lifecycle.ts'
@@ -19,6 +20,22 @@ export type AttestationMessage = Readonly<{
 /** The EIP-712 form also names the block that the state was read at and the registry as `verifyingContract`. */
 export type TypedAttestationMessage = AttestationMessage &
   Readonly<{ blockNumber: number | bigint; blockHash: Hex; verifyingContract: Hex }>
+
+/** The EIP-712 form in plain JSON. */
+export type AttestationTypedData = Readonly<{
+  domain: Readonly<{ name: 'Touchstone'; version: '1'; chainId: number; verifyingContract: Hex }>
+  types: Readonly<{ AssetState: readonly Readonly<{ name: string; type: string }>[] }>
+  primaryType: 'AssetState'
+  /** `tokenId` is decimal text, because ids reach 2^256-1. */
+  message: Readonly<{
+    tokenId: string
+    state: StateCode
+    chainId: number
+    timestamp: number
+    blockNumber: number
+    blockHash: Hex
+  }>
+}>
 
 /**
  * The digest of the raw signature (spec §4.8): `keccak256(abi.encode(uint256 tokenId, uint8 state, uint256 chainId,
@@ -56,6 +73,32 @@ export function attestationTypedDigest(message: TypedAttestationMessage): Hex {
 }
 
 /**
+ * The same as EIP-712 typed data in plain JSON, as the gateway's answer carries it and as wallets and libraries take it
+ * (`eth_signTypedData_v4`; MetaMask also wants `EIP712Domain` among the types).
+ */
+export function attestationTypedData(message: TypedAttestationMessage): AttestationTypedData {
+  const { tokenId, state, chainId, timestamp, blockNumber, blockHash, verifyingContract } = message
+  return {
+    domain: {
+      name: 'Touchstone',
+      version: '1',
+      chainId: Number(chainId),
+      verifyingContract: checksumAddress(verifyingContract),
+    },
+    types: { AssetState: assetStateFields },
+    primaryType: 'AssetState',
+    message: {
+      tokenId: String(tokenId),
+      state,
+      chainId: Number(chainId),
+      timestamp: Number(timestamp),
+      blockNumber: Number(blockNumber),
+      blockHash,
+    },
+  }
+}
+
+/**
  * The lower-case address that signed a digest, or `null` when this is no such signature: 65 bytes r‖s‖v, s in the lower
  * half of the curve order (EIP-2), v 27 or 28. Compare the address with the gateway's published keys.
  */
@@ -73,6 +116,15 @@ export function attestationSigner(digest: Hex, signature: Hex): Hex | null {
     return null // r or s out of range, or no point has this x
   }
 }
+
+const assetStateFields = [
+  { name: 'tokenId', type: 'uint256' },
+  { name: 'state', type: 'uint8' },
+  { name: 'chainId', type: 'uint256' },
+  { name: 'timestamp', type: 'uint64' },
+  { name: 'blockNumber', type: 'uint64' },
+  { name: 'blockHash', type: 'bytes32' },
+] as const
 
 /** `hashStruct` of EIP-712 for members that fit one word. */
 function hashStruct(type: string, ...members: bigint[]): bigint {

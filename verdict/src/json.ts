@@ -11,3 +11,19 @@ export function hasKeys(object: object, keys: readonly string[], optional: reado
   const all = [...keys, ...optional]
   return keys.every((key) => Object.hasOwn(object, key)) && present.every((key) => all.includes(key))
 }
+
+/** Is this the same JSON as the one expected: same types, values, lengths and keys, these in any order? */
+export function isSameJson(value: unknown, expected: unknown): boolean {
+  if (Array.isArray(expected))
+    return (
+      Array.isArray(value) &&
+      value.length === expected.length &&
+      expected.every((item, at) => isSameJson(value[at], item))
+    )
+  if (!isObject(expected)) return value === expected
+  return (
+    isObject(value) &&
+    hasKeys(value, Object.keys(expected)) &&
+    Object.entries(expected).every(([key, item]) => isSameJson(value[key], item))
+  )
+}

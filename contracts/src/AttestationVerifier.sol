@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+pragma solidity 0.8.37;
+
+import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
+import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
+
+/// Checks what a Touchstone gateway signed about a token (SPEC.md §4.8), on any chain: its owner enters the gateway's published
+/// keys, other contracts ask. It holds no money and keeps nothing of what it is asked.
+///
+/// An attestation is a statement, not a ticket: whoever has it can show it again, until it is too old. A contract that must
+/// act once only remembers that itself; one that cares for the state compares `state` itself.
+contract AttestationVerifier is Ownable2Step {
+    /// What the typed form says: the token was in this state at this block; said at `timestamp` (unix seconds).
+    struct AssetState {
+        uint256 tokenId;
+        uint8 state;
+        uint256 chainId;
+        uint64 timestamp;
+        uint64 blockNumber;
+        bytes32 blockHash;
+    }
+
+    /// A signer counts for timestamps from `validFrom` to `validUntil`, both included. A revoked one counts for none: whoever
+    /// stole a key can put any time into what it signs.
+    struct Key {
+        uint64 validFrom;
+        uint64 validUntil;
+        bool revoked;
+    }
+
+    enum Outcome {
+        Valid,
+        OtherChain,
+        NoSuchState,
+        FromTheFuture,
+        TooOld,
+        BadSignature,
+        UnknownSigner,
+        OutsideKeyWindow,
+        RevokedKey
+    }
+
+    event KeySet(address indexed signer, uint64 validFrom, uint64 validUntil);
+    event KeyRevoked(address indexed signer);
+
+    error BadKey(address signer);
+    error NotAttested(Outcome outcome);
+
+    bytes32 public constant ASSET_STATE_TYPEHASH = keccak256(
+        "AssetState(uint256 tokenId,uint8 state,uint256 chainId,uint64 timestamp,uint64 blockNumber,bytes32 blockHash)"
+    );
+    bytes32 private constant DOMAIN_TYPEHASH =
+        keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
+    /// How far the gateway's clock may be ahead of this chain's.
+    uint64 private constant CLOCK_TOLERANCE = 60;
+
+    /// Chain and registry whose tokens are spoken of; not those of this contract.
+    uint256 public immutable assetChainId;
+    bytes32 public immutable domainSeparator;
+    mapping(address signer => Key) public keys;
+
+    constructor(address owner_, uint256 assetChainId_, address assetRegistry) Ownable(owner_) {
+        assetChainId = assetChainId_;
+        domainSeparator = keccak256(
+            abi.encode(DOMAIN_TYPEHASH, keccak256("Touchstone"), keccak256("1"), assetChainId_, assetRegistry)
+        );
+    }
+
+    // Keys, as /.well-known/attestation.json of the gateway lists them
+
+    /// Enters a key, or changes its window: the end of a retired one. What is revoked stays revoked.
+    function setKey(address signer, uint64 validFrom, uint64 validUntil) external onlyOwner {
+        if (signer == address(0) || validUntil <= validFrom || keys[signer].revoked) revert BadKey(signer);
+        keys[signer] = Key(validFrom, validUntil, false);
+        emit KeySet(signer, validFrom, validUntil);
+    }
+
+    function revokeKey(address signer) external onlyOwner {
+        keys[signer].revoked = true;
+        emit KeyRevoked(signer);
+    }
+
+    // The typed form (EIP-712), which names block and registry: for everything that moves value
+
+    /// Reverts with `NotAttested` unless the signature is valid and at most `maxAge` seconds old.
+    function requireAttested(AssetState calldata statement, bytes calldata signature, uint64 maxAge) external view {
+        _require(check(statement, signature, maxAge));
+    }
+
+    function check(AssetState calldata statement, bytes calldata signature, uint64 maxAge)
+        public
+        view
+        returns (Outcome)
+    {
+        return _check(
+            statement.state, statement.chainId, statement.timestamp, typedDigest(statement), signature, maxAge
+        );
+    }
+
+    function typedDigest(AssetState calldata statement) public view returns (bytes32) {
+        return keccak256(
+            abi.encodePacked(hex"1901", domainSeparator, keccak256(abi.encode(ASSET_STATE_TYPEHASH, statement)))
+        );
+    }
+
+    // The raw form of SPEC.md §4.8: no prefix, and it names neither block nor registry
+
+    function requireAttestedRaw(
+        uint256 tokenId,
+        uint8 state,
+        uint256 chainId,
+        uint64 timestamp,
+        bytes calldata signature,
+        uint64 maxAge
+    ) external view {
+        _require(checkRaw(tokenId, state, chainId, timestamp, signature, maxAge));
+    }
+
+    function checkRaw(
+        uint256 tokenId,
+        uint8 state,
+        uint256 chainId,
+        uint64 timestamp,
+        bytes calldata signature,
+        uint64 maxAge
+    ) public view returns (Outcome) {
+        return _check(state, chainId, timestamp, rawDigest(tokenId, state, chainId, timestamp), signature, maxAge);
+    }
+
+    function rawDigest(uint256 tokenId, uint8 state, uint256 chainId, uint64 timestamp) public pure returns (bytes32) {
+        return keccak256(abi.encode(tokenId, state, chainId, timestamp));
+    }
+
+    /// The signature is 65 bytes r, s, v with s in the lower half of the curve order and v 27 or 28.
+    function _check(
+        uint8 state,
+        uint256 chainId,
+        uint64 timestamp,
+        bytes32 digest,
+        bytes calldata signature,
+        uint64 maxAge
+    ) private view returns (Outcome) {
+        if (chainId != assetChainId) return Outcome.OtherChain;
+        if (state == 0 || state > 6) return Outcome.NoSuchState;
+        if (timestamp > block.timestamp + CLOCK_TOLERANCE) return Outcome.FromTheFuture;
+        if (uint256(timestamp) + maxAge < block.timestamp) return Outcome.TooOld;
+        (address signer, ECDSA.RecoverError fault,) = ECDSA.tryRecoverCalldata(digest, signature);
+        if (fault != ECDSA.RecoverError.NoError) return Outcome.BadSignature;
+        Key memory key = keys[signer];
+        if (key.revoked) return Outcome.RevokedKey;
+        if (key.validUntil == 0) return Outcome.UnknownSigner;
+        if (timestamp < key.validFrom || timestamp > key.validUntil) return Outcome.OutsideKeyWindow;
+        return Outcome.Valid;
+    }
+
+    function _require(Outcome outcome) private pure {
+        if (outcome != Outcome.Valid) revert NotAttested(outcome);
+    }
+}

@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { attestationKeyId, verifyAttestation } from '../src/index.ts'
+import type { AttestationReport, AttestationTrust, PublishedKey, StateCode } from '../src/index.ts'
+import { contract, gateway, sold, stranger, timestamp } from './_attestation.ts'
+
+const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+const now = 1_795_227_320
+const key: PublishedKey = {
+  address: gateway.address,
+  keyId: attestationKeyId(gateway.address),
+  validFrom: timestamp - 1_000,
+  validUntil: null,
+  status: 'active',
+}
+const trust: AttestationTrust = { signer: gateway.address, tokenId: 1042n, contract, now }
+const whole = await sold()
+
+describe('verifyAttestation', () => {
+  it('believes what the gateway sold, and says what it says', () => {
+    const report = verifyAttestation(whole, { ...trust, keys: { keys: [key] } })
+    assert.ok(report.ok, failed(report).join())
+    assert.deepEqual(report.attested, {
+      tokenId: 1042n,
+      state: 3,
+      chainId: 84532,
+      timestamp,
+      blockNumber: 31_337_042,
+      blockHash: `0x${'ab'.repeat(32)}`,
+      verifyingContract: contract,
+      signer: gateway.address.toLowerCase(),
+    })
+  })
+
+  it('believes every state that is attested, and any token id', async () => {
+    const ids = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
+    const states = fc.constantFrom<StateCode>(1, 2, 3, 4, 5, 6)
+    await fc.assert(
+      fc.asyncProperty(ids, states, async (tokenId, state) => {
+        assert.deepEqual(failed(verifyAttestation(await sold({ tokenId, state }), { ...trust, tokenId })), [])
+      }),
+      { numRuns: 25 },
+    )
+  })
+
+  it('needs no payment in what was kept', () => {
+    const { payment: _, ...kept } = whole
+    assert.deepEqual(failed(verifyAttestation(kept, trust)), [])
+  })
+
+  it('takes addresses in any case of letters', () => {
+    const lower = JSON.parse(JSON.stringify(whole).replaceAll(gateway.address, gateway.address.toLowerCase()))
+    lower.attestation.eip712.domain.verifyingContract = contract.toLowerCase()
+    assert.deepEqual(failed(verifyAttestation(lower, trust)), [])
+  })
+
+  const { payment: _payment, ...signedParts } = whole
+  const paths = leavesOf(signedParts)
+  it(`refuses a change of any of its ${paths.length} fields`, () => {
+    assert.ok(paths.length >= 48)
+    const values = fc.oneof(fc.jsonValue(), fc.constantFrom(undefined, 'CLAIMED', 4, '1043', whole.attestation.digest))
+    fc.assert(
+      fc.property(fc.constantFrom(...paths), values, (path, value) => {
+        const forged = structuredClone(whole)
+        fc.pre(JSON.stringify(replace(forged, path, value)) !== JSON.stringify(value))
+        assert.equal(verifyAttestation(forged, trust).ok, false, path.join('.'))
+      }),
+      { numRuns: 2_000 },
+    )
+  })
+
+  it('refuses a field less and a field more, wherever', () => {
+    for (const path of [[], ['chainRef'], ['attestation'], ['attestation', 'eip712'], ...paths]) {
+      const forged = structuredClone(whole)
+      const at: unknown = path.reduce((value: unknown, name) => Reflect.get(Object(value), name), forged)
+      if (typeof at === 'object' && at !== null) Reflect.set(at, 'recalled', false)
+      else Reflect.deleteProperty(Object(parentOf(forged, path)), path.at(-1) ?? '')
+      assert.equal(verifyAttestation(forged, trust).ok, false, path.join('.'))
+    }
+  })
+
+  it('refuses either signature when it is another’s, and its mirrored form', async () => {
+    const other = await sold({ account: stranger })
+    const raw = { ...whole.attestation, signature: other.attestation.signature }
+    const eip712 = { ...whole.attestation.eip712, signature: other.attestation.eip712.signature }
+    const forgeries = [
+      { ...whole, attestation: raw },
+      { ...whole, attestation: { ...whole.attestation, eip712 } },
+      { ...whole, attestation: { ...whole.attestation, signature: mirrored(whole.attestation.signature) } },
+      {
+        ...whole,
+        attestation: {
+          ...whole.attestation,
+          eip712: { ...eip712, signature: mirrored(whole.attestation.eip712.signature) },
+        },
+      },
+      other,
+    ]
+    for (const forged of forgeries) assert.equal(verifyAttestation(forged, trust).ok, false)
+  })
+
+  it('never throws, whatever it is given', () => {
+    fc.assert(
+      fc.property(fc.anything(), fc.anything(), (body, keys) => {
+        assert.equal(verifyAttestation(body, { keys }).ok, false)
+        assert.equal(verifyAttestation({ ...whole, attestation: body }, { keys }).ok, false)
+        assert.equal(verifyAttestation(whole, { keys, now }).ok, false)
+      }),
+    )
+  })
+
+  it('refuses NONE, which is never attested', async () => {
+    assert.deepEqual(failed(verifyAttestation(await sold({ state: 0 }), trust)), ['state_code'])
+  })
+
+  it('refuses another chain, though it is signed', async () => {
+    const { ok } = verifyAttestation(await sold({ chainId: 1 }), trust)
+    assert.equal(ok, false)
+  })
+})
+
+describe('whom verifyAttestation trusts', () => {
+  it('is said by the caller: nobody by default', () => {
+    assert.deepEqual(failed(verifyAttestation(whole, { now })), ['signer trusted'])
+    assert.deepEqual(failed(verifyAttestation(whole, { now, signer: stranger.address })), ['signer trusted'])
+  })
+
+  it('is asked about one token of one contract', () => {
+    assert.deepEqual(failed(verifyAttestation(whole, { ...trust, tokenId: '1043' })), ['token asked for'])
+    assert.deepEqual(failed(verifyAttestation(whole, { ...trust, tokenId: 'x' })), ['token asked for'])
+    assert.deepEqual(failed(verifyAttestation(whole, { ...trust, contract: stranger.address })), ['contract trusted'])
+  })
+
+  const published: Record<string, [keys: unknown, ok: boolean]> = {
+    'the active key': [[key], true],
+    'a key among others': [
+      { keys: [{ ...key, address: stranger.address, keyId: attestationKeyId(stranger.address) }, key] },
+      true,
+    ],
+    'an announced key that has taken over since': [[{ ...key, status: 'next' }], true],
+    'a retired key that signed on its last second': [[{ ...key, status: 'retired', validUntil: timestamp }], true],
+    'a retired key that signed afterwards': [[{ ...key, status: 'retired', validUntil: timestamp - 1 }], false],
+    'a key that signed before it was made': [[{ ...key, validFrom: timestamp + 1 }], false],
+    'a revoked key, whatever its window': [[{ ...key, status: 'revoked' }], false],
+    'a key that is listed twice, once as revoked': [[key, { ...key, status: 'revoked' }], false],
+    'no key at all': [{ keys: [] }, false],
+    'a key of another name': [[{ ...key, keyId: 'attest-1' }], false],
+    'a key without status': [[{ ...key, status: undefined }], false],
+    'a window that is no number': [[{ ...key, validFrom: String(key.validFrom) }], false],
+    'a list that is too long': [Array.from({ length: 201 }, () => key), false],
+    'no document': [null, false],
+  }
+  for (const [name, [keys, ok]] of Object.entries(published))
+    it(`${ok ? 'is' : 'is not'} ${name}`, () => {
+      const report = verifyAttestation(whole, { keys, now })
+      assert.deepEqual(failed(report), ok ? [] : ['key published'])
+    })
+
+  it('is trusted for five minutes, unless the caller says otherwise', () => {
+    const at = (age: number, more: AttestationTrust = {}) =>
+      failed(verifyAttestation(whole, { ...trust, now: timestamp + age, ...more }))
+    assert.deepEqual(at(300), [])
+    assert.deepEqual(at(301), ['age'])
+    assert.deepEqual(at(31), [])
+    assert.deepEqual(at(31, { maxAgeSeconds: 30 }), ['age'])
+    assert.deepEqual(at(1e9, { maxAgeSeconds: Infinity }), [])
+    assert.deepEqual(at(-60), [])
+    assert.deepEqual(at(-61, { maxAgeSeconds: Infinity }), ['age'])
+    assert.deepEqual(at(0, { maxAgeSeconds: NaN }), ['age'])
+  })
+})
+
+function failed({ checks }: AttestationReport): string[] {
+  return checks.filter(({ ok }) => !ok).map(({ field }) => field)
+}
+
+/** The same signature in its other form: s in the upper half, v turned. */
+function mirrored(text: string): string {
+  const s = order - BigInt(`0x${text.slice(66, 130)}`)
+  return `0x${text.slice(2, 66)}${s.toString(16).padStart(64, '0')}${text.endsWith('1b') ? '1c' : '1b'}`
+}
+
+function leavesOf(value: unknown, path: string[] = []): string[][] {
+  if (typeof value !== 'object' || value === null) return [path]
+  return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, [...path, name]))
+}
+
+function parentOf(root: unknown, path: readonly string[]): unknown {
+  return path.slice(0, -1).reduce((value: unknown, name) => Reflect.get(Object(value), name), root)
+}
+
+/** Sets a leaf and answers what stood there. */
+function replace(root: unknown, path: readonly string[], value: unknown): unknown {
+  const parent = Object(parentOf(root, path))
+  const name = path.at(-1) ?? ''
+  const before: unknown = Reflect.get(parent, name)
+  Reflect.set(parent, name, value)
+  return before
+}
