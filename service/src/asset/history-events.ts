@@ -1,10 +1,9 @@
 /**
- * The registry's events about one token as steps of its history (spec §3, §4.3 `get_lifecycle_history`). No address leaves here:
+ * The indexed events of one token as steps of its history (spec §3, §4.3 `get_lifecycle_history`). No address leaves here:
  * each becomes the commitment of `owner_commitment`, and the zero address nothing.
  */
 import { lifecycleStates, ownerCommitment, type Hex, type LifecycleState } from '@touchstone/verdict'
-import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
-import type { ChainLog } from '../chain/source.ts'
+import { kinds, type IndexedEvent } from '../store/index-events.ts'
 
 /** What an event says; which members there are follows from its type. Hashes are 32 bytes, never text. */
 export type EventFacts = {
@@ -36,60 +35,39 @@ export function committing(chainId: number, contract: Hex, tokenId: bigint): Com
   return (owner) => ownerCommitment({ chainId, contract, tokenId, owner }) ?? undefined
 }
 
-/** Null for an event that is about no record. It throws for a known event of another shape, which nobody can vouch for. */
-export function factsOf({ topics, data }: ChainLog, commit: CommitTo): EventFacts | null {
-  const event = decoded(topics, data)
-  if (event === null) return null
-  switch (event.eventName) {
-    case 'AssetMinted':
-      return { type: 'AssetMinted', ...who({ to: commit(event.args.to) }), metadataHash: event.args.metadata }
-    case 'TagBound':
-      return { type: 'TagBound', tagHash: event.args.tagHash }
-    case 'StateChanged': {
-      const { from, to, actor } = event.args
-      return { type: 'StateChanged', fromState: stateOf(from), toState: stateOf(to), ...who({ actor: commit(actor) }) }
-    }
-    case 'FlagsChanged':
-      return { type: 'FlagsChanged', flags: event.args.flags, ...who({ actor: commit(event.args.actor) }) }
-    case 'MetadataHashSet':
-      return { type: 'MetadataHashSet', metadataHash: event.args.metadataHash }
-    case 'AssetResold':
-    case 'TransferInitiated':
-      return { type: event.eventName, ...who({ from: commit(event.args.from), to: commit(event.args.to) }) }
-    case 'TransferCancelled':
-      return { type: 'TransferCancelled', ...who({ actor: commit(event.args.actor) }) }
-  }
-}
-
-/** The events of a record that name its token in their second topic; other contracts of this kind have them too. */
-const recordEvents = parseAbi([
-  'event AssetMinted(uint256 indexed tokenId, address indexed to, bytes32 metadata)',
-  'event TagBound(uint256 indexed tokenId, bytes32 indexed tagHash)',
-  'event StateChanged(uint256 indexed tokenId, uint8 from, uint8 to, address actor)',
-  'event AssetResold(uint256 indexed tokenId, address indexed from, address indexed to)',
-  'event FlagsChanged(uint256 indexed tokenId, uint8 flags, address actor, bytes32 reasonHash)',
-  'event MetadataHashSet(uint256 indexed tokenId, bytes32 metadataHash)',
-  'event TransferInitiated(uint256 indexed tokenId, address indexed from, address indexed to, uint64 expiry, uint32 nonce, bytes32 messageHash)',
-  'event TransferCancelled(uint256 indexed tokenId, uint32 nonce, address actor)',
-])
-const selectors = new Set<string>(recordEvents.map((event) => toEventSelector(event)))
-
-function decoded(topics: readonly Hex[], data: Hex) {
-  const [selector, ...rest] = topics
-  if (selector === undefined || !selectors.has(selector)) return null
-  return decodeEventLog({ abi: recordEvents, topics: [selector, ...rest], data })
-}
-
-function who({ actor, from, to }: { actor?: Hex | undefined; from?: Hex | undefined; to?: Hex | undefined }) {
-  return {
+/** Null for an event that says nothing of its own: a move of the token, which another event explains. */
+export function factsOf(event: IndexedEvent, commit: CommitTo): EventFacts | null {
+  const commitment = (address: Hex | null) => (address === null ? undefined : commit(address))
+  const [actor, from, to] = [commitment(event.actor), commitment(event.from), commitment(event.to)]
+  const who = {
     ...(actor && { actorCommitment: actor }),
     ...(from && { fromCommitment: from }),
     ...(to && { toCommitment: to }),
   }
+  switch (event.kind) {
+    case kinds.minted:
+      return { type: 'AssetMinted', ...who, ...(event.data && { metadataHash: event.data }) }
+    case kinds.tagBound:
+      return { type: 'TagBound', ...(event.data && { tagHash: event.data }) }
+    case kinds.stateChanged:
+      return { type: 'StateChanged', fromState: stateOf(event.fromState), toState: stateOf(event.toState), ...who }
+    case kinds.flagsChanged:
+      return { type: 'FlagsChanged', flags: event.flags ?? 0, ...who }
+    case kinds.metadataHashSet:
+      return { type: 'MetadataHashSet', ...(event.data && { metadataHash: event.data }) }
+    case kinds.resold:
+      return { type: 'AssetResold', ...who }
+    case kinds.transferInitiated:
+      return { type: 'TransferInitiated', ...who }
+    case kinds.transferCancelled:
+      return { type: 'TransferCancelled', ...who }
+    default:
+      return null
+  }
 }
 
-function stateOf(code: number): LifecycleState {
-  const state = lifecycleStates[code]
+function stateOf(code: number | null): LifecycleState {
+  const state = lifecycleStates[code ?? -1]
   if (state === undefined) throw new RangeError('There is no such lifecycle state.')
   return state
 }

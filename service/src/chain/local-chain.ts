@@ -93,6 +93,8 @@ async function catchUpClock(rpc: WriterRpc): Promise<void> {
  * anvil answers nothing while it dumps, and the states of 256 old blocks may be hundreds of megabytes. Above this time the blocks are
  * saved with the newest state only: what was read at an old block can then be read again until the next restart.
  */
+/** Hex digits; so small a state takes long only when the machine is busy. */
+const smallState = 4_000_000
 const historyMs = 700
 
 /** Saves soon after each new head, with longer pauses the longer a save takes. */
@@ -120,7 +122,7 @@ function startSaving(url: string, file: StateFile, log: Log) {
       const asked = performance.now()
       const state = (await dump('anvil_dumpState', [withHistory])) as Hex
       const after = await headOf(rpc)
-      if (withHistory && performance.now() - asked > historyMs) {
+      if (withHistory && performance.now() - asked > historyMs && state.length > smallState) {
         withHistory = false
         log.warn('local chain has grown: from now on old blocks are kept without their states', { bytes: state.length })
       }

@@ -14,8 +14,10 @@ import type { Provider } from './provider.ts'
 import {
   checked,
   readBlock,
+  readBlocksAt,
   readCall,
   readCalls,
+  readFinalized,
   readLogs,
   readLogsAbout,
   readLogsBetween,
@@ -89,7 +91,11 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
         ? []
         : finish('calls', ask(checked(readCalls(to, datas, block), 'refused', read?.check), read), 'gone'),
     logs: (block, read) => finish('logs', ask(readLogs(contract, block), read), 'gone'),
-    logsBetween: (from, to, read) => finish('logs', ask(readLogsBetween(contract, from, to), read), 'too-wide'),
+    logsBetween: (from, to, read) =>
+      finish('logs', ask(readLogsBetween(contract, from, to, read?.events), read), 'too-wide'),
+    blocksAt: async (numbers, read) =>
+      numbers.length === 0 ? [] : finish('blocks', ask(readBlocksAt(numbers, onUnchecked), read)),
+    finalized: (read) => finish('finalized', ask(readFinalized(onUnchecked), read)),
     logsAbout: (tokenId, from, to, read) =>
       finish('logs', ask(readLogsAbout(contract, tokenId, from, to), read), 'too-wide'),
     proof: (slots, block, read) =>

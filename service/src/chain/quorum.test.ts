@@ -49,7 +49,7 @@ describe('trust in a quorum', () => {
     const low = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
     await anvil.store(5)
     rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? low : result) })
-    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' }) // nobody else to ask when one is slow
     assert.equal((await source.head()).hash, (low as { hash: string }).hash)
     await source.close()
   })
@@ -108,7 +108,7 @@ describe('trust in a quorum', () => {
   }
 
   it('refuses a hidden log, another proven word, and a head of another branch', async () => {
-    const { source } = sourceOver(urls(), { trust: 'quorum' })
+    const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' })
     await anvil.store(5)
     const head = await source.head()
     await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])

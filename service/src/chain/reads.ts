@@ -9,7 +9,7 @@ import type { OnUnchecked } from './head.ts'
 import type { Provider } from './provider.ts'
 import { RpcFailure, isHexData, isObject, isWord } from './rpc-answer.ts'
 import type { FailureKind } from './rpc-answer.ts'
-import type { Rpc } from './rpc-connection.ts'
+import type { Rpc, RpcCall } from './rpc-connection.ts'
 import type { Block, ChainLog } from './source.ts'
 
 export type Read<T> = Readonly<{
@@ -35,6 +35,35 @@ export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
     return block
   }
   return { run, words: (block) => block.hash }
+}
+
+/** Many blocks in one batch, or one by one where a provider does no batches. A number that is unknown there gives `null`. */
+export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecked): Read<readonly (Block | null)[]> {
+  const calls = numbers.map((number): RpcCall => ['eth_getBlockByNumber', [quantity(number), false]])
+  async function run(rpc: Rpc): Promise<readonly (Block | null)[]> {
+    const found = await rpc.askAll(calls).catch((error: unknown) => {
+      if (!(error instanceof RpcFailure) || error.kind !== 'refused' || calls.length === 1) throw error
+      return Promise.all(calls.map((call) => rpc.ask(...call)))
+    })
+    return found.map((value, index) => {
+      const block = value === null ? null : blockOf(value, onUnchecked)
+      if (block !== null && block.number !== numbers[index]) throw new RpcFailure('fault', 'block of another number')
+      return block
+    })
+  }
+  return { run, words: (blocks) => blocks.map((block) => block?.hash).join() }
+}
+
+/** How far a provider says the chain is final. It is a hint that saves work, so providers need not agree on it. */
+export function readFinalized(onUnchecked: OnUnchecked): Read<bigint | null> {
+  async function run(rpc: Rpc): Promise<bigint | null> {
+    const found = await rpc.ask('eth_getBlockByNumber', ['finalized', false]).catch((error: unknown) => {
+      if (error instanceof RpcFailure && error.said && !error.isFault) return null
+      throw error
+    })
+    return found === null ? null : blockOf(found, onUnchecked).number
+  }
+  return { run, words: () => '' }
 }
 
 export function readCalls(to: Hex, datas: readonly Hex[], block: Block): Read<readonly Hex[]> {
@@ -71,30 +100,49 @@ export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]>
   return { run, words: wordsOfLogs }
 }
 
-export function readLogsBetween(contract: Hex, from: bigint, to: bigint): Read<readonly ChainLog[]> {
-  return readRange(contract, from, to)
+/** `events`: only logs whose first topic is one of these. */
+export function readLogsBetween(
+  contract: Hex,
+  from: bigint,
+  to: bigint,
+  events?: readonly Hex[],
+): Read<readonly ChainLog[]> {
+  const allowed = new Set<Hex | undefined>(events)
+  const read = readRange(contract, from, to, events && [events])
+  if (events === undefined) return read
+  return checked(read, 'fault', (logs) =>
+    logs.every(({ topics }) => allowed.has(topics[0])) ? null : 'log of another event',
+  )
 }
 
 /** The logs whose second topic is the token id: every event of a record but the ERC-721 ones has it there. */
 export function readLogsAbout(contract: Hex, tokenId: bigint, from: bigint, to: bigint): Read<readonly ChainLog[]> {
-  return readRange(contract, from, to, `0x${tokenId.toString(16).padStart(64, '0')}`)
+  const topic: Hex = `0x${tokenId.toString(16).padStart(64, '0')}`
+  return checked(readRange(contract, from, to, [null, topic]), 'fault', (logs) =>
+    logs.every(({ topics }) => topics[1] === topic) ? null : 'log about something else',
+  )
 }
 
-function readRange(contract: Hex, from: bigint, to: bigint, topic?: Hex): Read<readonly ChainLog[]> {
-  const range = { fromBlock: `0x${from.toString(16)}`, toBlock: `0x${to.toString(16)}` }
-  const filter = { address: contract, ...range, ...(topic && { topics: [null, topic] }) }
+function readRange(
+  contract: Hex,
+  from: bigint,
+  to: bigint,
+  topics?: readonly (Hex | readonly Hex[] | null)[],
+): Read<readonly ChainLog[]> {
+  const filter = { address: contract, fromBlock: quantity(from), toBlock: quantity(to), ...(topics && { topics }) }
   async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
     const found = await rpc.ask('eth_getLogs', [filter]).catch(askForLess)
     const logs = logsOf(found, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to)) {
       throw new RpcFailure('fault', 'log outside of the range')
     }
-    if (topic !== undefined && logs.some(({ topics }) => topics[1] !== topic)) {
-      throw new RpcFailure('fault', 'log about something else')
-    }
     return logs
   }
   return { run, words: wordsOfLogs }
+}
+
+function quantity(value: bigint): Hex {
+  return `0x${value.toString(16)}`
 }
 
 function askForLess(error: unknown): never {

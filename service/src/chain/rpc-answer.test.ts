@@ -84,7 +84,8 @@ describe('an answer to a batch', () => {
 
   it('is no answer if the provider does not do batches', () => {
     const text = answer(null, { error: { code: -32600, message: 'batch requests are not supported' } })
-    assert.ok(failureOf(() => resultsOf(text, [1, 2])) instanceof RpcFailure)
+    assert.equal(failureOf(() => resultsOf(text, [1, 2])).kind, 'refused')
+    assert.equal(failureOf(() => resultsOf(answer(1, { result: '0x1' }), [1, 2])).kind, 'fault')
   })
 })
 

@@ -48,7 +48,9 @@ export class RpcFailure extends Error {
 export function resultsOf(text: string, ids: readonly number[]): readonly unknown[] {
   const body = parsed(text)
   if (ids.length === 1) return [resultOf(body, ids[0])]
-  if (!Array.isArray(body)) return [resultOf(body, undefined)]
+  // Who does no batches answers them with one error, which has no id.
+  if (!Array.isArray(body))
+    throw isObject(body) && body.error ? failureOf(body.error) : new RpcFailure('fault', 'no batch')
   if (body.length !== ids.length)
     throw new RpcFailure('fault', `batch of ${body.length} answers to ${ids.length} calls`)
   const byId = new Map<unknown, unknown>(

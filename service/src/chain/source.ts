@@ -16,6 +16,8 @@ export type ChainLog = Readonly<{
   blockHash: Hex
   logIndex: number
   transactionHash: Hex
+  /** Unix seconds; not every provider tells it. */
+  blockTimestamp?: bigint
 }>
 
 /** The pinned block is no longer canonical (or unknown to every provider): resolve the head again. */
@@ -36,6 +38,9 @@ export type ReadOptions = Readonly<{ deadline?: number }>
  */
 type CheckedReadOptions<T> = ReadOptions & Readonly<{ check?: (answer: T) => string | null }>
 
+/** `events`: only logs whose first topic is one of these. */
+type LogsOptions = ReadOptions & Readonly<{ events?: readonly Hex[] }>
+
 export type ChainSource = Readonly<{
   /** The head under the configured block tag: canonical, fresh, of the right chain. Concurrent callers share one flight. */
   head: (options?: ReadOptions) => Promise<Block>
@@ -53,7 +58,7 @@ export type ChainSource = Readonly<{
   /** All logs of the registry in one block, by block hash, in log order. */
   logs: (block: Block, options?: ReadOptions) => Promise<readonly ChainLog[] | BlockGone>
   /** All logs of the registry in a range of block numbers (both included), in order. Not pinned: check their block hashes. */
-  logsBetween: (from: bigint, to: bigint, options?: ReadOptions) => Promise<readonly ChainLog[] | RangeTooWide>
+  logsBetween: (from: bigint, to: bigint, options?: LogsOptions) => Promise<readonly ChainLog[] | RangeTooWide>
   /** `eth_getProof` of the registry at the block; only its shape is checked here, so pass `check` in `proof` trust. */
   proof: (slots: readonly Hex[], block: Block, options?: CheckedReadOptions<EthProof>) => Promise<EthProof | BlockGone>
   close: () => Promise<void>
@@ -81,5 +86,9 @@ export type RpcChainSource = ChainSource &
       to: bigint,
       options?: ReadOptions,
     ) => Promise<readonly ChainLog[] | RangeTooWide>
+    /** The canonical blocks with these numbers, in their order; `null` for those that the provider does not have. */
+    blocksAt: (numbers: readonly bigint[], options?: ReadOptions) => Promise<readonly (Block | null)[]>
+    /** The number of the `finalized` block; `null` where the provider does not say. */
+    finalized: (options?: ReadOptions) => Promise<bigint | null>
     stats: () => ChainStats
   }>

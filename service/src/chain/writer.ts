@@ -34,6 +34,8 @@ export type WriterOptions = Readonly<{
   receiptWaitMs?: number
   /** Age from which a repeated, unmined transaction gets higher fees. */
   stuckAfterMs?: number
+  /** Hears of the block of every write that was mined, so that whoever remembers an older head looks again. */
+  onMined?: (blockNumber: bigint) => void
   /** Wei per gas; the service never signs for more. */
   maxFeePerGas?: bigint
   rpcTimeoutMs?: number
@@ -129,7 +131,9 @@ export function createWriter(options: WriterOptions) {
     const outcome = await awaitOutcome(() => minedOutcome(rpc, hashes, contract), waitMs, closed.signal)
     if (outcome === undefined) return { ok: true, status: 'PENDING', txHash: operation.txHash, repeated }
     await operations.settle(operation.key, outcome.status, outcome.text)
-    return resultOf({ ...operation, status: outcome.status, outcome: outcome.text }, repeated)
+    const result = resultOf({ ...operation, status: outcome.status, outcome: outcome.text }, repeated)
+    if (result.ok && result.status === 'CONFIRMED') options.onMined?.(result.blockNumber)
+    return result
   }
 
   function callOf(request: WriteRequest): { account: LocalAccount; data: Hex } | WriteFailure {

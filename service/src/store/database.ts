@@ -4,7 +4,10 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { PGlite, types } from '@electric-sql/pglite'
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import pg from 'pg'
+import { listenOn } from './database-listen.ts'
+import { holdOn, localLocks, type HeldLock } from './database-lock.ts'
 
 export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
 
@@ -14,23 +17,31 @@ export type Database = Sql & {
   exec: (script: string) => Promise<void>
   /** All or nothing: what `run` throws rolls everything back. Statements of `run` must go through the `sql` it is given. */
   transaction: <T>(run: (sql: Sql) => Promise<T>) => Promise<T>
+  /** Calls `onNotice` for every NOTIFY on `channel`, and whenever notices may have been missed: at first and after a reconnection. */
+  listen: (channel: string, onNotice: () => void) => AsyncDisposable
+  /** A lock among all processes of this database; null while another holds it. Closing the database lets go of it. */
+  hold: (first: number, second: number) => Promise<HeldLock | null>
+  /** Ends what listens, lets go of locks, then closes. */
   close: () => Promise<void>
 }
 
 /** `url` is a postgres:// URL; else PGlite keeps its files in `dataDir` (`memory://` keeps nothing). */
 export type DatabaseOptions =
   | { readonly url: string; readonly poolSize?: number; readonly statementTimeoutMs?: number }
-  | { readonly dataDir: string }
+  /** `dump` is what a new one begins with: a data folder as PGlite dumps it. */
+  | { readonly dataDir: string; readonly dump?: Blob }
 
 /** Opens the database. It throws what the driver throws: a wrong URL, a folder that is not a database. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  return 'url' in options ? openPostgres(options) : openPglite(options.dataDir)
+  return 'url' in options ? openPostgres(options) : openPglite(options.dataDir, options.dump)
 }
 
-async function openPglite(dataDir: string): Promise<Database> {
+async function openPglite(dataDir: string, dump?: Blob): Promise<Database> {
   if (!dataDir.includes('://')) await mkdir(dataDir, { recursive: true })
   const asText = (text: string) => text
   const db = await PGlite.create(dataDir, {
+    extensions: { pg_trgm },
+    ...(dump !== undefined && { loadDataDir: dump }),
     parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
   })
   const on = (runner: Pick<PGlite, 'query'>): Sql['query'] => {
@@ -43,6 +54,12 @@ async function openPglite(dataDir: string): Promise<Database> {
     exec: async (script) => void (await db.exec(script)),
     transaction: <T>(run: (sql: Sql) => Promise<T>) =>
       db.transaction((tx) => run({ query: on(tx as unknown as PGlite) })) as Promise<T>,
+    listen: (channel, onNotice) => {
+      const listening = db.listen(nameOf(channel), onNotice)
+      listening.then(onNotice, () => {}) // fails only when the database is closed
+      return { [Symbol.asyncDispose]: async () => (await listening.catch(() => null))?.() }
+    },
+    hold: localLocks(),
     close: () => db.close(),
   }
 }
@@ -71,6 +88,15 @@ async function openPostgres({
       (await runner.query(text, [...values])).rows as Row[]
   }
   await pool.query('select 1')
+  const own = new Set<() => Promise<void>>()
+  /** What has a connection of its own ends with the database at the latest. */
+  const owned = (end: () => Promise<void>) => {
+    own.add(end)
+    return () => {
+      own.delete(end)
+      return end()
+    }
+  }
   return {
     dialect: 'postgres',
     query: on(pool),
@@ -91,8 +117,25 @@ async function openPostgres({
         throw error
       }
     },
-    close: () => pool.end(),
+    listen: (channel, onNotice) => {
+      const listening = listenOn(url, nameOf(channel), onNotice)
+      return { [Symbol.asyncDispose]: owned(() => Promise.resolve(listening[Symbol.asyncDispose]())) }
+    },
+    hold: async (first, second) => {
+      const held = await holdOn(url, first, second)
+      return held && { ...held, release: owned(held.release) }
+    },
+    close: async () => {
+      await Promise.all([...own].map((end) => end()))
+      await pool.end()
+    },
   }
+}
+
+/** LISTEN takes no parameter: the name becomes part of its text. */
+function nameOf(channel: string): string {
+  if (!/^[a-z_]{1,60}$/.test(channel)) throw new RangeError('A channel is named with small letters and underscores.')
+  return channel
 }
 
 /** Node's Buffer is cut down to a plain Uint8Array, so that both drivers give the same. */

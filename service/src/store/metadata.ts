@@ -5,33 +5,45 @@
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
 import type { Sql } from './database.ts'
+import { customFieldsRefusal, isDay } from './metadata-fields.ts'
 
-/** The keys a registration may use (spec §2.3). */
+/** The keys of flat text (spec §2.3). */
 export const metadataKeys = ['name', 'brand', 'description', 'sku', 'origin', 'size', 'image'] as const
 export type Metadata = Readonly<Partial<Record<(typeof metadataKeys)[number], string>>>
 
-/** What a registration was refused for, in one sentence; else the canonical text and its hash. */
+const keys = [...metadataKeys, 'manufactureDate', 'customFields']
+
+/** What a registration was refused for, in one sentence, and by which of its fields; else the canonical text and its hash. */
 export type Canonical =
   | { readonly ok: true; readonly body: string; readonly hash: Hex }
-  | { readonly ok: false; readonly message: string }
+  | { readonly ok: false; readonly message: string; readonly key?: string }
 
 const maxBytes = 16_384
 
-/** Checks metadata to be registered: one flat object of the seven keys with string values, at most 16 kB (RFC 8785, passport rules). */
+/**
+ * Checks metadata to be registered (RFC 8785, passport rules): the seven keys with text, a day as `manufactureDate`, one JSON object
+ * as `customFields` (spec §2.9), at most 16 kB in all.
+ */
 export function canonicalMetadata(input: unknown): Canonical {
-  const refuse = (message: string): Canonical => ({ ok: false, message })
   if (typeof input !== 'object' || input === null || Array.isArray(input))
-    return refuse('Metadata is one JSON object of text fields.')
+    return { ok: false, message: 'Metadata is one JSON object of text fields.' }
   for (const [key, value] of Object.entries(input)) {
-    if (!metadataKeys.some((known) => known === key))
-      return refuse(`Metadata has the keys ${metadataKeys.join(', ')}; "${key.slice(0, 40)}" is none of them.`)
-    if (typeof value !== 'string') return refuse(`Metadata field ${key} must be text.`)
-    if (!value.isWellFormed())
-      return refuse(`Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`)
+    const message = refusalOf(key, value)
+    if (message !== null) return { ok: false, message, key }
   }
   const body = canonicalize(input)
-  if (body === undefined || Buffer.byteLength(body) > maxBytes) return refuse('Metadata may have at most 16 kB.')
+  if (body === undefined || Buffer.byteLength(body) > maxBytes)
+    return { ok: false, message: 'Metadata may have at most 16 kB.' }
   return { ok: true, body, hash: metadataHashOf(body) }
+}
+
+function refusalOf(key: string, value: unknown): string | null {
+  if (!keys.includes(key)) return `Metadata has the keys ${keys.join(', ')}; "${key.slice(0, 40)}" is none of them.`
+  if (key === 'customFields') return customFieldsRefusal(value)
+  if (typeof value !== 'string') return `Metadata field ${key} must be text.`
+  if (!value.isWellFormed()) return `Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`
+  if (key === 'manufactureDate' && !isDay(value)) return 'Metadata field manufactureDate is a day such as 2026-03-01.'
+  return null
 }
 
 export function metadataStore(sql: Sql) {

@@ -1,0 +1,136 @@
+/** API keys (spec §5): made, found, revoked, and never kept as text. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import { testDatabases } from '../../test/_databases.ts'
+import { keepSecret } from '../../test/_evidence.ts'
+import { createRateLimiter } from '../http/rate-limit.ts'
+import { createLog } from '../log.ts'
+import { apiKeyStore, newApiKey, type ApiKeyStore } from '../store/api-keys.ts'
+import type { Database } from '../store/database.ts'
+import { migrate } from '../store/migrate.ts'
+import { createAuthenticate } from './api-keys.ts'
+
+const log = createLog(() => {}, 'silent')
+
+for (const { name, open, skip } of testDatabases())
+  describe(`API keys on ${name}`, { skip }, () => {
+    let database: Database
+    let keys: ApiKeyStore
+    before(async () => {
+      database = await open()
+      await migrate(database)
+      keys = apiKeyStore(database)
+    })
+    after(() => database.close())
+
+    async function make(scopes: readonly ('read' | 'write')[] = ['read']) {
+      const { text, hash } = newApiKey()
+      keepSecret(text)
+      return { text, id: await keys.create({ hash, name: 'my app', scopes }) }
+    }
+    /** With a clock of its own, and a count of the questions that reach the store. */
+    function asking(attempts?: number) {
+      const clock = { at: 1_000_000 }
+      const counts = { found: 0, touched: 0 }
+      const watched: Pick<ApiKeyStore, 'find' | 'touch'> = {
+        find: (hash) => {
+          counts.found += 1
+          return keys.find(hash)
+        },
+        touch: (id) => {
+          counts.touched += 1
+          return keys.touch(id)
+        },
+      }
+      const limiter = attempts === undefined ? undefined : createRateLimiter({ limit: attempts, now: () => clock.at })
+      const authenticate = createAuthenticate({ keys: watched, attempts: limiter, log, now: () => clock.at })
+      return { clock, counts, ask: (text: string | undefined) => authenticate(text && `Bearer ${text}`, '192.0.2.1') }
+    }
+
+    it('have 256 random bits after ts_live_, and only their hash is kept', async () => {
+      const { text, id } = await make()
+      assert.match(text, /^ts_live_[A-Za-z0-9_-]{43}$/)
+      assert.match(id, /^[a-z0-9]{8}$/)
+      const rows = await database.query<{ hash: Uint8Array }>('select * from api_key where id = $1', [id])
+      assert.deepEqual(Buffer.from(rows[0]?.hash ?? []), createHash('sha256').update(text).digest())
+      assert.ok(!JSON.stringify([rows, await keys.list()]).includes(text.slice(8)))
+    })
+
+    it('are found with their name and scopes, in any case of Bearer', async () => {
+      const { text, id } = await make(['read', 'write'])
+      const authenticate = createAuthenticate({ keys, log })
+      for (const header of [`Bearer ${text}`, `bearer ${text}`])
+        assert.deepEqual(await authenticate(header, ''), {
+          ok: true,
+          key: { id, name: 'my app', scopes: ['read', 'write'] },
+        })
+    })
+
+    it('are missing or wrong otherwise', async () => {
+      const { text } = await make()
+      const { ask } = asking()
+      for (const nothing of [undefined, '']) assert.deepEqual(await ask(nothing), { ok: false, because: 'missing' })
+      for (const wrong of [
+        newApiKey().text,
+        text.slice(0, -1),
+        `${text}A`,
+        text.toUpperCase(),
+        `${text}\n`,
+        'ts_live_',
+      ])
+        assert.deepEqual(await ask(wrong), { ok: false, because: 'wrong' })
+    })
+
+    it('are looked up once a second, however busy', async () => {
+      const { text } = await make()
+      const { ask, clock, counts } = asking()
+      await Promise.all(Array.from({ length: 50 }, () => ask(text)))
+      assert.equal(counts.found, 1)
+      clock.at += 999
+      assert.equal((await ask(text)).ok, true)
+      assert.equal(counts.found, 1)
+      clock.at += 1
+      assert.equal((await ask(text)).ok, true)
+      assert.equal(counts.found, 2)
+    })
+
+    it('count no more within a second after they are revoked', async () => {
+      const { text, id } = await make()
+      const { ask, clock } = asking()
+      assert.equal((await ask(text)).ok, true)
+      assert.equal(await keys.revoke(id), true)
+      assert.equal(await keys.revoke(id), false)
+      clock.at += 1_000
+      assert.deepEqual(await ask(text), { ok: false, because: 'wrong' })
+      const listed = (await keys.list()).find((one) => one.id === id)
+      assert.match(listed?.revokedAt ?? '', /^\d{4}-\d\d-\d\dT[\d:]{8}Z$/)
+    })
+
+    it('are noted as used once a minute', async () => {
+      const { text, id } = await make()
+      const { ask, clock, counts } = asking()
+      for (let n = 0; n < 60; n += 1) {
+        await ask(text)
+        clock.at += 1_000
+      }
+      assert.equal(counts.touched, 1)
+      await ask(text)
+      assert.equal(counts.touched, 2)
+      await database.query('select 1')
+      assert.match((await keys.list()).find((one) => one.id === id)?.lastUsedAt ?? '', /Z$/)
+    })
+
+    it('cannot be guessed for ever: unknown ones draw on a budget of the client', async () => {
+      const { text } = await make()
+      const { ask, clock, counts } = asking(3)
+      assert.equal((await ask(text)).ok, true)
+      for (let n = 0; n < 2; n += 1) await ask(newApiKey().text)
+      assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'busy' })
+      assert.equal(counts.found, 3)
+      clock.at += 5_000
+      assert.equal((await ask(text)).ok, true, 'a key that was right before goes on')
+      clock.at += 60_000
+      assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
+    })
+  })

@@ -1,0 +1,66 @@
+/** The scalars of schema.graphql: instants (RFC 3339), days and JSON. Within the service instants and days are text. */
+import { GraphQLError, valueFromASTUntyped, type ValueNode } from 'graphql'
+
+type Scalar = {
+  readonly serialize: (value: unknown) => unknown
+  readonly parseValue: (value: unknown) => unknown
+  readonly parseLiteral: (node: ValueNode, variables?: Record<string, unknown> | null) => unknown
+}
+
+export const scalars: Readonly<Record<string, Scalar>> = {
+  DateTime: ofText({
+    read: parseInstant,
+    want: 'A DateTime is an RFC 3339 instant such as 2026-03-01T12:00:00Z.',
+    serialize: (value) => (value instanceof Date ? value.toISOString() : shortened(String(value))),
+  }),
+  Date: ofText({ read: parseDay, want: 'A Date is a day such as 2026-03-01.', serialize: String }),
+  JSON: {
+    serialize: (value) => value,
+    parseValue: (value) => value,
+    parseLiteral: (node, variables) => valueFromASTUntyped(node, variables),
+  },
+}
+
+/** The instant in UTC with microseconds, `2026-03-01T12:00:00.000000Z`; null for another text. */
+export function parseInstant(text: string): string | null {
+  const [, day = '', time = '', fraction = '', offset = ''] =
+    /^(\d{4}-\d\d-\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/.exec(
+      text,
+    ) ?? []
+  if (parseDay(day) === null) return null
+  const at = new Date(`${day}T${time}${offset.toUpperCase()}`)
+  const second = at.toISOString().slice(0, 19)
+  return /^(?!0000)\d{4}-/.test(second) ? `${second}${fraction.slice(0, 7).padEnd(1, '.').padEnd(7, '0')}Z` : null
+}
+
+/** The day itself; null for a text that is none, such as 2026-02-30. */
+export function parseDay(text: string): string | null {
+  const at = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null
+  return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
+}
+
+/** Milliseconds, unless there are microseconds to tell. */
+function shortened(instant: string): string {
+  return instant.replace(/(\.\d{3})000Z$/, '$1Z')
+}
+
+function ofText({
+  read,
+  want,
+  serialize,
+}: {
+  read: (text: string) => string | null
+  want: string
+  serialize: Scalar['serialize']
+}): Scalar {
+  const parse = (value: unknown) => {
+    const parsed = typeof value === 'string' && value.length <= 40 ? read(value) : null
+    if (parsed === null) throw new GraphQLError(want)
+    return parsed
+  }
+  return {
+    serialize,
+    parseValue: parse,
+    parseLiteral: (node) => parse(node.kind === 'StringValue' ? node.value : null),
+  }
+}
