@@ -7,13 +7,14 @@ describe('a rate limiter', () => {
   it('allows exactly its limit in a window, and says what is left and until when', () => {
     let now = 1_000_000
     const limiter = createRateLimiter({ limit: 2, windowSeconds: 60, now: () => now })
-    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 1, resetSeconds: 60, allowed: true })
+    const policy = { name: '"default"', text: '"default";q=2;w=60' }
+    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 1, resetSeconds: 60, allowed: true, policy })
     now += 30_500
-    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 0, resetSeconds: 30, allowed: true })
-    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 0, resetSeconds: 30, allowed: false })
+    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 0, resetSeconds: 30, allowed: true, policy })
+    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 0, resetSeconds: 30, allowed: false, policy })
     assert.equal(limiter.take('b').allowed, true)
     now += 29_500
-    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 1, resetSeconds: 60, allowed: true })
+    assert.deepEqual(limiter.take('a'), { limit: 2, remaining: 1, resetSeconds: 60, allowed: true, policy })
   })
 
   it('never allows more than twice its limit within one window length, whenever the requests come', () => {

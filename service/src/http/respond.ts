@@ -4,20 +4,26 @@
 import type { Budget } from './rate-limit.ts'
 
 /** Response headers a page of another origin may read. */
-export const exposedHeaders = 'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset'
+export const exposedHeaders =
+  'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id'
 
 export const openToAll = {
   'Access-Control-Allow-Origin': '*',
   'Access-Control-Expose-Headers': exposedHeaders,
 } as const
 
-/** The window of spec §8; nothing when the limit is switched off. */
+/**
+ * The window of spec §8, and beside it the fields of draft-ietf-httpapi-ratelimit-headers; nothing when the limit is switched off.
+ */
 export function budgetHeaders(budget: Budget | undefined): Record<string, string> {
   if (budget === undefined) return {}
+  const { limit, remaining, resetSeconds, policy } = budget
   return {
-    'X-RateLimit-Limit': String(budget.limit),
-    'X-RateLimit-Remaining': String(budget.remaining),
-    'X-RateLimit-Reset': String(budget.resetSeconds),
+    'X-RateLimit-Limit': String(limit),
+    'X-RateLimit-Remaining': String(remaining),
+    'X-RateLimit-Reset': String(resetSeconds),
+    'RateLimit-Policy': policy.text,
+    RateLimit: `${policy.name};r=${remaining};t=${resetSeconds}`,
   }
 }
 
@@ -47,7 +53,7 @@ export function preflight(methods: string): Response {
     headers: {
       ...openToAll,
       'Access-Control-Allow-Methods': methods,
-      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match',
+      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match, X-Request-Id',
       'Access-Control-Max-Age': '86400',
     },
   })

@@ -1,8 +1,12 @@
 /**
  * A listener that starts with one sentence when it cannot, answers broken HTTP with JSON, and stops without losing an accepted request.
  */
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { requestIdFor } from './request-id.ts'
+
+export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 export type Listener = {
   readonly port: number
@@ -19,6 +23,8 @@ export async function listen(options: {
   readonly host: string
   readonly port: number
   readonly onRequest: RequestListener
+  /** For WebSockets; without it an upgrade is answered like any request. Whoever takes a socket over also ends it. */
+  readonly onUpgrade?: OnUpgrade
 }): Promise<Listener> {
   let draining = false
   const server = createServer({
@@ -32,6 +38,7 @@ export async function listen(options: {
     if (draining) response.shouldKeepAlive = false
     options.onRequest(request, response)
   })
+  if (options.onUpgrade !== undefined) server.on('upgrade', options.onUpgrade)
   await bound(server, options)
   return {
     port: (server.address() as AddressInfo).port,
@@ -82,7 +89,8 @@ function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   const body = JSON.stringify({ error: reason })
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Cache-Control: no-store\r\nAccess-Control-Allow-Origin: *\r\nConnection: close\r\n\r\n${body}`,
+      `Cache-Control: no-store\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestIdFor(undefined)}\r\n` +
+      `X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n${body}`,
   )
 }
 

@@ -50,13 +50,18 @@ describe('html', () => {
     )
   })
 
-  it('takes trusted markup as it is, from three files: here, the icons, the QR code', () => {
+  it('takes trusted markup as it is, from four files: here, the documentation, the icons, the QR code', () => {
     assert.equal(markupOf(html`${trustedHtml('<path d="M0"/>')}`), '<path d="M0"/>')
     const source = new URL('../', import.meta.url)
     const callers = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
       (name) => /(?<!\.test)\.ts$/.test(name) && readFileSync(new URL(name, source), 'utf8').includes('trustedHtml('),
     )
-    assert.deepEqual(callers.toSorted(), ['pages/html.ts', 'pages/icons.ts', 'verification/page-item.ts'])
+    assert.deepEqual(callers.toSorted(), [
+      'pages/docs-page.ts',
+      'pages/html.ts',
+      'pages/icons.ts',
+      'verification/page-item.ts',
+    ])
   })
 })
 

@@ -38,7 +38,7 @@ export function assetRoutes(app: Hono<Env>, edge: Edge, { verdicts, proofs, limi
     try {
       return await answer(c.req.path, c.req.header('if-none-match'), budget)
     } catch (error) {
-      return assetFailure(edge.faultOf(error), budget)
+      return assetFailure(edge.faultOf(error, c), budget)
     }
   })
 
@@ -128,7 +128,7 @@ export function sharedHeaders({ etag }: Answer, budget: Budget | undefined): str
     'nosniff',
   ]
   if (budget === undefined) return headers
-  const { limit, remaining, resetSeconds } = budget
+  const { limit, remaining, resetSeconds, policy } = budget
   headers.push(
     'X-RateLimit-Limit',
     String(limit),
@@ -136,6 +136,10 @@ export function sharedHeaders({ etag }: Answer, budget: Budget | undefined): str
     String(remaining),
     'X-RateLimit-Reset',
     String(resetSeconds),
+    'RateLimit-Policy',
+    policy.text,
+    'RateLimit',
+    `${policy.name};r=${remaining};t=${resetSeconds}`,
   )
   return headers
 }

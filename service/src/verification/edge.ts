@@ -13,19 +13,21 @@ export type Env = { Bindings: Partial<HttpBindings> }
 export type Edge = {
   /** Draws one request from the client's budget; undefined where there is no limit. */
   readonly take: (c: Context<Env>, from: RateLimiter | undefined) => Budget | undefined
-  /** Faults of the closed list pass; anything else is INTERNAL, its reason for the log only. */
-  readonly faultOf: (error: unknown) => ServiceError
+  /** Faults of the closed list pass; anything else is INTERNAL, its reason for the log only, under the id of the request. */
+  readonly faultOf: (error: unknown, c?: Context<Env>) => ServiceError
 }
 
 export function createEdge({ clientKey, log }: { readonly clientKey: ClientKey; readonly log: Log }): Edge {
   return {
     take: (c, from) => from?.take(clientKey(c.env?.incoming?.socket.remoteAddress, headersOf(c)('x-forwarded-for'))),
-    faultOf(error) {
+    faultOf(error, c) {
+      const requestId = c?.env?.outgoing?.getHeader('x-request-id')?.toString()
       if (error instanceof ServiceError) {
-        if (error.status >= 500) log.warn('request failed', { code: error.code, reason: reasonOf(error.cause) })
+        if (error.status >= 500)
+          log.warn('request failed', { code: error.code, reason: reasonOf(error.cause), requestId })
         return error
       }
-      log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error) })
+      log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error), requestId })
       return new ServiceError('INTERNAL', 'The request failed unexpectedly. Try it again.', { cause: error })
     },
   }

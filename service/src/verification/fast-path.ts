@@ -6,6 +6,7 @@ import type { IncomingMessage, RequestListener } from 'node:http'
 import type { Verdicts } from '../asset/verdicts.ts'
 import type { ClientKey } from '../http/client-key.ts'
 import type { RateLimiter } from '../http/rate-limit.ts'
+import { requestIdFor } from '../http/request-id.ts'
 import { matchesETag } from '../http/respond.ts'
 import { assetPrefix, sharedHeaders, verdictHeaders } from './asset.ts'
 
@@ -24,12 +25,11 @@ export function fastPath(
     if (answer === undefined) return router(request, response)
     const budget = limiter?.take(clientKey(request.socket.remoteAddress, headerOf(request, 'x-forwarded-for')))
     if (budget?.allowed === false) return router(request, response) // a refusal costs nothing, so the router is refused too
-    if (matchesETag(headerOf(request, 'if-none-match'), answer.etag))
-      response.writeHead(304, sharedHeaders(answer, budget)).end()
-    else
-      response
-        .writeHead(200, verdictHeaders(answer, budget))
-        .end(answer.body, answer.byteLength === answer.body.length ? 'latin1' : 'utf8') // ASCII is cheaper as Latin-1
+    const same = matchesETag(headerOf(request, 'if-none-match'), answer.etag)
+    const headers = same ? sharedHeaders(answer, budget) : verdictHeaders(answer, budget)
+    headers.push('X-Request-Id', requestIdFor(headerOf(request, 'x-request-id'))) // setHeader() costs more than the rest of the answer
+    if (same) response.writeHead(304, headers).end()
+    else response.writeHead(200, headers).end(answer.body, answer.byteLength === answer.body.length ? 'latin1' : 'utf8') // ASCII is cheaper as Latin-1
   }
 }
 

@@ -6,9 +6,16 @@ import { Hono } from 'hono'
 import type { RequestListener } from 'node:http'
 import type { ClientKey } from '../http/client-key.ts'
 import type { RateLimiter } from '../http/rate-limit.ts'
+import { asProblem, wantsProblem } from '../http/problem.ts'
+import { identified } from '../http/request-id.ts'
 import { failure } from '../http/respond.ts'
 import type { Log } from '../log.ts'
+import { mcpListener, type McpListener } from '../agents/mcp.ts'
+import { a2aRoutes, type A2aRoutes } from './a2a-routes.ts'
+import { agentRoutes, type AgentRoutes } from './agent-routes.ts'
 import { assetRoutes, type AssetRoutes } from './asset.ts'
+import { discoveryRoutes, type DiscoveryRoutes } from './discovery-routes.ts'
+import { docsRoutes, type DocsSite } from './docs-routes.ts'
 import { createEdge, rawPath, type Env } from './edge.ts'
 import { fastPath } from './fast-path.ts'
 import { metadataRoutes, type MetadataRoutes } from './metadata-route.ts'
@@ -18,13 +25,20 @@ import { statusRoutes, type StatusRoutes } from './passport-status.ts'
 import { verifyRoutes, type VerifyRoutes } from './verify.ts'
 import { wellKnownRoutes, type WellKnownRoutes } from './well-known-routes.ts'
 
+type AgentDoors = A2aRoutes &
+  AgentRoutes & { readonly mcp: Pick<McpListener, 'tools' | 'identity' | 'origins' | 'limiter' | 'otherLimiter'> }
+
 export type VerificationHost = AssetRoutes &
   VerifyRoutes &
   PassportRoutes &
   StatusRoutes &
   MetadataRoutes &
   PageRoutes &
-  WellKnownRoutes & {
+  WellKnownRoutes &
+  DiscoveryRoutes &
+  DocsSite & {
+    /** MCP, A2A and the agent registry. Left out: the host has none. */
+    readonly doors?: AgentDoors | undefined
     /** Left out: no limit. Keyless reads and taps have budgets of their own. */
     readonly limiter?: RateLimiter | undefined
     readonly tapLimiter?: RateLimiter | undefined
@@ -42,17 +56,32 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   statusRoutes(app, edge, host)
   metadataRoutes(app, edge, host)
   wellKnownRoutes(app, host)
+  discoveryRoutes(app, host)
+  if (host.doors !== undefined) {
+    a2aRoutes(app, edge, host.doors)
+    agentRoutes(app, edge, host.doors)
+  }
+  docsRoutes(app, host)
   pageRoutes(app, edge, host)
   app.notFound(() => failure(404, { error: 'There is nothing at this path. A verdict is at /api/asset/{tokenId}.' }))
-  app.onError((error) => failure(500, { error: edge.faultOf(error).message }))
+  app.onError((error, c) => failure(500, { error: edge.faultOf(error, c).message }))
   return app
 }
 
 /** The host as a listener of `node:http`, with the fast path in front. */
 export function verificationListener(host: VerificationHost): RequestListener {
   const app = verificationHost(host)
-  const router = getRequestListener((request, env) => app.fetch(request, env), { errorHandler: unreadable })
-  return fastPath(host, (request, response) => void router(request, response))
+  const errorCodes = `${host.baseUrl}/docs/error-codes`
+  const router = getRequestListener(
+    (request, env) => {
+      const answer = app.fetch(request, env)
+      return wantsProblem(env.incoming.headers.accept) ? asProblem(answer, errorCodes) : answer
+    },
+    { errorHandler: unreadable },
+  )
+  const { clientKey, log, doors } = host
+  const rest = identified((request, response) => void router(request, response))
+  return fastPath(host, doors === undefined ? rest : mcpListener({ ...doors.mcp, clientKey, log }, rest))
 }
 
 /** A request that cannot be made into a URL at all. */

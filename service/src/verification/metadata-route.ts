@@ -36,7 +36,7 @@ export function metadataRoutes(app: Hono<Env>, edge: Edge, { metadata, limiter }
       if (matchesETag(c.req.header('if-none-match'), etag)) return new Response(null, { status: 304, headers: shared })
       return new Response(body, { headers: { ...shared, ...asFile } })
     } catch (error) {
-      const { status, message } = edge.faultOf(error)
+      const { status, message } = edge.faultOf(error, c)
       return failure(status, { error: message }, headers)
     }
   })

@@ -26,7 +26,7 @@ let made: PageAssets | undefined
 
 function readAssets(): PageAssets {
   const files = new Map<string, string>()
-  for (const name of ['page.css', 'page.js', 'icon.svg'])
+  for (const name of ['page.css', 'page.js', 'icon.svg', 'docs.css'])
     files.set(name, read(new URL(`../pages/browser/${name}`, import.meta.url)))
   const library = new URL('.', import.meta.resolve('@touchstone/verdict'))
   for (const entry of ['recheck.ts', 'owner-commitment.ts']) addModule(files, library, new URL(entry, library))

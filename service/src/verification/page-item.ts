@@ -76,7 +76,7 @@ export async function itemViewOf(
     path: item === null ? `/token/${tokenId}` : itemPath(item),
     verdictLink,
     verdictPath: `/api/asset/${tokenId}`,
-    history: history === null ? null : timelineOf(history.events),
+    history: history?.available === true ? timelineOf(history.events) : null,
     qr: trustedHtml(qrSvg(page, textsIn(context).qrLabel.replace('{url}', page))),
     passport: passport === null ? null : JSON.stringify(passport),
     publicRpcUrl: pages.publicRpcUrl,

@@ -5,6 +5,7 @@
  */
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
+import { homeLinks } from '../agents/discovery.ts'
 import type { Budget, RateLimiter } from '../http/rate-limit.ts'
 import { budgetHeaders, methodRefused, preflight } from '../http/respond.ts'
 import { parseDigitalLink, type DigitalLink } from '../passport/digital-link.ts'
@@ -63,7 +64,9 @@ export function pageRoutes(app: Hono<Env>, edge: Edge, site: PageRoutes): void {
     const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
     const budget = edge.take(c, hasTap ? site.tapLimiter : site.limiter)
     const context = contextOf(assets.folder, parameters, c.req.header('accept-language'))
-    const link = c.req.path.startsWith('/01/') ? linkHeaders(site.baseUrl, parseDigitalLink(c.req.path)) : {}
+    const link = c.req.path.startsWith('/01/')
+      ? linkHeaders(site.baseUrl, parseDigitalLink(c.req.path))
+      : c.req.path === '/' && { Link: homeLinks }
     const visit = { c, context, query, budget, headers: { ...link, ...budgetHeaders(budget) }, hasTap }
     if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(methods, visit.headers)
     if (budget?.allowed === false) return told(visit, 429, { kind: 'limited', seconds: budget.resetSeconds })
@@ -71,7 +74,7 @@ export function pageRoutes(app: Hono<Env>, edge: Edge, site: PageRoutes): void {
       if (c.req.path === '/') return await homeResponse(site, context, parameters, visit.headers)
       return await targetResponse(visit)
     } catch (error) {
-      const { code, status } = edge.faultOf(error)
+      const { code, status } = edge.faultOf(error, c)
       return told(visit, status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: hasTap })
     }
   }

@@ -7,6 +7,7 @@ import { passportOf, type Passport } from '../passport/credential.ts'
 import { didOf } from '../passport/did-document.ts'
 import type { ItemKey } from '../passport/digital-link.ts'
 import { passportMetadata } from '../passport/metadata.ts'
+import { programVersion } from '../version.ts'
 import type { Presented } from './present-tap.ts'
 
 export type Resolved = Extract<Presented, { kind: 'resolved' }>
@@ -23,11 +24,10 @@ export type PassportSite = {
   readonly now?: () => number
 }
 
-export const version = '0.1.0'
 const software = {
-  id: `https://touchstone.example/releases/${version}`,
+  id: `https://touchstone.example/releases/${programVersion}`,
   name: 'Touchstone',
-  version,
+  version: programVersion,
   vendor: { id: 'https://touchstone.example', name: 'Touchstone contributors' },
 } as const
 

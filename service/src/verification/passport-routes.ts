@@ -5,7 +5,7 @@
 import { parseTokenId } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import type { RateLimiter } from '../http/rate-limit.ts'
-import { budgetHeaders, failure, methodRefused, openToAll, preflight } from '../http/respond.ts'
+import { failure, openToAll, preflight } from '../http/respond.ts'
 import { negotiate, type PassportForm } from '../passport/accept.ts'
 import { didOf } from '../passport/did-document.ts'
 import { parsePassportPath, type ItemKey } from '../passport/digital-link.ts'
@@ -14,13 +14,11 @@ import { snapshotOf } from '../passport/signing.ts'
 import { statusEntries, type StatusIndex } from '../passport/status-list.ts'
 import type { TapRequest } from '../tap/verify-tap.ts'
 import { decodeOnce, invalidTokenId } from './asset.ts'
-import { limited, rawQuery, type Edge, type Env } from './edge.ts'
+import { rawQuery, type Edge, type Env } from './edge.ts'
 import { passportFor, type PassportSite, type Resolved } from './passport-document.ts'
 import type { Issuer } from './passport-keys.ts'
 import {
-  isPrefetch,
   notConfigured,
-  prefetchRefused,
   tapCookies,
   tapFailure,
   tapHeaders,
@@ -29,6 +27,7 @@ import {
   type Presented,
   type PresentTap,
 } from './present-tap.ts'
+import { tapDoor, tapMethods } from './tap-door.ts'
 
 export type PassportRoutes = PassportSite & {
   readonly presentTap: PresentTap
@@ -39,19 +38,15 @@ export type PassportRoutes = PassportSite & {
 }
 
 const prefix = '/api/dpp/'
-const methods = 'GET, OPTIONS'
 
 export function passportRoutes(app: Hono<Env>, edge: Edge, site: PassportRoutes): void {
   const signer = () => site.issuer.signerFor(didOf(site.baseUrl))
-  app.options(`${prefix}*`, () => preflight(methods))
+  app.options(`${prefix}*`, () => preflight(tapMethods))
   app.all(`${prefix}*`, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const budget = edge.take(c, site.tapLimiter)
-    const headers = { ...passportHeaders, ...budgetHeaders(budget) }
-    if (c.req.method !== 'GET') return methodRefused(methods, headers) // HEAD must not consume a tap
-    if (budget?.allowed === false) return limited(budget, headers)
-    const header = (name: string) => c.req.header(name)
-    if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
+    const door = tapDoor(c, edge, { limiter: site.tapLimiter, routeHeaders: passportHeaders })
+    if (!door.isOpen) return door.refusal
+    const { headers, header } = door
     const parameters = tapParameters(rawQuery(c))
     const path = parsePath(c.req.path)
     const form = negotiate(header('accept') ?? null, signer().forms)
@@ -66,7 +61,7 @@ export function passportRoutes(app: Hono<Env>, edge: Edge, site: PassportRoutes)
       for (const cookie of tapCookies(presented)) response.headers.append('Set-Cookie', cookie)
       return response
     } catch (error) {
-      return refusal(tapFailure(edge.faultOf(error)), headers)
+      return refusal(tapFailure(edge.faultOf(error, c)), headers)
     }
   })
 

@@ -55,7 +55,7 @@ export function statusRoutes(app: Hono<Env>, edge: Edge, site: StatusRoutes): vo
         headers: { ...shared, 'Content-Type': form, 'X-Content-Type-Options': 'nosniff' },
       })
     } catch (error) {
-      const { status, message } = edge.faultOf(error)
+      const { status, message } = edge.faultOf(error, c)
       return failure(status, { error: message }, headers)
     }
   })

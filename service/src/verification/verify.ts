@@ -1,14 +1,14 @@
 /**
  * GET {base_url}/api/verify: a tap and the item's twin (spec §2.7, §4.4). Clients branch on `verified`, never on the status.
  */
+import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
+import type { TapAnswer } from '../agents/schemas/rest.ts'
 import type { RateLimiter } from '../http/rate-limit.ts'
-import { budgetHeaders, failure, methodRefused, preflight } from '../http/respond.ts'
-import { headersOf, limited, rawQuery, written, type Edge, type Env } from './edge.ts'
+import { failure, preflight } from '../http/respond.ts'
+import { rawQuery, written, type Edge, type Env } from './edge.ts'
 import {
-  isPrefetch,
   notConfigured,
-  prefetchRefused,
   tapCookies,
   tapFailure,
   tapHeaders,
@@ -17,6 +17,7 @@ import {
   type Presented,
   type PresentTap,
 } from './present-tap.ts'
+import { tapDoor, tapMethods } from './tap-door.ts'
 
 export type VerifyRoutes = {
   readonly presentTap: PresentTap
@@ -26,14 +27,11 @@ export type VerifyRoutes = {
 }
 
 export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract, tapLimiter }: VerifyRoutes): void {
-  app.options('/api/verify', () => preflight('GET, OPTIONS'))
+  app.options('/api/verify', () => preflight(tapMethods))
   app.all('/api/verify', async (c) => {
-    const budget = edge.take(c, tapLimiter)
-    const headers = { ...tapHeaders, ...budgetHeaders(budget) }
-    if (c.req.method !== 'GET') return methodRefused('GET, OPTIONS', headers) // HEAD must not consume a tap
-    if (budget?.allowed === false) return limited(budget, headers)
-    const header = headersOf(c)
-    if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
+    const door = tapDoor(c, edge, { limiter: tapLimiter, routeHeaders: tapHeaders })
+    if (!door.isOpen) return door.refusal
+    const { headers, header } = door
     try {
       const presented = await presentTap({ ...tapParameters(rawQuery(c)), ...tapTokens(header) })
       if (presented.kind === 'malformed') return failure(400, { error: presented.error }, headers)
@@ -45,14 +43,14 @@ export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract,
         cookies.length === 0 ? headers : { ...headers, 'Set-Cookie': cookies },
       )
     } catch (error) {
-      const { status, error: text } = tapFailure(edge.faultOf(error))
+      const { status, error: text } = tapFailure(edge.faultOf(error, c))
       return failure(status, { error: text }, headers)
     }
   })
 }
 
 /** Why a chip is counterfeit is not said at all. Whatever became of the chip, the request succeeded: 200. */
-function bodyOf(presented: Exclude<Presented, { kind: 'malformed' | 'not_configured' }>, contract: string): object {
+function bodyOf(presented: Exclude<Presented, { kind: 'malformed' | 'not_configured' }>, contract: string): TapAnswer {
   switch (presented.kind) {
     case 'counterfeit':
     case 'replayed':
@@ -81,6 +79,6 @@ function bodyOf(presented: Exclude<Presented, { kind: 'malformed' | 'not_configu
   }
 }
 
-function chainOf(contract: string, { number, hash }: { readonly number: bigint; readonly hash: string }) {
-  return { id: 84532, name: 'Base Sepolia', contract, blockNumber: Number(number), blockHash: hash }
+function chainOf(contract: string, { number, hash }: { readonly number: bigint; readonly hash: Hex }) {
+  return { id: 84532, name: 'Base Sepolia', contract, blockNumber: Number(number), blockHash: hash } as const
 }
