@@ -3,6 +3,7 @@ import { createServer } from 'node:http'
 import type { Hex } from '@touchstone/verdict'
 import { startService } from '../service/src/service.ts'
 import { readConfig } from '../service/src/config.ts'
+import { exposedHeaders } from '../service/src/http/respond.ts'
 import { silent } from './world.ts'
 
 const [kind, rpcUrl = '', contract = ''] = process.argv.slice(2)
@@ -16,10 +17,13 @@ if (kind === 'bare') {
     ['ETag', '"0123456789abcdef-0123456789abcdef"'],
     ['Cache-Control', 'public, max-age=1, stale-while-revalidate=1'],
     ['Access-Control-Allow-Origin', '*'],
-    ['Access-Control-Expose-Headers', 'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset'],
+    ['Access-Control-Expose-Headers', exposedHeaders],
     ['X-RateLimit-Limit', '60'],
     ['X-RateLimit-Remaining', '59'],
     ['X-RateLimit-Reset', '60'],
+    ['RateLimit-Policy', '"default";q=60;w=60'],
+    ['RateLimit', '"default";r=59;t=60'],
+    ['X-Request-Id', 'kq3v0x9-1h2j3k4'],
   ].flat()
   const server = createServer((_, response) => response.writeHead(200, headers).end(body))
   server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
@@ -31,11 +35,12 @@ if (kind === 'bare') {
     CHAIN_MAX_HEAD_AGE_SECONDS: '0',
     CHAIN_CACHE: process.argv[5] ?? 'events',
     VERIFICATION_PORT: '0',
+    ONLY: 'verification',
     RATE_LIMIT_ASSET: '1000000000',
     DATA_DIR: process.argv[6] ?? '',
   })
   const service = await startService(config, silent)
-  console.log(`port ${new URL(service.verificationUrl).port}`)
+  console.log(`port ${new URL(service.urls.verification).port}`)
   process.once('SIGTERM', () => {
     console.log(JSON.stringify(service.parts.reader.stats()))
     void service.close(100).then(() => process.exit(0))

@@ -6,7 +6,8 @@ import { settings } from './settings.ts'
 describe('the configuration', () => {
   it('has a usable default for everything', () => {
     const config = readConfig({})
-    assert.equal(config.hosts.verificationPort, 8080)
+    assert.equal(config.hosts.verification.port, 8080)
+    assert.deepEqual([...config.roles], ['verification', 'graphql', 'indexer'])
     assert.equal(config.chain.maxHeadAgeSeconds, 30)
     assert.equal(config.limits.asset, 60)
     assert.deepEqual(config.chain.rpcUrls, [])
@@ -41,9 +42,29 @@ describe('the configuration', () => {
       ['https://Verify.Example:443/', 'https://verify.example'],
       ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
     ])
-      assert.equal(readConfig({ BASE_URL: text }).hosts.baseUrl, origin)
+      assert.equal(readConfig({ BASE_URL: text }).hosts.verification.url, origin)
     for (const text of ['https://a.example/b', 'https://a.example/?b', 'https://u:p@a.example', 'ftp://a.example', 'a'])
       assert.throws(() => readConfig({ BASE_URL: text }), /BASE_URL must be an http or https URL without path/, text)
+  })
+
+  it('takes the roles of a process', () => {
+    assert.deepEqual([...readConfig({ ONLY: 'indexer, graphql' }).roles], ['graphql', 'indexer'])
+    assert.throws(
+      () => readConfig({ ONLY: 'graphql,worker' }),
+      /ONLY must be some of verification, gateway, graphql, indexer, separated by commas; found "graphql,worker"/,
+    )
+  })
+
+  it('has a gateway only where there is somebody to pay, and somebody who settles', () => {
+    assert.throws(() => readConfig({ ONLY: 'gateway' }), /The role gateway needs PAYMENT_PAY_TO/)
+    const payTo = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
+    assert.throws(() => readConfig(payTo), /FACILITATOR_KEY/)
+    assert.ok(readConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
+  })
+
+  it('asks twice before it takes a price that default buyers refuse', () => {
+    assert.throws(() => readConfig({ PAYMENT_PRICE: '100001' }), /PAYMENT_HIGH_PRICE=on/)
+    assert.equal(readConfig({ PAYMENT_PRICE: '100001', PAYMENT_HIGH_PRICE: 'on' }).gateway.price, 100_001n)
   })
 
   it('never repeats the text of a secret', () => {

@@ -1,7 +1,10 @@
 /**
  * The only reader of the environment: its texts, by the table of `settings.ts`, to one frozen object with a slice for each part.
  */
-import { settings, type Setting } from './settings.ts'
+import { settings } from './settings.ts'
+import type { Hex } from '@touchstone/verdict'
+import type { Role } from './settings/hosts.ts'
+import type { Setting } from './settings/kinds.ts'
 
 type Settings = typeof settings
 export type SettingName = keyof Settings
@@ -18,9 +21,27 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
   const value = <Name extends SettingName>(name: Name) => valueOf(name, env[name]) as Values[Name]
   const blockTag = value('CHAIN_BLOCK_TAG')
   const contractInterface = value('CHAIN_INTERFACE')
+  if (value('PAYMENT_PRICE') > 100_000 && value('PAYMENT_HIGH_PRICE') === 'off')
+    throw new ConfigError(
+      'PAYMENT_PRICE is above 100000, which default buyers refuse; set PAYMENT_HIGH_PRICE=on if you mean it.',
+    )
+  const payTo = value('PAYMENT_PAY_TO')
+  if (payTo !== null && value('FACILITATOR_URL') === null && value('FACILITATOR_KEY') === null)
+    throw new ConfigError(
+      'PAYMENT_PAY_TO needs somebody who settles: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
+    )
+  if (value('ATTESTATION_KEYSTORE') !== null && value('ATTESTATION_KEYSTORE_PASSWORD_FILE') === null)
+    throw new ConfigError('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE, a file with its password.')
   return Object.freeze({
     dataDir: value('DATA_DIR'),
-    hosts: { bind: value('HOST'), verificationPort: value('VERIFICATION_PORT'), baseUrl: value('BASE_URL') },
+    roles: rolesOf(value('ONLY'), { isAsked: (env['ONLY'] ?? '') !== '', payTo }),
+    hosts: {
+      bind: value('HOST'),
+      verification: { port: value('VERIFICATION_PORT'), url: value('BASE_URL') },
+      gateway: { port: value('GATEWAY_PORT'), url: value('GATEWAY_URL') },
+      graphql: { port: value('GRAPHQL_PORT'), url: value('GRAPHQL_URL') },
+    },
+    metricsPort: value('METRICS_PORT'),
     store: { databaseUrl: value('DATABASE_URL') },
     localChain: { port: value('LOCAL_CHAIN_PORT') },
     chain: {
@@ -37,6 +58,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       cache: value('CHAIN_CACHE') ?? (contractInterface === 'registry' ? 'events' : 'head'),
       cacheEntries: value('CHAIN_CACHE_ENTRIES'),
     },
+    index: { pollMs: value('INDEX_POLL_MS'), confirmations: value('INDEX_CONFIRMATIONS') },
     tap: {
       kek: value('TAG_KEK'),
       pepper: value('TAG_PEPPER'),
@@ -48,16 +70,57 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     passport: { signing: value('PASSPORT_SIGNING') === 'on', issuerName: value('ISSUER_NAME') },
     pages: { publicRpcUrl: value('PUBLIC_RPC_URL'), explorerUrl: value('EXPLORER_URL')?.replace(/\/$/, '') ?? null },
     operator: { key: value('OPERATOR_KEY'), attesterKey: value('ATTESTER_KEY') },
+    graphql: { introspection: value('GRAPHQL_INTROSPECTION') === 'on' },
+    gateway: {
+      payTo,
+      price: BigInt(value('PAYMENT_PRICE')),
+      allowHighPrice: value('PAYMENT_HIGH_PRICE') === 'on',
+      asset: {
+        address: value('PAYMENT_ASSET'),
+        name: value('PAYMENT_ASSET_NAME'),
+        version: value('PAYMENT_ASSET_VERSION'),
+      },
+      v2Header: value('PAYMENT_V2_HEADER') === 'on',
+      facilitatorUrl: value('FACILITATOR_URL'),
+      facilitatorKey: value('FACILITATOR_KEY'),
+      attestationKey: value('ATTESTATION_KEY'),
+      keystore: value('ATTESTATION_KEYSTORE'),
+      keystorePasswordFile: value('ATTESTATION_KEYSTORE_PASSWORD_FILE'),
+      payerKey: value('PAYER_KEY'),
+    },
+    agents: {
+      origins: value('MCP_ORIGINS'),
+      id: value('AGENT_ID'),
+      identity: value('AGENT_IDENTITY_REGISTRY'),
+      reputation: value('AGENT_REPUTATION_REGISTRY'),
+      reviewers: value('AGENT_REVIEWERS').map((text) => text.toLowerCase() as Hex),
+      remoteFiles: value('AGENT_REMOTE_FILES') === 'on',
+      securityContact: value('SECURITY_CONTACT'),
+    },
     demo: value('DEMO') === 'on',
     limits: {
       asset: value('RATE_LIMIT_ASSET'),
       tap: value('RATE_LIMIT_TAP'),
+      gateway: value('RATE_LIMIT_GATEWAY'),
+      graphql: value('RATE_LIMIT_GRAPHQL'),
+      mcp: value('RATE_LIMIT_MCP'),
       windowSeconds: value('RATE_LIMIT_WINDOW_SECONDS'),
       trustedProxies: value('TRUSTED_PROXIES'),
     },
     proofBundle: value('PROOF_BUNDLE') === 'on',
     logLevel: value('LOG_LEVEL'),
   })
+}
+
+/** Without an address to pay there is nothing to sell: such a service has no gateway. */
+function rolesOf(
+  named: readonly Role[],
+  { isAsked, payTo }: { readonly isAsked: boolean; readonly payTo: string | null },
+): ReadonlySet<Role> {
+  if (payTo !== null) return new Set(named)
+  if (isAsked && named.includes('gateway'))
+    throw new ConfigError('The role gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  return new Set(named.filter((role) => role !== 'gateway'))
 }
 
 function valueOf(name: SettingName, found: string | undefined): unknown {

@@ -25,7 +25,10 @@ export class ServiceError extends Error {
   }
 }
 
-/** The text of an unknown thrown thing, for logs: message and causes, never the stack, at most 500 characters. */
+/**
+ * The text of an unknown thrown thing, for logs: message and causes, never the stack, at most 500 characters. Providers and libraries
+ * put accounts and signatures into their messages: what has the length of an address, or is longer than a hash, is left out.
+ */
 export function reasonOf(error: unknown): string {
   const parts: string[] = []
   for (
@@ -35,5 +38,7 @@ export function reasonOf(error: unknown): string {
   ) {
     parts.push(at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : typeof at)
   }
-  return parts.join(': ').slice(0, 500)
+  return parts.join(': ').slice(0, 10_000).replaceAll(personal, '0x…').slice(0, 500)
 }
+
+const personal = /0x(?:[0-9a-f]{65,}|[0-9a-f]{40}(?![0-9a-f]))/gi

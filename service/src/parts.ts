@@ -1,38 +1,25 @@
 /**
- * Opens every part of the service, joins them and closes them: the only file that knows them all.
+ * Opens every part of the service, joins them and closes them: this file and its `parts-*` are the only ones that know them all.
  */
-import { createHash } from 'node:crypto'
-import { join } from 'node:path'
 import { checksumAddress } from '@touchstone/verdict'
 import { bytesToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { createHistories } from './asset/history.ts'
 import { cachedMetadata } from './asset/metadata.ts'
 import { createProofBundles } from './asset/proof-bundle.ts'
-import { createVerdicts, type Verdicts } from './asset/verdicts.ts'
+import { createVerdicts } from './asset/verdicts.ts'
 import { createAssetReader } from './chain/asset-reader.ts'
 import { createChainSource } from './chain/providers.ts'
+import { createTransferReads } from './chain/transfer-reads.ts'
 import { createWriter, type OperatorKeys } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
 import type { Log } from './log.ts'
+import { createIndexParts } from './parts-index.ts'
+import { joinStore } from './parts-store.ts'
+import { createTapFlow } from './parts-tap.ts'
 import { createStatusIndexes } from './passport/status-list.ts'
-import { openDatabase, type Database } from './store/database.ts'
-import { itemStore } from './store/items.ts'
-import { metadataStore } from './store/metadata.ts'
-import { migrate } from './store/migrate.ts'
 import { operationStore } from './store/operations.ts'
 import { statusPlaceStore } from './store/status-lists.ts'
-import { batchStore } from './store/tags-batches.ts'
-import { tagStore } from './store/tags.ts'
-import { createAuthenticate } from './tap/authenticate.ts'
-import { announceOnce, createLedger } from './tap/counter.ts'
-import { openFleet, type Fleet } from './tap/fleet.ts'
-import { createTapBinding, createTapChallenge } from './tap/presence.ts'
-import { createTagHash } from './tap/tag-hash.ts'
-import { createVerifyTap } from './tap/verify-tap.ts'
-import { openIssuer } from './verification/passport-keys.ts'
 import { createStatusBits } from './verification/passport-status-bits.ts'
-import { createPresentTap } from './verification/present-tap.ts'
 
 export const chainId = 84532
 
@@ -54,20 +41,6 @@ async function opening<T>(config: Config, log: Log, joinAll: Join<T>): Promise<T
   return { ...joined, [Symbol.asyncDispose]: () => rest.disposeAsync() }
 }
 
-async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack) {
-  const database = opened.adopt(await openStore(config), (db) => db.close())
-  const migrated = await migrate(database)
-  if (migrated.length > 0) log.info('database migrated', { files: migrated.join(' ') })
-  const metadata = metadataStore(database)
-  const tags = { ...tagStore(database), ...batchStore(database) }
-  const { kek } = config.tap
-  const keyFile = kek === null ? null : { kek, demo: config.demo }
-  const folder = join(config.dataDir, 'keys')
-  const fleet = await openFleet({ folder, keyFile, shared: tags })
-  const issuer = await openIssuer({ folder, signing: config.passport.signing })
-  return { database, metadata, tags, items: itemStore(database), fleet, issuer }
-}
-
 async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack) {
   const { contract, rpcUrls, codeHash, recordsSlot } = config.chain
   const [rpcUrl] = rpcUrls
@@ -83,9 +56,15 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
   )
   const reader = createAssetReader({ ...config.chain, source, contract, log: log.child('reader') })
   opened.defer(() => reader.close())
+  // Of its own: an agent registry with a huge answer must not count against those who read verdicts.
+  const agentSource = opened.adopt(
+    createChainSource({ ...config.chain, contract, chainId, log: log.child('agents') }),
+    (it) => it.close(),
+  )
+  const metadataTexts = cachedMetadata(metadata)
   const verdicts = createVerdicts({
     assets: reader,
-    metadata: cachedMetadata(metadata),
+    metadata: metadataTexts,
     contract,
     chainId,
     maxEntries: config.chain.cacheEntries,
@@ -96,14 +75,15 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
       ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
       : undefined
 
-  const history = createHistories({
-    ...config.chain,
-    assets: reader,
-    source,
+  const { close: closeIndex, ...index } = createIndexParts({
+    config,
+    database,
+    reader,
     contract,
     chainId,
-    log: log.child('history'),
+    log: log.child('indexer'),
   })
+  opened.defer(closeIndex)
   const places = statusPlaceStore(database)
 
   const operations = operationStore(database)
@@ -115,6 +95,10 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     keys,
     operations,
     local: config.demo,
+    onMined: (blockNumber) => {
+      reader.dropHead(blockNumber)
+      index.indexer.nudge()
+    },
     log: log.child('writer'),
   })
   opened.defer(() => writer.close())
@@ -124,15 +108,20 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
   return {
     ...store,
     source,
+    agentSource,
     reader,
     verdicts,
+    metadataTexts,
     proofs,
-    history,
+    ...index,
     statusIndexOf: createStatusIndexes(places),
     statusBits: createStatusBits({ reader, places }),
     issuerName: config.passport.issuerName,
     pages: { ...config.pages, windowSeconds: config.tap.windowSeconds, examples: config.demo ? demoTokens : [] },
     writer,
+    operations,
+    transferReads: createTransferReads({ rpcUrl, contract, chainId }),
+    chainInterface: config.chain.interface,
     operator: keys.issuer?.address ?? null,
     contract: checksumAddress(contract),
     ...tap,
@@ -141,56 +130,6 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
 
 /** The products of the demonstration are the first tokens of its chain. */
 const demoTokens = Array.from({ length: 14 }, (_token, index) => BigInt(index + 1))
-
-/** Without a pepper no tag can be found on chain, so that the verifier is not configured. */
-function createTapFlow({
-  config,
-  database,
-  fleet,
-  verdicts,
-  log,
-}: {
-  config: Config
-  database: Database
-  fleet: Fleet
-  verdicts: Verdicts
-  log: Log
-}) {
-  const { commitment, pepper, kek, windowSeconds, bind, challenge } = config.tap
-  const tagHash =
-    commitment === 'hmac'
-      ? pepper === null
-        ? undefined
-        : createTagHash({ scheme: 'hmac', pepper })
-      : createTagHash({ scheme: commitment })
-  const { keys } = fleet
-  const secret = createHash('sha256')
-    .update('touchstone tap tokens')
-    .update(kek ?? '')
-    .digest()
-  const verifyTap = createVerifyTap({
-    keys: tagHash === undefined ? { ...keys, ready: () => false } : keys,
-    authenticate: createAuthenticate({ keys }),
-    ledger: createLedger({ sql: database, windowSeconds }),
-    tagHash: tagHash ?? (() => zeroHash),
-    binding: bind ? createTapBinding({ secret }) : undefined,
-    challenge: challenge ? createTapChallenge({ secret }) : undefined,
-    onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
-      log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
-  })
-  const presentTap = createPresentTap({
-    verifyTap,
-    verdicts,
-    announce: async (tag, verdict) => {
-      if (await announceOnce(database, tag))
-        log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
-    },
-    onRefused: (kind, reason) => log.info('tap refused', { kind, reason }),
-  })
-  return { presentTap, tagHash }
-}
-
-const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /** One key for all operator roles, one for the attester; a role without key writes nothing. */
 function operatorKeys({ operator }: Config): OperatorKeys {
@@ -207,18 +146,5 @@ function operatorKeys({ operator }: Config): OperatorKeys {
       relayer: account,
     }),
     ...(attester && { attester }),
-  }
-}
-
-async function openStore({ dataDir, store }: Config): Promise<Database> {
-  const folder = join(dataDir, 'store')
-  try {
-    return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl })
-  } catch (error) {
-    const sentence =
-      store.databaseUrl === null
-        ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`
-        : 'PostgreSQL cannot be reached under DATABASE_URL.'
-    throw new ConfigError(sentence, { cause: error })
   }
 }

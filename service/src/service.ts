@@ -1,20 +1,20 @@
 /**
- * Starts and ends the service: its parts behind their listeners.
+ * Starts and ends the service: its parts behind the listeners of the roles that this process has (spec §1).
  */
 import type { RequestListener } from 'node:http'
 import type { Writer } from './chain/writer.ts'
 import type { Config } from './config.ts'
 import { reasonOf } from './errors.ts'
-import { clientKeys } from './http/client-key.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
-import { listen } from './http/server.ts'
+import { listen, type OnUpgrade } from './http/server.ts'
 import type { Log } from './log.ts'
 import { openParts, type Parts } from './parts.ts'
-import { verificationListener } from './verification/host.ts'
+import { createMetrics, type Metrics } from './service-metrics.ts'
+import { programVersion } from './version.ts'
+import { hosts, type HostName, type OpenHost } from './service-hosts.ts'
 
 export type Service = AsyncDisposable & {
-  /** Where the verification host is reached, without a slash at the end. */
-  readonly verificationUrl: string
+  /** Where each host is reached, without a slash at the end; also of those that another process serves, when it is configured. */
+  readonly urls: Readonly<Record<HostName, string>>
   readonly parts: Parts
   /** Stops accepting, answers what was accepted, closes every part; at most `withinMs` for the requests under way. */
   readonly close: (withinMs?: number) => Promise<void>
@@ -24,33 +24,88 @@ export type Service = AsyncDisposable & {
 export async function startService(config: Config, log: Log): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const parts = opened.use(await openParts(config, log))
-  const { limits, hosts } = config
-  const limiterOf = (limit: number) =>
-    limit === 0 ? undefined : createRateLimiter({ limit, windowSeconds: limits.windowSeconds })
-  // Links name the port, which is known only now; no request can have come in before this turn ends.
-  let answer: RequestListener = () => {}
-  const listener = await listen({
-    name: 'verification host',
-    host: hosts.bind,
-    port: hosts.verificationPort,
-    onRequest: (request, response) => answer(request, response),
-  })
-  const verificationUrl = hosts.baseUrl ?? `http://127.0.0.1:${listener.port}`
-  answer = verificationListener({
-    ...parts,
-    baseUrl: verificationUrl,
-    limiter: limiterOf(limits.asset),
-    tapLimiter: limiterOf(limits.tap),
-    clientKey: clientKeys(limits.trustedProxies),
-    log: log.child('verification'),
-  })
-  log.info('verification host listens', { port: listener.port })
+  const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
+  // Links name the ports, which are known only when all listen; no request can have come in before the hosts are opened.
+  const doors = await Promise.all(names.map(async (name) => ({ name, ...(await openDoor(name, config)) })))
+  for (const { close } of doors) opened.defer(() => close(0))
+  const urls = urlsOf(config, doors)
+  const metrics = await openMetrics(config, parts, log, opened)
+  const shown = metrics === undefined ? parts : { ...parts, presentTap: counted(parts.presentTap, metrics) }
+  const open: OpenHost[] = []
+  for (const { name, serve, port } of doors) {
+    const host = await hosts[name]({ config, parts: shown, urls, metrics, log: log.child(name) })
+    opened.defer(() => host.close?.())
+    open.push(host)
+    serve({ ...host, onRequest: metrics?.measured(name, host.onRequest) ?? host.onRequest })
+    log.info(`${name} host listens`, { port })
+  }
+  if (config.roles.has('indexer')) parts.indexer.start()
   opened.adopt(keepRecovering(parts.writer, log), clearInterval)
 
   const rest = opened.move()
   let closing: Promise<void> | undefined
-  const close = (withinMs?: number) => (closing ??= listener.close(withinMs).then(() => rest.disposeAsync()))
-  return { verificationUrl, parts, close, [Symbol.asyncDispose]: () => close() }
+  async function end(withinMs?: number): Promise<void> {
+    for (const host of open) host.stop?.()
+    await Promise.all(doors.map(({ close }) => close(withinMs)))
+    await rest.disposeAsync()
+  }
+  const close = (withinMs?: number) => (closing ??= end(withinMs))
+  return { urls, parts, close, [Symbol.asyncDispose]: () => close() }
+}
+
+/** On a port of its own, where one is configured. */
+async function openMetrics(
+  { metricsPort, hosts: { bind } }: Config,
+  { reader, source, indexer }: Parts,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Metrics | undefined> {
+  if (metricsPort === null) return undefined
+  const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
+  metrics.watch({ reader, chain: source, indexer })
+  const { port, close } = await listen({ name: 'metrics', host: bind, port: metricsPort, onRequest: metrics.listener })
+  opened.defer(() => close(0))
+  log.info('metrics listen', { port })
+  return metrics
+}
+
+function counted(presentTap: Parts['presentTap'], { countTap }: Metrics): Parts['presentTap'] {
+  return async (request) => {
+    const presented = await presentTap(request).catch((error: unknown) => {
+      countTap('failed')
+      throw error
+    })
+    countTap(presented.kind)
+    return presented
+  }
+}
+
+async function openDoor(name: HostName, { hosts: { bind, ...places } }: Config) {
+  let answer: RequestListener = () => {}
+  let upgrade: OnUpgrade = (_request, socket) => socket.destroy()
+  const listener = await listen({
+    name: `${name} host`,
+    host: bind,
+    port: places[name].port,
+    onRequest: (request, response) => answer(request, response),
+    ...(name === 'graphql' && { onUpgrade: (request, socket, head) => upgrade(request, socket, head) }),
+  })
+  return {
+    ...listener,
+    serve: (host: OpenHost): void => {
+      answer = host.onRequest
+      if (host.onUpgrade !== undefined) upgrade = host.onUpgrade
+    },
+  }
+}
+
+function urlsOf(
+  { hosts: { bind: _bind, ...places } }: Config,
+  doors: readonly { readonly name: HostName; readonly port: number }[],
+): Record<HostName, string> {
+  const urlOf = (name: HostName) =>
+    places[name].url ?? `http://127.0.0.1:${doors.find((door) => door.name === name)?.port ?? places[name].port}`
+  return { verification: urlOf('verification'), gateway: urlOf('gateway'), graphql: urlOf('graphql') }
 }
 
 /** Writes that were not mined when they were answered, or that a crash left behind, are settled or sent again. */

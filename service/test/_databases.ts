@@ -1,6 +1,7 @@
 /** Databases for tests: PGlite in memory, and a PostgreSQL database of its own that is dropped at the end. */
 import { randomBytes } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
+import { openEmptyPglite } from './_pglite.ts'
 import { openDatabase, type Database } from '../src/store/database.ts'
 
 export type TestDatabase = {
@@ -12,7 +13,7 @@ export type TestDatabase = {
 /** PostgreSQL is skipped with a reason where none answers, unless `REQUIRE_SERVICES=1` asks for it. */
 export function testDatabases(): TestDatabase[] {
   return [
-    { name: 'PGlite', open: () => openDatabase({ dataDir: 'memory://' }), skip: false },
+    { name: 'PGlite', open: () => openEmptyPglite(), skip: false },
     {
       name: 'PostgreSQL',
       open: openOwnDatabase,

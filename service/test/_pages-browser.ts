@@ -16,11 +16,14 @@ export type Opened = Page & AsyncDisposable
 
 export type PageBrowser = Awaited<ReturnType<typeof startPageBrowser>>
 
-export async function startPageBrowser(world: PageWorld) {
+export function startPageBrowser(world: PageWorld) {
+  return startBrowser([world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl])
+}
+
+/** `urls`: the hosts that pages may ask. */
+export async function startBrowser(urls: readonly string[]) {
   const browser = await chromium.launch({ executablePath, args })
-  const mine = [world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl].map(
-    (url) => new URL(url).origin,
-  )
+  const mine = urls.map((url) => new URL(url).origin)
 
   /** `allowed`: complaints that the test expects. A request to any other host is one that it does not. */
   async function open(url: string, options: BrowserContextOptions & { allowed?: RegExp } = {}): Promise<Opened> {

@@ -134,8 +134,8 @@ async function openOthers(world: World) {
   const tag = await createDemoTag({ batch: made.value, uid: newUid(), template: testTemplate(made.value) })
   return {
     limitedUrl: `http://127.0.0.1:${limited.port}`,
-    bareUrl: bare.verificationUrl,
-    downUrl: down.verificationUrl,
+    bareUrl: bare.urls.verification,
+    downUrl: down.urls.verification,
     downTap: () => {
       const { picc, cmac } = parametersOf(tag.tap())
       return `picc=${picc}&cmac=${cmac}`

@@ -14,6 +14,7 @@ import { readConfig } from '../src/config.ts'
 import { createLog } from '../src/log.ts'
 import { startService } from '../src/service.ts'
 import { keepLog, keepSecret } from './_evidence.ts'
+import { openEmptyPglite } from './_pglite.ts'
 import { canonicalMetadata, type Metadata } from '../src/store/metadata.ts'
 import { bytesToHex, type Hex } from 'viem'
 
@@ -37,6 +38,9 @@ export async function startWorld({
   const settings = {
     DATA_DIR: dataDir,
     VERIFICATION_PORT: '0',
+    GATEWAY_PORT: '0',
+    GRAPHQL_PORT: '0',
+    INDEX_POLL_MS: '25',
     CHAIN_RPC_URLS: rpcUrl === undefined ? chain.url : await rpcUrl(chain.url),
     CHAIN_CONTRACT: contract,
     CHAIN_CODE_HASH: codeHash,
@@ -50,6 +54,7 @@ export async function startWorld({
     ...secrets,
     ...env,
   }
+  if (!('DATABASE_URL' in settings)) await (await openEmptyPglite(join(dataDir, 'store'))).close()
   const service = await startService(readConfig(settings), log)
   const { parts } = service
   for (const secret of Object.values(secrets)) keepSecret(secret)
@@ -61,13 +66,12 @@ export async function startWorld({
     const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
     if (!result.ok || result.status !== 'CONFIRMED')
       throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
-    parts.reader.dropHead(result.blockNumber)
     return result
   }
 
   return {
     ...service,
-    url: service.verificationUrl,
+    url: service.urls.verification,
     chainUrl: chain.url,
     settings,
     contract,
@@ -75,7 +79,7 @@ export async function startWorld({
     lines,
     rpc,
     write,
-    get: (path: string, init?: RequestInit) => fetch(service.verificationUrl + path, init),
+    get: (path: string, init?: RequestInit) => fetch(service.urls.verification + path, init),
     async mint(metadata?: Metadata): Promise<bigint> {
       const canonical = metadata && canonicalMetadata(metadata)
       if (canonical?.ok === false) throw new Error(canonical.message)

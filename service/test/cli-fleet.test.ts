@@ -21,7 +21,14 @@ describe('a fleet of tags by commands alone', { timeout: 300_000 }, () => {
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
     dataDir = join(folder, 'data')
-    env = { DATA_DIR: dataDir, VERIFICATION_PORT: '0', LOCAL_CHAIN_PORT: '0', RATE_LIMIT_TAP: '0' }
+    env = {
+      DATA_DIR: dataDir,
+      VERIFICATION_PORT: '0',
+      GATEWAY_PORT: '0',
+      GRAPHQL_PORT: '0',
+      LOCAL_CHAIN_PORT: '0',
+      RATE_LIMIT_TAP: '0',
+    }
     service = touchstone(['dev'], env)
     await started(service)
   })

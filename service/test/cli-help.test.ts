@@ -2,6 +2,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Command, CommanderError } from 'commander'
+import { devCommand } from '../src/commands/dev.ts'
+import { payCommand } from '../src/commands/pay.ts'
+import { serveCommand } from '../src/commands/serve.ts'
+import { verifyCommand } from '../src/commands/verify.ts'
 import { runWithin, type RunWork } from '../src/commands/store-command.ts'
 import { storeCommands } from '../src/commands/store-program.ts'
 
@@ -27,6 +31,14 @@ function leavesOf(command: Command, path: readonly string[] = []): string[][] {
   return command.commands.length === 0 ? [here] : command.commands.flatMap((child) => leavesOf(child, here))
 }
 
+/** With what stands after it, which only the printed help has. */
+function helpOf(command: Command): string {
+  let text = ''
+  command.configureOutput({ writeOut: (part) => void (text += part) })
+  command.outputHelp()
+  return text
+}
+
 const leaves = storeCommands(opensNothing, () => {}).flatMap((command) => leavesOf(command))
 
 describe('the help of touchstone', () => {
@@ -45,6 +57,12 @@ describe('the help of touchstone', () => {
       assert.deepEqual([exit, err], [0, ''])
       assert.ok(out.includes(`Usage: touchstone ${words.join(' ')}`), out)
       assert.match(out, /Examples?:\n {2}(touchstone|curl) /)
+    })
+  }
+
+  for (const command of [devCommand(), serveCommand(), verifyCommand(), payCommand()]) {
+    it(`shows what ${command.name()} does, with an example`, () => {
+      assert.match(helpOf(command), /Examples?:\n {2}touchstone /)
     })
   }
 

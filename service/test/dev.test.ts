@@ -39,7 +39,7 @@ describe('npm start', () => {
   let env: Record<string, string>
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
-    env = { DATA_DIR: dataDir, VERIFICATION_PORT: '0', LOCAL_CHAIN_PORT: '0' }
+    env = { DATA_DIR: dataDir, VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0', LOCAL_CHAIN_PORT: '0' }
   })
   after(() => rm(dataDir, { recursive: true, force: true }))
 

@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import fc from 'fast-check'
 import { createRateLimiter } from '../src/http/rate-limit.ts'
+import { identified } from '../src/http/request-id.ts'
 import { createLog } from '../src/log.ts'
 import { verificationHost, verificationListener } from '../src/verification/host.ts'
 import { startWorld, type World } from './_world.ts'
@@ -37,9 +38,8 @@ describe('the fast path', () => {
     }
     fast = await serve(verificationListener(host(counted)))
     const app = verificationHost(host(() => undefined))
-    router = await serve(
-      getRequestListener((incoming, env) => app.fetch(incoming, env), { overrideGlobalObjects: false }),
-    )
+    const listener = getRequestListener((incoming, env) => app.fetch(incoming, env), { overrideGlobalObjects: false })
+    router = await serve(identified((incoming, outgoing) => void listener(incoming, outgoing)))
   })
   after(async () => {
     fast.close()
@@ -65,6 +65,7 @@ describe('the fast path', () => {
         const headers = {
           ...(condition === undefined ? {} : { 'If-None-Match': condition }),
           'X-Forwarded-For': `client-${(asked += 1)}`,
+          'X-Request-Id': `request-${asked}`,
         }
         const path = `/api/asset/${segment}`
         assert.deepEqual(await ask(fast.port, method, path, headers), await ask(router.port, method, path, headers))
@@ -77,7 +78,7 @@ describe('the fast path', () => {
   it('refuses like the router once the budget is used up', async () => {
     const drain = async (port: number) => {
       for (;;) {
-        const reply = await ask(port, 'GET', '/api/asset/1')
+        const reply = await ask(port, 'GET', '/api/asset/1', { 'X-Request-Id': 'the-same' })
         if (reply.status === 429) return reply
       }
     }

@@ -55,18 +55,18 @@ describe('a foreign contract', () => {
 
   it('is read through Multicall3, many tokens in few calls, and its verdicts recheck', async () => {
     const ask = async (id: number) =>
-      (await (await fetch(`${service.verificationUrl}/api/asset/${id}`)).json()) as Verdict
+      (await (await fetch(`${service.urls.verification}/api/asset/${id}`)).json()) as Verdict
     const [minted, bound, stolen] = (await Promise.all([ask(1), ask(2), ask(3)])) as [Verdict, Verdict, Verdict]
     assert.deepEqual([minted.state, bound.state, stolen.state], ['MINTED', 'BOUND', 'FLAGGED'])
     assert.deepEqual([stolen.flagged, stolen.authentic, 'untrusted' in minted], [true, false, false])
     assert.ok((await recheck(stolen, { rpcUrl: world.chainUrl })).ok)
-    assert.equal((await fetch(`${service.verificationUrl}/api/asset/4`)).status, 404)
+    assert.equal((await fetch(`${service.urls.verification}/api/asset/4`)).status, 404)
   })
 
   it('shows a change with the next block, although it came without an event', async () => {
     await call('setAsset', [1n, account, 2n, 6, 0, 0])
     await new Promise((resolve) => setTimeout(resolve, 1_100)) // the head is believed for at most 1 s
-    const verdict = (await (await fetch(`${service.verificationUrl}/api/asset/1`)).json()) as Verdict
+    const verdict = (await (await fetch(`${service.urls.verification}/api/asset/1`)).json()) as Verdict
     assert.deepEqual([verdict.state, verdict.authentic], ['RECYCLED', false])
   })
 })

@@ -1,11 +1,10 @@
 /** The history of a token over a real chain: complete, in order, checked against its state, without an address (spec §3). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { isOwner, type Verdict } from '@touchstone/verdict'
-import { createHistories } from '../src/asset/history.ts'
 import { publishedAddresses } from '../src/chain/local-chain-accounts.ts'
-import { createLog } from '../src/log.ts'
 import { startFaultRpc } from './_fault-rpc.ts'
 import { startWorld, type World } from './_world.ts'
 
@@ -22,16 +21,15 @@ describe('the history of a token', () => {
     await world.end()
     await rpc.close()
   })
-  const fresh = (changes: { startBlock?: bigint } = {}) =>
-    createHistories({
-      assets: world.parts.reader,
-      source: world.parts.source,
-      contract: world.contract,
-      chainId: 84532,
-      startBlock: 0n,
-      log: createLog(() => {}, 'silent'),
-      ...changes,
-    })
+  /** The history, which must be there. */
+  async function told(tokenId: bigint) {
+    const history = await world.parts.history(tokenId)
+    assert.ok(
+      history.available,
+      JSON.stringify(history, (_key, value: unknown) => String(value)),
+    )
+    return history
+  }
 
   it('names every step with block, time, transaction and states, the oldest first', async () => {
     const tokenId = await world.mint({ name: 'Told' })
@@ -40,10 +38,9 @@ describe('the history of a token', () => {
     await world.write({ kind: 'bindTag', tokenId: other, tagHash: tagHash('b') })
     await world.write({ kind: 'activate', tokenId })
     await world.write({ kind: 'flag', tokenId, bits: 0x04, reasonHash })
-    const told = await world.parts.history(tokenId)
-    assert.ok(told)
+    const { events } = await told(tokenId)
     assert.deepEqual(
-      told.events.map(({ type, fromState, toState }) => [type, fromState, toState]),
+      events.map(({ type, fromState, toState }) => [type, fromState, toState]),
       [
         ['AssetMinted', undefined, undefined],
         ['StateChanged', 'NONE', 'MINTED'],
@@ -54,9 +51,9 @@ describe('the history of a token', () => {
         ['StateChanged', 'ACTIVATED', 'FLAGGED'],
       ],
     )
-    assert.equal(told.events.find(({ type }) => type === 'TagBound')?.tagHash, tagHash('a'))
-    assert.equal(told.events.find(({ type }) => type === 'FlagsChanged')?.flags, 0x04)
-    for (const { blockNumber, blockHash, transactionHash, timestamp } of told.events) {
+    assert.equal(events.find(({ type }) => type === 'TagBound')?.tagHash, tagHash('a'))
+    assert.equal(events.find(({ type }) => type === 'FlagsChanged')?.flags, 0x04)
+    for (const { blockNumber, blockHash, transactionHash, timestamp } of events) {
       const block = (await world.rpc('eth_getBlockByHash', [blockHash, false])) as {
         number: string
         timestamp: string
@@ -69,7 +66,7 @@ describe('the history of a token', () => {
 
   it('holds commitments, which a candidate address can be tested against, and no address', async () => {
     const tokenId = await world.mint()
-    const [event] = (await world.parts.history(tokenId))?.events ?? []
+    const [event] = (await told(tokenId)).events
     const verdict = (await (await world.get(`/api/asset/${tokenId}`)).json()) as Verdict
     assert.equal(event?.toCommitment, verdict.owner_commitment)
     assert.ok(isOwner(verdict, publishedAddresses[0] ?? '0x'))
@@ -77,51 +74,46 @@ describe('the history of a token', () => {
     for (const address of publishedAddresses) assert.ok(!text.includes(address.slice(2).toLowerCase()))
   })
 
-  it('is read once while nothing happens to the token, and grows with it', async () => {
+  it('is complete up to the block of its answer, at once after every write', async () => {
     const tokenId = await world.mint()
-    const first = await world.parts.history(tokenId)
-    const asked = rpc.count('eth_getLogs')
-    assert.deepEqual(await Promise.all([world.parts.history(tokenId), world.parts.history(tokenId)]), [first, first])
-    assert.equal(rpc.count('eth_getLogs'), asked)
-    await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash('c') })
-    assert.equal((await world.parts.history(tokenId))?.events.length, (first?.events.length ?? 0) + 2)
+    for (const digit of ['c', 'd']) {
+      const before = await told(tokenId)
+      const { blockNumber } =
+        digit === 'c'
+          ? await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash(digit) })
+          : await world.write({ kind: 'activate', tokenId })
+      const { block, events } = await told(tokenId)
+      assert.ok(block.number >= blockNumber)
+      assert.equal(events.length, before.events.length + (digit === 'c' ? 2 : 1))
+    }
   })
 
   it('is empty for a token that does not exist', async () => {
-    assert.deepEqual((await world.parts.history(999_999n))?.events, [])
+    assert.deepEqual((await told(999_999n)).events, [])
   })
 
-  it('is null, never shorter, when the provider cannot or will not tell all of it', async () => {
+  it('is not vouched for, never shorter, while the index is behind', async () => {
     const tokenId = await world.mint()
-    await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash('d') })
-    for (const fault of ['too-wide', 'hide-logs', 'status500'] as const) {
-      rpc.set({ name: fault, methods: ['eth_getLogs'] })
-      assert.equal(await fresh()(tokenId), null, fault)
-    }
-    rpc.set({
-      name: 'none',
-      rewrite: (method, _params, result) =>
-        method === 'eth_getLogs' && Array.isArray(result) ? result.slice(0, -1) : result,
-      methods: ['eth_getLogs'],
-    })
-    assert.equal(await fresh()(tokenId), null, 'the last event is held back')
+    await told(tokenId)
+    rpc.set({ name: 'status500', methods: ['eth_getLogs'] })
+    await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash('e') })
+    const { available, ...behind } = await world.parts.history(tokenId)
+    assert.equal(available, false)
+    assert.equal('reason' in behind && behind.reason, 'INDEX_BEHIND')
     rpc.set('none')
-    assert.equal(
-      await fresh({ startBlock: BigInt((await world.rpc('eth_blockNumber')) as string) })(tokenId),
-      null,
-      'begun too late',
-    )
-    assert.ok(await fresh()(tokenId))
+    for (let waited = 0; waited < 10_000 && !(await world.parts.history(tokenId)).available; waited += 50)
+      await delay(50)
+    assert.equal((await told(tokenId)).events.length, 4)
   })
 
-  it('is not asked for again at once after it could not be had', async () => {
+  it('is not vouched for when its events do not lead to the state at the block', async () => {
     const tokenId = await world.mint()
-    const history = fresh()
-    rpc.set({ name: 'too-wide', methods: ['eth_getLogs'] })
-    await history(tokenId)
-    const asked = rpc.count('eth_getLogs')
-    assert.equal(await history(tokenId), null)
-    assert.equal(rpc.count('eth_getLogs'), asked)
-    rpc.set('none')
+    await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash('f') })
+    await told(tokenId)
+    await world.parts.database.query('delete from history where token_id = $1::numeric and to_state = 2', [
+      tokenId.toString(),
+    ])
+    const history = await world.parts.history(tokenId)
+    assert.equal(!history.available && history.reason, 'INDEX_MISMATCH')
   })
 })

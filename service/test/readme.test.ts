@@ -19,7 +19,7 @@ const commands = readme
   .split(/^```/m)
   .filter((block, index) => index % 2 === 1 && block.startsWith('\n'))
   .flatMap((block) => block.replaceAll('\\\n', '').split('\n'))
-  .filter((line) => /^(curl|npx touchstone|printf) /.test(line) && !line.includes('…'))
+  .filter((line) => /^(curl|npx touchstone|printf|export) /.test(line) && !line.includes('…'))
 
 /** What a command must show for the sentence around it to be true. */
 const shows: readonly [RegExp, RegExp][] = [
@@ -32,6 +32,15 @@ const shows: readonly [RegExp, RegExp][] = [
   [/asset show 15/, /ACTIVATED/],
   [/asset flag 15/, /FLAGGED/],
   [/--uid 04A1B2C3D4E501 --tap/, /"tokenId":"15"/],
+  [/products\(first: 3/, /"totalCount":3,.*"brand":|"edges":\[\{"node":\{"id"/],
+  [/registerProduct/, /"success":true,"errors":\[\],"txHash":"0x[0-9a-f]{64}","product":\{"id":"\d+","state":"MINTED"/],
+  [/index verify/, /all agree with the chain/],
+  [/asset history 5/, /back to the minting/],
+  [/touchstone pay 5/, /Both signatures hold/],
+  [/\/mcp /, /"structuredContent":\{"version":"1","token_id":"5"/],
+  [/message:send/, /TASK_STATE_COMPLETED.*"flagged":true/],
+  [/reputation$/, /"by_tag":\[\{"tag1":"starred"/],
+  [/\/health$/, /"status":"ok"/],
   [/linkType=linkset/, /ref\.gs1\.org\/voc\/defaultLink/],
 ]
 
@@ -39,9 +48,17 @@ describe('the README', () => {
   let folder: string
   let service: Running
   let text = ''
+  /** What earlier commands of the reader's shell have set; the key is shown on stderr as well. */
+  const exported: string[] = []
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-readme-'))
-    service = touchstone(['dev'], { DATA_DIR: join(folder, 'data'), VERIFICATION_PORT: '0', LOCAL_CHAIN_PORT: '0' })
+    service = touchstone(['dev'], {
+      DATA_DIR: join(folder, 'data'),
+      VERIFICATION_PORT: '0',
+      GATEWAY_PORT: '0',
+      GRAPHQL_PORT: '0',
+      LOCAL_CHAIN_PORT: '0',
+    })
     service.child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
     for (let waited = 0; !text.includes('Ctrl-C') && waited < 60_000; waited += 50) await delay(50)
   })
@@ -57,19 +74,25 @@ describe('the README', () => {
     it(command, async () => {
       const base = /Touchstone runs: (http:\S+)/.exec(text)?.[1] ?? ''
       const rpc = /chain +(http:\S+)/.exec(text)?.[1] ?? ''
-      const here = command
+      const [, gateway = ''] = /gateway +(http:\S+)\/health/.exec(text) ?? []
+      const [, graphql = ''] = /playground +(http:\S+)\/playground/.exec(text) ?? []
+      const here = [...exported, command]
+        .join('\n')
+        .replaceAll('http://127.0.0.1:8081', gateway)
+        .replaceAll('http://127.0.0.1:8082', graphql)
         .replaceAll('http://127.0.0.1:8080', base)
         .replaceAll('http://127.0.0.1:8545', rpc)
-        .replace(/verify (\d+) /, `verify $1 --base-url ${base} `)
+        .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${base} `)
         .replaceAll('npx touchstone', `'${process.execPath}' '${cli}'`)
-        .replace(/^curl /, 'curl -sS ')
+        .replace(/^curl /m, 'curl -sS ')
       const env = { ...process.env, DATA_DIR: join(folder, 'data') }
       const { stdout, stderr } = await promisify(execFile)('/bin/bash', ['-c', here], {
         cwd: folder,
         env,
         timeout: 60_000,
       })
-      assert.equal(stderr.replaceAll(/^ .*\n/gm, ''), '')
+      assert.equal(stderr.replaceAll(/^(?: .*|Key \w+ \(my-app\) with scope .*)\n/gm, ''), '')
+      if (command.startsWith('export ')) exported.push(command)
       for (const [which, what] of shows) if (which.test(command)) assert.match(stdout, what)
     })
   }

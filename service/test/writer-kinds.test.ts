@@ -1,4 +1,5 @@
 /** Every kind of write once, with the signatures of owners, recipients and the attester (spec §3, §4.9), on a real anvil. */
+import { openEmptyPglite } from './_pglite.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
@@ -7,7 +8,6 @@ import { registryTypedData } from '../src/chain/write-calls-typed-data.ts'
 import type { RegistryMessages } from '../src/chain/write-calls-typed-data.ts'
 import type { WriteRequest } from '../src/chain/write-calls.ts'
 import type { Writer } from '../src/chain/writer.ts'
-import { openDatabase } from '../src/store/database.ts'
 import type { Database } from '../src/store/database.ts'
 import { alice, attester, bob, hash, operator, startWriterWorld, storeIn } from './_writer-world.ts'
 import type { WriterWorld } from './_writer-world.ts'
@@ -22,7 +22,7 @@ describe('the writer carries out', () => {
   let writer: Writer
   let count = 0
   before(async () => {
-    database = await openDatabase({ dataDir: 'memory://' })
+    database = await openEmptyPglite()
     world = await startWriterWorld()
     writer = world.writerOver(await storeIn(database))
   })

@@ -1,4 +1,5 @@
 /** What the writer does about crashes, lost blocks, stuck and superseded transactions (spec §4.9). */
+import { openEmptyPglite } from './_pglite.ts'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -88,7 +89,7 @@ describe('a transaction that was sent', () => {
   let database: Database
   let operations: OperationStore
   before(async () => {
-    database = await openDatabase({ dataDir: 'memory://' })
+    database = await openEmptyPglite()
     operations = await storeIn(database)
     world = await startWriterWorld()
   })

@@ -1,5 +1,6 @@
 /** `touchstone asset bind`: ties a tag to an asset for ever, by its commitment on chain, and registers it here (spec §3, BOUND). */
 import { Command } from 'commander'
+import { mayBind } from '../store/tags-binding.ts'
 import { hexOf } from '../tap/bytes.ts'
 import { addWriteOptions, write, type WriteOptions } from './asset-write.ts'
 import { argument } from './store-arguments.ts'
@@ -29,17 +30,12 @@ async function bind(session: Session, tokenId: bigint, options: Options): Promis
   if ((gtin === undefined) !== (serial === undefined)) throw new CommandError('--gtin and --serial belong together.')
   const { tagHash } = chainOf(session)
   if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
-  const batch = (await tags.batches()).find(({ id }) => id === batchId)
-  if (batch === undefined) throw new CommandError(`There is no batch named ${batchId}; see touchstone tag batch list.`)
-  // Asked before the chain, which would remember for ever what the registry refuses afterwards.
-  const known = await tags.tagOfUid(uid)
-  if (known !== undefined && known.tokenId !== null && known.tokenId !== tokenId)
-    throw new CommandError(`Tag ${hexOf(uid)} is registered with asset ${known.tokenId}.`)
-  if (known !== undefined && (known.epoch > batch.epoch || (known.epoch === batch.epoch && known.batchId !== batchId)))
-    throw new CommandError(`Tag ${hexOf(uid)} is registered in batch ${known.batchId}.`)
-  const onItem = gtin === undefined || serial === undefined ? undefined : await tags.tagOfItem(gtin, serial)
-  if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
-    throw new CommandError('Another tag is registered with this gtin and serial.')
+  const item = gtin === undefined || serial === undefined ? null : { gtin, serial }
+  const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
+  if (!allowed.ok) {
+    const hint = allowed.about === 'batch' ? ' See touchstone tag batch list.' : ''
+    throw new CommandError(allowed.message + hint)
+  }
 
   const change = `bind tag ${hexOf(uid)} to asset ${tokenId} and register it`
   const written = await write(session, { kind: 'bindTag', tokenId, tagHash: tagHash(uid) }, options, {
@@ -47,8 +43,7 @@ async function bind(session: Session, tokenId: bigint, options: Options): Promis
     tokenId,
   })
   if (written.confirmed === undefined) return written.exit
-  const item = gtin === undefined || serial === undefined ? {} : { gtin, serial }
-  const registered = await tags.importTag({ uid, epoch: batch.epoch, batchId, tokenId, ...item })
+  const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
   if (registered.outcome === 'refused')
     throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
   session.io.out(`tag          ${hexOf(uid)}, batch ${batchId}${gtin === undefined ? '' : `, item ${gtin} ${serial}`}`)

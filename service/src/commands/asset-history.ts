@@ -1,105 +1,85 @@
-/** `touchstone asset history`: what happened to an asset, from the registry's events (spec §2.5, §3). */
+/** `touchstone asset history`: what happened to an asset, from the index of the chain's events (spec §2.5, §3). */
 import { Command } from 'commander'
-import { decodeEventLog, type Hex } from 'viem'
-import { lifecycleStates } from '@touchstone/verdict'
-import { assetRegistryAbi as abi } from '../chain/abi.ts'
-import { blockGone, rangeTooWide, type ChainLog, type ChainSource } from '../chain/source.ts'
+import { checksumAddress, lifecycleStates, type Hex } from '@touchstone/verdict'
+import { kinds, type IndexedEvent } from '../store/index-events.ts'
 import { flagsText } from './asset-state.ts'
-import { patiently } from './patience.ts'
+import { atTheHead } from './index-progress.ts'
 import { argument } from './store-arguments.ts'
-import { chainOf, type RunWork, type Session } from './store-command.ts'
+import { chainOf, CommandError, type RunWork, type Session } from './store-command.ts'
 
-type Options = { blocks: number; accounts?: true }
+type Options = { accounts?: true }
 
 export function historyCommand(run: RunWork): Command {
   return new Command('history')
-    .description('Lists the events of an asset, newest first, from the logs of the chain.')
+    .description('Lists the events of an asset, newest first, from the index.')
     .argument('<id>', 'token id of the asset', argument.tokenId)
-    .option('--blocks <n>', 'how far back to look', argument.count(50_000_000), 100_000)
     .option('--accounts', 'with the addresses that took part, which are personal data')
     .addHelpText(
       'after',
-      '\nIt reads logs backwards from the head in ranges and ends at the minting. Most providers limit how much one may ask.\n\nExample:\n  touchstone asset history 7',
+      '\nThe list is complete up to the block that it names.\n\nExample:\n  touchstone asset history 7',
     )
     .action((id: bigint, options: Options) => run((session) => history(session, id, options)))
 }
 
 const mostEvents = 500
 
-async function history(session: Session, tokenId: bigint, { blocks, accounts }: Options): Promise<void> {
+async function history(session: Session, tokenId: bigint, { accounts }: Options): Promise<void> {
   const { io } = session
-  const { source } = chainOf(session)
-  const head = await patiently(io, () => source.head())
-  const lowest = head.number >= BigInt(blocks) ? head.number - BigInt(blocks) + 1n : 0n
-  let shown = 0
-  let isMinting = false
-  const times = createTimes(source)
-  for await (const log of logsBackwards(source, { from: lowest, to: head.number, signal: io.signal })) {
-    const event = eventOf(log, tokenId, accounts === true)
-    if (event === null) continue
-    io.out(`${await times(log.blockHash)}  block ${log.blockNumber}  ${event.text}  ${log.transactionHash}`)
-    isMinting ||= event.isMinting
-    if (++shown >= mostEvents || (event.name === 'Transfer' && isMinting)) break
+  await atTheHead(session)
+  const indexed = await chainOf(session).historyRows.of(tokenId, 100_000)
+  if (indexed === null)
+    throw new CommandError('Nothing is indexed yet. Start the service, or run: touchstone index verify')
+  const { cursor, rows } = indexed
+  if (rows.length === 0) throw new CommandError(`Asset ${tokenId} does not exist up to block ${cursor.number}.`)
+  for (const event of rows.toReversed().slice(0, mostEvents)) {
+    const time = new Date(Number(event.timestamp) * 1_000).toISOString()
+    io.out(`${time}  block ${event.blockNumber}  ${textOf(event, accounts === true)}  ${event.transactionHash}`)
   }
-  const looked = `the logs of ${head.number - lowest + 1n} blocks, ${lowest} to ${head.number}`
-  if (isMinting) io.out(`${shown} events, back to the minting.`)
-  else if (shown >= mostEvents) io.out(`The newest ${shown} events; there are more.`)
-  else io.out(`${shown} events in ${looked}; what is older is not shown (--blocks looks further back).`)
+  io.out(
+    rows.length > mostEvents
+      ? `The newest ${mostEvents} of ${rows.length} events up to block ${cursor.number}.`
+      : `${rows.length} events up to block ${cursor.number}, back to the minting.`,
+  )
 }
 
-type Event = { readonly name: string; readonly text: string; readonly isMinting: boolean }
-
-/** All events of this contract name their token; `null` for another token or another kind of event. */
-function eventOf(log: ChainLog, tokenId: bigint, withAccounts: boolean): Event | null {
-  try {
-    const { eventName, args } = decodeEventLog({ abi, topics: log.topics as [Hex, ...Hex[]], data: log.data })
-    const values = args as unknown as Readonly<Record<string, unknown>>
-    if (values['tokenId'] !== tokenId) return null
-    const words = Object.entries(values).flatMap(([name, value]) => wordOf(name, value, withAccounts))
-    return { name: eventName, text: [eventName, ...words].join(' '), isMinting: eventName === 'AssetMinted' }
-  } catch {
-    return null
-  }
+const names: Readonly<Record<number, string>> = {
+  [kinds.minted]: 'AssetMinted',
+  [kinds.tagBound]: 'TagBound',
+  [kinds.stateChanged]: 'StateChanged',
+  [kinds.resold]: 'AssetResold',
+  [kinds.flagsChanged]: 'FlagsChanged',
+  [kinds.metadataHashSet]: 'MetadataHashSet',
+  [kinds.transferInitiated]: 'TransferInitiated',
+  [kinds.transferCancelled]: 'TransferCancelled',
+  [kinds.moved]: 'Transfer',
 }
 
-function wordOf(name: string, value: unknown, withAccounts: boolean): string[] {
-  if (name === 'tokenId') return []
-  if (typeof value === 'string' && /^0x[0-9a-fA-F]{40}$/.test(value)) return withAccounts ? [`${name}=${value}`] : []
-  if (name === 'flags' && typeof value === 'number') return [`flags=${flagsText(value) || 'none'}`]
-  if ((name === 'from' || name === 'to') && typeof value === 'number')
-    return [`${name}=${lifecycleStates[value] ?? value}`]
-  if (typeof value === 'string' && /^0x0+$/.test(value)) return []
-  return [`${name}=${String(value)}`]
+const dataNames: Readonly<Record<number, string>> = {
+  [kinds.minted]: 'metadata',
+  [kinds.tagBound]: 'tagHash',
+  [kinds.flagsChanged]: 'reasonHash',
+  [kinds.metadataHashSet]: 'metadataHash',
+  [kinds.transferInitiated]: 'messageHash',
 }
 
-/** Logs of the registry, newest first. A range that a provider will not answer is halved. */
-async function* logsBackwards(
-  source: ChainSource,
-  { from, to, signal }: { from: bigint; to: bigint; signal: AbortSignal },
-): AsyncGenerator<ChainLog> {
-  let width = 2_000n
-  for (let high = to; high >= from && !signal.aborted;) {
-    const low = high - width + 1n > from ? high - width + 1n : from
-    const logs = await source.logsBetween(low, high)
-    if (logs === rangeTooWide && width > 1n) {
-      width /= 2n
-      continue
-    }
-    if (logs === rangeTooWide) throw new Error(`No provider gives the logs of block ${high}.`)
-    yield* logs.toReversed()
-    high = low - 1n
-  }
+function textOf(event: IndexedEvent, withAccounts: boolean): string {
+  const { kind, fromState, toState, flags, nonce, expiry, data } = event
+  const account = (name: string, address: Hex | null) =>
+    withAccounts && address !== null && !isZero(address) ? [`${name}=${checksumAddress(address)}`] : []
+  return [
+    names[kind] ?? 'Event',
+    ...(fromState === null ? [] : [`from=${lifecycleStates[fromState] ?? fromState}`]),
+    ...(toState === null ? [] : [`to=${lifecycleStates[toState] ?? toState}`]),
+    ...(flags === null ? [] : [`flags=${flagsText(flags) || 'none'}`]),
+    ...account('actor', event.actor),
+    ...account('from', event.from),
+    ...account('to', event.to),
+    ...(nonce === null ? [] : [`nonce=${nonce}`]),
+    ...(expiry === null ? [] : [`expiry=${expiry}`]),
+    ...(data === null || isZero(data) ? [] : [`${dataNames[kind] ?? 'data'}=${data}`]),
+  ].join(' ')
 }
 
-/** Times of blocks, each asked for once. */
-function createTimes(source: ChainSource) {
-  const known = new Map<string, string>()
-  return async (hash: Hex): Promise<string> => {
-    const found = known.get(hash)
-    if (found !== undefined) return found
-    const block = await source.block(hash)
-    const time = block === blockGone ? 'unknown time' : new Date(Number(block.timestamp) * 1_000).toISOString()
-    known.set(hash, time)
-    return time
-  }
+function isZero(hex: Hex): boolean {
+  return /^0x0*$/.test(hex)
 }

@@ -51,7 +51,6 @@ export async function write(
     return { exit: 1 }
   }
   io.out(`block        ${result.blockNumber} ${result.blockHash}`)
-  reader.dropHead(result.blockNumber)
   for (const id of tokenId === undefined ? result.tokenIds.slice(0, 3) : [tokenId])
     io.out(`asset        ${id}  ${stateText((await patiently(io, () => reader.read(id))).asset.record)}`)
   return { exit: 0, confirmed: result }

@@ -5,12 +5,15 @@
 import { connect } from 'node:net'
 import { Command } from 'commander'
 import { bytesToHex } from 'viem'
-import { publishedAccounts } from '../chain/local-chain-accounts.ts'
+import { publishedAccounts, publishedAddresses } from '../chain/local-chain-accounts.ts'
 import { startLocalChain } from '../chain/local-chain.ts'
+import { deployLocalAgents, localAgentId, localAgentRegistries, registerLocalAgent } from '../chain/local-agents.ts'
 import { deployLocal } from '../chain/local-deployment.ts'
+import { installTestMoney, moneyAccounts } from '../chain/local-money.ts'
 import { ConfigError, readConfig } from '../config.ts'
 import { createLog } from '../log.ts'
 import { startService } from '../service.ts'
+import { newApiKey, type ApiKeyStore } from '../store/api-keys.ts'
 import { demoBatch, openDemoCatalogue, type DemoItem } from './demo-catalogue.ts'
 import { readOrCreateDemoSecrets } from './demo-secrets.ts'
 import { createProgress } from './progress.ts'
@@ -25,6 +28,7 @@ const demonstration = {
   CHAIN_MAX_HEAD_AGE_SECONDS: '0',
   CHAIN_INTERFACE: 'registry',
   PROOF_BUNDLE: 'on',
+  INDEX_POLL_MS: '25',
   LOG_LEVEL: 'warn',
   DEMO: 'on',
 }
@@ -36,7 +40,7 @@ export function devCommand(): Command {
     )
     .addHelpText(
       'after',
-      '\nEnvironment: as for `touchstone serve`; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
+      '\nEnvironment: as for `touchstone serve`; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.\n\nExample:\n  touchstone dev',
     )
     .action(dev)
 }
@@ -47,7 +51,9 @@ async function dev(): Promise<void> {
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   const stopped = untilStopped()
   await assertNotHeld(dataDir)
-  await assertFree(hosts.bind, hosts.verificationPort, 'VERIFICATION_PORT')
+  await assertFree(hosts.bind, hosts.verification.port, 'VERIFICATION_PORT')
+  await assertFree(hosts.bind, hosts.gateway.port, 'GATEWAY_PORT')
+  await assertFree(hosts.bind, hosts.graphql.port, 'GRAPHQL_PORT')
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
 
   const progress = createProgress((text) => process.stdout.write(text))
@@ -57,31 +63,43 @@ async function dev(): Promise<void> {
     startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
   )
   opened.defer(() => chain.close())
-  const { contract, codeHash } = await progress.step('registry', () => deployLocal({ rpcUrl: chain.url }))
+  const { contract, codeHash } = await progress.step('registry and test money', async () => {
+    const payer = publishedAddresses[moneyAccounts.payer] ?? '0x'
+    await installTestMoney({ rpcUrl: chain.url, fund: [{ address: payer, amount: 100_000_000n }] })
+    const deployed = await deployLocal({ rpcUrl: chain.url })
+    await deployLocalAgents({ rpcUrl: chain.url })
+    return deployed
+  })
   const deployed = {
     CHAIN_RPC_URLS: chain.url,
     CHAIN_CONTRACT: contract,
     CHAIN_CODE_HASH: codeHash,
     PUBLIC_RPC_URL: chain.url,
+    AGENT_ID: localAgentId.toString(),
+    AGENT_IDENTITY_REGISTRY: localAgentRegistries.identity,
+    AGENT_REPUTATION_REGISTRY: localAgentRegistries.reputation,
+    PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
   }
   const secrets = await readOrCreateDemoSecrets(dataDir)
   const config = readConfig({
     ...env,
     ...deployed,
-    ...operatorKeys(),
+    ...demoKeys(),
     TAG_KEK: secrets.kek,
     TAG_PEPPER: secrets.pepper,
   })
-  const service = await progress.step('database and verification host', () => startService(config, log))
+  const service = await progress.step('database and hosts', () => startService(config, log))
   opened.defer(() => service.close(500))
   await service.parts.writer.recover()
   const items = await progress.step('catalogue', (say) =>
     openDemoCatalogue({ parts: service.parts, rpcUrl: chain.url, progress: say }),
   )
+  const registration = await fetch(`${service.urls.verification}/api/agent`)
+  await registerLocalAgent({ rpcUrl: chain.url, registration: await registration.text() })
   await chain.save()
   const taps = await tapAll({
     items,
-    session: sessionBase(config, service.verificationUrl, { store: service.parts, chain: service.parts }),
+    session: sessionBase(config, service.urls.verification, { store: service.parts, chain: service.parts }),
   })
   door.serve(commandRunner({ config, service }))
   opened.defer(() => door.stop())
@@ -89,7 +107,8 @@ async function dev(): Promise<void> {
   process.stdout.write(
     welcome({
       items: items.map((item, index) => ({ ...item, tap: taps[index] ?? null })),
-      baseUrl: service.verificationUrl,
+      urls: service.urls,
+      apiKey: await demoApiKey(service.parts.apiKeys),
       rpcUrl: chain.url,
       contract: service.parts.contract,
       codeHash,
@@ -99,6 +118,15 @@ async function dev(): Promise<void> {
 
   await stopped.asked
   process.stdout.write('\nStopping …\n')
+}
+
+/** A key to try GraphQL with; that of the start before ends. */
+async function demoApiKey(keys: ApiKeyStore): Promise<string> {
+  const name = 'npm start'
+  for (const key of await keys.list()) if (key.name === name && key.revokedAt === null) await keys.revoke(key.id)
+  const { text, hash } = newApiKey()
+  await keys.create({ hash, name, scopes: ['read', 'write'] })
+  return text
 }
 
 /** One fresh tap of each tag, for the product's page. */
@@ -118,12 +146,14 @@ async function tapAll({
   return taps
 }
 
-/** anvil's published accounts: 0 is the operator, 1 the attester. */
-function operatorKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string } {
-  const [operator = '', attester = ''] = publishedAccounts(2).map((account) =>
-    bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()),
-  )
-  return { OPERATOR_KEY: operator, ATTESTER_KEY: attester }
+/** anvil's published accounts: 0 is the operator, 1 the attester; another one settles payments. */
+function demoKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string; FACILITATOR_KEY: string } {
+  const keys = publishedAccounts(10).map((account) => bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()))
+  return {
+    OPERATOR_KEY: keys[0] ?? '',
+    ATTESTER_KEY: keys[1] ?? '',
+    FACILITATOR_KEY: keys[moneyAccounts.facilitator] ?? '',
+  }
 }
 
 /** Asked before anything is started, so that a wrong start changes nothing. */

@@ -1,17 +1,19 @@
 /** The program `touchstone`: argv to commands. Whatever cannot be done ends with one sentence on stderr and exit code 1. */
 import { Command } from 'commander'
 import { devCommand } from './dev.ts'
+import { payCommand } from './pay.ts'
 import { serveCommand } from './serve.ts'
 import { outputError, runFromCli, sentenceOf } from './store-command.ts'
 import { storeCommands } from './store-program.ts'
 import { verifyCommand } from './verify.ts'
+import { programVersion } from '../version.ts'
 
 export async function runCli(): Promise<void> {
   const program = new Command('touchstone')
     .description('Verifies physical products: an NFC tag, a token on a public chain, an answer anyone can check.')
-    .version('0.1.0')
+    .version(programVersion)
   const print = (line: string) => void process.stdout.write(`${line}\n`)
-  const commands = [devCommand(), serveCommand(), verifyCommand(), ...storeCommands(runFromCli, print)]
+  const commands = [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(runFromCli, print)]
   for (const command of commands) program.addCommand(command)
   sayErrorsAlike(program)
   for (const stream of [process.stdout, process.stderr]) stream.on('error', unlessUnread)

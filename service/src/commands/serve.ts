@@ -11,12 +11,17 @@ import { commandRunner } from './store-program.ts'
 export function serveCommand(): Command {
   return new Command('serve')
     .description('Runs the service against a chain and a contract named by the environment.')
-    .addHelpText('after', () => `\nEnvironment:\n${settingsHelp()}`)
+    .option('--only <roles>', 'verification, gateway, graphql, indexer: what this process does (default: all)')
+    .addHelpText(
+      'after',
+      () =>
+        `\nExamples:\n  touchstone serve\n  touchstone serve --only verification,indexer\n\nEnvironment:\n${settingsHelp()}`,
+    )
     .action(serve)
 }
 
-async function serve(): Promise<void> {
-  const config = readConfig(process.env)
+async function serve({ only }: { only?: string }): Promise<void> {
+  const config = readConfig(only === undefined ? process.env : { ...process.env, ONLY: only })
   const log = createLog((line) => process.stdout.write(`${line}\n`), config.logLevel)
   const stopped = untilStopped()
   await using door = await openDoor(config)

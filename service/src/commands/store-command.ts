@@ -84,7 +84,7 @@ async function alone(env: Readonly<Record<string, string | undefined>>, io: Comm
   const hasChain = rpcUrls.length > 0 && contract !== null
   const chain = hasChain ? opened.use(await openParts(config, log)) : null
   const store = chain ?? opened.use(await openStoreParts(config, log))
-  const baseUrl = config.hosts.baseUrl?.replace(/\/$/, '') ?? `http://127.0.0.1:${config.hosts.verificationPort}`
+  const baseUrl = config.hosts.verification.url ?? `http://127.0.0.1:${config.hosts.verification.port}`
   return (await work({ ...sessionBase(config, baseUrl, { store, chain }), io })) ?? 0
 }
 

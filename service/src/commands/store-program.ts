@@ -1,20 +1,29 @@
-/** `touchstone tag …` and `touchstone asset …`, for the CLI's process and for the service that carries them out. */
+/** `touchstone tag …`, `touchstone asset …` and `touchstone key …`, for the CLI's process and for the service that carries them out. */
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../config.ts'
 import type { Service } from '../service.ts'
+import { attestCommand } from './attest-key.ts'
 import { assetCommand } from './asset-command.ts'
 import type { RunCommand } from './control.ts'
+import { keyCommand } from './key-command.ts'
 import { runWithin, sentenceOf, sessionBase, type RunWork } from './store-command.ts'
+import { indexCommand } from './index-command.ts'
 import { tagCommand } from './tag-command.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void): Command[] {
-  return [tagCommand(run, print), assetCommand(run)]
+  return [
+    tagCommand(run, print),
+    assetCommand(run),
+    indexCommand(run),
+    keyCommand(run),
+    attestCommand(run, ({ store }) => store.attestationKeys()),
+  ]
 }
 
 /** Carries commands out with the parts of a running service. */
 export function commandRunner({ config, service }: { readonly config: Config; readonly service: Service }): RunCommand {
-  const { parts, verificationUrl } = service
-  const base = sessionBase(config, verificationUrl, { store: parts, chain: parts })
+  const { parts, urls } = service
+  const base = sessionBase(config, urls.verification, { store: parts, chain: parts })
   return async (argv, io) => {
     let exit = 0
     const program = new Command('touchstone')

@@ -28,10 +28,9 @@ function endOf(result: Extract<Result, { ok: true }>, done: string): string | nu
 }
 
 /** A key under which a transaction reverted or was superseded stays used; the next one tries again. */
-async function written({ writer, reader }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
+async function written({ writer }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     const result = await writer.write(request, { idempotencyKey: attempt === 1 ? key : `${key}-${attempt}` })
-    if (result.ok && result.status === 'CONFIRMED' && !result.repeated) reader.dropHead(result.blockNumber)
     const isUsedUp = !result.ok && (result.code === 'REVERTED' || result.code === 'SUPERSEDED')
     if (!isUsedUp || attempt === 5) return result
   }

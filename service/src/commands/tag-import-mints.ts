@@ -28,12 +28,10 @@ type Group = Readonly<{ key: string; to: Hex; rows: readonly MintRow[] }>
 export async function openMints({
   dataDir,
   writer,
-  reader,
   isRegistered,
 }: {
   dataDir: string
   writer: Pick<Parts['writer'], 'write'>
-  reader: Pick<Parts['reader'], 'dropHead'>
   isRegistered: (name: string) => Promise<boolean>
 }): Promise<Mints> {
   const folder = join(dataDir, 'imports')
@@ -58,9 +56,7 @@ export async function openMints({
       await forget(group)
       return result.message
     }
-    const isMined = result.ok && result.status === 'CONFIRMED'
-    const minted = isMined ? result.tokenIds : []
-    if (isMined) reader.dropHead(result.blockNumber)
+    const minted = result.ok && result.status === 'CONFIRMED' ? result.tokenIds : []
     for (const [index, { name }] of rows.entries()) if (waiting.has(name)) tokens.set(name, minted[index] ?? 'pending')
     open.set(key, { group, waiting })
     return result.ok ? null : result.message

@@ -1,6 +1,7 @@
 /** `touchstone verify`: checks an answer of the service against the chain, field by field, without believing the service. */
 import { Command } from 'commander'
 import { parseTokenId, prove, recheck, type Report } from '@touchstone/verdict'
+import { fetchVerdict } from './verdict-answer.ts'
 
 type Options = { rpc: string; prove?: boolean; codeHash?: string; baseUrl: string }
 
@@ -19,11 +20,8 @@ export function verifyCommand(): Command {
 async function verify(target: string, options: Options): Promise<void> {
   const url = /^\d+$/.test(target) ? `${options.baseUrl.replace(/\/$/, '')}/api/asset/${target}` : target
   if (!URL.canParse(url)) throw new Error(`"${target.slice(0, 80)}" is neither a URL nor a token id.`)
-  const response = await fetch(url, { signal: AbortSignal.timeout(10_000) }).catch(() => {
-    throw new Error(`${new URL(url).origin} cannot be reached.`)
-  })
-  const verdict: unknown = await response.json().catch(() => null)
-  if (response.status !== 200) throw new Error(`The service answered ${response.status} ${messageOf(verdict)}`.trim())
+  const { status, body: verdict } = await fetchVerdict(url)
+  if (status !== 200) throw new Error(`The service answered ${status} ${messageOf(verdict)}`.trim())
   const codeHash = options.codeHash as `0x${string}` | undefined
   const report =
     options.prove === true

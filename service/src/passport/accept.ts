@@ -15,7 +15,8 @@ export type PassportForm = 'application/ld+json' | SignedForm
  */
 export function negotiate(accept: string | null, offered: readonly SignedForm[]): PassportForm | null {
   const ranges = mediaRanges(accept)
-  const wanted = ranges.filter(({ quality }) => quality > 0)
+  // Who also names a form for errors has not asked for the unsigned document.
+  const wanted = ranges.filter(({ quality, type }) => quality > 0 && type !== 'application/problem+json')
   const onlySigned = wanted.length > 0 && wanted.every(({ type }) => signedForms.some((form) => form === type))
   const unsigned = Math.max(qualityOf(ranges, 'application/ld+json'), qualityOf(ranges, 'application/json'))
   let best: { readonly form: PassportForm | null; readonly quality: number } = {

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { ServiceError } from '../errors.ts'
 import { hexOf } from './bytes.ts'
-import { announceOnce, createLedger, type LedgerSql, type Tap } from './counter.ts'
+import { createLedger, type LedgerSql, type Tap } from './counter.ts'
 import { newUid } from '../../test/_tags.ts'
 import { testDatabases } from '../../test/_databases.ts'
 
@@ -169,16 +169,6 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'SAME_TAP')
       await database.query(`update tap set first_seen = first_seen - interval '301 seconds' where uid = $1`, [uid])
       assert.equal((await ledger.consume(tapOf(1))).outcome, 'REPLAY')
-    })
-
-    it('announces a tap once, whoever asks', async () => {
-      const { tap, uid } = world()
-      await tap(1)
-      const resolved = { uid: hexOf(uid), epoch: 0, tapCounter: 1 }
-      const answers = await Promise.all(Array.from({ length: 8 }, () => announceOnce(database, resolved)))
-      assert.equal(answers.filter(Boolean).length, 1)
-      assert.equal(await announceOnce(database, resolved), false)
-      assert.equal(await announceOnce(database, { ...resolved, tapCounter: 2 }), false, 'no such tap')
     })
   })
 }

@@ -60,13 +60,15 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
 
 /**
  * True for exactly one call per accepted tap, whoever asks first: `productVerified` goes out when a tap is first answered as
- * resolved, which may be the retry after a 502. Give it the `sql` of a transaction to announce all or nothing.
+ * resolved, which may be the retry after a 502. With it, all or nothing, goes that the item was tapped.
  */
-export async function announceOnce(
+export async function announceVerified(
   sql: LedgerSql,
-  { uid, epoch, tapCounter }: Readonly<{ uid: string; epoch: number; tapCounter: number }>,
+  { uid, epoch, tapCounter, tokenId }: Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>,
 ): Promise<boolean> {
-  return (await ask(sql, announceStatement, [bytesOf(uid), epoch, tapCounter])).length > 0
+  const values = [bytesOf(uid), epoch, tapCounter, String(tokenId)]
+  const [row] = await ask<{ first: boolean }>(sql, 'SELECT announce_tap($1, $2, $3, $4) AS first', values)
+  return row?.first === true
 }
 
 type LedgerRow = {
@@ -132,7 +134,3 @@ WITH adv AS (INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) VALUES ($
   WHERE t.last_counter < EXCLUDED.last_counter RETURNING uid, epoch)
 INSERT INTO tap (uid, epoch, counter, picc, first_seen)
 SELECT uid, epoch, $3, $4, coalesce($6::timestamptz, clock_timestamp()) FROM adv RETURNING first_seen`
-
-const announceStatement = `
-UPDATE tap SET announced_at = clock_timestamp()
-WHERE uid = $1 AND epoch = $2 AND counter = $3 AND announced_at IS NULL RETURNING counter`

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { createAuthenticate } from './authenticate.ts'
 import { hexOf } from './bytes.ts'
-import { announceOnce, createLedger } from './counter.ts'
+import { announceVerified, createLedger } from './counter.ts'
 import { createKeyRing } from './keys.ts'
 import { createTapBinding, createTapChallenge } from './presence.ts'
 import { createTagHash } from './tag-hash.ts'
@@ -11,7 +11,9 @@ import { createVerifyTap, type TapAnomaly, type TapResult, type VerifyTapOptions
 import { testBatch, testBatches, testTag } from '../../test/_tags.ts'
 import { testDatabases } from '../../test/_databases.ts'
 
-const schema = readFileSync(new URL('../store/migrations/0002-tap.sql', import.meta.url), 'utf8')
+const schema = ['0002-tap', '0005-index']
+  .map((name) => readFileSync(new URL(`../store/migrations/${name}.sql`, import.meta.url), 'utf8'))
+  .join('\n')
 const tagHash = createTagHash({ scheme: 'hmac', pepper: new Uint8Array(32).fill(1) })
 const secret = new Uint8Array(32).fill(2)
 
@@ -65,10 +67,10 @@ describe('verifying a tap', () => {
     assert.equal((await verifyTap(tap)).kind, 'tapped') // the chain lookup failed: 502, nothing announced
     const retry = await verifyTap(tap)
     assert.ok(retry.kind === 'tapped' && !retry.fresh)
-    assert.equal(await announceOnce(database, retry), true)
+    assert.equal(await announceVerified(database, { ...retry, tokenId: 1n }), true)
     const reload = await verifyTap(tap)
     assert.ok(reload.kind === 'tapped')
-    assert.equal(await announceOnce(database, reload), false)
+    assert.equal(await announceVerified(database, { ...reload, tokenId: 1n }), false)
   })
 
   it('names malformed parameters before anything else', async () => {

@@ -1,0 +1,113 @@
+/**
+ * `node scripts/docs.ts`: writes the tables of docs/*.md that are made from the program itself, between their markers: settings, metrics,
+ * commands, operations of GraphQL. With `--check` it writes nothing and says what is not up to date.
+ */
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import type { Command } from 'commander'
+import { buildSchema } from 'graphql'
+import { devCommand } from '../service/src/commands/dev.ts'
+import { payCommand } from '../service/src/commands/pay.ts'
+import { serveCommand } from '../service/src/commands/serve.ts'
+import { storeCommands } from '../service/src/commands/store-program.ts'
+import { verifyCommand } from '../service/src/commands/verify.ts'
+import { createLog } from '../service/src/log.ts'
+import { createMetrics } from '../service/src/service-metrics.ts'
+import { settings } from '../service/src/settings.ts'
+import type { Setting } from '../service/src/settings/kinds.ts'
+
+const folder = new URL('../docs/', import.meta.url)
+
+/** Every source as it is and as it should be. */
+export function docsSources(): readonly { readonly name: string; readonly found: string; readonly wanted: string }[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => {
+      const found = readFileSync(new URL(name, folder), 'utf8')
+      return { name, found, wanted: withTables(found, name) }
+    })
+}
+
+function withTables(source: string, file: string): string {
+  return source.replace(/^<!-- generated:(\S+) -->\n[^]*?^<!-- \/generated -->$/gm, (_, name: string) => {
+    const table = tables[name]
+    if (table === undefined) throw new Error(`docs/${file} asks for the table ${name}, which nobody makes.`)
+    return `<!-- generated:${name} -->\n\n${tableOf(...table())}\n\n<!-- /generated -->`
+  })
+}
+
+type Table = readonly [head: readonly string[], rows: readonly (readonly string[])[]]
+
+const tables: Readonly<Record<string, () => Table>> = {
+  settings: () => [
+    ['Setting', 'Default', 'Meaning'],
+    Object.entries<Setting<unknown>>(settings).map(([name, { fallback, help, secret }]) => [
+      code(name) + (secret === true ? ' _secret_' : ''),
+      fallback === '' ? '–' : code(fallback),
+      help,
+    ]),
+  ],
+  metrics: () => [
+    ['Metric', 'Type', 'Labels', 'Meaning'],
+    createMetrics({ version: '', log: createLog(() => {}) })
+      .registry.getMetricsAsArray()
+      .filter(({ name }) => name.startsWith('touchstone_'))
+      .map((metric) => [code(metric.name), typeOf(metric), labelsOf(metric), metric.help]),
+  ],
+  commands: () => [['Command', 'What it does'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
+  operations: () => [['Operation', 'What it does'], operations()],
+}
+
+function programs(): readonly Command[] {
+  const nothing = () => Promise.resolve()
+  return [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(nothing, () => {})]
+}
+
+function leavesOf(command: Command, before: string): string[][] {
+  const here = `${before} ${command.name()}`
+  if (command.commands.length > 0) return command.commands.flatMap((child) => leavesOf(child, here))
+  const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
+  return [[code(here + words), command.description()]]
+}
+
+/** Queries, mutations and subscriptions as the schema has them. */
+function operations(): string[][] {
+  const schema = buildSchema(readFileSync(new URL('../service/src/graphql/schema.graphql', import.meta.url), 'utf8'))
+  return [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].flatMap((type) =>
+    Object.values(type?.getFields() ?? {}).map(({ name, args, description }) => [
+      code(
+        `${type?.name.toLowerCase()} ${name}${args.length === 0 ? '' : `(${args.map((one) => one.name).join(', ')})`}`,
+      ),
+      (description ?? '').replaceAll('\n', ' '),
+    ]),
+  )
+}
+
+function typeOf(metric: object): string {
+  return 'type' in metric ? String(metric.type) : ''
+}
+
+function labelsOf(metric: object): string {
+  return 'labelNames' in metric && Array.isArray(metric.labelNames) && metric.labelNames.length > 0
+    ? metric.labelNames.map(String).map(code).join(', ')
+    : '–'
+}
+
+const code = (text: string) => `\`${text}\``
+
+/** As oxfmt writes it: cells padded to the widest of their column. */
+function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|').replaceAll('<!', '\\<!')))
+  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)))
+  const line = (row: readonly string[]) => `| ${widths.map((width, at) => (row[at] ?? '').padEnd(width)).join(' | ')} |`
+  const [first = [], ...rest] = cells
+  return [line(first), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rest.map(line)].join('\n')
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const stale = docsSources().filter(({ found, wanted }) => found !== wanted)
+  if (process.argv.includes('--check')) {
+    for (const { name } of stale) console.log(`docs/${name} is not up to date: node scripts/docs.ts`)
+    process.exitCode = stale.length === 0 ? 0 : 1
+  } else for (const { name, wanted } of stale) writeFileSync(new URL(name, folder), wanted)
+}

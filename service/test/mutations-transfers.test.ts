@@ -1,0 +1,164 @@
+/** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assetFlags, type Hex } from '@touchstone/verdict'
+import { encodeFunctionData, hashTypedData, keccak256, stringToHex, type TypedDataDefinition } from 'viem'
+import { assetRegistryAbi as abi } from '../src/chain/abi.ts'
+import { startMutationWorld, type MutationWorld } from './_mutations.ts'
+import { carol, refusalOf, selection, transferOf, transferSteps } from './_transfers.ts'
+import { alice, bob, hash, operator } from './_writer-world.ts'
+
+type TypedData = TypedDataDefinition & { domain: { chainId: number; verifyingContract: Hex } }
+
+describe('transfers by signature', () => {
+  let world: MutationWorld
+  const { typedData, done, ownedBy, sign, offer, initiate, accept, cancel, owner } = transferSteps(() => world)
+  before(async () => void (world = await startMutationWorld()))
+  after(() => world.end())
+  const transactions = async () => (await world.database.query('select 1 from operation')).length
+
+  it('gives wallets typed data with its domain, decimal numbers, nonce and deadline', async () => {
+    const productId = await ownedBy(alice.address)
+    const given = await typedData({ productId, toAddress: bob.address.toLowerCase(), message: 'Yours now.' })
+    const typed = given['typedData'] as TypedData
+    assert.deepEqual(Object.keys(typed.types ?? {}), ['EIP712Domain', 'InitiateTransfer'])
+    assert.equal(typed.domain.verifyingContract.toLowerCase(), world.contract)
+    const { expiry, ...message } = typed.message as Record<string, unknown>
+    assert.deepEqual(message, {
+      tokenId: productId,
+      from: alice.address.toLowerCase(),
+      to: bob.address.toLowerCase(),
+      nonce: 0,
+      messageHash: keccak256(stringToHex('Yours now.')),
+    })
+    assert.equal(new Date(Number(expiry) * 1_000).toISOString(), given['deadline'])
+    assert.deepEqual([given['nonce'], given['transferId']], [0, `${productId}-1`])
+    assert.match(hashTypedData(typed), /^0x/)
+  })
+
+  it('offers by the owner’s signature and hands over by the recipient’s', async () => {
+    const productId = await ownedBy(alice.address)
+    const input = await offer(productId)
+    const offered = await initiate(input)
+    const id = `${productId}-1`
+    assert.deepEqual([offered.success, offered.errors], [true, []])
+    assert.deepEqual(transferOf(offered), {
+      id,
+      status: 'PENDING',
+      from: { address: alice.address },
+      to: { address: bob.address },
+      txHash: offered['txHash'],
+      expiresAt: input.deadline,
+    })
+    assert.equal(await owner(productId), alice.address.toLowerCase(), 'nothing moves before the recipient accepts')
+    const stored = await world.database.query('select body from transfer_message where hash = $1', [
+      Buffer.from(keccak256(stringToHex('Yours now.')).slice(2), 'hex'),
+    ])
+    assert.deepEqual(stored, [{ body: 'Yours now.' }])
+
+    const { signature } = await sign({ action: 'ACCEPT', transferId: id }, bob)
+    assert.deepEqual(
+      [(await accept({ transferId: id, signature })).success, await owner(productId)],
+      [true, bob.address.toLowerCase()],
+    )
+  })
+
+  it('takes the same signed offer again as the same transfer, whoever sends it and in parallel', async () => {
+    const input = await offer(await ownedBy(alice.address))
+    const before = await transactions()
+    const both = await Promise.all([initiate(input), initiate(input)])
+    both.push(await initiate(input))
+    assert.ok(both.every(({ success }) => success))
+    assert.equal(new Set(both.map((one) => `${String(transferOf(one)['id'])} ${String(one['txHash'])}`)).size, 1)
+    assert.equal(await transactions(), before + 1)
+  })
+
+  it('accepts by the recipient only, and the same acceptance again is the same', async () => {
+    const input = await offer(await ownedBy(alice.address))
+    const { id: transferId } = transferOf(await initiate(input))
+    const by = async (account: typeof alice) => (await sign({ action: 'ACCEPT', transferId }, account)).signature
+    refusalOf(await accept({ transferId, signature: await by(carol) }), 'signature', /of the recipient/)
+    refusalOf(await accept({ transferId, signature: await by(alice) }), 'signature', /of the recipient/)
+    refusalOf(await accept({ transferId: `${input.productId}-2`, signature: '0x12' }), 'transferId', /no such transfer/)
+    refusalOf(
+      await accept({ transferId: `${input.productId}-1-4`, signature: '0x12' }),
+      'transferId',
+      /<product id>-<number>/,
+    )
+    const signature = await by(bob)
+    const first = await accept({ transferId, signature })
+    const again = await accept({ transferId, signature })
+    assert.deepEqual([first.success, again.success, again['txHash']], [true, true, first['txHash']])
+    refusalOf(
+      await accept({ transferId, signature: await carol.signMessage({ message: '' }) }),
+      'transferId',
+      /no longer pending/,
+    )
+  })
+
+  it('cancels by the owner or the recipient, and nobody else', async () => {
+    for (const party of [alice, bob]) {
+      const input = await offer(await ownedBy(alice.address))
+      const { id: transferId } = transferOf(await initiate(input))
+      const by = async (account: typeof alice) => (await sign({ action: 'CANCEL', transferId }, account)).signature
+      refusalOf(await cancel({ transferId, signature: await by(carol) }), 'signature', /owner or the recipient/)
+      const signature = await by(party)
+      const first = await cancel({ transferId, signature })
+      const again = await cancel({ transferId, signature })
+      assert.deepEqual([first.success, again.success, again['txHash']], [true, true, first['txHash']])
+    }
+  })
+
+  it('asks smart accounts by ERC-1271, and accounts with code by nothing else', async () => {
+    const [seller, buyer] = [await world.deployWallet(alice.address), await world.deployWallet(bob.address)]
+    const productId = await ownedBy(seller)
+    refusalOf(await initiate(await offer(productId, { by: carol, to: buyer })), 'signature', /ERC-1271/)
+    const { id: transferId } = transferOf(await initiate(await offer(productId, { by: alice, to: buyer })))
+    const { signature } = await sign({ action: 'ACCEPT', transferId }, bob)
+    assert.equal((await accept({ transferId, signature })).success, true)
+    assert.equal(await owner(productId), buyer.toLowerCase())
+    // Carol becomes an account with the code of alice's wallet: her own key no longer speaks for her.
+    const own = await ownedBy(carol.address)
+    const code = await world.rpc('eth_getCode', [seller, 'latest'])
+    await world.rpc('anvil_setCode', [carol.address, code])
+    refusalOf(await initiate(await offer(own, { by: carol })), 'signature', /not the owner’s/)
+    assert.equal((await initiate(await offer(own, { by: alice }))).success, true)
+    // A wallet that reverts, breaks or answers nothing has not signed.
+    for (const broken of ['0x60006000fd', '0xfd', '0x00']) {
+      await world.rpc('anvil_setCode', [carol.address, broken])
+      const third = await ownedBy(carol.address)
+      refusalOf(await initiate(await offer(third, { by: carol })), 'signature', /not the owner’s/)
+    }
+    await world.rpc('anvil_setCode', [carol.address, '0x'])
+  })
+
+  it('accepts after a try that reverted, as soon as the product can be accepted again', async () => {
+    const send = (from: Hex, data: Hex, more = {}) =>
+      world.rpc('eth_sendTransaction', [{ from, to: world.contract, data, gas: '0x40000', ...more }])
+    const input = await offer(await ownedBy(alice.address))
+    const { id: transferId } = transferOf(await initiate(input))
+    const tokenId = BigInt(input.productId)
+    await done({ kind: 'bindTag', tokenId, tagHash: hash(78) })
+    const { signature } = await sign({ action: 'ACCEPT', transferId }, bob)
+    const guardian = keccak256(stringToHex('GUARDIAN_ROLE'))
+    await send(
+      operator.address,
+      encodeFunctionData({ abi, functionName: 'grantRole', args: [guardian, carol.address] }),
+    )
+    // Both wait for the same block; the report pays more and comes first.
+    const hurried = world.writerOver(world.operations, { receiptWaitMs: 100 })
+    await world.automine(false)
+    const early = await world.askOver(hurried)('acceptTransfer', selection, { transferId, signature })
+    assert.deepEqual(early.errors, [])
+    const flag = [tokenId, assetFlags.LOST, hash(0)] as const
+    const tip = { maxFeePerGas: '0xba43b7400', maxPriorityFeePerGas: '0xba43b7400' }
+    await send(carol.address, encodeFunctionData({ abi, functionName: 'flag', args: flag }), tip)
+    await world.mine()
+    await world.automine(true)
+    await hurried.close()
+    refusalOf(await accept({ transferId, signature }), 'transferId', /is flagged \(LOST\)/)
+    await done({ kind: 'resolve', tokenId, bits: assetFlags.LOST, reasonHash: hash(0) })
+    assert.equal((await accept({ transferId, signature })).success, true)
+    assert.equal(await owner(input.productId), bob.address.toLowerCase())
+  })
+})
