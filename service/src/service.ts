@@ -1,7 +1,7 @@
 /**
  * Starts and ends the service: its parts behind the listeners of the roles that this process has (spec §1).
  */
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Writer } from './chain/writer.ts'
 import type { Config } from './config.ts'
 import { reasonOf } from './errors.ts'
@@ -25,7 +25,7 @@ export async function startService(config: Config, log: Log): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const parts = opened.use(await openParts(config, log))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
-  // Links name the ports, which are known only when all listen; no request can have come in before the hosts are opened.
+  // Links name the ports, which are known only when all listen: a request that comes before its host is open waits for it.
   const doors = await Promise.all(names.map(async (name) => ({ name, ...(await openDoor(name, config)) })))
   for (const { close } of doors) opened.defer(() => close(0))
   const urls = urlsOf(config, doors)
@@ -80,8 +80,15 @@ function counted(presentTap: Parts['presentTap'], { countTap }: Metrics): Parts[
   }
 }
 
+/** So many requests wait for a host that is not open yet; what comes beyond them is told to come again. */
+const mostWaiting = 1_000
+
 async function openDoor(name: HostName, { hosts: { bind, ...places } }: Config) {
-  let answer: RequestListener = () => {}
+  const waiting: [IncomingMessage, ServerResponse][] = []
+  let answer: RequestListener = (request, response) => {
+    if (waiting.length < mostWaiting) waiting.push([request, response])
+    else response.writeHead(503, { 'Retry-After': '1', 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
+  }
   let upgrade: OnUpgrade = (_request, socket) => socket.destroy()
   const listener = await listen({
     name: `${name} host`,
@@ -95,6 +102,7 @@ async function openDoor(name: HostName, { hosts: { bind, ...places } }: Config) 
     serve: (host: OpenHost): void => {
       answer = host.onRequest
       if (host.onUpgrade !== undefined) upgrade = host.onUpgrade
+      for (const [request, response] of waiting.splice(0)) answer(request, response)
     },
   }
 }
