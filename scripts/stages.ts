@@ -4,6 +4,9 @@ import { fileURLToPath } from 'node:url'
 
 export type Stage = { readonly name: string; readonly command: readonly [string, ...string[]] }
 
+/** No stage is so slow: what takes longer hangs, and is ended. */
+const longestMs = 20 * 60_000
+
 export const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. At most `lanes` run at a time. */
@@ -36,6 +39,7 @@ function run(
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       cwd: root,
+      timeout: longestMs,
       stdio: ['ignore', collect ? 'pipe' : 'inherit', collect ? 'pipe' : 'inherit'],
     })
     let output = ''

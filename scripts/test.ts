@@ -7,7 +7,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runStages } from './stages.ts'
 
-const test = ['node', '--test', '--test-reporter=spec', '--test-timeout=300000'] as const
+const test = [
+  'node',
+  '--test',
+  '--import=./scripts/test-deadline.ts',
+  '--test-reporter=spec',
+  '--test-timeout=300000',
+] as const
 const evidence = mkdtempSync(join(tmpdir(), 'touchstone-evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 

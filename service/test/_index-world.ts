@@ -5,7 +5,7 @@ import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toHex } from 
 import { assetRegistryAbi as abi } from '../src/chain/abi.ts'
 import { startTestAnvil, sourceOver } from '../src/chain/_rpc-anvil.ts'
 import { eventKinds } from '../src/chain/events.ts'
-import { createIndexer, type IndexerOptions } from '../src/chain/indexer.ts'
+import { createIndexer, type Indexer, type IndexerOptions } from '../src/chain/indexer.ts'
 import { verifyIndex } from '../src/chain/indexer-verify.ts'
 import { publishedAccounts } from '../src/chain/local-chain-accounts.ts'
 import { deployLocal } from '../src/chain/local-deployment.ts'
@@ -29,6 +29,11 @@ export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
 export async function startIndexChain() {
   const anvil = await startTestAnvil()
   const { contract, deployBlock } = await deployLocal({ rpcUrl: anvil.url })
+  const indexers = new Set<Indexer>()
+  const endIndexers = async () => {
+    await Promise.all([...indexers].map((indexer) => indexer.close()))
+    indexers.clear()
+  }
 
   const encode = (functionName: string, args: readonly unknown[]): Hex =>
     encodeFunctionData({ abi, functionName, args } as never)
@@ -58,6 +63,13 @@ export async function startIndexChain() {
 
   return {
     ...anvil,
+    close: async () => {
+      await endIndexers()
+      await anvil.close()
+    },
+    indexers,
+    /** Ends every indexer over this chain: one that a failed test left behind would disturb the next. */
+    endIndexers,
     contract,
     deployBlock,
     encode,
@@ -96,7 +108,7 @@ export const alone = () => Promise.resolve({ lost: new Promise<void>(() => {}), 
 
 /** An indexer over a chain and a database, that is quick. */
 export function indexerOver(chain: IndexChain, database: Database, options: Partial<IndexerOptions> = {}) {
-  return createIndexer({
+  const indexer = createIndexer({
     source: chain.source(),
     sink: indexSink(database),
     contract: chain.contract,
@@ -107,6 +119,8 @@ export function indexerOver(chain: IndexChain, database: Database, options: Part
     log: createLog(() => {}, 'silent'),
     ...options,
   })
+  chain.indexers.add(indexer)
+  return indexer
 }
 
 /** The index says what the chain says: tokens, transfers, history, counters. */

@@ -1,6 +1,6 @@
 /** The index is what the chain is (spec §2.9, §4.9): after random writes and reorganisations, whatever their depth. */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, afterEach, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
 import fc from 'fast-check'
@@ -31,6 +31,7 @@ for (const { name, open, skip } of testDatabases()) {
       ;[chain, database] = await Promise.all([startIndexChain(), open()])
       await migrate(database)
     })
+    afterEach(() => chain.endIndexers())
     after(async () => {
       await Promise.all([chain.close(), database.close()])
     })
@@ -40,6 +41,7 @@ for (const { name, open, skip } of testDatabases()) {
       indexer.start()
       let tags = 0
       const story = createStory(chain, () => hash((tags += 1)))
+      await wholeLife(chain, hash(0xffff))
       await fc.assert(
         fc.asyncProperty(acts, async (list) => {
           for (const act of list) await story(act)
@@ -108,6 +110,25 @@ async function settled(indexer: ReturnType<typeof indexerOver>, chain: IndexChai
   assert.fail(
     `the index did not come to the head: ${JSON.stringify(await indexer.status(), (_, value: unknown) => String(value))}`,
   )
+}
+
+/** Every kind of event, deeper than the story's reorganisations reach. */
+async function wholeLife(chain: IndexChain, tag: Hex): Promise<void> {
+  const by = async (account: typeof alice, functionName: string, ...args: readonly unknown[]) =>
+    assert.ok(await chain.send(account.address, functionName, args), functionName)
+  await by(operator, 'mint', alice.address, hash(1))
+  const id = (await chain.events()).at(-1)?.args['tokenId']
+  await by(operator, 'setMetadataHash', id, hash(2))
+  await by(operator, 'bindTag', id, tag)
+  await by(operator, 'activate', id)
+  await by(alice, 'initiateTransfer', id, bob.address, 2n ** 40n, hash(3))
+  await by(alice, 'cancelTransfer', id)
+  assert.ok(await chain.claim(BigInt(id ?? 0), bob), 'claim')
+  await by(bob, 'initiateTransfer', id, alice.address, 2n ** 40n, hash(4))
+  await by(alice, 'acceptTransfer', id)
+  await by(operator, 'flag', id, 1, hash(5))
+  await by(operator, 'resolve', id, 1, hash(6))
+  await chain.mine(6)
 }
 
 type Deed = (id: bigint, n: number) => Promise<unknown>

@@ -108,9 +108,9 @@ describe('two indexers of one database', { skip: testDatabases()[1]?.skip ?? fal
       await delay(10)
     }
     await indexer.close()
-    // Three times the target, so that a machine that does other things too is no failure.
+    // The target is 50 ms; a machine that does other things too is no failure, an indexer that waits for its next turn is.
     assert.ok(
-      (times.toSorted((a, b) => a - b)[10] ?? Infinity) < 150,
+      (times.toSorted((a, b) => a - b)[10] ?? Infinity) < 400,
       `median of ${times.map(Math.round).join(' ')} ms`,
     )
   })
