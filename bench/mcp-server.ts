@@ -1,10 +1,11 @@
 /**
  * The servers of `bench:mcp`: `bare` reads and parses the body and writes one prepared answer; `ours` is the MCP endpoint; `sdk` is the
- * official SDK as its documentation uses it, a server for each request. The chain answers at once, so that MCP alone is measured.
+ * official SDK behind its own Node adapter, a server for each request. The chain answers at once, so that MCP alone is measured.
  */
 import type { Hex } from '@touchstone/verdict'
 import { createMcpHandler, McpServer } from '@modelcontextprotocol/server'
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http'
+import { toNodeHandler } from '@modelcontextprotocol/node'
+import { createServer, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { mcpListener } from '../service/src/agents/mcp.ts'
 import { identityAt } from '../service/src/agents/mcp-protocol.ts'
@@ -102,20 +103,7 @@ function bySdk(tools: Tools): RequestListener {
     )
     return server
   })
-  async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const parsedBody = await readBody(request)
-    const headers = request.headers as Record<string, string>
-    const asked = new Request('http://127.0.0.1/mcp', { method: 'POST', headers, body: JSON.stringify(parsedBody) })
-    const answered = await handler.fetch(asked, { parsedBody })
-    const text = await answered.text()
-    response
-      .writeHead(answered.status, {
-        'Content-Type': 'application/json',
-        'Content-Length': String(Buffer.byteLength(text)),
-      })
-      .end(text)
-  }
-  return (request, response) => void answer(request, response)
+  return toNodeHandler(handler) as RequestListener
 }
 
 async function readBody(request: IncomingMessage): Promise<unknown> {
