@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 const source = fileURLToPath(new URL('../src/', import.meta.url))
 const library = fileURLToPath(new URL('../../verdict/src/', import.meta.url))
 
-/** Besides itself, `@touchstone/verdict` and the root files config, errors and log. */
+/** Besides itself, `@touchstone/verdict` and the root files. */
 const mayImport: Readonly<Record<string, readonly string[]>> = {
   http: [],
   chain: [],
@@ -24,7 +24,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   gateway: ['http', 'asset'],
   'cli.ts': ['commands'],
 }
-const rootFiles = ['version.ts', 'config.ts', 'settings.ts', 'settings', 'errors.ts', 'log.ts']
+const rootFiles = ['version.ts', 'config.ts', 'settings.ts', 'settings', 'errors.ts', 'log.ts', 'bounded-text.ts']
 const onlyTypesOfConfig = [
   'http',
   'chain',

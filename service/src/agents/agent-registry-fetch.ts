@@ -6,6 +6,7 @@ import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { BlockList, isIP } from 'node:net'
 import type { LookupFunction } from 'node:net'
 import { Agent, buildConnector, request } from 'undici'
+import { textWithin } from '../bounded-text.ts'
 import { mostFileBytes } from './agent-registry-file.ts'
 
 export type RemoteFiles = {
@@ -43,7 +44,7 @@ export function createRemoteFiles({
         const answer = await request(url, { dispatcher, signal, headers, headersTimeout: 0, bodyTimeout: 0 })
         answer.body.on('error', () => {}) // a body that is left unread says so
         if (answer.statusCode === 200 && (answer.headers['content-encoding'] ?? 'identity') === 'identity')
-          return await textOf(answer.body)
+          return await textWithin(answer.body, mostFileBytes) // leaving off destroys the body
         answer.body.destroy()
         return null
       } catch {
@@ -61,17 +62,6 @@ function isAllowed(url: string): boolean {
   if (protocol !== 'https:' || username !== '' || password !== '' || port !== '') return false
   const literal = hostname.replace(/^\[|\]$/g, '')
   return isIP(literal) === 0 ? !/(?:^|\.)localhost\.?$/.test(hostname) : isPublicAddress(literal)
-}
-
-async function textOf(body: AsyncIterable<Buffer> & { destroy: () => unknown }): Promise<string | null> {
-  const chunks: Buffer[] = []
-  let size = 0
-  for await (const chunk of body) {
-    size += chunk.length
-    if (size > mostFileBytes) return null // leaving the loop destroys the body
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks, size).toString()
 }
 
 /** The lookup of a connection, which fails when any address of the name is private: no second lookup can say something else. */

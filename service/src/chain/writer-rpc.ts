@@ -3,6 +3,7 @@
  * bounded answers, and the node's own error (code, text, revert data) kept apart from a broken connection.
  */
 import type { Hex } from '@touchstone/verdict'
+import { textWithin } from '../bounded-text.ts'
 
 export type WriterRpc = (method: string, params?: readonly unknown[]) => Promise<unknown>
 
@@ -31,7 +32,9 @@ export function createWriterRpc({ url, timeoutMs = 3_000, maxBytes = 8 * 1024 * 
     const body = JSON.stringify({ jsonrpc: '2.0', id, method, params })
     const signal = AbortSignal.timeout(timeoutMs)
     const response = await fetch(target, { method: 'POST', headers, body, signal, redirect: 'error' })
-    return resultOf(await textOf(response, maxBytes), id, response.status)
+    const text = await textWithin(response.body, maxBytes)
+    if (text === null) throw new Error('the answer is too large')
+    return resultOf(text, id, response.status)
   }
 }
 
@@ -45,17 +48,6 @@ function withoutCredentials(url: string): { target: string; headers: Record<stri
     target.username = target.password = ''
   }
   return { target: target.href, headers }
-}
-
-async function textOf(response: Response, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > maxBytes) throw new Error('the answer is too large')
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks, size).toString('utf8')
 }
 
 type Answer = { id?: unknown; result?: unknown; error?: { code?: unknown; message?: unknown; data?: unknown } }

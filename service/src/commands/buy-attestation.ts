@@ -7,7 +7,7 @@ import { cleanText, type Hex } from '@touchstone/verdict'
 import { x402Client, x402HTTPClient } from '@x402/core/client'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import type { LocalAccount } from 'viem'
-import { fetchJson, type Answer } from './gateway-answer.ts'
+import { fetchJson, type Answer } from './fetch-json.ts'
 import { dollars } from './money.ts'
 
 export type Purchase = {

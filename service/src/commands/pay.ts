@@ -15,7 +15,7 @@ import { publishedAccounts } from '../chain/local-chain-accounts.ts'
 import { moneyAccounts } from '../chain/local-money.ts'
 import { readConfig } from '../config.ts'
 import type { Bought } from './buy-attestation.ts'
-import { fetchJson } from './gateway-answer.ts'
+import { fetchJson } from './fetch-json.ts'
 import { dollars, microDollars } from './money.ts'
 import { parseAddress } from './store-arguments.ts'
 

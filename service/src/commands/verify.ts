@@ -1,7 +1,10 @@
 /** `touchstone verify`: checks an answer of the service against the chain, field by field, without believing the service. */
 import { Command } from 'commander'
 import { parseTokenId, prove, recheck, type Report } from '@touchstone/verdict'
-import { fetchVerdict } from './verdict-answer.ts'
+import { fetchJson } from './fetch-json.ts'
+
+/** Several times a verdict with the longest metadata. */
+const mostVerdictBytes = 65_536
 
 type Options = { rpc: string; prove?: boolean; codeHash?: string; baseUrl: string }
 
@@ -20,7 +23,7 @@ export function verifyCommand(): Command {
 async function verify(target: string, options: Options): Promise<void> {
   const url = /^\d+$/.test(target) ? `${options.baseUrl.replace(/\/$/, '')}/api/asset/${target}` : target
   if (!URL.canParse(url)) throw new Error(`"${target.slice(0, 80)}" is neither a URL nor a token id.`)
-  const { status, body: verdict } = await fetchVerdict(url)
+  const { status, body: verdict } = await fetchJson(new URL(url), { redirect: 'follow', mostBytes: mostVerdictBytes })
   if (status !== 200) throw new Error(`The service answered ${status} ${messageOf(verdict)}`.trim())
   const codeHash = options.codeHash as `0x${string}` | undefined
   const report =

@@ -1,4 +1,5 @@
 /** A facilitator behind a URL (x402 «/verify», «/settle», «/supported»): bounded answers, one deadline over headers and body, no redirects. */
+import { textWithin } from '../bounded-text.ts'
 import { GatewayFault } from './answers.ts'
 import { facilitatorInput, reasons, type Facilitator } from './facilitator.ts'
 import type { PaymentChain } from './payment-chain.ts'
@@ -30,7 +31,10 @@ export function createRemoteFacilitator({
       redirect: 'error',
       signal: AbortSignal.timeout(longestMs),
     })
-    const value: unknown = JSON.parse(await textOf(response))
+    const text = await textWithin(response.body, mostBytes)
+    if (text === null) throw new Error('the facilitator’s answer is too large')
+    if (!response.ok) throw new Error(`the facilitator answered with status ${response.status}`)
+    const value: unknown = JSON.parse(text)
     if (typeof value !== 'object' || value === null) throw new Error(`the facilitator’s answer is no object`)
     return value as Readonly<Record<string, unknown>>
   }
@@ -62,16 +66,4 @@ export function createRemoteFacilitator({
       )
     },
   }
-}
-
-async function textOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > mostBytes) throw new Error('the facilitator’s answer is too large')
-    chunks.push(chunk)
-  }
-  if (!response.ok) throw new Error(`the facilitator answered with status ${response.status}`)
-  return Buffer.concat(chunks, size).toString('utf8')
 }
