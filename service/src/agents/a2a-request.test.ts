@@ -43,7 +43,7 @@ describe('what a message asks for', () => {
     inText('1'.repeat(60_000))
     inText('1 '.repeat(30_000))
     inText('-'.repeat(60_000))
-    assert.ok(performance.now() - began < 500)
+    assert.ok(performance.now() - began < 2_000)
   })
 
   it('hands a data part to its skill as it is, and lets the tool judge', () => {

@@ -107,10 +107,10 @@ describe('a remote registration file', () => {
         if (all === true) done(null, found)
         else done(null, found.at(-1)?.address ?? '', found.at(-1)?.family)
       }
-      const remote = createRemoteFiles({ lookup, timeoutMs: 500 })
+      const remote = createRemoteFiles({ lookup, timeoutMs: 20_000 })
       const began = performance.now()
       assert.equal(await remote.text('https://agent.example/file.json'), null)
-      assert.ok(performance.now() - began < 400, 'refused, not waited for')
+      assert.ok(performance.now() - began < 10_000, 'refused, not waited for')
       await remote.close()
     })
 })

@@ -100,8 +100,8 @@ export function sourceOver(
     quorum: 2,
     maxHeadAgeSeconds: 0,
     log,
-    attemptTimeoutMs: 300,
-    readTimeoutMs: 600,
+    attemptTimeoutMs: 1_000,
+    readTimeoutMs: 2_000,
     ...options,
   })
   return { source, lines }

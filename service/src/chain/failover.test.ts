@@ -63,9 +63,9 @@ describe('a read of one provider', () => {
 
   it('asks another one beside a slow one, and takes whoever is first', async () => {
     const begun = performance.now()
-    const { answer, counts } = asks([{ says: 'slow', afterMs: 300 }, { says: 'quick' }])
+    const { answer, counts } = asks([{ says: 'slow', afterMs: 3_000 }, { says: 'quick' }])
     assert.equal(await answer, 'quick')
-    assert.ok(performance.now() - begun < 200)
+    assert.ok(performance.now() - begun < 2_500)
     assert.equal(counts.hedges, 1)
   })
 

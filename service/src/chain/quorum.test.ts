@@ -68,10 +68,10 @@ describe('trust in a quorum', () => {
   it('does without a third one that is dead or hangs', async () => {
     for (const fault of ['die', 'hang', 'status500'] as const) {
       rpcs[0].set(fault)
-      const { source } = sourceOver(urls(), { trust: 'quorum', attemptTimeoutMs: 500, readTimeoutMs: 1000 })
+      const { source } = sourceOver(urls(), { trust: 'quorum', attemptTimeoutMs: 3_000, readTimeoutMs: 6_000 })
       const begun = performance.now()
       assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
-      assert.ok(performance.now() - begun < 450)
+      assert.ok(performance.now() - begun < 2_900)
       await source.close()
     }
   })

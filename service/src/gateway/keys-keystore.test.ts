@@ -121,6 +121,6 @@ describe('a V3 keystore', () => {
       const found = await readKeystore(text, 'testpassword')
       assert.ok(!found.ok)
       assert.match(found.reason, reason)
-      assert.ok(performance.now() - began < 50)
+      assert.ok(performance.now() - began < 1_000)
     })
 })

@@ -68,6 +68,6 @@ describe('the form of a passport', () => {
     assert.equal(negotiate('"'.repeat(16_000), signedForms), unsigned)
     assert.equal(negotiate(`application/vc+jwt${','.repeat(16_000)}`, signedForms), unsigned)
     assert.equal(negotiate('"\\'.repeat(1_000), signedForms), unsigned)
-    assert.ok(performance.now() - started < 200)
+    assert.ok(performance.now() - started < 2_000)
   })
 })
