@@ -32,7 +32,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     )
   if (value('ATTESTATION_KEYSTORE') !== null && value('ATTESTATION_KEYSTORE_PASSWORD_FILE') === null)
     throw new ConfigError('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE, a file with its password.')
+  if (value('WORKERS') > 1 && value('DATABASE_URL') === null)
+    throw new ConfigError(
+      'WORKERS above 1 needs PostgreSQL: set DATABASE_URL, because the embedded database belongs to one process.',
+    )
   return Object.freeze({
+    workers: value('WORKERS'),
     dataDir: value('DATA_DIR'),
     roles: rolesOf(value('ONLY'), { isAsked: (env['ONLY'] ?? '') !== '', payTo }),
     hosts: {

@@ -10,19 +10,24 @@ export type Log = Readonly<Record<LogLevel, (event: string, fields?: Fields) => 
   child: (part: string) => Log
 }
 
-/** Makes a log that hands finished lines (without line break) to `write`. Lines below `level` are dropped. */
-export function createLog(write: (line: string) => void, level: LogLevel | 'silent' = 'info', part = 'service'): Log {
+/** Makes a log that hands finished lines (without line break) to `write`. Lines below `level` are dropped; `always` stands in each. */
+export function createLog(
+  write: (line: string) => void,
+  level: LogLevel | 'silent' = 'info',
+  part = 'service',
+  always: Fields = {},
+): Log {
   const threshold = level === 'silent' ? Infinity : levels[level]
   const at = (name: LogLevel) => (event: string, fields?: Fields) => {
     if (levels[name] < threshold) return
-    write(JSON.stringify({ time: new Date().toISOString(), level: name, part, event, ...fields }, asText))
+    write(JSON.stringify({ time: new Date().toISOString(), level: name, part, event, ...always, ...fields }, asText))
   }
   return {
     debug: at('debug'),
     info: at('info'),
     warn: at('warn'),
     error: at('error'),
-    child: (name) => createLog(write, level, name),
+    child: (name) => createLog(write, level, name, always),
   }
 }
 

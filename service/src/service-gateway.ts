@@ -37,6 +37,8 @@ export async function openGatewayHost({
 }): Promise<OpenHost> {
   const { payTo, price, asset, facilitatorUrl, facilitatorKey } = options
   if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  const keys = await parts.attestationKeys()
+  keys.active() // without one the start ends here, with the reason
   const gateway = await openGateway({
     terms: {
       price,
@@ -56,7 +58,7 @@ export async function openGatewayHost({
       facilitatorUrl === null
         ? { account: privateKeyToAccount(bytesToHex(facilitatorKey ?? new Uint8Array())) }
         : { url: facilitatorUrl },
-    keys: await parts.attestationKeys(),
+    keys,
     limiter,
     clientKey,
     log,

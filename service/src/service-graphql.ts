@@ -1,5 +1,6 @@
 /** The GraphQL host made of the parts (spec §4.9, §5, §6): schema, keys, sockets, playground. */
 import type { Hex } from '@touchstone/verdict'
+import { zeroAddress } from 'viem'
 import type { RateLimiter } from './http/rate-limit.ts'
 import type { ClientKey } from './http/client-key.ts'
 import { createRateLimiter } from './http/rate-limit.ts'
@@ -58,12 +59,13 @@ export async function openGraphql({
     transfers: transferStore(database),
     productHistory: productHistoryStore(database),
   }
+  const keys = await parts.attestationKeys()
   const pump = await createEventPump({
     outbox: outboxStore(database),
     listen: (onNotice) => database.listen(outboxChannel, onNotice),
     present: createSubscriptionEvents({
       loaders: () => createLoaders(stores),
-      verifier: (await parts.attestationKeys()).active().address,
+      verifier: () => keys.address() ?? zeroAddress,
     }),
     log,
   })

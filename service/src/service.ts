@@ -16,6 +16,8 @@ export type Service = AsyncDisposable & {
   /** Where each host is reached, without a slash at the end; also of those that another process serves, when it is configured. */
   readonly urls: Readonly<Record<HostName, string>>
   readonly parts: Parts
+  /** Takes no new connection from now on; the open ones are served as before. */
+  readonly stopAccepting: () => void
   /** Stops accepting, answers what was accepted, closes every part; at most `withinMs` for the requests under way. */
   readonly close: (withinMs?: number) => Promise<void>
 }
@@ -50,7 +52,8 @@ export async function startService(config: Config, log: Log): Promise<Service> {
     await rest.disposeAsync()
   }
   const close = (withinMs?: number) => (closing ??= end(withinMs))
-  return { urls, parts, close, [Symbol.asyncDispose]: () => close() }
+  const stopAccepting = () => doors.forEach((door) => door.stopAccepting())
+  return { urls, parts, stopAccepting, close, [Symbol.asyncDispose]: () => close() }
 }
 
 /** On a port of its own, where one is configured. */
@@ -63,7 +66,13 @@ async function openMetrics(
   if (metricsPort === null) return undefined
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
   metrics.watch({ reader, chain: source, indexer })
-  const { port, close } = await listen({ name: 'metrics', host: bind, port: metricsPort, onRequest: metrics.listener })
+  const { port, close } = await listen({
+    name: 'metrics',
+    host: bind,
+    port: metricsPort,
+    exclusive: metricsPort === 0,
+    onRequest: metrics.listener,
+  })
   opened.defer(() => close(0))
   log.info('metrics listen', { port })
   return metrics

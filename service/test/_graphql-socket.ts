@@ -42,7 +42,7 @@ export async function startSockets(database: Database, options: Partial<SocketSe
     outbox: outboxStore(database),
     listen: (onNotice) => database.listen(outboxChannel, onNotice),
     present: createSubscriptionEvents({
-      verifier: verifier.toLowerCase() as `0x${string}`,
+      verifier: () => verifier.toLowerCase() as `0x${string}`,
       loaders: () => {
         const products = {
           ...stores.products,

@@ -40,7 +40,10 @@ export async function openControl(
   const server = createServer((request, response) => {
     void answer(request, response, work).catch(() => response.destroy())
   })
-  await new Promise<void>((resolve, reject) => server.once('error', reject).listen(0, '127.0.0.1', resolve))
+  await new Promise<void>((resolve, reject) =>
+    // Exclusive: workers share a port 0, but each door is one process's.
+    server.once('error', reject).listen({ port: 0, host: '127.0.0.1', exclusive: true }, resolve),
+  )
   const end = async () => {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))

@@ -107,13 +107,6 @@ function heldBy(pid: number, dataDir: string): ConfigError {
   )
 }
 
-/** The door of a service. Several services may share a folder when their database is elsewhere; the first one has the door. */
-export async function openDoor({ dataDir, store }: Pick<Config, 'dataDir' | 'store'>): Promise<Door | null> {
-  if (store.databaseUrl === null) return holdFolder(dataDir)
-  const opened = await openControl(dataDir)
-  return opened.ok ? opened.door : null
-}
-
 /** Without keys of its own a command takes those of the demonstration that the data folder holds. */
 async function withDemoSecrets(env: Readonly<Record<string, string | undefined>>) {
   const secrets = (env['TAG_KEK'] ?? '') === '' ? await readDemoSecrets(readConfig(env).dataDir) : null

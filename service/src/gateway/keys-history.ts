@@ -45,6 +45,7 @@ export async function openKeyHistory({ store, now }: { readonly store: KeyHistor
 
   await read()
   return {
+    read,
     /** From memory, without waiting. What is old is read anew for the next one who asks. */
     rows: (): readonly PublishedKey[] => {
       if (now() - readAt >= freshMs && reading === null) {

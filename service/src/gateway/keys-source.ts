@@ -24,6 +24,8 @@ export type KeySource = {
   readonly own: () => readonly MadeKey[]
   /** Makes another one in the folder; null where the key is configured. */
   readonly make: ((seconds: number) => Promise<MadeKey>) | null
+  /** Reads the folder again: another process may have made a key there. */
+  readonly reload: () => Promise<void>
 }
 
 /** `seconds`: now. Whatever prevents it is an Error of one sentence that says what to do, without secrets. */
@@ -38,6 +40,7 @@ export async function openKeySource(options: KeySourceOptions, seconds: number):
         made = [...made, key]
         return key
       },
+      reload: async () => void (made = await readKeyFolder(options.folder)),
     }
   }
   if (options.isPublicKnowledge(configured.address) && options.demo !== true)
@@ -45,7 +48,7 @@ export async function openKeySource(options: KeySourceOptions, seconds: number):
       'The attestation key is one that everybody has (anvil’s): configure another one. Only a demonstration takes it (DEMO=on).',
     )
   const own = [{ key: configured, made: seconds }]
-  return { own: () => own, make: null }
+  return { own: () => own, make: null, reload: () => Promise.resolve() }
 }
 
 async function configuredKey(options: KeySourceOptions): Promise<AttestationKey | null> {

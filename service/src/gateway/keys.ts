@@ -11,8 +11,12 @@ import { openKeySource, type KeySource, type KeySourceOptions } from './keys-sou
 export type KeyChange = PublishedKey | { readonly refused: string }
 
 export type AttestationKeys = {
-  /** The key that signs now. Where it was revoked and there is no other, its `sign` throws. */
+  /** The key that signs now. Where it was revoked and there is no other, its `sign` throws; without any key here, it throws itself. */
   readonly active: () => AttestationKey
+  /** Of the key that signs here, else of the newest one that signs elsewhere. */
+  readonly address: () => Hex | null
+  /** Takes over what other processes made and changed. */
+  readonly reload: () => Promise<void>
   /** Every key ever used or announced, oldest first. From memory: changes by other processes follow within a minute of use. */
   readonly published: () => readonly PublishedKey[]
   /** Announces a key: a new one of this folder, or the `address` of one that will be configured. */
@@ -27,6 +31,8 @@ export type AttestationKeys = {
 
 export type AttestationKeysOptions = KeySourceOptions & {
   readonly history: KeyHistoryStore
+  /** False: a folder without a key stays so. */
+  readonly mayMake?: boolean
   /** Milliseconds. */
   readonly now?: () => number
 }
@@ -38,12 +44,13 @@ const graceSeconds = 120
 export async function openAttestationKeys({
   history: store,
   now = Date.now,
+  mayMake = true,
   ...options
 }: AttestationKeysOptions): Promise<AttestationKeys> {
   const seconds = () => Math.floor(now() / 1000)
   const source = await openKeySource(options, seconds())
   const history = await openKeyHistory({ store, now })
-  await begin({ source, history }, seconds())
+  await begin({ source, history, mayMake }, seconds())
 
   /** The newest of the own keys that are active. */
   function signing(): AttestationKey | undefined {
@@ -108,7 +115,12 @@ export async function openAttestationKeys({
   }
 
   return {
-    active: () => signing() ?? unusable(source),
+    active: () => signing() ?? unusable(source, elsewhere(history), options.folder),
+    address: () => signing()?.address ?? elsewhere(history)?.address ?? null,
+    reload: async () => {
+      await source.reload()
+      await history.read()
+    },
     published: history.rows,
     add,
     switchTo,
@@ -119,7 +131,10 @@ export async function openAttestationKeys({
 
 type Both = { readonly source: KeySource; readonly history: KeyHistory }
 
-async function begin({ source, history }: Both, seconds: number): Promise<void> {
+async function begin(
+  { source, history, mayMake }: Both & { readonly mayMake: boolean },
+  seconds: number,
+): Promise<void> {
   const newest = source.own().at(-1)
   if (newest !== undefined) {
     const { key, made } = newest
@@ -134,7 +149,12 @@ async function begin({ source, history }: Both, seconds: number): Promise<void> 
         `The configured attestation key ${key.keyId} is ${row.status}, so its signatures count no more: configure another one.`,
       )
   }
-  await ensureActive({ source, history }, seconds)
+  // A second key would sign beside that of another instance, and be gone with a folder that nobody keeps.
+  if (mayMake && elsewhere(history) === undefined) await ensureActive({ source, history }, seconds)
+}
+
+function elsewhere(history: KeyHistory): PublishedKey | undefined {
+  return history.rows().findLast(({ status }) => status === 'active')
 }
 
 /** A folder always has a key that signs; a configured key is the operator's affair. */
@@ -146,9 +166,14 @@ async function ensureActive({ source, history }: Both, seconds: number): Promise
 }
 
 /** What the gateway finds where no key may sign: it says so to the buyer, before money moves. */
-function unusable(source: KeySource): AttestationKey {
+function unusable(source: KeySource, other: PublishedKey | undefined, folder: string): AttestationKey {
   const last = source.own().at(-1)?.key
-  if (last === undefined) throw new Error('there is no attestation key')
+  if (last === undefined)
+    throw new Error(
+      other === undefined
+        ? 'There is no attestation key here.'
+        : `The attestation key ${other.keyId} of this database is not in ${folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other.keyId}`,
+    )
   const refuse = () => Promise.reject(new Error(`attestation key ${last.keyId} may not sign any more`))
   return { ...last, sign: refuse, signTypedData: refuse }
 }

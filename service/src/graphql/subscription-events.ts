@@ -12,16 +12,14 @@ export type SubscriptionEvent = { readonly product: ProductRow; readonly loaders
   | { readonly verifiedAt: string; readonly verifiedBy: NonNullable<ReturnType<typeof ownerOf>> }
 )
 
-/** `verifier` is the address that answers for taps: the service's attestation signer. */
+/** `verifier` is the address that answers for taps: the service's attestation signer, whichever it is then. */
 export function createSubscriptionEvents({
   loaders: newLoaders,
   verifier,
 }: {
   readonly loaders: () => Loaders
-  readonly verifier: Hex
+  readonly verifier: () => Hex
 }) {
-  const verifiedBy = ownerOf(verifier) ?? { address: verifier, displayName: null, verifiedAt: null }
-
   async function presentOne(event: OutboxEvent, loaders: Loaders): Promise<SubscriptionEvent | null> {
     const payload = readPayload(event)
     if (payload === null) return null
@@ -30,7 +28,11 @@ export function createSubscriptionEvents({
       payload.topic === 'transfer' ? loaders.transferById.load(payload.id) : null,
     ])
     if (product === null) return null
-    if (payload.topic === 'tap') return { product, loaders, verifiedAt: payload.at, verifiedBy }
+    if (payload.topic === 'tap') {
+      const address = verifier()
+      const verifiedBy = ownerOf(address) ?? { address, displayName: null, verifiedAt: null }
+      return { product, loaders, verifiedAt: payload.at, verifiedBy }
+    }
     const told = transfer === null ? payload.was : asItWas(transfer, payload.status)
     return told && { product, loaders, transfer: told }
   }

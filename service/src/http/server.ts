@@ -10,6 +10,8 @@ export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer)
 
 export type Listener = {
   readonly port: number
+  /** Takes no new connection from now on; the open ones are served as before. */
+  readonly stopAccepting: () => void
   /** Stops accepting, lets requests under way and those already on open connections finish, then ends within `withinMs`. */
   readonly close: (withinMs?: number) => Promise<void>
 }
@@ -23,6 +25,8 @@ export async function listen(options: {
   readonly host: string
   readonly port: number
   readonly onRequest: RequestListener
+  /** Of this process alone, where several workers would share the port. */
+  readonly exclusive?: boolean
   /** For WebSockets; without it an upgrade is answered like any request. Whoever takes a socket over also ends it. */
   readonly onUpgrade?: OnUpgrade
 }): Promise<Listener> {
@@ -40,12 +44,17 @@ export async function listen(options: {
   })
   if (options.onUpgrade !== undefined) server.on('upgrade', options.onUpgrade)
   await bound(server, options)
+  const port = (server.address() as AddressInfo).port
+  let closing: Promise<void> | undefined
+  // Not server.close(): that also cuts idle connections, on which a client may be sending its next request at this moment.
+  const stopAccepting = () =>
+    (closing ??= new Promise((resolve) => NetServer.prototype.close.call(server, () => resolve())))
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
+    stopAccepting: () => void stopAccepting(),
     close: async (withinMs = 4_000) => {
       draining = true
-      // Not server.close(): that also cuts idle connections, on which a client may be sending its next request at this moment.
-      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(server, () => resolve()))
+      const closed = stopAccepting()
       const quiet = Math.min(quietMs, withinMs / 2)
       const began = performance.now()
       const sweep = setInterval(() => {
@@ -61,12 +70,12 @@ export async function listen(options: {
 
 async function bound(
   server: Server,
-  { name, host, port }: { name: string; host: string; port: number },
+  { name, host, port, exclusive = false }: { name: string; host: string; port: number; exclusive?: boolean },
 ): Promise<void> {
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen(port, host, resolve)
+      server.listen({ port, host, exclusive }, resolve)
     })
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code

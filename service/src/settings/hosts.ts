@@ -1,5 +1,6 @@
 /** Settings of the hosts: where they listen, what they are called, how much a client may ask (spec §1, §8). */
 import { isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { choice, isRange, list, optional, originOf, secret, setting, url, whole, type Setting } from './kinds.ts'
 
@@ -13,6 +14,12 @@ export const hostSettings = {
     `some of ${roles.join(', ')}, separated by commas`,
     rolesOf,
     'Roles of this process, as `touchstone serve --only` gives them; empty: all of them.',
+  ),
+  WORKERS: setting(
+    '1',
+    'auto or a whole number from 1 to 256',
+    workersOf,
+    'Processes that share the ports of `touchstone serve`; auto: one for each core. More than one needs DATABASE_URL.',
   ),
   DATA_DIR: setting(
     'data',
@@ -40,7 +47,7 @@ export const hostSettings = {
       0,
       65_535,
       0,
-      'Port of /metrics, for Prometheus, on HOST: keep it private. 0 chooses a free one; empty: none.',
+      'Port of /metrics, for Prometheus, on HOST: keep it private. The second of several WORKERS has the next port, and so on. 0 chooses a free one; empty: none.',
     ),
   ),
   BASE_URL: publicUrl('verification host', 'https://verify.example.com'),
@@ -63,6 +70,11 @@ export const hostSettings = {
   DEMO: choice(['off', 'on'], 'on lets demo tag batches, software tags and published keys in; never in production.'),
   LOG_LEVEL: choice(['info', 'debug', 'warn', 'error', 'silent'], 'Lowest level that is written.'),
 } as const
+
+function workersOf(text: string): number | null {
+  if (text === 'auto') return availableParallelism()
+  return /^\d{1,3}$/.test(text) && Number(text) >= 1 && Number(text) <= 256 ? Number(text) : null
+}
 
 function rolesOf(text: string): readonly Role[] | null {
   if (text.trim() === '') return roles

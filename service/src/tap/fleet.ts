@@ -31,6 +31,8 @@ export type Fleet = {
   readonly create: (options: NewBatchOptions) => Promise<Opened<BatchRecord>>
   /** False when no batch has the id. */
   readonly setStatus: (id: string, status: BatchStatus) => Promise<boolean>
+  /** Reads the key file again: another process may have written it. */
+  readonly reload: () => Promise<void>
 }
 
 /** `keyFile` null: the verifier holds no keys and is not configured. An unreadable key file throws one sentence. */
@@ -45,16 +47,26 @@ export async function openFleet({
 }): Promise<Fleet> {
   const path = join(folder, 'tag-keys.json')
   const appPath = join(folder, 'tag-app-keys.json')
-  let records: readonly BatchRecord[] = keyFile === null ? [] : valueOf(await readKeyFile(path, keyFile), path)
-  let ring: KeyRing = createKeyRing(await Promise.all(records.map(embeddedBatch)))
+  let records: readonly BatchRecord[] = []
+  let ring: KeyRing = createKeyRing([])
+
+  async function use(next: readonly BatchRecord[]): Promise<void> {
+    ring = createKeyRing(await Promise.all(next.map(embeddedBatch)))
+    records = next
+  }
+
+  async function reload(): Promise<void> {
+    if (keyFile !== null) await use(valueOf(await readKeyFile(path, keyFile), path))
+  }
+
+  await reload()
   for (const record of records)
     await shared.putBatch({ id: record.id, epoch: record.epoch, settings: publicSettings(record) })
 
   async function keep(next: readonly BatchRecord[], options: KeyFileOptions): Promise<Opened<null>> {
     const written = await writeKeyFile(path, next, options)
     if (!written.ok) return written
-    ring = createKeyRing(await Promise.all(next.map(embeddedBatch)))
-    records = next
+    await use(next)
     return written
   }
 
@@ -83,6 +95,7 @@ export async function openFleet({
         }
       const { record, appMaster } = made
       await mkdir(folder, { recursive: true, mode: 0o700 })
+      await reload()
       // The application masters first: a batch whose chips could never be changed again must not come to be.
       const masters = new Map(valueOf(await readAppKeyFile(appPath, keyFile), appPath)).set(record.id, appMaster)
       if (records.some(({ id }) => id === record.id))
@@ -96,12 +109,14 @@ export async function openFleet({
     },
     async setStatus(id, status) {
       const known = await shared.setBatchStatus(id, status)
+      await reload()
       const record = records.find((one) => one.id === id)
       if (record === undefined || keyFile === null) return known
       const next = records.map((one) => (one.id === id ? { ...one, status } : one))
       valueOf(await keep(next, keyFile), path)
       return true
     },
+    reload,
   }
 }
 

@@ -19,23 +19,36 @@ export type Issuer = {
    * Other instances learn of it when the file is copied to them and they are started again.
    */
   readonly rotate: (revokedAt?: string) => Promise<void>
+  /** Reads the key file again: another process may have written it. */
+  readonly reload: () => Promise<void>
 }
 
-/** It throws one sentence for a file that is no key file. */
+type Published = { readonly id: string; readonly publicKey: string }
+/** What all instances know of the keys; a public half is the coordinates of the JWK. */
+type PublishedIssuerKeys = {
+  readonly list: () => Promise<readonly Published[]>
+  /** Does nothing for an id that is known. */
+  readonly add: (keys: readonly Published[]) => Promise<void>
+}
+
+/** It throws one sentence for a file that is no key file, and for one that has not the keys of the other instances. */
 export async function openIssuer({
   folder,
   signing,
+  published = nobodyElse,
 }: {
   readonly folder: string
   readonly signing: boolean
+  readonly published?: PublishedIssuerKeys
 }): Promise<Issuer> {
   const path = join(folder, 'issuer.jwks.json')
   let text = await readText(path)
   if (text === null && signing) {
+    if ((await published.list()).length > 0) throw new Error(notOurs(path))
     await createOnce(path, folder, generateIssuerKeys())
     text = await readText(path)
   }
-  let keys = text === null ? [] : keysOf(text, path)
+  let keys = text === null ? [] : await agreed(keysOf(text, path), published, path)
   let signer: { readonly did: string; readonly keys: readonly IssuerKey[]; readonly made: Signer } | undefined
   let turn: Promise<unknown> = Promise.resolve()
 
@@ -45,7 +58,14 @@ export async function openIssuer({
     if (next === null) throw new Error(notReadable(path))
     await mkdir(folder, { recursive: true, mode: 0o700 })
     await writePrivateFile(path, next)
-    keys = keysOf(next, path)
+    keys = await agreed(keysOf(next, path), published, path)
+  }
+
+  async function reload(): Promise<void> {
+    const known = await readText(path)
+    if (known === null || known === text) return
+    keys = await agreed(keysOf(known, path), published, path)
+    text = known
   }
 
   return {
@@ -60,7 +80,27 @@ export async function openIssuer({
       turn = done.catch(() => {})
       return done
     },
+    reload,
   }
+}
+
+const nobodyElse: PublishedIssuerKeys = { list: () => Promise.resolve([]), add: () => Promise.resolve() }
+
+/** The keys of this file, once it is sure that every instance publishes the same ones under the same ids. */
+async function agreed(
+  keys: readonly IssuerKey[],
+  published: PublishedIssuerKeys,
+  path: string,
+): Promise<readonly IssuerKey[]> {
+  const halves = new Map(keys.map(({ id, publicJwk: { x, y } }) => [id, y === undefined ? x : `${x}.${y}`]))
+  const check = async () => {
+    for (const { id, publicKey } of await published.list())
+      if (halves.get(id) !== publicKey) throw new Error(notOurs(path))
+  }
+  await check()
+  await published.add([...halves].map(([id, publicKey]) => ({ id, publicKey })))
+  await check() // another instance may have been first
+  return keys
 }
 
 async function readText(path: string): Promise<string | null> {
@@ -90,6 +130,10 @@ function keysOf(text: string, path: string): readonly IssuerKey[] {
   const read = readIssuerKeys(text)
   if (!read.ok) throw new Error(`${read.reason} (${path})`)
   return read.keys
+}
+
+function notOurs(path: string): string {
+  return `The passports of this database are signed with issuer keys that are not in ${path}: copy that file from the instance that has them, then start again.`
 }
 
 function notReadable(path: string): string {
