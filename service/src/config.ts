@@ -26,7 +26,9 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       'PAYMENT_PRICE is above 100000, which default buyers refuse; set PAYMENT_HIGH_PRICE=on if you mean it.',
     )
   const payTo = value('PAYMENT_PAY_TO')
-  if (payTo !== null && value('FACILITATOR_URL') === null && value('FACILITATOR_KEY') === null)
+  const roles = rolesOf(value('ONLY'), { isAsked: (env['ONLY'] ?? '') !== '', payTo })
+  // The other hosts name the gateway only: a process without that role needs no key that moves money.
+  if (roles.has('gateway') && value('FACILITATOR_URL') === null && value('FACILITATOR_KEY') === null)
     throw new ConfigError(
       'PAYMENT_PAY_TO needs somebody who settles: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
     )
@@ -39,7 +41,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
   return Object.freeze({
     workers: value('WORKERS'),
     dataDir: value('DATA_DIR'),
-    roles: rolesOf(value('ONLY'), { isAsked: (env['ONLY'] ?? '') !== '', payTo }),
+    roles,
     hosts: {
       bind: value('HOST'),
       verification: { port: value('VERIFICATION_PORT'), url: value('BASE_URL') },

@@ -45,7 +45,12 @@ export async function openIssuer({
   let text = await readText(path)
   if (text === null && signing) {
     if ((await published.list()).length > 0) throw new Error(notOurs(path))
-    await createOnce(path, folder, generateIssuerKeys())
+    await createOnce(path, folder, generateIssuerKeys()).catch((cause: unknown) => {
+      throw new Error(
+        `PASSPORT_SIGNING=on needs issuer keys, and ${path} cannot be written: make the file with a folder that can, and copy it there.`,
+        { cause },
+      )
+    })
     text = await readText(path)
   }
   let keys = text === null ? [] : await agreed(keysOf(text, path), published, path)

@@ -1,0 +1,23 @@
+/**
+ * Whether this process answers, for a container that has no curl: exit code 0 when every host that it runs says so on `/health`, else 1.
+ * An indexer without hosts is asked for its metrics, where METRICS_PORT is set.
+ */
+const { ONLY = '', PAYMENT_PAY_TO = '', METRICS_PORT = '' } = process.env
+const named = ONLY === '' ? ['verification', 'gateway', 'graphql'] : ONLY.split(',').map((name) => name.trim())
+const ports: Readonly<Record<string, string>> = {
+  verification: process.env['VERIFICATION_PORT'] ?? '8080',
+  // Without an address to pay there is no gateway.
+  ...(PAYMENT_PAY_TO !== '' && { gateway: process.env['GATEWAY_PORT'] ?? '8081' }),
+  graphql: process.env['GRAPHQL_PORT'] ?? '8082',
+}
+const hosts = named.flatMap((name) => ports[name] ?? []).map((port) => `http://127.0.0.1:${port}/health`)
+const asked = hosts.length > 0 || METRICS_PORT === '' ? hosts : [`http://127.0.0.1:${METRICS_PORT}/metrics`]
+const answers = await Promise.all(
+  asked.map((url) =>
+    fetch(url, { signal: AbortSignal.timeout(4_000) }).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  ),
+)
+process.exit(answers.every(Boolean) ? 0 : 1)
