@@ -35,6 +35,7 @@ export const docsNames = [
   'trust-model',
   're-derive-it-yourself',
   'operators-handbook',
+  'deployment',
   'threat-model',
 ] as const
 
