@@ -10,7 +10,7 @@ type Settings = typeof settings
 export type SettingName = keyof Settings
 type Values = { readonly [Name in SettingName]: Settings[Name] extends Setting<infer T> ? T : never }
 
-/** Each host's and part's slice; secret are `store.databaseUrl`, `chain.rpcUrls`, and the keys in `tap` and `operator`. */
+/** Each host's and part's slice; secret are `store.databaseUrl`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap` and `operator`. */
 export type Config = ReturnType<typeof readConfig>
 
 /** A setting that cannot be used, in one sentence that names it. */
@@ -106,6 +106,12 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     },
     demo: value('DEMO') === 'on',
     limits: {
+      store: limitStoreOf(value('RATE_LIMIT_STORE'), {
+        REDIS_URL: value('REDIS_URL'),
+        DATABASE_URL: value('DATABASE_URL'),
+      }),
+      redisUrl: value('REDIS_URL'),
+      storeTimeoutMs: value('RATE_LIMIT_STORE_TIMEOUT_MS'),
       asset: value('RATE_LIMIT_ASSET'),
       tap: value('RATE_LIMIT_TAP'),
       gateway: value('RATE_LIMIT_GATEWAY'),
@@ -128,6 +134,19 @@ function rolesOf(
   if (isAsked && named.includes('gateway'))
     throw new ConfigError('The role gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
   return new Set(named.filter((role) => role !== 'gateway'))
+}
+
+/** Who counts the limits, when what it needs is there. */
+function limitStoreOf(
+  asked: Values['RATE_LIMIT_STORE'],
+  urls: Readonly<Record<'REDIS_URL' | 'DATABASE_URL', string | null>>,
+): Exclude<Values['RATE_LIMIT_STORE'], 'auto'> {
+  if (asked === 'auto') return urls.REDIS_URL !== null ? 'redis' : urls.DATABASE_URL !== null ? 'postgres' : 'process'
+  const needed = { redis: 'REDIS_URL', postgres: 'DATABASE_URL', process: null } as const
+  const missing = needed[asked]
+  if (missing !== null && urls[missing] === null)
+    throw new ConfigError(`RATE_LIMIT_STORE=${asked} needs ${missing}, or set RATE_LIMIT_STORE=process.`)
+  return asked
 }
 
 function valueOf(name: SettingName, found: string | undefined): unknown {

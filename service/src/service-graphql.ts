@@ -3,7 +3,6 @@ import type { Hex } from '@touchstone/verdict'
 import { zeroAddress } from 'viem'
 import type { RateLimiter } from './http/rate-limit.ts'
 import type { ClientKey } from './http/client-key.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
 import { identified } from './http/request-id.ts'
 import { createAuthenticate } from './graphql/api-keys.ts'
 import { createEventPump } from './graphql/event-pump.ts'
@@ -24,6 +23,7 @@ import { parseGtin } from './passport/gtin.ts'
 import { isRegistrableSerial } from './passport/serial.ts'
 import { chainId, type Parts } from './parts.ts'
 import type { OpenHost } from './service-hosts.ts'
+import type { Limits } from './service-limits.ts'
 import type { Metrics } from './service-metrics.ts'
 import { keysInForce } from './store/api-keys-in-force.ts'
 import { refreshAssetItem } from './store/index-refresh.ts'
@@ -42,6 +42,7 @@ export async function openGraphql({
   introspection,
   metrics,
   limiter,
+  limits,
   clientKey,
   log,
 }: {
@@ -49,6 +50,7 @@ export async function openGraphql({
   readonly introspection: boolean
   readonly metrics: Pick<Metrics, 'watch' | 'countOperation'> | undefined
   readonly limiter: RateLimiter | undefined
+  readonly limits: Pick<Limits, 'limiterOf'>
   readonly clientKey: ClientKey
   readonly log: Log
 }): Promise<OpenHost> {
@@ -88,7 +90,11 @@ export async function openGraphql({
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
     contextOf: createContextOf(stores),
     showError: createShowError(log),
-    authenticate: createAuthenticate({ keys: apiKeys, attempts: createRateLimiter({ limit: attemptsAMinute }), log }),
+    authenticate: createAuthenticate({
+      keys: apiKeys,
+      attempts: limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 }),
+      log,
+    }),
     limiter,
     clientKey,
     log,

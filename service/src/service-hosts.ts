@@ -3,13 +3,13 @@ import type { RequestListener } from 'node:http'
 import { discoveryDocuments } from './agents/discovery.ts'
 import type { Config } from './config.ts'
 import { clientKeys } from './http/client-key.ts'
-import { createRateLimiter } from './http/rate-limit.ts'
 import type { OnUpgrade } from './http/server.ts'
 import type { Log } from './log.ts'
 import type { Parts } from './parts.ts'
 import { agentDoors } from './service-agents.ts'
 import { openGatewayHost } from './service-gateway.ts'
 import { openGraphql } from './service-graphql.ts'
+import type { Limits } from './service-limits.ts'
 import type { Metrics } from './service-metrics.ts'
 import { docsPages } from './verification/docs-routes.ts'
 import { verificationListener } from './verification/host.ts'
@@ -29,16 +29,17 @@ type Opening = Readonly<{
   config: Config
   parts: Parts
   urls: Readonly<Record<HostName, string>>
+  limits: Limits
   metrics: Metrics | undefined
   log: Log
 }>
 
 export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | Promise<OpenHost>>> = {
-  verification: ({ config, parts, urls, log }) => {
-    const { limits, pages } = config
+  verification: ({ config, parts, urls, limits, log }) => {
+    const { limits: most, pages } = config
     const { mcp, documents, close, ...agents } = agentDoors({ config, parts, urls, log })
-    const limiter = limiterOf(limits.asset, limits)
-    const agentLimiter = limiterOf(limits.mcp, limits)
+    const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
+    const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
     const discovery = discoveryDocuments({
       urls,
       operator: parts.issuerName,
@@ -58,41 +59,37 @@ export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | P
         graphqlUrl: urls.graphql,
         discovery: new Map([...discovery, ...documents]),
         limiter,
-        tapLimiter: limiterOf(limits.tap, limits, 'taps'),
+        tapLimiter: limits.limiterOf(most.tap, { scope: 'tap', name: 'taps' }),
         doors: {
           ...agents,
           limiter,
           a2aLimiter: agentLimiter,
           mcp: { ...mcp, limiter: agentLimiter, otherLimiter: limiter },
         },
-        clientKey: clientKeys(limits.trustedProxies),
+        clientKey: clientKeys(most.trustedProxies),
         log,
       }),
     }
   },
-  gateway: ({ config: { limits, gateway, chain }, parts, urls, metrics, log }) =>
+  gateway: ({ config: { limits: most, gateway, chain }, parts, urls, limits, metrics, log }) =>
     openGatewayHost({
       metrics,
       parts,
       options: gateway,
       rpcUrl: chain.rpcUrls[0] ?? '',
       urls,
-      limiter: limiterOf(limits.gateway, limits),
-      clientKey: clientKeys(limits.trustedProxies),
+      limiter: limits.limiterOf(most.gateway, { scope: 'gateway' }),
+      clientKey: clientKeys(most.trustedProxies),
       log,
     }),
-  graphql: ({ config: { limits, graphql }, parts, metrics, log }) =>
+  graphql: ({ config: { limits: most, graphql }, parts, limits, metrics, log }) =>
     openGraphql({
       metrics,
       parts,
       introspection: graphql.introspection,
-      limiter: limiterOf(limits.graphql, limits),
-      clientKey: clientKeys(limits.trustedProxies),
+      limits,
+      limiter: limits.limiterOf(most.graphql, { scope: 'graphql' }),
+      clientKey: clientKeys(most.trustedProxies),
       log,
     }),
-}
-
-/** None when the limit is switched off. */
-function limiterOf(limit: number, { windowSeconds }: Config['limits'], name = 'default') {
-  return limit === 0 ? undefined : createRateLimiter({ limit, windowSeconds, name })
 }

@@ -6,12 +6,14 @@ import { Counter, Gauge, type Registry } from 'prom-client'
 import type { IndexStatus } from './chain/indexer.ts'
 import type { Gateway } from './gateway/gateway.ts'
 import type { Parts } from './parts.ts'
+import type { Limits } from './service-limits.ts'
 
 export type MetricSources = Readonly<{
   reader: Pick<Parts['reader'], 'stats'>
   chain: Pick<Parts['source'], 'stats'>
   indexer: Pick<Parts['indexer'], 'status'>
   gateway: Pick<Gateway, 'metrics'>
+  limits: Pick<Limits, 'stats'>
   /** WebSockets of GraphQL that are open. */
   sockets: () => number
 }>
@@ -22,6 +24,7 @@ type Snapshot = Readonly<{
   chain?: ReturnType<MetricSources['chain']['stats']> | undefined
   index?: IndexStatus | undefined
   gateway?: ReturnType<MetricSources['gateway']['metrics']> | undefined
+  limits?: ReturnType<Limits['stats']> | undefined
   sockets?: number | undefined
 }>
 
@@ -58,6 +61,7 @@ export function sourceMetrics(registry: Registry, sources: Partial<MetricSources
       chain: sources.chain?.stats(),
       index: sources.indexer && (await inTime(sources.indexer.status())),
       gateway: sources.gateway?.metrics(),
+      limits: sources.limits?.stats(),
       sockets: sources.sockets?.(),
     }
   }
@@ -142,6 +146,18 @@ const counters: readonly Row[] = [
     ['outcome'],
     ({ gateway }) => each(gateway, 'outcome'),
   ],
+  [
+    'touchstone_limit_calls_total',
+    'Calls to the store of shared limits, each for many requests, by result.',
+    ['result'],
+    ({ limits }) => each(limits && { answered: limits.calls - limits.failures, failed: limits.failures }, 'result'),
+  ],
+  [
+    'touchstone_limit_local_total',
+    'Requests that this process counted alone because the store of shared limits did not answer.',
+    [],
+    ({ limits }) => one(limits?.local),
+  ],
 ]
 
 const gauges: readonly Row[] = [
@@ -188,6 +204,12 @@ const gauges: readonly Row[] = [
     '1 while the index cannot be brought up to date.',
     [],
     ({ index }) => one(index && (index.fault === null ? 0 : 1)),
+  ],
+  [
+    'touchstone_limit_store_up',
+    '1 while the store of shared limits answers, 0 while this process counts alone.',
+    [],
+    ({ limits }) => one(limits && Number(limits.up)),
   ],
   ['touchstone_graphql_sockets', 'WebSockets that are open.', [], ({ sockets }) => one(sockets)],
 ]

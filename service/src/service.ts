@@ -8,6 +8,7 @@ import { reasonOf } from './errors.ts'
 import { listen, type OnUpgrade } from './http/server.ts'
 import type { Log } from './log.ts'
 import { openParts, type Parts } from './parts.ts'
+import { openLimits, type Limits } from './service-limits.ts'
 import { createMetrics, type Metrics } from './service-metrics.ts'
 import { programVersion } from './version.ts'
 import { hosts, type HostName, type OpenHost } from './service-hosts.ts'
@@ -26,16 +27,17 @@ export type Service = AsyncDisposable & {
 export async function startService(config: Config, log: Log): Promise<Service> {
   await using opened = new AsyncDisposableStack()
   const parts = opened.use(await openParts(config, log))
+  const limits = opened.use(await openLimits(config, log.child('limits')))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
   // Links name the ports, which are known only when all listen: a request that comes before its host is open waits for it.
   const doors = await Promise.all(names.map(async (name) => ({ name, ...(await openDoor(name, config)) })))
   for (const { close } of doors) opened.defer(() => close(0))
   const urls = urlsOf(config, doors)
-  const metrics = await openMetrics(config, parts, log, opened)
+  const metrics = await openMetrics(config, parts, limits, log, opened)
   const shown = metrics === undefined ? parts : { ...parts, presentTap: counted(parts.presentTap, metrics) }
   const open: OpenHost[] = []
   for (const { name, serve, port } of doors) {
-    const host = await hosts[name]({ config, parts: shown, urls, metrics, log: log.child(name) })
+    const host = await hosts[name]({ config, parts: shown, urls, limits, metrics, log: log.child(name) })
     opened.defer(() => host.close?.())
     open.push(host)
     serve({ ...host, onRequest: metrics?.measured(name, host.onRequest) ?? host.onRequest })
@@ -60,12 +62,13 @@ export async function startService(config: Config, log: Log): Promise<Service> {
 async function openMetrics(
   { metricsPort, hosts: { bind } }: Config,
   { reader, source, indexer }: Parts,
+  limits: Limits,
   log: Log,
   opened: AsyncDisposableStack,
 ): Promise<Metrics | undefined> {
   if (metricsPort === null) return undefined
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
-  metrics.watch({ reader, chain: source, indexer })
+  metrics.watch({ reader, chain: source, indexer, limits })
   const { port, close } = await listen({
     name: 'metrics',
     host: bind,

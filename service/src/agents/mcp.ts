@@ -5,7 +5,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { reasonOf } from '../errors.ts'
 import type { ClientKey } from '../http/client-key.ts'
-import type { Budget, RateLimiter } from '../http/rate-limit.ts'
+import { takeMany, type Budget, type RateLimiter } from '../http/rate-limit.ts'
 import { requestIdFor } from '../http/request-id.ts'
 import type { Log } from '../log.ts'
 import { readJson } from './mcp-body.ts'
@@ -44,12 +44,10 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     (error: unknown) => log.error('mcp fast path not made', { reason: reasonOf(error) }),
   )
 
-  function take(request: IncomingMessage, calls: number): Budget | undefined {
+  function take(request: IncomingMessage, calls: number): Budget | Promise<Budget> | undefined {
     const client = clientKey(request.socket.remoteAddress, request.headers['x-forwarded-for'] as string | undefined)
     if (calls === 0) return otherLimiter?.take(client)
-    let budget: Budget | undefined
-    for (let call = 0; call < calls && budget?.allowed !== false; call += 1) budget = limiter?.take(client)
-    return budget
+    return limiter && takeMany(limiter, client, calls)
   }
 
   async function answer(
@@ -58,7 +56,8 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     body: unknown,
     shared: Headers,
   ): Promise<void> {
-    const budget = take(request, callsIn(body))
+    const taken = take(request, callsIn(body))
+    const budget = taken instanceof Promise ? await taken : taken
     const headers = budget === undefined ? shared : [...shared, ...limitHeaders(budget)]
     if (budget?.allowed === false) return refuse(response, 'limited', headers, idOf(body))
     const asked = fast && recognise(request.headers, body)

@@ -2,7 +2,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { reasonOf } from '../errors.ts'
 import type { ClientKey } from '../http/client-key.ts'
-import type { RateLimiter } from '../http/rate-limit.ts'
+import type { Budget, RateLimiter } from '../http/rate-limit.ts'
 import type { Log } from '../log.ts'
 import { GatewayFault, refuse, statusOf, type ErrorCode, type Outcome } from './answers.ts'
 import { healthBody } from './health.ts'
@@ -64,6 +64,12 @@ export function createGatewayHost(host: GatewayHost): RequestListener {
     if (method === 'OPTIONS') return preflight(response, 'POST, OPTIONS')
     if (method !== 'POST') return sendError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
     const budget = limiter?.take(host.clientKey(request.socket.remoteAddress, headerOf(request, 'x-forwarded-for')))
+    if (budget instanceof Promise) void budget.then((shared) => saleRoute(request, response, shared))
+    else saleRoute(request, response, budget)
+  }
+
+  function saleRoute(request: IncomingMessage, response: ServerResponse, budget: Budget | undefined): void {
+    if (response.destroyed) return // the client went while its budget was asked for
     if (budget?.allowed === false) return sendOutcome(response, refuse('rate_limited'), offers, budget.resetSeconds)
     if (!selfCheck.ready()) return sendOutcome(response, refuse('not_ready'), offers)
     answer(request, response).then(

@@ -66,7 +66,7 @@ export function createAuthenticate({
     const name = Buffer.from(hash).toString('base64')
     const kept = known.get(name)
     const isFresh = kept !== undefined && now() - kept.askedAt < knownMs
-    if (kept === undefined && attempts?.take(client).allowed === false) return { ok: false, because: 'busy' }
+    if (kept === undefined && (await attempts?.take(client))?.allowed === false) return { ok: false, because: 'busy' }
     const flight = isFresh ? kept.key : (flights.get(name) ?? look(name, hash).finally(() => flights.delete(name)))
     if (flight instanceof Promise) flights.set(name, flight)
     const key = await flight

@@ -56,7 +56,7 @@ async function onGraphql(host: GraphqlHost, request: IncomingMessage, response: 
   if (!asked.ok)
     return asked.because === 'busy' ? tooManyKeys(request, response) : noKey(request, response, asked.because)
 
-  const budget = host.limiter?.take(asked.key.id)
+  const budget = await host.limiter?.take(asked.key.id)
   const headers: Headers = budgetHeaders(budget)
   if (budget?.allowed === false) {
     const wait = String(budget.resetSeconds)

@@ -44,10 +44,8 @@ export function createOperations(
     let running = 0
     const context = (requestId: string) => contextOf(key as ApiKey, requestId) // acknowledged: there is a key
 
-    function refusal(): GraphQLError | null {
-      if (running >= maxOperations)
-        return graphqlError('RATE_LIMITED', `A connection may have ${maxOperations} operations at a time.`)
-      const budget = limiter?.take(key?.id ?? '')
+    async function overBudget(): Promise<GraphQLError | null> {
+      const budget = await limiter?.take(key?.id ?? '')
       return budget?.allowed === false
         ? graphqlError('RATE_LIMITED', `Too many requests. Send the next one in ${budget.resetSeconds} s.`)
         : null
@@ -79,13 +77,16 @@ export function createOperations(
         key = admitted
         return true
       },
-      onSubscribe(_connection, _id, { query, operationName, variables }) {
-        const refused = refusal()
-        if (refused !== null) return [refused]
-        const prepared = prepare({ query, operationName, variables })
-        if (!prepared.ok) return prepared.errors
-        running += 1
-        return { ...prepared.args, contextValue: context(requestIds()) }
+      async onSubscribe(_connection, _id, { query, operationName, variables }) {
+        if (running >= maxOperations)
+          return [graphqlError('RATE_LIMITED', `A connection may have ${maxOperations} operations at a time.`)]
+        running += 1 // its place is taken before the budget is asked for, which may take a moment
+        const refused = await overBudget()
+        const prepared =
+          refused === null ? prepare({ query, operationName, variables }) : ({ ok: false, errors: [refused] } as const)
+        if (prepared.ok) return { ...prepared.args, contextValue: context(requestIds()) }
+        running -= 1
+        return prepared.errors
       },
       execute: runOnce,
       subscribe: runForEvents,

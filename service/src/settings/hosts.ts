@@ -2,7 +2,19 @@
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
-import { choice, isRange, list, optional, originOf, secret, setting, url, whole, type Setting } from './kinds.ts'
+import {
+  choice,
+  isRange,
+  list,
+  optional,
+  originOf,
+  redisUrl,
+  secret,
+  setting,
+  url,
+  whole,
+  type Setting,
+} from './kinds.ts'
 
 /** What a process may do; a fleet is the same program with other roles. */
 const roles = ['verification', 'gateway', 'graphql', 'indexer'] as const
@@ -55,6 +67,17 @@ export const hostSettings = {
   GRAPHQL_URL: publicUrl('GraphQL host', 'https://graphql.example.com'),
   DATABASE_URL: secret(
     optional(url(['postgres', 'postgresql'], 'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.')),
+  ),
+  REDIS_URL: secret(optional(redisUrl('Redis 6 or newer, or Valkey: counts the limits of all processes together.'))),
+  RATE_LIMIT_STORE: choice(
+    ['auto', 'process', 'postgres', 'redis'],
+    'Who counts the limits: each process alone, or PostgreSQL or Redis for all of them. auto: Redis with REDIS_URL, else PostgreSQL with DATABASE_URL.',
+  ),
+  RATE_LIMIT_STORE_TIMEOUT_MS: whole(
+    10,
+    10_000,
+    100,
+    'Milliseconds that PostgreSQL or Redis may take to count; then the process counts alone.',
   ),
   RATE_LIMIT_ASSET: whole(0, 1_000_000_000, 60, 'Keyless reads a client IP may make in a window; 0: no limit.'),
   RATE_LIMIT_TAP: whole(0, 1_000_000_000, 30, 'Tap requests a client IP may make in a window; 0: no limit.'),

@@ -75,6 +75,21 @@ export const hexBytes = (least: number, most: number, help: string) =>
 export const url = (schemes: readonly string[], help: string) =>
   setting('', `a URL (${schemes.join(', ')})`, (text) => (isUrl(text, schemes) ? text : null), help)
 
+/** `redis://` or `rediss://` with a host, perhaps an account, a port and the number of a database. */
+export const redisUrl = (help: string) =>
+  setting('', 'a Redis URL such as redis://user:password@host:6379/0', (text) => (isRedisUrl(text) ? text : null), help)
+
+function isRedisUrl(text: string): boolean {
+  if (!isUrl(text, ['redis', 'rediss'])) return false
+  const { hostname, pathname, username, password, search, hash } = new URL(text)
+  try {
+    decodeURIComponent(username + password)
+  } catch {
+    return false // a % of the password must be written as %25
+  }
+  return hostname !== '' && /^\/?\d{0,4}$/.test(pathname) && search === '' && hash === ''
+}
+
 /** Scheme, host and port; null for a URL that says more. */
 export function originOf(text: string): string | null {
   if (!isUrl(text, ['http', 'https'])) return null

@@ -48,7 +48,7 @@ export function a2aRoutes(
     formOf: (c: Context<Env>) => Form,
     answer: (c: Context<Env>, headers: Headers) => Promise<Response>,
   ): Promise<Response> {
-    const budget = edge.take(c, a2aLimiter)
+    const budget = await edge.take(c, a2aLimiter)
     const headers = budgetHeaders(budget)
     if (budget?.allowed === false) {
       const wait = { ...headers, 'Retry-After': String(budget.resetSeconds) }

@@ -35,7 +35,7 @@ export function agentRoutes(app: Hono<Env>, edge: Edge, { ownAgent, agents, repu
   app.options(`${prefix}*`, () => preflight(staticMethods))
   app.all(`${prefix}*`, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const budget = edge.take(c, limiter)
+    const budget = await edge.take(c, limiter)
     const headers = budgetHeaders(budget)
     if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(staticMethods, headers)
     if (budget?.allowed === false) return refused('RATE_LIMITED', tooMany(budget), budget)

@@ -33,7 +33,7 @@ export function assetRoutes(app: Hono<Env>, edge: Edge, { verdicts, proofs, limi
   app.options(`${assetPrefix}*`, () => preflight(methods))
   app.all(`${assetPrefix}*`, async (c) => {
     if (!c.req.path.startsWith(assetPrefix)) return c.notFound() // the pattern also matches without the slash
-    const budget = edge.take(c, limiter)
+    const budget = await edge.take(c, limiter)
     if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(methods, budgetHeaders(budget))
     try {
       return await answer(c.req.path, c.req.header('if-none-match'), budget)

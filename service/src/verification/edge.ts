@@ -11,8 +11,8 @@ import type { Log } from '../log.ts'
 
 export type Env = { Bindings: Partial<HttpBindings> }
 export type Edge = {
-  /** Draws one request from the client's budget; undefined where there is no limit. */
-  readonly take: (c: Context<Env>, from: RateLimiter | undefined) => Budget | undefined
+  /** Draws one request from the client's budget; undefined where there is no limit. It never fails. */
+  readonly take: (c: Context<Env>, from: RateLimiter | undefined) => Budget | Promise<Budget> | undefined
   /** Faults of the closed list pass; anything else is INTERNAL, its reason for the log only, under the id of the request. */
   readonly faultOf: (error: unknown, c?: Context<Env>) => ServiceError
 }

@@ -21,7 +21,7 @@ export function metadataRoutes(app: Hono<Env>, edge: Edge, { metadata, limiter }
   app.options(`${prefix}*`, () => preflight(methods))
   app.all(`${prefix}*`, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const budget = edge.take(c, limiter)
+    const budget = await edge.take(c, limiter)
     const headers = budgetHeaders(budget)
     if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(methods, headers)
     if (budget?.allowed === false) return limited(budget)

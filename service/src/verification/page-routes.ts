@@ -62,7 +62,7 @@ export function pageRoutes(app: Hono<Env>, edge: Edge, site: PageRoutes): void {
     const parameters = new URLSearchParams(query.slice(0, 4_000))
     // HEAD asks what a GET would answer without a tap: it must not use one up.
     const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
-    const budget = edge.take(c, hasTap ? site.tapLimiter : site.limiter)
+    const budget = await edge.take(c, hasTap ? site.tapLimiter : site.limiter)
     const context = contextOf(assets.folder, parameters, c.req.header('accept-language'))
     const link = c.req.path.startsWith('/01/')
       ? linkHeaders(site.baseUrl, parseDigitalLink(c.req.path))

@@ -44,7 +44,7 @@ export function passportRoutes(app: Hono<Env>, edge: Edge, site: PassportRoutes)
   app.options(`${prefix}*`, () => preflight(tapMethods))
   app.all(`${prefix}*`, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const door = tapDoor(c, edge, { limiter: site.tapLimiter, routeHeaders: passportHeaders })
+    const door = await tapDoor(c, edge, { limiter: site.tapLimiter, routeHeaders: passportHeaders })
     if (!door.isOpen) return door.refusal
     const { headers, header } = door
     const parameters = tapParameters(rawQuery(c))

@@ -38,7 +38,7 @@ export function statusRoutes(app: Hono<Env>, edge: Edge, site: StatusRoutes): vo
   app.options(`${prefix}*`, () => preflight(methods))
   app.all(`${prefix}*`, async (c) => {
     if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const budget = edge.take(c, limiter)
+    const budget = await edge.take(c, limiter)
     const headers = { Vary: 'Accept', ...budgetHeaders(budget) }
     if (!['GET', 'HEAD'].includes(c.req.method)) return methodRefused(methods, headers)
     if (budget?.allowed === false) return limited(budget, headers)

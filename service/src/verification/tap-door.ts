@@ -21,15 +21,15 @@ export type TapDoor =
 export const tapMethods = 'GET, OPTIONS'
 
 /** `routeHeaders`: headers of every answer of the route. */
-export function tapDoor(
+export async function tapDoor(
   c: Context<Env>,
   edge: Edge,
   {
     limiter,
     routeHeaders,
   }: { readonly limiter: RateLimiter | undefined; readonly routeHeaders: Readonly<Record<string, string>> },
-): TapDoor {
-  const budget = edge.take(c, limiter)
+): Promise<TapDoor> {
+  const budget = await edge.take(c, limiter)
   const headers = { ...routeHeaders, ...budgetHeaders(budget) }
   const closed = (refusal: Response) => ({ isOpen: false, refusal }) as const
   if (c.req.method !== 'GET') return closed(methodRefused(tapMethods, headers)) // HEAD must not consume a tap

@@ -29,7 +29,7 @@ export type VerifyRoutes = {
 export function verifyRoutes(app: Hono<Env>, edge: Edge, { presentTap, contract, tapLimiter }: VerifyRoutes): void {
   app.options('/api/verify', () => preflight(tapMethods))
   app.all('/api/verify', async (c) => {
-    const door = tapDoor(c, edge, { limiter: tapLimiter, routeHeaders: tapHeaders })
+    const door = await tapDoor(c, edge, { limiter: tapLimiter, routeHeaders: tapHeaders })
     if (!door.isOpen) return door.refusal
     const { headers, header } = door
     try {
