@@ -79,4 +79,40 @@ describe('the configuration', () => {
   it('explains every setting', () => {
     for (const [name, { help }] of Object.entries(settings)) assert.match(help, /\.$/, name)
   })
+
+  it('counts limits where several processes can, unless it is told otherwise', () => {
+    const storeOf = (env: Record<string, string>) => readConfig(env).limits.store
+    const [REDIS_URL, DATABASE_URL] = ['redis://127.0.0.1', 'postgres://127.0.0.1/touchstone']
+    assert.equal(storeOf({}), 'process')
+    assert.equal(storeOf({ DATABASE_URL }), 'postgres')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL }), 'redis')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL, RATE_LIMIT_STORE: 'process' }), 'process')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL, RATE_LIMIT_STORE: 'postgres' }), 'postgres')
+    assert.throws(
+      () => readConfig({ DATABASE_URL, RATE_LIMIT_STORE: 'redis' }),
+      new ConfigError('RATE_LIMIT_STORE=redis needs REDIS_URL, or set RATE_LIMIT_STORE=process.'),
+    )
+    assert.throws(
+      () => readConfig({ REDIS_URL, RATE_LIMIT_STORE: 'postgres' }),
+      /RATE_LIMIT_STORE=postgres needs DATABASE_URL/,
+    )
+  })
+
+  it('takes the URL of a Redis, and shows nothing of a wrong one', () => {
+    for (const text of ['redis://127.0.0.1', 'rediss://user:pass%25word@redis.example:6380/2', 'redis://[::1]:6379/'])
+      assert.equal(readConfig({ REDIS_URL: text }).limits.redisUrl, text)
+    for (const text of [
+      'http://user:hidden@redis.example',
+      'redis:hidden',
+      'redis://user:hidden@/0',
+      'redis://user:hidden%@redis.example',
+      'redis://user:hidden@redis.example/zero',
+      'redis://user:hidden@redis.example/0?a=b',
+    ])
+      assert.throws(
+        () => readConfig({ REDIS_URL: text }),
+        (error: Error) => /REDIS_URL must be a Redis URL/.test(error.message) && !error.message.includes('hidden'),
+        text,
+      )
+  })
 })

@@ -1,50 +1,106 @@
-/** The fast path and the router answer the same request with the same bytes (spec §4.1). */
+/** The fast path and the router answer the same request with the same bytes (spec §4.1), also where processes share the budget. */
 import assert from 'node:assert/strict'
 import { createServer, request, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import fc from 'fast-check'
-import { createRateLimiter } from '../src/http/rate-limit.ts'
+import { createBreaker } from '../src/chain/breaker.ts'
+import { createRateLimiter, type RateLimiter } from '../src/http/rate-limit.ts'
 import { identified } from '../src/http/request-id.ts'
+import { createSharedLimits } from '../src/http/shared-limit.ts'
 import { createLog } from '../src/log.ts'
+import { openRedisWindows } from '../src/store/rate-windows-redis.ts'
 import { verificationHost, verificationListener } from '../src/verification/host.ts'
+import { skipRedis, startRedis } from './_redis.ts'
 import { startWorld, type World } from './_world.ts'
 
 type Reply = { status: number; headers: Record<string, unknown>; body: string }
+type Opened = {
+  limiter: (scope: string) => RateLimiter
+  /** What is left of an answer that must be the same whenever it is given. */
+  steady: (reply: Reply) => Reply
+  close: () => Promise<void>
+}
+
+const silent = createLog(() => {}, 'silent')
 
 describe('the fast path', () => {
+  sameAnswers(async () => ({
+    limiter: () => createRateLimiter({ limit: 10, now: () => 0 }),
+    steady: (reply) => reply,
+    close: async () => {},
+  }))
+})
+
+describe('the fast path on a budget that processes share', { skip: skipRedis }, () => {
+  sameAnswers(async () => {
+    const redis = await startRedis()
+    const store = openRedisWindows(redis.url)
+    await store.ready(10_000)
+    const limits = createSharedLimits({
+      store,
+      breaker: createBreaker({ faults: 3, openMs: 1_000, now: () => performance.now() }),
+      keyOf: (scope, client) => `${scope}:${client}`,
+      deadlineMs: 10_000,
+      log: silent,
+    })
+    return {
+      limiter: (scope) => limits.limiter({ scope, limit: 10, windowSeconds: 60 }),
+      steady: ({ headers, ...reply }) => ({ ...reply, headers: withoutClock(headers) }),
+      close: async () => {
+        store.close()
+        await redis.kill()
+      },
+    }
+  })
+})
+
+/** The window runs by the clock of Redis, and two requests do not come at the same moment. */
+function withoutClock(headers: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(headers).map(([name, value]) => {
+      const tellsTime = name === 'x-ratelimit-reset' || name === 'retry-after'
+      return [name, tellsTime ? '60' : name === 'ratelimit' ? String(value).replace(/t=\d+$/, 't=60') : value]
+    }),
+  )
+}
+
+function sameAnswers(open: () => Promise<Opened>): void {
+  let opened: Opened
   let world: World
   let fast: { port: number; close: () => void }
   let router: { port: number; close: () => void }
   let fastAnswers = 0
   before(async () => {
+    opened = await open()
     world = await startWorld()
     await world.mint()
     await world.mint({ name: 'Ünïcode 🧥', description: 'two\nlines' })
     const { verdicts } = world.parts
-    const host = (ready: typeof verdicts.ready) => ({
+    const host = (scope: string, ready: typeof verdicts.ready) => ({
       ...world.parts,
       baseUrl: world.url,
       verdicts: { ...verdicts, ready },
-      limiter: createRateLimiter({ limit: 10, now: () => 0 }),
+      limiter: opened.limiter(scope),
       clientKey: (_peer: string | undefined, client: string | undefined) => client ?? 'nobody',
-      log: createLog(() => {}, 'silent'),
+      log: silent,
     })
     const counted = (key: string) => {
       const answer = verdicts.ready(key)
       if (answer !== undefined) fastAnswers += 1
       return answer
     }
-    fast = await serve(verificationListener(host(counted)))
-    const app = verificationHost(host(() => undefined))
+    fast = await serve(verificationListener(host('fast', counted)))
+    const app = verificationHost(host('router', () => undefined))
     const listener = getRequestListener((incoming, env) => app.fetch(incoming, env), { overrideGlobalObjects: false })
     router = await serve(identified((incoming, outgoing) => void listener(incoming, outgoing)))
   })
   after(async () => {
-    fast.close()
-    router.close()
-    await world.end()
+    fast?.close()
+    router?.close()
+    await world?.end()
+    await opened?.close()
   })
 
   it('answers byte for byte what the router answers, for generated requests', async () => {
@@ -68,7 +124,8 @@ describe('the fast path', () => {
           'X-Request-Id': `request-${asked}`,
         }
         const path = `/api/asset/${segment}`
-        assert.deepEqual(await ask(fast.port, method, path, headers), await ask(router.port, method, path, headers))
+        const [one, other] = await Promise.all([fast, router].map(({ port }) => ask(port, method, path, headers)))
+        assert.deepEqual(opened.steady(one as Reply), opened.steady(other as Reply))
       }),
       { numRuns: 300 },
     )
@@ -79,14 +136,14 @@ describe('the fast path', () => {
     const drain = async (port: number) => {
       for (;;) {
         const reply = await ask(port, 'GET', '/api/asset/1', { 'X-Request-Id': 'the-same' })
-        if (reply.status === 429) return reply
+        if (reply.status === 429) return opened.steady(reply)
       }
     }
     const [fromFast, fromRouter] = await Promise.all([drain(fast.port), drain(router.port)])
     assert.deepEqual(fromFast, fromRouter)
     assert.deepEqual([fromFast.headers['retry-after'], fromFast.headers['x-ratelimit-remaining']], ['60', '0'])
   })
-})
+}
 
 async function serve(listener: RequestListener): Promise<{ port: number; close: () => void }> {
   const server = createServer(listener)

@@ -98,12 +98,16 @@ export function createRateLimiter({
 
 /** Draws `count` requests, at least one, until one is refused: that budget, else the last. */
 export function takeMany(limiter: RateLimiter, client: string, count: number): Budget | Promise<Budget> {
-  const first = limiter.take(client)
-  if (count <= 1) return first
-  const drawn = [first]
-  for (let last = first; drawn.length < count && (last instanceof Promise || last.allowed);)
-    drawn.push((last = limiter.take(client)))
-  return drawn.some((one) => one instanceof Promise) ? Promise.all(drawn).then(outcomeOf) : outcomeOf(drawn as Budget[])
+  const drawn: (Budget | Promise<Budget>)[] = []
+  let isOver = false
+  while (!isOver) {
+    const one = limiter.take(client)
+    const isRefused = !(one instanceof Promise) && !one.allowed
+    isOver = drawn.push(one) >= count || isRefused
+  }
+  return drawn.some((one) => one instanceof Promise)
+    ? Promise.all(drawn.map((one) => Promise.resolve(one))).then(outcomeOf)
+    : outcomeOf(drawn as Budget[])
 }
 
 function outcomeOf(drawn: readonly Budget[]): Budget {

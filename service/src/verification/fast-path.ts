@@ -25,7 +25,7 @@ export function fastPath(
     response: ServerResponse,
     answer: Answer,
   ): void {
-    if (budget?.allowed === false) return void router(request, response)
+    if (budget?.allowed === false) return router(request, response)
     const same = matchesETag(headerOf(request, 'if-none-match'), answer.etag)
     const headers = same ? sharedHeaders(answer, budget) : verdictHeaders(answer, budget)
     headers.push('X-Request-Id', requestIdFor(headerOf(request, 'x-request-id'))) // setHeader() costs more than the rest of the answer
