@@ -12,6 +12,8 @@ export type Load = {
   readonly connections: number
   readonly seconds: number
   readonly headers?: readonly string[]
+  /** Each path is asked for by a client of its own, as a proxy on loopback names it. */
+  readonly forwarded?: boolean
   /** Sent in turn by POST to the first path. */
   readonly bodies?: readonly string[]
 }
@@ -29,14 +31,26 @@ export async function applyLoad(load: Load): Promise<LoadResult> {
   return JSON.parse(await runPinned(1, [fileURLToPath(import.meta.url)], JSON.stringify(load))) as LoadResult
 }
 
-async function generate({ port, paths, connections, seconds, headers = [], bodies }: Load): Promise<LoadResult> {
+async function generate({
+  port,
+  paths,
+  connections,
+  seconds,
+  headers = [],
+  forwarded,
+  bodies,
+}: Load): Promise<LoadResult> {
   const head = (line: string, more: readonly string[]) =>
     [`${line} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, ...more, '', ''].join('\r\n')
   const requests =
     bodies?.map((body) => {
       const length = ['Content-Type: application/json', `Content-Length: ${Buffer.byteLength(body)}`]
       return Buffer.from(head(`POST ${paths[0]}`, length) + body)
-    }) ?? paths.map((path) => Buffer.from(head(`GET ${path}`, []), 'latin1'))
+    }) ??
+    paths.map((path, index) => {
+      const client = `X-Forwarded-For: 10.1.${(index >> 8) & 255}.${index & 255}`
+      return Buffer.from(head(`GET ${path}`, forwarded === true ? [client] : []), 'latin1')
+    })
   const statuses: Record<string, number> = {}
   const times: number[] = []
   const until = performance.now() + seconds * 1000

@@ -1,4 +1,7 @@
-/** The two servers of `bench:read`: `bare` writes one prepared verdict; `touchstone <rpc> <contract>` is the verification host. */
+/**
+ * The servers of `bench:read` and `bench:limits`: `bare` writes one prepared verdict; `touchstone <rpc> <contract> <cache> <folder>` is the
+ * verification host, perhaps with more settings as JSON.
+ */
 import { createServer } from 'node:http'
 import type { Hex } from '@touchstone/verdict'
 import { startService } from '../service/src/service.ts'
@@ -38,6 +41,7 @@ if (kind === 'bare') {
     ONLY: 'verification',
     RATE_LIMIT_ASSET: '1000000000',
     DATA_DIR: process.argv[6] ?? '',
+    ...(JSON.parse(process.argv[7] ?? '{}') as Record<string, string>),
   })
   const service = await startService(config, silent)
   console.log(`port ${new URL(service.urls.verification).port}`)

@@ -29,6 +29,7 @@ describe('GET /metrics', () => {
     metrics = createMetrics({ version: '0.1.0', log })
     const { reader, source, indexer } = world.parts
     metrics.watch({ reader, chain: source, indexer })
+    metrics.watch({ limits: { stats: () => ({ calls: 7, failures: 2, local: 5, up: false }) } })
     metrics.watch({ sockets: () => 3, gateway: { metrics: () => ({ ...nothingSold, settled: 2, pending: 1 }) } })
     const answer: RequestListener = (request, response) =>
       void response.writeHead(request.url?.includes('404') === true ? 404 : 200).end()
@@ -118,6 +119,9 @@ describe('GET /metrics', () => {
     assert.equal(valueOf(text, 'touchstone_graphql_sockets'), 3)
     assert.equal(valueOf(text, 'touchstone_gateway_sales_total{outcome="settled"}'), 2)
     assert.equal(valueOf(text, 'touchstone_index_faulty'), 0)
+    assert.equal(valueOf(text, 'touchstone_limit_calls_total{result="answered"}'), 5)
+    assert.equal(valueOf(text, 'touchstone_limit_local_total'), 5)
+    assert.equal(valueOf(text, 'touchstone_limit_store_up'), 0)
     assert.ok(valueOf(text, 'touchstone_index_block') >= 0)
     assert.ok(!text.includes(new URL(world.settings.CHAIN_RPC_URLS).host), 'the provider is named by its number')
   })
