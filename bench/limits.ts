@@ -1,12 +1,14 @@
 /**
  * `npm run bench:limits`: what it costs that processes share their limits. The cached keyless read with budgets counted in the process, on
- * Redis and on PostgreSQL, in one interleaved run, as ratios to the first. 1,000 clients, 32 connections; and one connection, for the wait.
+ * Redis and on PostgreSQL, in one interleaved run, as ratios to the first: of requests a second, and of requests for each second of the
+ * service's own CPU time, which other work on the machine disturbs less. 1,000 clients on 64 connections; and one connection, for the wait.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bounded } from './bounded.ts'
+import { costOf } from './cost.ts'
 import { applyLoad, type LoadResult } from './load.ts'
 import { createOwnDatabase } from './own-database.ts'
 import { median, startServer } from './processes.ts'
@@ -36,23 +38,26 @@ await bounded(240_000, async (made) => {
   const paths = Array.from({ length: clients }, (_, index) => `/api/asset/${index + 1}`)
   const load = (port: number, connections: number, seconds: number) =>
     applyLoad({ port, paths, connections, seconds, forwarded: true })
-  for (const { port } of servers) await load(port, 32, 2)
-  const busy = stores.map((): LoadResult[] => [])
+  for (const { port } of servers) await load(port, 64, 2)
+  const busy = stores.map((): (LoadResult & { ofCpu: number })[] => [])
   const quiet = stores.map((): LoadResult[] => [])
   for (let round = 0; round < rounds; round += 1) {
-    for (const [index, { port }] of servers.entries()) {
-      const result = await load(port, 32, 2)
+    for (const [index, { port, pid }] of servers.entries()) {
+      const before = costOf(pid).cpuSeconds
+      const result = await load(port, 64, 2)
+      const ofCpu = result.requests / (costOf(pid).cpuSeconds - before)
       if (Object.keys(result.statuses).join() !== '200') throw new Error(`statuses ${JSON.stringify(result.statuses)}`)
-      busy[index]?.push(result)
+      busy[index]?.push({ ...result, ofCpu })
       quiet[index]?.push(await load(port, 1, 1))
     }
   }
   for (const [index, store] of stores.entries()) {
     const of = busy[index] ?? []
-    const ratio = median(of.map(({ rate }, round) => rate / (busy[0]?.[round]?.rate ?? Number.NaN)))
+    const ratioOf = (name: 'rate' | 'ofCpu') =>
+      `×${median(of.map((result, round) => result[name] / (busy[0]?.[round]?.[name] ?? Number.NaN))).toFixed(2)}`
     const wait = median((quiet[index] ?? []).map(({ p50 }, round) => p50 - (quiet[0]?.[round]?.p50 ?? Number.NaN)))
     console.log(
-      `limits on ${store.padEnd(9)} ${whole(median(of.map(({ rate }) => rate)))}/s   ratio ×${ratio.toFixed(2)}   ` +
+      `limits on ${store.padEnd(9)} ${whole(median(of.map(({ rate }) => rate)))}/s   ratio ${ratioOf('rate')}   by CPU ${ratioOf('ofCpu')}   ` +
         `p99 ${median(of.map(({ p99 }) => p99)).toFixed(1)} ms   one client alone waits ${wait.toFixed(2)} ms longer`,
     )
   }

@@ -28,7 +28,7 @@ export async function startServer(
   script: string,
   args: readonly string[],
   input = '',
-): Promise<{ port: number; stop: () => Promise<string> }> {
+): Promise<{ port: number; pid: number; stop: () => Promise<string> }> {
   const child = spawnPinned(0, [script, ...args])
   child.stdin?.end(input)
   let said = ''
@@ -45,7 +45,7 @@ export async function startServer(
       child.once('close', () => resolve(said.trim().split('\n').at(-1) ?? ''))
       child.kill('SIGTERM')
     })
-  return { port, stop }
+  return { port, pid: child.pid ?? 0, stop }
 }
 
 export function median(values: readonly number[]): number {

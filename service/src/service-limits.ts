@@ -1,7 +1,7 @@
 /** Who counts the request budgets of this process (spec §8): the process itself, or PostgreSQL or Redis for all processes together. */
-import { createHmac } from 'node:crypto'
+import { createHmac, createSecretKey } from 'node:crypto'
 import { createBreaker } from './chain/breaker.ts'
-import type { Config } from './config.ts'
+import { ConfigError, type Config } from './config.ts'
 import { reasonOf } from './errors.ts'
 import { createRateLimiter, type RateLimiter } from './http/rate-limit.ts'
 import { createSharedLimits, type LimitStats, type LimitStore } from './http/shared-limit.ts'
@@ -64,11 +64,11 @@ const sweepRows = 1_000
 
 /** On a connection of its own: limits must not wait behind the statements of others. */
 async function openPostgres({ store, limits }: Config, log: Log, opened: AsyncDisposableStack): Promise<LimitStore> {
+  const statementTimeoutMs = Math.max(1_000, limits.storeTimeoutMs)
+  const opening = openDatabase({ url: store.databaseUrl ?? '', poolSize: 1, statementTimeoutMs })
   const database = opened.adopt(
-    await openDatabase({
-      url: store.databaseUrl ?? '',
-      poolSize: 1,
-      statementTimeoutMs: Math.max(1_000, limits.storeTimeoutMs),
+    await opening.catch((cause: unknown) => {
+      throw new ConfigError('PostgreSQL has no connection for the limits under DATABASE_URL.', { cause })
     }),
     (it) => it.close(),
   )
@@ -88,7 +88,18 @@ async function openPostgres({ store, limits }: Config, log: Log, opened: AsyncDi
  */
 function windowKeys({ tap, chain }: Config): (scope: string, client: string) => string {
   const secret = tap.pepper ?? tap.kek ?? Buffer.from(chain.contract ?? '')
-  const key = createHmac('sha256', secret).update('touchstone rate limits').digest()
-  return (scope, client) =>
-    `${scope}:${createHmac('sha256', key).update(`${scope} ${client}`).digest('base64url').slice(0, 22)}`
+  const key = createSecretKey(createHmac('sha256', secret).update('touchstone rate limits').digest())
+  const known = new Map<string, string>()
+  return (scope, client) => {
+    const window = `${scope} ${client}`
+    const found = known.get(window)
+    if (found !== undefined) return found
+    const made = `${scope}:${createHmac('sha256', key).update(window).digest('base64url').slice(0, 22)}`
+    if (known.size >= mostKnown) known.delete(known.keys().next().value ?? '')
+    known.set(window, made)
+    return made
+  }
 }
+
+/** Hashes that are kept, because a client that comes once comes again: a hash costs as much as the rest of a draw. */
+const mostKnown = 20_000

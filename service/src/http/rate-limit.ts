@@ -27,7 +27,7 @@ export type LocalLimiter = {
   readonly adopt: (client: string, counted: Counted) => (index: number) => Budget
 }
 /** `used` after `granted` requests were allowed, until `endsAt` of the limiter's own clock. */
-export type Counted = { readonly used: number; readonly granted: number; readonly endsAt: number }
+type Counted = { readonly used: number; readonly granted: number; readonly endsAt: number }
 
 type Window = { endsAt: number; used: number }
 
