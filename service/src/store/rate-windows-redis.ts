@@ -26,7 +26,6 @@ export function openRedisWindows(url: string) {
       disableOfflineQueue: true,
       maintNotifications: 'disabled',
       commandsQueueMaxLength: 100,
-      commandOptions: { timeout: stalledMs },
       pingInterval: 2_000,
       socket: {
         connectTimeout: 1_000,
@@ -67,10 +66,11 @@ export function openRedisWindows(url: string) {
 const prefix = 'touchstone:limit:'
 
 const drawScript = defineScript({
+  // Numbers go as one text each way: an argument or an integer of the protocol costs more than what it tells.
   SCRIPT: `
-local answer = {}
+local number, answer = string.gmatch(ARGV[1], '%d+'), {}
 for index, key in ipairs(KEYS) do
-  local limit, length, count = tonumber(ARGV[3 * index - 2]), tonumber(ARGV[3 * index - 1]), tonumber(ARGV[3 * index])
+  local limit, length, count = tonumber(number()), tonumber(number()), tonumber(number())
   local remaining, used = redis.call('PTTL', key), 0
   local is_new = remaining <= 0 or remaining > length
   if is_new then remaining = length else used = tonumber(redis.call('GET', key)) or 0 end
@@ -81,19 +81,18 @@ for index, key in ipairs(KEYS) do
   elseif granted > 0 then
     redis.call('INCRBY', key, granted)
   end
-  answer[#answer + 1] = used
-  answer[#answer + 1] = granted
-  answer[#answer + 1] = remaining
+  answer[index] = string.format('%d %d %d', used, granted, remaining)
 end
-return answer`,
+return table.concat(answer, ' ')`,
   parseCommand(parser: CommandParser, draws: readonly Draw[]) {
     parser.push(String(draws.length))
     for (const { key } of draws) parser.pushKey(prefix + key)
-    for (const { limit, windowMs, count } of draws) parser.push(String(limit), String(windowMs), String(count))
+    parser.push(draws.map(({ limit, windowMs, count }) => `${limit} ${windowMs} ${count}`).join(' '))
   },
-  transformReply(numbers: readonly number[]): Drawn[] {
+  transformReply(reply: string): Drawn[] {
+    const numbers = reply.split(' ').map(Number)
     return Array.from({ length: numbers.length / 3 }, (_window, index) => {
-      const [used = 0, granted = 0, remainingMs = 0] = numbers.slice(3 * index)
+      const [used = 0, granted = 0, remainingMs = 0] = numbers.slice(3 * index, 3 * index + 3)
       return { used, granted, remainingMs }
     })
   },
