@@ -33,7 +33,7 @@ type Compose = Readonly<
 >
 
 const example = envOf(read('deploy/.env.example'))
-const awaited = ['MIGRATE', 'REDIS_URL', 'RATE_LIMIT_STORE']
+const awaited = ['MIGRATE']
 const isSetting = (name: string) => name in settings || name === 'NODE_ENV' || awaited.includes(name)
 const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
 
