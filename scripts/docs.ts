@@ -60,7 +60,7 @@ const tables: Readonly<Record<string, () => Table>> = {
 
 function programs(): readonly Command[] {
   const nothing = () => Promise.resolve()
-  return [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(nothing, () => {})]
+  return [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(nothing, () => {}, nothing)]
 }
 
 function leavesOf(command: Command, before: string): string[][] {

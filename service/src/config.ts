@@ -49,7 +49,7 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       graphql: { port: value('GRAPHQL_PORT'), url: value('GRAPHQL_URL') },
     },
     metricsPort: value('METRICS_PORT'),
-    store: { databaseUrl: value('DATABASE_URL') },
+    store: { databaseUrl: value('DATABASE_URL'), migrate: value('MIGRATE') === 'on' },
     localChain: { port: value('LOCAL_CHAIN_PORT') },
     chain: {
       interface: contractInterface,

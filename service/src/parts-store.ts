@@ -9,13 +9,13 @@ import { refreshAssetItem, refreshAssetText } from './store/index-refresh.ts'
 import { itemStore } from './store/items.ts'
 import { metadataStore } from './store/metadata.ts'
 import { migrate } from './store/migrate.ts'
+import { missingMigrations, readMigrations } from './store/migrations.ts'
 import { batchStore } from './store/tags-batches.ts'
 import { tagStore } from './store/tags.ts'
 
 export async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack) {
   const database = opened.adopt(await openStore(config), (db) => db.close())
-  const migrated = await migrate(database)
-  if (migrated.length > 0) log.info('database migrated', { files: migrated.join(' ') })
+  await bringUpToDate(database, config, log)
   const { metadata, items, tags } = shownByIndex(database)
   const keys = await openKeys(config, { database, tags, log: log.child('keys') }, opened)
   return { database, metadata, tags, items, apiKeys: apiKeyStore(database), ...keys }
@@ -52,10 +52,37 @@ function shownByIndex(database: Database) {
   }
 }
 
-async function openStore({ dataDir, store }: Config): Promise<Database> {
+async function bringUpToDate(database: Database, config: Config, log: Log): Promise<void> {
+  const missing = (await missingMigrations(database, readMigrations())).map(({ name }) => name)
+  if (missing.length === 0) return
+  if (!config.store.migrate)
+    throw new ConfigError(
+      `The database lacks ${missing.join(', ')} and MIGRATE is off: run touchstone migrate first, then start again.`,
+    )
+  // Of its own where it is PostgreSQL: an index over a large table takes longer than a request may.
+  const isOwn = database.dialect === 'postgres'
+  const own = isOwn ? await openStore(config, { poolSize: 1, statementTimeoutMs: longStatementMs }) : database
+  try {
+    const files = await migrate(own, undefined, {
+      onWaiting: (file, ms) => log.info('migration waits for its locks', { file, seconds: Math.round(ms / 1000) }),
+    })
+    if (files.length > 0) log.info('database migrated', { files: files.join(' ') })
+  } finally {
+    if (isOwn) await own.close()
+  }
+}
+
+/** For what is no request: a migration, a backup. */
+export const longStatementMs = 660_000
+
+/** The database as it is. */
+export async function openStore(
+  { dataDir, store }: Pick<Config, 'dataDir' | 'store'>,
+  pool: { readonly poolSize?: number; readonly statementTimeoutMs?: number } = {},
+): Promise<Database> {
   const folder = join(dataDir, 'store')
   try {
-    return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl })
+    return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl, ...pool })
   } catch (error) {
     const sentence =
       store.databaseUrl === null

@@ -14,9 +14,10 @@ import { createWriter, type OperatorKeys } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
 import type { Log } from './log.ts'
 import { createIndexParts } from './parts-index.ts'
-import { joinStore } from './parts-store.ts'
+import { joinStore, longStatementMs, openStore } from './parts-store.ts'
 import { createTapFlow } from './parts-tap.ts'
 import { createStatusIndexes } from './passport/status-list.ts'
+import type { Database } from './store/database.ts'
 import { operationStore } from './store/operations.ts'
 import { statusPlaceStore } from './store/status-lists.ts'
 import { createStatusBits } from './verification/passport-status-bits.ts'
@@ -31,6 +32,10 @@ export const openParts = (config: Config, log: Log): Promise<Parts> => opening(c
 
 /** What needs no chain: batches, keys, the registry of tags. */
 export const openStoreParts = (config: Config, log: Log): Promise<StoreParts> => opening(config, log, joinStore)
+
+/** The database alone and as it is, with time for long statements: for what changes its schema, or fills it. */
+export const openBareDatabase = (config: Pick<Config, 'dataDir' | 'store'>): Promise<Database> =>
+  openStore(config, { poolSize: 2, statementTimeoutMs: longStatementMs })
 
 type Join<T> = (config: Config, log: Log, opened: AsyncDisposableStack) => Promise<T>
 

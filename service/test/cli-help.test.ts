@@ -6,15 +6,15 @@ import { devCommand } from '../src/commands/dev.ts'
 import { payCommand } from '../src/commands/pay.ts'
 import { serveCommand } from '../src/commands/serve.ts'
 import { verifyCommand } from '../src/commands/verify.ts'
-import { runWithin, type RunWork } from '../src/commands/store-command.ts'
+import { runWithin } from '../src/commands/store-command.ts'
 import { storeCommands } from '../src/commands/store-program.ts'
 
-const opensNothing: RunWork = () => Promise.reject(new Error('a session was opened'))
+const opensNothing = () => Promise.reject(new Error('a session was opened'))
 
 async function run(...argv: string[]): Promise<{ exit: number; out: string; err: string }> {
   const [out, err]: [string[], string[]] = [[], []]
   const program = new Command('touchstone')
-  for (const command of storeCommands(opensNothing, (line) => out.push(line))) program.addCommand(command)
+  for (const command of storeCommands(opensNothing, (line) => out.push(line), opensNothing)) program.addCommand(command)
   const io = { out: (line: string) => void out.push(line), err: (line: string) => void err.push(line) }
   const exit = await runWithin(program, argv, { ...io, cwd: '/', signal: new AbortController().signal }).then(
     () => 0,
@@ -39,7 +39,7 @@ function helpOf(command: Command): string {
   return text
 }
 
-const leaves = storeCommands(opensNothing, () => {}).flatMap((command) => leavesOf(command))
+const leaves = storeCommands(opensNothing, () => {}, opensNothing).flatMap((command) => leavesOf(command))
 
 describe('the help of touchstone', () => {
   it('covers every command that the handbook names', () => {

@@ -1,5 +1,6 @@
 /** The program `touchstone`: argv to commands. Whatever cannot be done ends with one sentence on stderr and exit code 1. */
 import { Command } from 'commander'
+import { runBareFromCli } from './bare-command.ts'
 import { devCommand } from './dev.ts'
 import { payCommand } from './pay.ts'
 import { serveCommand } from './serve.ts'
@@ -13,7 +14,13 @@ export async function runCli(): Promise<void> {
     .description('Verifies physical products: an NFC tag, a token on a public chain, an answer anyone can check.')
     .version(programVersion)
   const print = (line: string) => void process.stdout.write(`${line}\n`)
-  const commands = [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(runFromCli, print)]
+  const commands = [
+    devCommand(),
+    serveCommand(),
+    verifyCommand(),
+    payCommand(),
+    ...storeCommands(runFromCli, print, runBareFromCli),
+  ]
   for (const command of commands) program.addCommand(command)
   sayErrorsAlike(program)
   for (const stream of [process.stdout, process.stderr]) stream.on('error', unlessUnread)

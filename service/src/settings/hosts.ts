@@ -68,6 +68,10 @@ export const hostSettings = {
   DATABASE_URL: secret(
     optional(url(['postgres', 'postgresql'], 'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.')),
   ),
+  MIGRATE: choice(
+    ['on', 'off'],
+    'off: a start never changes the schema of the database, and refuses one that is too old; run `touchstone migrate` before.',
+  ),
   REDIS_URL: secret(optional(redisUrl('Redis 6 or newer, or Valkey: counts the limits of all processes together.'))),
   RATE_LIMIT_STORE: choice(
     ['auto', 'process', 'postgres', 'redis'],
