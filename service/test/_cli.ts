@@ -29,9 +29,14 @@ const cli = fileURLToPath(new URL('../src/cli.ts', import.meta.url))
 
 export type Running = { readonly child: ChildProcess; readonly said: () => string; readonly ended: Promise<Ran> }
 
-/** `touchstone …` as a process of its own. Only what `env` names is set. */
-export function touchstone(args: readonly string[], env: Readonly<Record<string, string>>, cwd?: string): Running {
-  const child = spawn(process.execPath, [cli, ...args], {
+/** `touchstone …` as a process of its own. Only what `env` names is set; `program` is the cli.ts of another version. */
+export function touchstone(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd?: string,
+  program = cli,
+): Running {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(cwd !== undefined && { cwd }),
