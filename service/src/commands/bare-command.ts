@@ -17,7 +17,7 @@ export type BareSession = Readonly<{
   running: Database | null
 }>
 /** A command; its exit code, 0 when it gives none. */
-export type BareWork = (session: BareSession) => Promise<number | void>
+type BareWork = (session: BareSession) => Promise<number | void>
 export type RunBare = (work: BareWork) => Promise<void>
 
 /** For the CLI's own process. */

@@ -5,11 +5,13 @@ import type { Service } from '../service.ts'
 import { attestCommand } from './attest-key.ts'
 import { assetCommand } from './asset-command.ts'
 import type { RunCommand } from './control.ts'
+import { backupCommand } from './backup-command.ts'
 import type { RunBare } from './bare-command.ts'
 import { keyCommand } from './key-command.ts'
 import { runWithin, sentenceOf, sessionBase, type RunWork } from './store-command.ts'
 import { indexCommand } from './index-command.ts'
 import { migrateCommand } from './migrate-command.ts'
+import { restoreCommand } from './restore-command.ts'
 import { tagCommand } from './tag-command.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {
@@ -20,6 +22,8 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     keyCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),
     migrateCommand(runBare),
+    backupCommand(runBare),
+    restoreCommand(runBare),
   ]
 }
 

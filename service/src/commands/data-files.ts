@@ -1,0 +1,74 @@
+/**
+ * The files of a data folder that a backup keeps: sealed tag keys, keys of issuer and attestations, secrets and counters of a
+ * demonstration (`keys`), and what an interrupted import remembers (`imports`). The database and the demonstration's chain are not files.
+ */
+import { createReadStream } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import type { BackupFilePart } from './backup-file.ts'
+
+const folders = ['keys', 'imports']
+const partBytes = 192 * 1024
+
+/** Each file in parts, in the order of names. */
+export async function* readDataFiles(dataDir: string): AsyncGenerator<BackupFilePart> {
+  for (const folder of folders) {
+    const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing)
+    const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
+    for (const path of paths) {
+      if (!(await stat(path)).isFile()) continue
+      const file = relative(dataDir, path).split(sep).join('/')
+      let parts = 0
+      for await (const chunk of createReadStream(path, { highWaterMark: partBytes }) as AsyncIterable<Buffer>) {
+        parts += 1
+        yield { file, data: chunk.toString('base64') }
+      }
+      if (parts === 0) yield { file, data: '' }
+    }
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): [] {
+  if (error.code === 'ENOENT') return []
+  throw error
+}
+
+/** Is it a name that a backup of ours has? Anything else could write outside the data folder. */
+export function isDataFile(file: string): boolean {
+  const [folder = '', ...names] = file.split('/')
+  const isName = (name: string) => name !== '' && name !== '.' && name !== '..' && !/[\\\0]/.test(name)
+  return folders.includes(folder) && names.length > 0 && names.every(isName)
+}
+
+export type Staged = Readonly<{
+  /** Parts of one file follow one another. */
+  add: (part: BackupFilePart) => Promise<void>
+  /** Puts the folders in their place. */
+  place: () => Promise<void>
+  /** Takes back whatever was written. */
+  remove: () => Promise<void>
+}>
+
+/** Files on their way into a data folder that has none of them: aside, until all are there. */
+export function stageDataFiles(dataDir: string): Staged {
+  const aside = join(dataDir, `restoring-${process.pid}`)
+  const placed: string[] = []
+  return {
+    async add({ file, data }) {
+      const path = join(aside, ...file.split('/'))
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a' })
+    },
+    async place() {
+      for (const folder of folders) {
+        const moved = await rename(join(aside, folder), join(dataDir, folder)).then(() => true, ifMissing)
+        if (moved === true) placed.push(folder)
+      }
+      await rm(aside, { recursive: true, force: true })
+    },
+    async remove() {
+      await rm(aside, { recursive: true, force: true })
+      for (const folder of placed) await rm(join(dataDir, folder), { recursive: true, force: true })
+    },
+  }
+}
