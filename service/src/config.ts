@@ -10,7 +10,7 @@ type Settings = typeof settings
 export type SettingName = keyof Settings
 type Values = { readonly [Name in SettingName]: Settings[Name] extends Setting<infer T> ? T : never }
 
-/** Each host's and part's slice; secret are `store.databaseUrl`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap` and `operator`. */
+/** Each host's and part's slice; secret are those of `store`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap` and `operator`. */
 export type Config = ReturnType<typeof readConfig>
 
 /** A setting that cannot be used, in one sentence that names it. */
@@ -38,6 +38,8 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
     throw new ConfigError(
       'WORKERS above 1 needs PostgreSQL: set DATABASE_URL, because the embedded database belongs to one process.',
     )
+  if (value('DATABASE_READ_URL') !== null && value('DATABASE_URL') === null)
+    throw new ConfigError('DATABASE_READ_URL is a replica of DATABASE_URL: set that as well, or leave both empty.')
   return Object.freeze({
     workers: value('WORKERS'),
     dataDir: value('DATA_DIR'),
@@ -49,7 +51,11 @@ export function readConfig(env: Readonly<Record<string, string | undefined>>) {
       graphql: { port: value('GRAPHQL_PORT'), url: value('GRAPHQL_URL') },
     },
     metricsPort: value('METRICS_PORT'),
-    store: { databaseUrl: value('DATABASE_URL'), migrate: value('MIGRATE') === 'on' },
+    store: {
+      databaseUrl: value('DATABASE_URL'),
+      readUrl: value('DATABASE_READ_URL'),
+      migrate: value('MIGRATE') === 'on',
+    },
     localChain: { port: value('LOCAL_CHAIN_PORT') },
     chain: {
       interface: contractInterface,

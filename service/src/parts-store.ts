@@ -10,6 +10,7 @@ import { itemStore } from './store/items.ts'
 import { metadataStore } from './store/metadata.ts'
 import { migrate } from './store/migrate.ts'
 import { missingMigrations, readMigrations } from './store/migrations.ts'
+import { createReadReplica } from './store/read-replica.ts'
 import { batchStore } from './store/tags-batches.ts'
 import { tagStore } from './store/tags.ts'
 
@@ -70,6 +71,13 @@ async function bringUpToDate(database: Database, config: Config, log: Log): Prom
   } finally {
     if (isOwn) await own.close()
   }
+}
+
+/** What GraphQL lists are read from: the replica where there is one, else the database itself. */
+export function openLists({ store: { readUrl: url }, roles }: Config, database: Database, log: Log) {
+  if (url === null || !roles.has('graphql'))
+    return { database, stats: undefined, start: () => {}, close: async () => {} }
+  return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
 }
 
 /** For what is no request: a migration, a backup. */

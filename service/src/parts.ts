@@ -14,7 +14,7 @@ import { createWriter, type OperatorKeys } from './chain/writer.ts'
 import { ConfigError, type Config } from './config.ts'
 import type { Log } from './log.ts'
 import { createIndexParts } from './parts-index.ts'
-import { joinStore, longStatementMs, openStore } from './parts-store.ts'
+import { joinStore, longStatementMs, openLists, openStore } from './parts-store.ts'
 import { createTapFlow } from './parts-tap.ts'
 import { createStatusIndexes } from './passport/status-list.ts'
 import type { Database } from './store/database.ts'
@@ -89,6 +89,8 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     log: log.child('indexer'),
   })
   opened.defer(closeIndex)
+  const lists = openLists(config, database, log)
+  opened.defer(() => lists.close())
   const places = statusPlaceStore(database)
 
   const operations = operationStore(database)
@@ -119,6 +121,7 @@ async function joinParts(config: Config, log: Log, opened: AsyncDisposableStack)
     metadataTexts,
     proofs,
     ...index,
+    lists,
     statusIndexOf: createStatusIndexes(places),
     statusBits: createStatusBits({ reader, places }),
     issuerName: config.passport.issuerName,

@@ -30,6 +30,7 @@ import { refreshAssetItem } from './store/index-refresh.ts'
 import { outboxChannel, outboxStore } from './store/outbox.ts'
 import { productHistoryStore } from './store/product-history.ts'
 import { productStore } from './store/products.ts'
+import type { ListDatabase } from './store/read-replica.ts'
 import { registrationStore } from './store/registrations.ts'
 import { transferMessageStore } from './store/transfer-messages.ts'
 import { transferStore } from './store/transfers.ts'
@@ -56,11 +57,8 @@ export async function openGraphql({
 }): Promise<OpenHost> {
   const { database, apiKeys } = parts
   const contract = parts.contract.toLowerCase() as Hex
-  const stores = {
-    products: productStore(database),
-    transfers: transferStore(database),
-    productHistory: productHistoryStore(database),
-  }
+  const stores = indexStores(database)
+  parts.lists.start()
   const keys = await parts.attestationKeys()
   const pump = await createEventPump({
     outbox: outboxStore(database),
@@ -72,7 +70,7 @@ export async function openGraphql({
     log,
   })
   const schema = graphqlSchema(
-    queryResolvers({ ...stores, metadata: parts.metadataTexts, chainId, contract }),
+    queryResolvers({ metadata: parts.metadataTexts, chainId, contract }),
     mutationResolvers({
       ...parts,
       registrations: registrationStore(database),
@@ -88,7 +86,7 @@ export async function openGraphql({
   const prepare = createPrepareOperation({ schema, introspection })
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
-    contextOf: createContextOf(stores),
+    contextOf: createContextOf(stores, indexStores(parts.lists.database)),
     showError: createShowError(log),
     authenticate: createAuthenticate({
       keys: apiKeys,
@@ -100,7 +98,7 @@ export async function openGraphql({
     log,
   }
   const sockets = createSocketServer({ ...shared, inForce: keysInForce(database) })
-  metrics?.watch({ sockets: sockets.count })
+  metrics?.watch({ sockets: sockets.count, ...(parts.lists.stats && { replica: parts.lists.stats }) })
   const { listener, upgrade } = createGraphqlHost({
     ...shared,
     operation: createHttpOperation(shared),
@@ -115,6 +113,14 @@ export async function openGraphql({
       await sockets.close()
       await pump[Symbol.asyncDispose]()
     },
+  }
+}
+
+function indexStores(database: ListDatabase) {
+  return {
+    products: productStore(database),
+    transfers: transferStore(database),
+    productHistory: productHistoryStore(database),
   }
 }
 

@@ -7,6 +7,7 @@ import type { IndexStatus } from './chain/indexer.ts'
 import type { Gateway } from './gateway/gateway.ts'
 import type { Parts } from './parts.ts'
 import type { Limits } from './service-limits.ts'
+import type { ReplicaStats } from './store/read-replica.ts'
 
 export type MetricSources = Readonly<{
   reader: Pick<Parts['reader'], 'stats'>
@@ -14,6 +15,8 @@ export type MetricSources = Readonly<{
   indexer: Pick<Parts['indexer'], 'status'>
   gateway: Pick<Gateway, 'metrics'>
   limits: Pick<Limits, 'stats'>
+  /** Where DATABASE_READ_URL is set. */
+  replica: () => ReplicaStats
   /** WebSockets of GraphQL that are open. */
   sockets: () => number
 }>
@@ -25,6 +28,7 @@ type Snapshot = Readonly<{
   index?: IndexStatus | undefined
   gateway?: ReturnType<MetricSources['gateway']['metrics']> | undefined
   limits?: ReturnType<Limits['stats']> | undefined
+  replica?: ReplicaStats | undefined
   sockets?: number | undefined
 }>
 
@@ -62,6 +66,7 @@ export function sourceMetrics(registry: Registry, sources: Partial<MetricSources
       index: sources.indexer && (await inTime(sources.indexer.status())),
       gateway: sources.gateway?.metrics(),
       limits: sources.limits?.stats(),
+      replica: sources.replica?.(),
       sockets: sources.sockets?.(),
     }
   }
@@ -157,6 +162,10 @@ const counters: readonly Row[] = [
     'Requests that this process counted alone because the store of shared limits did not answer.',
     [],
     ({ limits }) => one(limits?.local),
+    'touchstone_list_reads_total',
+    'Statements of GraphQL lists by the database that answered them; only where DATABASE_READ_URL is set.',
+    ['database'],
+    ({ replica }) => each(replica?.reads, 'database'),
   ],
 ]
 
@@ -210,6 +219,10 @@ const gauges: readonly Row[] = [
     '1 while the store of shared limits answers, 0 while this process counts alone.',
     [],
     ({ limits }) => one(limits && Number(limits.up)),
+    'touchstone_read_replica_up',
+    '1 while lists are read from the replica, 0 while it is away or lags.',
+    [],
+    ({ replica }) => one(replica && (replica.up ? 1 : 0)),
   ],
   ['touchstone_graphql_sockets', 'WebSockets that are open.', [], ({ sockets }) => one(sockets)],
 ]

@@ -69,9 +69,6 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
   const texts = metadataStore(database)
   const schema = graphqlSchema(
     queryResolvers({
-      products: productStore(database),
-      transfers: transferStore(database),
-      productHistory: productHistoryStore(database),
       metadata: { get: async (hash) => (await texts.getMany([hash])).get(hash) },
       chainId: 84532,
       contract,

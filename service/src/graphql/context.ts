@@ -3,8 +3,8 @@ import type DataLoader from 'dataloader'
 import type { Hex } from '@touchstone/verdict'
 import type { ApiKey } from '../store/api-keys.ts'
 import type { HistoryAnswer, HistoryQuestion } from '../store/product-history.ts'
-import type { ProductRow } from '../store/products.ts'
-import type { TransferRow } from '../store/transfers.ts'
+import type { ProductRow, ProductStore } from '../store/products.ts'
+import type { TransferRow, TransferStore } from '../store/transfers.ts'
 import { graphqlError } from './error-codes.ts'
 
 /** `requestId` is for the log and for masked faults. */
@@ -12,6 +12,7 @@ export type GraphqlContext = {
   readonly key: ApiKey
   readonly requestId: string
   readonly loaders: Loaders
+  readonly lists: { readonly products: ProductStore; readonly transfers: TransferStore }
 }
 
 /** Each gathers what is asked for in one turn into one statement. Null and empty stand for what is not there. */

@@ -36,7 +36,9 @@ export function createHttpOperation({
       execute: (args) => executeWithin(args, timeoutMs),
       onSubscribe: (_request, { query, operationName, variables }) => {
         const prepared = prepare({ query, operationName, variables })
-        return prepared.ok ? { ...prepared.args, contextValue: contextOf(key, requestId) } : [...prepared.errors]
+        return prepared.ok
+          ? { ...prepared.args, contextValue: contextOf(key, requestId, prepared.listing) }
+          : [...prepared.errors]
       },
     })
     const [text, { status, headers = {} }] = await handler(requestOf(request, body, key))

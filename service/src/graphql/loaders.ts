@@ -12,11 +12,15 @@ export type IndexStores = {
   readonly productHistory: ProductHistoryStore
 }
 
-/** Makes what the resolvers of one operation are given. */
-export type ContextOf = (key: ApiKey, requestId: string) => GraphqlContext
+/** Makes what the resolvers of one operation are given. `listing`: it asks for lists and nothing else. */
+export type ContextOf = (key: ApiKey, requestId: string, listing?: boolean) => GraphqlContext
 
-export function createContextOf(stores: IndexStores): ContextOf {
-  return (key, requestId) => ({ key, requestId, loaders: createLoaders(stores) })
+/** All of an operation is read at one place: lists from `listStores`, which may be a little behind; everything else from `stores`. */
+export function createContextOf(stores: IndexStores, listStores: IndexStores = stores): ContextOf {
+  return (key, requestId, listing = false) => {
+    const from = listing ? listStores : stores
+    return { key, requestId, lists: from, loaders: createLoaders(from) }
+  }
 }
 
 export function createLoaders({ products, transfers, productHistory }: IndexStores): Loaders {

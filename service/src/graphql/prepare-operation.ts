@@ -16,6 +16,7 @@ import {
 } from 'graphql'
 import { graphqlError } from './error-codes.ts'
 import { costOf, maxCost } from './operation-cost.ts'
+import { isListing } from './operation-lists.ts'
 import { shapeRefusal } from './operation-shape.ts'
 import { createRecent } from './recent.ts'
 
@@ -30,6 +31,8 @@ type Prepared =
   | {
       readonly ok: true
       readonly kind: OperationDefinitionNode['operation']
+      /** Lists and nothing else. */
+      readonly listing: boolean
       readonly args: {
         readonly schema: GraphQLSchema
         readonly document: DocumentNode
@@ -89,6 +92,7 @@ export function createPrepareOperation({
     return {
       ok: true,
       kind: operation.operation,
+      listing: isListing(document, operation),
       args: { schema, document, operationName: operationName ?? null, variableValues: given },
     }
   }

@@ -4,17 +4,14 @@ import type { Keyset, ProductRow } from '../store/products.ts'
 import type { TransferRow, TransferStatus } from '../store/transfers.ts'
 import { demandScope, type GraphqlContext } from './context.ts'
 import { graphqlError } from './error-codes.ts'
-import type { IndexStores } from './loaders.ts'
 import { connection, listName, readPage, type Connection, type PageArguments } from './page-arguments.ts'
 import { productFields, type ProductFieldDeps } from './product-fields.ts'
 import { conditionOf, type ProductFilter } from './product-filter.ts'
 import type { ResolverMap } from './resolvers.ts'
 import { transferFields } from './transfer-fields.ts'
 
-export type QueryDeps = IndexStores & ProductFieldDeps
-
 /** Resolvers of Query and of the types that it gives, but for transferTypedData. */
-export function queryResolvers({ products, transfers, ...deps }: QueryDeps): ResolverMap {
+export function queryResolvers(deps: ProductFieldDeps): ResolverMap {
   return {
     ...productFields(deps),
     ...transferFields,
@@ -34,6 +31,7 @@ export function queryResolvers({ products, transfers, ...deps }: QueryDeps): Res
         const condition = conditionOf(given.filter)
         const list = listName('products', condition, field, direction)
         const page = readPage(given, list)
+        const { products } = context.lists
         const rows = await products.page({
           condition,
           by: field === 'CREATED_AT' ? 'created_at' : 'updated_at',
@@ -60,6 +58,7 @@ export function queryResolvers({ products, transfers, ...deps }: QueryDeps): Res
         }
         const list = listName('transfers', String(filter.tokenId), filter.status)
         const page = readPage({ first: given.first ?? null, after: given.after ?? null }, list)
+        const { transfers } = context.lists
         const rows = await transfers.page({ ...filter, after: page.from, limit: page.size + 1 })
         const placeOfRow = ({ initiatedAt, pk }: TransferRow): Keyset => [initiatedAt, String(pk)]
         return connection({ page, list, rows, placeOfRow, totalCount: () => counted(transfers.count(filter)) })

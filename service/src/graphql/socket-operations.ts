@@ -9,6 +9,7 @@ import type { ApiKey } from '../store/api-keys.ts'
 import type { GraphqlContext } from './context.ts'
 import { graphqlError } from './error-codes.ts'
 import { executeWithin } from './http-operation.ts'
+import type { ContextOf } from './loaders.ts'
 import type { PrepareOperation } from './prepare-operation.ts'
 import type { ShowError } from './shown-error.ts'
 import type { SubscriptionEvent } from './subscription-events.ts'
@@ -16,7 +17,7 @@ import { runSubscription, type Results } from './subscription-run.ts'
 
 export type SocketOperations = {
   readonly prepare: PrepareOperation
-  readonly contextOf: (key: ApiKey, requestId: string) => GraphqlContext
+  readonly contextOf: ContextOf
   readonly showError: ShowError
   /** By API key. Left out: no limit. */
   readonly limiter?: RateLimiter | undefined
@@ -42,7 +43,7 @@ export function createOperations(
   }): ServerOptions => {
     let key: ApiKey | undefined
     let running = 0
-    const context = (requestId: string) => contextOf(key as ApiKey, requestId) // acknowledged: there is a key
+    const context = (requestId: string, listing = false) => contextOf(key as ApiKey, requestId, listing) // acknowledged: there is a key
 
     async function overBudget(): Promise<GraphQLError | null> {
       const budget = await limiter?.take(key?.id ?? '')
@@ -84,7 +85,7 @@ export function createOperations(
         const refused = await overBudget()
         const prepared =
           refused === null ? prepare({ query, operationName, variables }) : ({ ok: false, errors: [refused] } as const)
-        if (prepared.ok) return { ...prepared.args, contextValue: context(requestIds()) }
+        if (prepared.ok) return { ...prepared.args, contextValue: context(requestIds(), prepared.listing) }
         running -= 1
         return prepared.errors
       },

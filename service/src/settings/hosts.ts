@@ -68,6 +68,14 @@ export const hostSettings = {
   DATABASE_URL: secret(
     optional(url(['postgres', 'postgresql'], 'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.')),
   ),
+  DATABASE_READ_URL: secret(
+    optional(
+      url(
+        ['postgres', 'postgresql'],
+        'Replica of DATABASE_URL that GraphQL lists are read from while it is at most 5 s behind; empty: none.',
+      ),
+    ),
+  ),
   MIGRATE: choice(
     ['on', 'off'],
     'off: a start never changes the schema of the database, and refuses one that is too old; run `touchstone migrate` before.',

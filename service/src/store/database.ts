@@ -87,7 +87,10 @@ async function openPostgres({
     return async <Row>(text: string, values: readonly unknown[] = []) =>
       (await runner.query(text, [...values])).rows as Row[]
   }
-  await pool.query('select 1')
+  await pool.query('select 1').catch(async (error: unknown) => {
+    await pool.end()
+    throw error
+  })
   const own = new Set<() => Promise<void>>()
   /** What has a connection of its own ends with the database at the latest. */
   const owned = (end: () => Promise<void>) => {
