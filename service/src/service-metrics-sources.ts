@@ -162,6 +162,8 @@ const counters: readonly Row[] = [
     'Requests that this process counted alone because the store of shared limits did not answer.',
     [],
     ({ limits }) => one(limits?.local),
+  ],
+  [
     'touchstone_list_reads_total',
     'Statements of GraphQL lists by the database that answered them; only where DATABASE_READ_URL is set.',
     ['database'],
@@ -219,6 +221,8 @@ const gauges: readonly Row[] = [
     '1 while the store of shared limits answers, 0 while this process counts alone.',
     [],
     ({ limits }) => one(limits && Number(limits.up)),
+  ],
+  [
     'touchstone_read_replica_up',
     '1 while lists are read from the replica, 0 while it is away or lags.',
     [],
