@@ -1,5 +1,6 @@
 /** `touchstone backup` and `touchstone restore`: everything is there again, on either database; what is not whole changes nothing. */
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -145,6 +146,33 @@ describe('a backup', { skip }, () => {
     assert.match((await place.run('restore', join(place.folder, 'none'))).err, /cannot be read \(ENOENT\)/)
     assert.deepEqual(await readdir(place.folder), ['damaged'])
     assert.deepEqual(await place.database?.query(`select from pg_class where relname = 'migration'`), [])
+  })
+
+  it('whose rows no database takes leaves nothing behind, though its sum is right', async () => {
+    const [head, ...lines] = gunzipSync(await readFile(file))
+      .toString()
+      .split('\n')
+      .slice(0, -2)
+    const end = JSON.parse(
+      gunzipSync(await readFile(file))
+        .toString()
+        .split('\n')
+        .at(-2) ?? '',
+    ) as { end: object }
+    const last = lines.findLastIndex((line) => line.includes('"status":"active"'))
+    const altered = [head, ...lines.with(last, (lines[last] ?? '').replace(/"status":"\w+"/, '"status":"secret"'))]
+    const text = altered.map((line) => `${line}\n`).join('')
+    const sum = createHash('sha256').update(text).digest('hex')
+    for (const engine of ['PostgreSQL', 'PGlite'] as const) {
+      const { run, folder, database } = await full.place(engine)
+      const forged = join(folder, 'forged')
+      await writeFile(forged, gzipSync(`${text}${JSON.stringify({ end: { ...end.end, sha256: sum } })}\n`))
+      const { err } = await run('restore', forged)
+      assert.match(err, /is no whole backup/)
+      assert.doesNotMatch(err, /secret/)
+      assert.deepEqual(await readdir(folder), ['forged'])
+      assert.deepEqual((await database?.query(`select from pg_class where relname = 'migration'`)) ?? [], [])
+    }
   })
 
   it('goes into an empty place only, and to the contract that it is of', async () => {

@@ -76,8 +76,9 @@ async function damagedInOneSentence<T>(path: string, work: () => Promise<T>): Pr
   try {
     return await work()
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    if (error instanceof DamagedBackup)
+    const { code = '' } = error as NodeJS.ErrnoException
+    // SQLSTATE 22 and 23: rows that no database gives away. Its message would show them.
+    if (error instanceof DamagedBackup || /^2[23]\w{3}$/.test(code))
       throw new CommandError(
         `${path} is no whole backup: it is cut off, or was altered. Nothing was changed; take another copy of it.`,
         { cause: error },
