@@ -49,26 +49,50 @@ export type Staged = Readonly<{
   remove: () => Promise<void>
 }>
 
-/** Files on their way into a data folder that has none of them: aside, until all are there. */
+/**
+ * Files on their way into a data folder that has none of them: hidden, until all are there. Each stays within its own folder, which
+ * may be a mounted volume.
+ */
 export function stageDataFiles(dataDir: string): Staged {
-  const aside = join(dataDir, `restoring-${process.pid}`)
+  const hidden = `.restoring-${process.pid}`
+  const made = new Set<string>()
   const placed: string[] = []
   return {
     async add({ file, data }) {
-      const path = join(aside, ...file.split('/'))
+      const [folder = '', ...names] = file.split('/')
+      const isNew = await mkdir(join(dataDir, folder), { mode: 0o700 }).then(() => true, ifThere)
+      if (isNew) made.add(folder)
+      const path = join(dataDir, folder, hidden, ...names)
       await mkdir(dirname(path), { recursive: true, mode: 0o700 })
       await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a' })
     },
     async place() {
       for (const folder of folders) {
-        const moved = await rename(join(aside, folder), join(dataDir, folder)).then(() => true, ifMissing)
-        if (moved === true) placed.push(folder)
+        const aside = join(dataDir, folder, hidden)
+        for (const name of await readdir(aside).catch(ifMissing)) {
+          const path = join(dataDir, folder, name)
+          await rename(join(aside, name), path)
+          placed.push(path)
+        }
+        await rm(aside, { recursive: true, force: true })
       }
-      await rm(aside, { recursive: true, force: true })
     },
     async remove() {
-      await rm(aside, { recursive: true, force: true })
-      for (const folder of placed) await rm(join(dataDir, folder), { recursive: true, force: true })
+      const all = [...placed, ...folders.map((folder) => join(dataDir, folder, hidden))]
+      for (const path of [...all, ...[...made].map((folder) => join(dataDir, folder))])
+        await rm(path, { recursive: true, force: true })
     },
   }
+}
+
+/** The first thing in a data folder that a restore could destroy; empty folders are none, such as volumes that are mounted there. */
+export async function inTheWay(dataDir: string): Promise<string | null> {
+  const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
+  const found = entries.find((entry) => !entry.isDirectory() && !entry.name.startsWith('control.json'))
+  return found === undefined ? null : relative(dataDir, join(found.parentPath, found.name))
+}
+
+function ifThere(error: NodeJS.ErrnoException): false {
+  if (error.code === 'EEXIST') return false
+  throw error
 }

@@ -1,5 +1,5 @@
 /** `touchstone restore`: a backup into an empty database and an empty data folder, all of it or nothing. */
-import { mkdir, readdir, rm, stat } from 'node:fs/promises'
+import { mkdir, rm, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { Command } from 'commander'
 import { chainId } from '../parts.ts'
@@ -10,7 +10,7 @@ import { anyTable, beginRestore, endRestore, insertRows, isKnown, schemaRefusal 
 import { withDatabase, type BareSession, type RunBare } from './bare-command.ts'
 import { summaryOf } from './backup-command.ts'
 import { DamagedBackup, readBackup, type BackupCounts, type BackupHead } from './backup-file.ts'
-import { isDataFile, stageDataFiles, type Staged } from './data-files.ts'
+import { inTheWay, isDataFile, stageDataFiles, type Staged } from './data-files.ts'
 import { CommandError } from './store-command.ts'
 
 export function restoreCommand(run: RunBare): Command {
@@ -46,10 +46,10 @@ async function restore(session: BareSession, path: string): Promise<void> {
   const staged = stageDataFiles(config.dataDir)
   undo.defer(() => staged.remove())
   await withDatabase(session, async (database) => {
-    const inTheWay = await anyTable(database)
-    if (inTheWay !== null)
+    const table = await anyTable(database)
+    if (table !== null)
       throw new CommandError(
-        `The database is not empty: it has the table ${inTheWay}. Nothing was changed; restore into a new one.`,
+        `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
       )
     await damagedInOneSentence(path, () => fill(database, { path, head, staged }))
     undo.move()
@@ -107,10 +107,10 @@ async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
     () => false,
   )
   await mkdir(dataDir, { recursive: true })
-  const [inTheWay] = (await readdir(dataDir)).filter((name) => !name.startsWith('control.json'))
-  if (inTheWay !== undefined)
+  const found = await inTheWay(dataDir)
+  if (found !== null)
     throw new CommandError(
-      `The data folder ${dataDir} is not empty: it has ${inTheWay}. Nothing was changed; choose another one with DATA_DIR.`,
+      `The data folder ${dataDir} is not empty: it has ${found}. Nothing was changed; choose another one with DATA_DIR.`,
     )
   return () => rm(wasThere ? join(dataDir, 'store') : dataDir, { recursive: true, force: true })
 }
