@@ -70,10 +70,11 @@ export function createRateLimiter({
     take(client) {
       const at = now()
       let window = windows.get(client)
-      if (window === undefined || isOver(window, at)) window = begin(client, at)
+      if (window === undefined || window.endsAt <= at || window.endsAt > at + length) window = begin(client, at)
       const allowed = window.used < limit
       if (allowed) window.used += 1
-      return budgetOf(window, at, limit - window.used, allowed)
+      const resetSeconds = Math.ceil((window.endsAt - at) / 1000)
+      return { limit, remaining: limit - window.used, resetSeconds, allowed, policy }
     },
     refusal(client) {
       const window = windows.get(client)
