@@ -33,8 +33,7 @@ type Compose = Readonly<
 >
 
 const example = envOf(read('deploy/.env.example'))
-const awaited = ['MIGRATE']
-const isSetting = (name: string) => name in settings || name === 'NODE_ENV' || awaited.includes(name)
+const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
 const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
 
 /** Starts with these settings, as far as they can be told to be wrong without any network. */

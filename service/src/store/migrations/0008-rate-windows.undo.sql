@@ -1,0 +1,2 @@
+-- Lost are the requests counted in the windows under way.
+drop table rate_window;
