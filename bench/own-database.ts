@@ -4,14 +4,14 @@ import { openDatabase, type Database } from '../service/src/store/database.ts'
 
 export type OwnDatabase = { readonly url: string; readonly sql: Database; readonly drop: () => Promise<void> }
 
-/** An Error of one sentence where no PostgreSQL answers. */
-export async function createOwnDatabase(): Promise<OwnDatabase> {
+/** An Error of one sentence where no PostgreSQL answers. `statementTimeoutMs` is the limit of its own connections only. */
+export async function createOwnDatabase({ statementTimeoutMs = 120_000 } = {}): Promise<OwnDatabase> {
   const server = new URL(process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres')
   const name = `touchstone_bench_${randomBytes(4).toString('hex')}`
   await onServer(server, `create database ${name}`)
   const url = new URL(server)
   url.pathname = `/${name}`
-  const sql = await openDatabase({ url: url.href, poolSize: 3, statementTimeoutMs: 120_000 })
+  const sql = await openDatabase({ url: url.href, poolSize: 3, statementTimeoutMs })
   const drop = async () => {
     await sql.close()
     await onServer(server, `drop database ${name} with (force)`)
