@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { apiKeyStore, newApiKey } from '../service/src/store/api-keys.ts'
 import { migrate } from '../service/src/store/migrate.ts'
@@ -80,8 +81,19 @@ export async function openGrowthWorld(
     hosts: ['verification'],
     env: { ONLY: 'verification', CHAIN_CACHE: 'off' },
   })
+  for (const port of [usual[0], cold[0]]) await untilItReads(`http://127.0.0.1:${port}/api/asset/${sampled[0]}`, say)
   const ports = { verification: usual[0] ?? 0, graphql: usual[1] ?? 0, cold: cold[0] ?? 0 }
   return { products, minted, models, database, batch: batch.value, sampled, ports, apiKey: key.text, loadSeconds }
+}
+
+/** The first question to anvil about the root of so large a state takes seconds, and the service does not wait that long. */
+async function untilItReads(url: string, say: (what: string) => void): Promise<void> {
+  for (const until = performance.now() + 60_000; performance.now() < until; await delay(500)) {
+    const { status } = await fetch(url)
+    if (status === 200) return
+    say(`the service is not ready: status ${status}`)
+  }
+  throw new Error('The service could not read its chain within a minute.')
 }
 
 /** Every fourth product is ACTIVATED and was tapped before; so many of them, at equal distances. */
