@@ -62,8 +62,10 @@ export async function loadGrowthData(
   )
   await database.query('insert into index_block (number, hash) values ($1, $2)', place)
   await database.exec(`insert into product_count select brand, verified, count(*) from asset group by 1, 2;
+    insert into product_total select verified, sum(n) from product_count group by 1;
     alter table asset enable trigger user; drop table model`)
-  for (const table of [...tables, 'metadata', 'product_count']) await database.exec(`vacuum analyze ${table}`)
+  for (const table of [...tables, 'metadata', 'product_count', 'product_total'])
+    await database.exec(`vacuum analyze ${table}`)
   return { rows: rowsTook, indexes: (performance.now() - began) / 1000 - rowsTook }
 }
 
@@ -82,7 +84,7 @@ export async function bindSamples(
   await database.query(`update history set data = s.hash from ${samples} where token_id = s.i and kind = 2`, values)
 }
 
-const owner = `decode(lpad(to_hex(1 + i % 5000), 40, '0'), 'hex')`
+const owner = `decode(lpad(to_hex(1 + i % 50), 40, '0'), 'hex')`
 const tagOf = `sha256(('tag ' || i)::bytea)`
 const born = `timestamptz '2025-01-01' + i * interval '1 second'`
 const isTapped = 'i % 4 >= 2'

@@ -188,6 +188,10 @@ export async function assertIndexIsChain(chain: IndexChain, database: Database):
     `select brand, verified, sum(n)::int as n from product_count group by 1, 2 having sum(n) <> 0 order by 1, 2`,
   )
   assert.deepEqual(summed, counted)
+
+  const total = 'select verified, count(*)::int as n from asset group by 1 order by 1'
+  const totalled = 'select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1'
+  assert.deepEqual(await database.query(totalled), await database.query(total))
 }
 
 const transfersOf = (database: Database) =>

@@ -146,6 +146,8 @@ for (const { name, open, skip } of testDatabases())
       await graphql.ask('{ products { edges { node { id } } } }')
       assert.equal(indexed().length, 1)
       await graphql.ask('{ products { totalCount } }')
+      assert.match(statements.at(-1) ?? '', /product_total/)
+      await graphql.ask('{ products(filter: { brand: "Brand 7" }) { totalCount } }')
       assert.match(statements.at(-1) ?? '', /product_count/)
     })
 

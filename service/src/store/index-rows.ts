@@ -59,7 +59,7 @@ type TokenRow = {
   pending_expires: bigint | null
 }
 
-const pageStatement = `select c.number, c.hash, (select coalesce(sum(n), 0) from product_count)::text as products, a.*
+const pageStatement = `select c.number, c.hash, (select coalesce(sum(n), 0) from product_total)::text as products, a.*
   from index_cursor c`
 
 const tokensStatement = `select b.token_id, b.owner, b.state, b.flags, b.metadata_hash, b.tag_hash,

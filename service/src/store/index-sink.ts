@@ -81,7 +81,7 @@ async function applyEvents(sql: Sql, step: Step, now: bigint): Promise<void> {
 
 async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
   if (!(await resetCursor(sql, epoch)) && epoch !== null) return false
-  await sql.query('truncate history, transfer, asset, product_count, index_block')
+  await sql.query('truncate history, transfer, asset, product_count, product_total, index_block')
   await sql.query(
     'delete from item i using registration r where r.token_id = i.token_id and r.gtin = i.gtin and r.serial = i.serial',
   )

@@ -5,7 +5,7 @@ import { announce, type StatusChanges } from './index-transfers.ts'
 /** Runs in a transaction. `keepFrom`: blocks below it are forgotten, but for one in 4096 and the first of every run. */
 export async function sweepIndex(sql: Sql, keepFrom: bigint): Promise<void> {
   await sql.query(forgetBlocksStatement, [keepFrom])
-  await sql.query(sumStatement)
+  for (const statement of sumStatements) await sql.query(statement)
   await sql.query(`delete from outbox where created_at < clock_timestamp() - interval '1 hour'`)
   const ended = await sql.query<{ id: string; token_id: string }>(runOutStatement)
   const changes: StatusChanges = new Map(
@@ -18,11 +18,17 @@ export async function sweepIndex(sql: Sql, keepFrom: bigint): Promise<void> {
 const forgetBlocksStatement = `delete from index_block b where number < $1 and number % 4096 <> 0
   and exists (select from index_block p where p.number = b.number - 1)`
 
-/** Sums of sums are the same sums, so readers and other writers notice nothing. */
-const sumStatement = `with gone as (
-    delete from product_count where (select count(*) from product_count) > 100 returning brand, verified, n)
+/** Sums of sums are the same sums, so readers and other writers notice nothing. Only what has changed several times is added up. */
+const sumStatements = [
+  `with many as (select array_agg(ctid) as places from product_count group by brand, verified having count(*) > 4),
+    gone as (delete from product_count where ctid in (select unnest(places) from many) returning brand, verified, n)
   insert into product_count (brand, verified, n)
-  select brand, verified, sum(n) from gone group by brand, verified having sum(n) <> 0`
+  select brand, verified, sum(n) from gone group by brand, verified having sum(n) <> 0`,
+  `with gone as (
+    delete from product_total where (select count(*) from product_total) > 100 returning verified, n)
+  insert into product_total (verified, n)
+  select verified, sum(n) from gone group by verified having sum(n) <> 0`,
+]
 
 /** As in the fold of events: an offer that ran out failed when it did. */
 const runOutStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at from asset a

@@ -59,9 +59,10 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
     /** How many products a condition holds for: from the sums that are kept, else counted; null where that takes too long. */
     async count(condition: ProductCondition): Promise<number | null> {
       const values: unknown[] = []
-      if (countedBy(condition) === null)
-        return countWithin(database, `select from asset where ${sqlOf(condition, values)}`, values)
-      const text = `select coalesce(sum(n), 0)::bigint n from product_count where ${sqlOf(condition, values)}`
+      const counted = countedBy(condition)
+      if (counted === null) return countWithin(database, `select from asset where ${sqlOf(condition, values)}`, values)
+      const sums = counted.brand === undefined ? 'product_total' : 'product_count'
+      const text = `select coalesce(sum(n), 0)::bigint n from ${sums} where ${sqlOf(condition, values)}`
       const [row] = await database.query<{ n: bigint }>(text, values)
       return Number(row?.n ?? 0n)
     },
