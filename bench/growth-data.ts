@@ -14,6 +14,8 @@ const tables = ['asset', 'transfer', 'history', 'item', 'tag', 'tap', 'asset_tap
 export type GrowthData = {
   readonly products: number
   readonly models: readonly Model[]
+  /** History and taps of one product in so many, the sampled ones among them: 1 for all, else divisible by 20. */
+  readonly every: number
   readonly chain: Pick<GrowthChain, 'head' | 'contract'>
   readonly say: (what: string) => void
 }
@@ -21,7 +23,7 @@ export type GrowthData = {
 /** Gives the seconds that rows and indexes took. */
 export async function loadGrowthData(
   database: Database,
-  { products, models, chain, say }: GrowthData,
+  { products, models, every, chain, say }: GrowthData,
 ): Promise<{ readonly rows: number; readonly indexes: number }> {
   await database.query(
     "insert into metadata (hash, body) select decode(hash, 'hex'), body from unnest($1::text[], $2::text[]) m(hash, body)",
@@ -46,8 +48,8 @@ export async function loadGrowthData(
       }
       await Promise.all([
         insert([insertAssets, [models.length, perBlock]], [insertTransfers, [perBlock]]),
-        insert([insertHistory, [models.length, perBlock]]),
-        insert([insertItems, [models.length]], [insertTags, []], [insertTaps, []], [insertFirstTaps, []]),
+        insert([insertHistory, [models.length, perBlock, every]]),
+        insert([insertItems, [models.length]], [insertTags, []], [insertTaps, [every]], [insertFirstTaps, []]),
       ])
       if (range[1] !== products) say(`${range[1]?.toLocaleString('en')} products in`)
     }
@@ -131,7 +133,7 @@ const insertHistory = `insert into history (block_number, log_index, token_id, k
     (12, 11, 7, null, null, ${owner}, ${owner}, 3, 1800000000, ${tagOf}, i % 10 = 1),
     (13, 12, 4, null, null, ${owner}, ${owner}, null, null, null, i % 10 = 1))
     e (step, turn, kind, from_state, to_state, from_addr, to_addr, nonce, expiry, data, happened)
-  where happened order by i, step`
+  where happened and i % $5::int = 2 % $5::int order by i, step`
 
 const insertItems = `insert into item (token_id, gtin, serial, registered_at) select i, m.gtin, 'SN' || i, ${born}
   from ${products} join model m on m.n = 1 + (i::bigint * 7) % $3::int order by i`
@@ -142,6 +144,6 @@ const insertTags = `insert into tag (uid, epoch, batch_id, last_counter, baselin
 const insertTaps = `insert into tap (uid, epoch, counter, picc, first_seen, announced_at)
   select ${chipOf}, 0, counter, substr(sha256((i || ' ' || counter)::bytea), 1, 16), at, at
   from ${products} cross join generate_series(1, 2) counter
-  cross join lateral (select clock_timestamp() - interval '60 days' + i * interval '0.2 seconds' as at) t where ${isTapped} order by i`
+  cross join lateral (select clock_timestamp() - interval '60 days' + i * interval '0.2 seconds' as at) t where ${isTapped} and i % $3::int = 2 % $3::int order by i`
 
 const insertFirstTaps = `insert into asset_tap (token_id, tapped_at) select i, ${born} + interval '1 hour' from ${products} where ${isTapped} order by i`

@@ -37,7 +37,17 @@ const cli = fileURLToPath(new URL('../service/src/cli.ts', import.meta.url))
 
 export async function openGrowthWorld(
   products: number,
-  { made, loadMs, say }: { made: AsyncDisposableStack; loadMs: number; say: (what: string) => void },
+  {
+    made,
+    loadMs,
+    every,
+    say,
+  }: {
+    made: AsyncDisposableStack
+    loadMs: number
+    every: number
+    say: (what: string) => void
+  },
 ): Promise<GrowthWorld> {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-growth-'))
   made.defer(() => rm(dataDir, { recursive: true, force: true }))
@@ -59,7 +69,7 @@ export async function openGrowthWorld(
   const database = await createOwnDatabase({ statementTimeoutMs: loadMs })
   made.defer(database.drop)
   await migrate(database.sql)
-  const loadSeconds = await loadGrowthData(database.sql, { products, models, chain, say })
+  const loadSeconds = await loadGrowthData(database.sql, { products, models, every, chain, say })
   await bindSamples(
     database.sql,
     sampled,

@@ -37,6 +37,7 @@ export const docsNames = [
   'operators-handbook',
   'deployment',
   'threat-model',
+  'capacity',
 ] as const
 
 /** Path and title of every page but the first, in the order of reading. */
