@@ -33,8 +33,9 @@ export async function measureRow(row: Row, worlds: readonly GrowthWorld[]): Prom
     }),
   )
   for (const lane of lanes) {
-    const count = row.warm === 'all' ? lane.requests.length : warmUp
-    for (let turn = 0; turn < count; turn += 1) await send(row, lane)
+    const [count, untilWarm] =
+      row.warm === 'all' ? [lane.requests.length, Infinity] : [warmUp, performance.now() + 2_000]
+    for (let turn = 0; turn < count && performance.now() < untilWarm; turn += 1) await send(row, lane)
     lane.times = []
   }
   const until = performance.now() + seconds * 1_000

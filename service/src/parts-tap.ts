@@ -4,6 +4,7 @@ import type { Verdicts } from './asset/verdicts.ts'
 import type { Config } from './config.ts'
 import type { Log } from './log.ts'
 import type { Database } from './store/database.ts'
+import { outboxNotices } from './store/outbox.ts'
 import { createAuthenticate } from './tap/authenticate.ts'
 import { announceVerified, createLedger } from './tap/counter.ts'
 import type { Fleet } from './tap/fleet.ts'
@@ -48,12 +49,14 @@ export function createTapFlow({
     onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
       log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
   })
+  const notifyReaders = outboxNotices(database)
   const presentTap = createPresentTap({
     verifyTap,
     verdicts,
     announce: async (tag, verdict) => {
-      if (await announceVerified(database, { ...tag, tokenId: BigInt(verdict.token_id) }))
-        log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
+      if (!(await announceVerified(database, { ...tag, tokenId: BigInt(verdict.token_id) }))) return
+      notifyReaders()
+      log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
     },
     onRefused: (kind, reason) => log.info('tap refused', { kind, reason }),
   })

@@ -31,3 +31,14 @@ create or replace function count_changed_products() returns trigger language plp
     select verified, 1 as n from new_rows union all select verified, -1 from old_rows) changed
   group by 1 having sum(n) <> 0
   ; return null; end $$;
+
+-- Taps no longer wait for one another's commits. Whoever writes an event holds this lock with all others, from before the number is
+-- given until the commit; a reader takes it alone for a moment: then every number that was given is committed, and none comes later
+-- below it.
+create or replace function lock_outbox() returns trigger language plpgsql as $$ begin
+  perform pg_advisory_xact_lock_shared(84532, 2)
+  ; return null; end $$;
+-- PostgreSQL lets transactions with a notice commit one after another, so that of a tap is sent after its commit, by the service.
+drop trigger outbox_announced on outbox;
+create trigger outbox_announced after insert on outbox
+  for each row when (new.topic <> 'tap') execute function announce_outbox();
