@@ -69,7 +69,9 @@ describe('sharding by token id', () => {
   })
 
   it('lists no fan-out that is gone', () => {
-    const gone = fanOuts.filter(([of, piece]) => !statements.some(({ file, text }) => file === of && text.includes(piece)))
+    const gone = fanOuts.filter(
+      ([of, piece]) => !statements.some(({ file, text }) => file === of && text.includes(piece)),
+    )
     assert.deepEqual(gone, [])
   })
 })
@@ -78,7 +80,9 @@ describe('sharding by token id', () => {
 function statementsOf(file: string, code: string): Statement[] {
   const texts = code.matchAll(/`((?:[^`\\]|\\[^])*)`|'((?:[^'\\\n]|\\.)*)'|"((?:[^"\\\n]|\\.)*)"/g)
   return [...texts]
-    .map(([, ...parts]) => (parts.find((part) => part !== undefined) ?? '').replaceAll(/\s+/g, ' ').trim().toLowerCase())
+    .map(([, ...parts]) =>
+      (parts.find((part) => part !== undefined) ?? '').replaceAll(/\s+/g, ' ').trim().toLowerCase(),
+    )
     .filter((text) => /^\(?(?:select|insert|update|delete|with|truncate) /.test(text))
     .map((text) => ({ file, text }))
 }
