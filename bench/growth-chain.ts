@@ -67,6 +67,7 @@ export async function startGrowthChain({
       const data = encodeFunctionData({ abi: multicallAbi, functionName: 'aggregate3', args: [targeted] })
       await send(rpc, multicall, data)
     }
+    await rpc('evm_mine', []) // at the head of both sizes is an empty block
     const { number, hash } = (await rpc('eth_getBlockByNumber', ['latest', false])) as { number: Hex; hash: Hex }
     return { url, contract, head: { number: Number(number), hash }, stop: anvil.stop }
   } catch (error) {

@@ -32,7 +32,6 @@ export const rows: readonly Row[] = [
     sign: '"authentic":true',
     ask: ({ ports, sampled }) => reads(ports.verification, sampled),
   },
-  // The texts of 20 models are in memory at once, those of thousands after the first reading: a key's lookup, measured below.
   {
     name: 'keyless read, cold',
     warm: 'all',
