@@ -18,6 +18,7 @@ export const keptTables = [
   'asset_tap',
   'asset',
   'product_count',
+  'product_total',
   'transfer',
   'transfer_message',
   'outbox',

@@ -5,9 +5,13 @@ import type { Database, Sql } from './database.ts'
 export type OutboxEvent = Readonly<{ seq: bigint; topic: string; tokenId: bigint; payload: unknown }>
 
 export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
-  /** Runs when every number that was given to an event so far is committed: writers hold the lock together, until then. */
+  /**
+   * Runs when every number that was given to an event so far is committed: writers hold the lock together, until then. Writers that come
+   * later wait behind this one, so it does not wait long for a writer that hangs: it throws, and readers come again.
+   */
   const whenCommitted = <T>(read: (sql: Sql) => Promise<T>): Promise<T> =>
     database.transaction(async (sql) => {
+      await sql.query('set local lock_timeout = 500')
       await sql.query('select pg_advisory_xact_lock(84532, 2)')
       return read(sql)
     })
