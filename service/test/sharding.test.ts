@@ -39,6 +39,7 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['status-lists.ts', 'from status_place where list', 'one signed status list'],
   ['status-lists.ts', 'taken from status_place', 'how full a list is'],
   ['outbox.ts', 'from outbox', 'the feed of events, one for all shards'],
+  ['read-replica.ts', 'from outbox', 'how far the replica of lists is'],
   ['index-sweep.ts', 'delete from outbox', 'the same, trimmed'],
   ['index-sweep.ts', "set status = 'failed'", 'offers that ran out, now and then'],
   ['index-refresh.ts', 'metadata_hash = $1', 'texts of a batch of tokens, when metadata comes late'],
