@@ -7,8 +7,8 @@ const canPin = existsSync('/usr/bin/taskset')
 export type Program = {
   readonly command: string
   readonly args: readonly string[]
-  /** The core that it is kept on where `taskset` exists. */
-  readonly core: number
+  /** The core that it is kept on where `taskset` exists; left out: any. */
+  readonly core?: number
   readonly env?: Record<string, string>
   readonly cwd?: string
 }
@@ -21,12 +21,15 @@ export type Running = {
   readonly line: (pattern: RegExp, withinMs: number) => Promise<RegExpExecArray>
   /** Resolves when the program has ended, for whatever reason. */
   readonly ended: Promise<void>
+  /** Sends it, if the program still runs; `ended` says when it is gone. */
+  readonly signal: (name: NodeJS.Signals) => void
   /** SIGTERM, and SIGKILL after three seconds. */
   readonly stop: () => Promise<void>
 }
 
 export function run({ command, args, core, env = {}, cwd }: Program): Running {
-  const [program, ...rest] = canPin ? ['/usr/bin/taskset', '-c', String(core), command, ...args] : [command, ...args]
+  const pin = canPin && core !== undefined ? ['/usr/bin/taskset', '-c', String(core)] : []
+  const [program = command, ...rest] = [...pin, command, ...args]
   const child = spawn(program, rest, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let said = ''
   const listeners = new Set<() => void>()
@@ -48,6 +51,7 @@ export function run({ command, args, core, env = {}, cwd }: Program): Running {
     pid: child.pid ?? 0,
     said: () => said,
     ended,
+    signal: (name) => void (hasEnded(child) || child.kill(name)),
     line: (pattern, withinMs) =>
       new Promise((resolve, reject) => {
         const settle = (act: () => void) => {

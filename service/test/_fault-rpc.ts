@@ -109,8 +109,14 @@ export type FaultRpc = Readonly<{
   close: () => Promise<void>
 }>
 
-/** Listens on a free port of 127.0.0.1. `target` is the URL of the real node. */
-export async function startFaultRpc({ target }: { target: string }): Promise<FaultRpc> {
+/** Listens on a free port of 127.0.0.1. `target` is the URL of the real node; it is asked in the turn that `inTurn` gives. */
+export async function startFaultRpc({
+  target,
+  inTurn = (ask) => ask(),
+}: {
+  target: string
+  inTurn?: (ask: () => Promise<Answer | Answer[]>) => Promise<Answer | Answer[]>
+}): Promise<FaultRpc> {
   const counts = new Map<string, number>()
   let fault: Fault = {}
   let left = Infinity
@@ -126,8 +132,10 @@ export async function startFaultRpc({ target }: { target: string }): Promise<Fau
     const headers = { 'content-type': 'application/json' }
     const toNode = isIn(requestFaults, name) ? calls.map(requestFaults[name]) : calls
     const forwarded = JSON.stringify(Array.isArray(body) ? toNode : toNode[0])
-    const reached = await fetch(target, { method: 'POST', headers, body: forwarded })
-    const real = (await reached.json()) as Answer | Answer[]
+    const real = await inTurn(async () => {
+      const reached = await fetch(target, { method: 'POST', headers, body: forwarded })
+      return (await reached.json()) as Answer | Answer[]
+    })
     const answers = [real].flat().map((answer): Answer => {
       const call = calls.find(({ id }) => id === answer.id) ?? { id: -1, method: '', params: [] }
       const told = rewrite ? { ...answer, result: rewrite(call.method, call.params, answer.result) } : answer

@@ -43,6 +43,7 @@ export function createTurns() {
     }
 
   return {
+    inTurn,
     apart: (source: ChainSource): ChainSource => ({
       ...source,
       call: inTurn(source.call),
@@ -52,9 +53,12 @@ export function createTurns() {
       const { promise, resolve } = Promise.withResolvers<void>()
       making = promise
       if (reads > 0) await new Promise<void>((done) => (quiet = done))
-      await make()
-      making = undefined
-      resolve()
+      try {
+        await make()
+      } finally {
+        making = undefined
+        resolve()
+      }
     },
   }
 }

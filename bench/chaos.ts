@@ -1,0 +1,72 @@
+/**
+ * `npm run chaos`: a fleet of real processes under load while something is broken on purpose, and what must hold then.
+ * `npm run chaos -- kill-instance redis-gone` runs these faults, `--list` names them, `--seconds` is how long each lasts (10).
+ * `--plant` does damage before the checks, which must find it: the exit code is then 1.
+ */
+import { parseArgs } from 'node:util'
+import { bounded } from './bounded.ts'
+import { faults } from './chaos/faults.ts'
+import { openFleet } from './chaos/fleet.ts'
+import { plants } from './chaos/plants.ts'
+import { runRow, type Row } from './chaos/row.ts'
+
+const { values: options, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    seconds: { type: 'string', default: '10' },
+    list: { type: 'boolean', default: false },
+    plant: { type: 'string' },
+    verbose: { type: 'boolean', default: false },
+  },
+})
+
+if (options.list) {
+  for (const [name, { about }] of Object.entries(faults)) console.log(`${name.padEnd(20)} ${about}`)
+  process.exit(0)
+}
+const names = positionals.length > 0 ? positionals : Object.keys(faults)
+const seconds = Number(options.seconds)
+const unknown = names.filter((name) => faults[name] === undefined)
+if (unknown.length > 0 || !(seconds > 0 && seconds <= 600)) {
+  console.error(
+    unknown.length > 0
+      ? `There is no fault ${unknown.join(', ')}; see npm run chaos -- --list`
+      : '--seconds must be a number above 0 and at most 600',
+  )
+  process.exit(1)
+}
+const plant = options.plant === undefined ? undefined : plants[options.plant]
+if (options.plant !== undefined && plant === undefined) {
+  console.error(`--plant is one of ${Object.keys(plants).join(', ')}`)
+  process.exit(1)
+}
+
+await bounded(names.length * (seconds + 240) * 1_000, async (made) => {
+  const fleet = await openFleet(made)
+  fleet.chain.begin()
+  const rows: Row[] = []
+  console.log(`two instances, ${seconds} s of each fault\n`)
+  console.log(line(['fault', 'asked', 'at once', 'elsewhere', 'neither', 'back after', 'promises']))
+  for (const name of names) {
+    const fault = faults[name]
+    if (fault === undefined) continue
+    const row = await runRow(fleet, name, fault, { ms: seconds * 1_000, ...(plant && { plant }) })
+    rows.push(row)
+    print(row)
+  }
+  const failed = rows.filter(({ broken }) => broken.length > 0)
+  console.log(`\n${rows.length - failed.length} of ${rows.length} faults survived`)
+  if (failed.length > 0) throw new Error(`Promises were broken under ${failed.map(({ name }) => name).join(', ')}.`)
+})
+
+function print({ name, asked, backAfter, broken, refusals, remark, troubles }: Row): void {
+  const { atOnce, elsewhere, not } = asked
+  const cells = [atOnce + elsewhere + not, atOnce, elsewhere, not].map(String)
+  console.log(line([name, ...cells, `${backAfter.toFixed(1)} s`, broken.length === 0 ? 'kept' : 'BROKEN']))
+  for (const note of [remark, refusals && `refused: ${refusals}`, ...broken]) if (note !== '') console.log(`    ${note}`)
+  if (broken.length > 0 || options.verbose) for (const trouble of troubles) console.log(`      ${trouble.slice(0, 300)}`)
+}
+
+function line([name = '', ...cells]: readonly string[]): string {
+  return name.padEnd(22) + cells.map((cell) => cell.padStart(11)).join('')
+}

@@ -1,0 +1,149 @@
+/**
+ * A fleet on this machine: two instances with every role on one PostgreSQL and one Redis of their own, over a chain whose providers can
+ * misbehave. Products with software tags, payers and an API key are there.
+ */
+import { randomBytes } from 'node:crypto'
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { bytesToHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { publishedAccounts } from '../../service/src/chain/local-chain-accounts.ts'
+import { readConfig } from '../../service/src/config.ts'
+import { openStoreParts } from '../../service/src/parts.ts'
+import { newApiKey } from '../../service/src/store/api-keys.ts'
+import { openDatabase } from '../../service/src/store/database.ts'
+import type { BatchRecord } from '../../service/src/tap/batch.ts'
+import { createDemoTag } from '../../service/src/tap/demo-tag.ts'
+import { createTagHash } from '../../service/src/tap/tag-hash.ts'
+import { createTemplate } from '../../service/src/tap/template.ts'
+import { payTo } from '../../service/test/_gateway-buyer.ts'
+import { silent } from '../world.ts'
+import { startFleetChain, type FleetChain } from './chain.ts'
+import { createInstance, type Instance } from './instance.ts'
+import { startOwnPostgres, type OwnPostgres } from './postgres.ts'
+import { startOwnRedis, type OwnRedis } from './redis.ts'
+
+export type Fleet = Awaited<ReturnType<typeof openFleet>>
+export type FleetTag = { readonly uid: string; readonly tokenId: bigint; readonly next: () => string }
+/** What a fault wants of the instances besides: other settings, flags of Node, another data folder. */
+export type InstanceWishes = {
+  readonly env?: Readonly<Record<string, string>>
+  readonly nodeFlags?: readonly string[]
+}
+
+/** Everything that it opens is on `made`; the instances are not started yet. */
+export async function openFleet(
+  made: AsyncDisposableStack,
+  { tokens = 40, tags: tagCount = 12, payers: payerCount = 4, instances: names = ['a', 'b'], env: more = {} }: {
+    readonly tokens?: number
+    readonly tags?: number
+    readonly payers?: number
+    readonly instances?: readonly string[]
+    readonly env?: Readonly<Record<string, string>>
+  } = {},
+) {
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
+  made.defer(() => rm(folder, { recursive: true, force: true }))
+  const postgres: OwnPostgres = made.adopt(await startOwnPostgres(), (it) => it.close())
+  const redis: OwnRedis = made.adopt(await startOwnRedis(), (it) => it.kill())
+  const pepper = randomBytes(32)
+  const tagHash = createTagHash({ scheme: 'hmac', pepper })
+  const uids = Array.from({ length: tagCount }, (_, index) => Uint8Array.of(0x04, 0xc4, 0xa0, 0x50, 0, index >> 8, index & 255))
+  const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(generatePrivateKey()))
+  const facilitatorKey = generatePrivateKey()
+  const chain: FleetChain = made.adopt(
+    await startFleetChain({
+      tokens,
+      tagHashes: uids.map(tagHash),
+      payers: payers.map(({ address }) => ({ address, amount: 10n ** 12n })),
+      gas: [privateKeyToAccount(facilitatorKey).address],
+    }),
+    (it) => it.close(),
+  )
+  const [operator, attester] = publishedAccounts(2)
+  const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
+  const dataDirOf = (name: string) => join(folder, name)
+  const common: Record<string, string> = {
+    VERIFICATION_PORT: '0',
+    GATEWAY_PORT: '0',
+    GRAPHQL_PORT: '0',
+    METRICS_PORT: '0',
+    DATABASE_URL: postgres.url,
+    REDIS_URL: redis.url,
+    CHAIN_RPC_URLS: chain.providers.map(({ url }) => url).join(','),
+    CHAIN_CONTRACT: chain.contract,
+    CHAIN_CODE_HASH: chain.codeHash,
+    CHAIN_INTERFACE: 'registry',
+    TAG_KEK: randomBytes(32).toString('hex'),
+    TAG_PEPPER: pepper.toString('hex'),
+    OPERATOR_KEY: keyOf(operator),
+    ATTESTER_KEY: keyOf(attester),
+    ATTESTATION_KEY: generatePrivateKey(),
+    FACILITATOR_KEY: facilitatorKey,
+    PAYMENT_PAY_TO: payTo,
+    DEMO: 'on',
+    // Limits are counted, and too high to be reached: the counting must not break what it guards.
+    ...Object.fromEntries(['ASSET', 'TAP', 'GATEWAY', 'GRAPHQL', 'MCP'].map((name) => [`RATE_LIMIT_${name}`, '1000000'])),
+    ...more,
+  }
+
+  const [first = 'a', ...others] = names
+  const { key, record } = await prepareStore({ ...common, DATA_DIR: dataDirOf(first) }, uids)
+  for (const name of [...others, 'cli']) {
+    await mkdir(dataDirOf(name))
+    await cp(join(dataDirOf(first), 'keys'), join(dataDirOf(name), 'keys'), { recursive: true })
+  }
+  const database = await openDatabase({ url: postgres.url, poolSize: 2, statementTimeoutMs: 20_000 })
+  made.defer(() => database.close())
+
+  const wishes = new Map<string, InstanceWishes>()
+  const instances: readonly Instance[] = names.map((name) =>
+    createInstance({
+      name,
+      env: () => ({ ...common, DATA_DIR: dataDirOf(name), ...wishes.get(name)?.env }),
+      nodeFlags: () => wishes.get(name)?.nodeFlags ?? [],
+    }),
+  )
+  made.defer(() => Promise.all(instances.map((instance) => instance.stop())).then(() => {}))
+  return {
+    chain,
+    postgres,
+    redis,
+    database,
+    instances,
+    key,
+    payers,
+    folder,
+    dataDirOf,
+    wishes,
+    tags: await Promise.all(uids.map((uid, index) => softwareTag(record, uid, BigInt(index + 1)))),
+    /** For a command of the CLI beside the instances. */
+    cliEnv: { ...common, DATA_DIR: dataDirOf('cli') },
+  }
+}
+
+/** Tables, a batch of software tags whose keys lie in this data folder, an API key. */
+async function prepareStore(env: Record<string, string>, uids: readonly Uint8Array[]) {
+  await using store = await openStoreParts(readConfig(env), silent)
+  const created = await store.fleet.create({ id: 'chaos', demo: true })
+  if (!created.ok) throw new Error(created.error)
+  for (const [index, uid] of uids.entries())
+    await store.tags.importTag({ uid, epoch: 0, batchId: 'chaos', tokenId: BigInt(index + 1) })
+  const { text: key, hash } = newApiKey()
+  await store.apiKeys.create({ hash, name: 'chaos', scopes: ['read', 'write'] })
+  return { key, record: created.value }
+}
+
+/** `next` taps it: path and query of the address, which counts one further each time. */
+async function softwareTag(batch: BatchRecord, uid: Uint8Array, tokenId: bigint): Promise<FleetTag> {
+  const laid = createTemplate('https://fleet.example/api/verify?picc={picc}&cmac={cmac}', { macInput: batch.macInput })
+  if (!laid.ok) throw new Error(laid.error)
+  const tag = await createDemoTag({ batch, uid, template: laid.template })
+  const next = () => {
+    const { pathname, search } = new URL(tag.tap() ?? '')
+    return pathname + search
+  }
+  return { uid: Buffer.from(uid).toString('hex').toUpperCase(), tokenId, next }
+}
+

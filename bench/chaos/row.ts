@@ -1,0 +1,91 @@
+/** One fault from beginning to end: a steady load before, while it lasts and after, then what must hold. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { checkAfter, lookBefore } from './checks.ts'
+import type { Fault } from './faults.ts'
+import type { Fleet } from './fleet.ts'
+import { listenTo } from './listeners.ts'
+import { beginLoad, type Load } from './load.ts'
+import { createRecord, type Kind, type Outcome, type Record } from './record.ts'
+
+export type Row = {
+  readonly name: string
+  readonly counts: { readonly [Name in Outcome]: number }
+  readonly asked: Record['asked']
+  readonly refusals: string
+  /** Seconds from the end of the fault to the last request that was refused or not answered. */
+  readonly backAfter: number
+  readonly remark: string
+  readonly broken: readonly string[]
+  readonly troubles: readonly string[]
+}
+/** Damage done on purpose, so that the checks can be seen to fail. */
+export type Plant = (fleet: Fleet, load: Load) => Promise<void>
+
+const kinds: readonly Kind[] = ['read', 'tap', 'list', 'register', 'pay']
+const steadyMs = 3_000
+/** The service must be back within this time, without a hand. */
+const backWithinMs = 30_000
+const quietMs = 3_000
+
+export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, plant }: { readonly ms: number; readonly plant?: Plant }): Promise<Row> {
+  const record = createRecord()
+  const crashesBefore = fleet.instances.map((instance) => instance.crashes())
+  await dress(fleet, fault)
+  const before = await lookBefore(fleet)
+  const listeners = fleet.instances.map((instance) => listenTo(instance, fleet.key))
+  await settled(() => listeners.every(({ setUps }) => setUps() > 0), 10_000)
+  const load = beginLoad(fleet, record, { run: name })
+  try {
+    await delay(steadyMs)
+    const early = record.counts()
+    if (early.refused + early.gone > 0) record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
+    const remark = (await fault.strike(fleet, ms)) ?? ''
+    const mended = performance.now()
+    const names = fleet.instances.map((instance) => instance.name)
+    const isBack = () =>
+      record.silentSince(mended, kinds, names).length === 0 && performance.now() - mended > record.badUntil(mended) * 1_000 + quietMs
+    await settled(isBack, backWithinMs + quietMs)
+    const silent = record.silentSince(mended, kinds, names)
+    if (silent.length > 0) record.broke(`not back ${backWithinMs / 1_000} s after the fault: ${silent.join(', ')}`)
+    await load.end()
+    const backAfter = record.badUntil(mended)
+    if (backAfter > backWithinMs / 1_000) record.broke(`refusals until ${backAfter.toFixed(1)} s after the fault`)
+    await plant?.(fleet, load)
+    await checkAfter(fleet, load, listeners, before, record)
+    for (const [index, instance] of fleet.instances.entries()) {
+      const crashes = instance.crashes() - (crashesBefore[index] ?? 0)
+      if (crashes > 0) record.broke(`${instance.name} ended by itself ${crashes} times`)
+    }
+    return {
+      name,
+      counts: record.counts(),
+      asked: record.asked,
+      refusals: record.refusals(),
+      backAfter,
+      remark,
+      broken: record.broken(),
+      troubles: fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`)),
+    }
+  } finally {
+    await Promise.all(listeners.map((listener) => listener.close()))
+  }
+}
+
+/** Starts the instances with what the fault wants; they keep running when they have it already. */
+async function dress(fleet: Fleet, { wishes }: Fault): Promise<void> {
+  const wanted = wishes?.(fleet) ?? {}
+  await Promise.all(
+    fleet.instances.map(async (instance) => {
+      const wish = wanted[instance.name] ?? {}
+      const isSame = JSON.stringify(fleet.wishes.get(instance.name) ?? {}) === JSON.stringify(wish)
+      if (isSame && instance.pid() !== 0) return
+      fleet.wishes.set(instance.name, wish)
+      await instance.stop()
+      await instance.start()
+    }),
+  )
+}
+
+async function settled(holds: () => boolean, withinMs: number): Promise<void> {
+  for (const until = performance.now() + withinMs; performance.now() < until && !holds(); ) await delay(100)
+}
