@@ -33,11 +33,11 @@ export async function checkAfter(fleet: Fleet, load: Load, listeners: readonly L
   await checkIndex(fleet, record)
 }
 
-async function checkTaps({ database, instances }: Fleet, { taps, clients }: Load, record: Record): Promise<void> {
+async function checkTaps({ database, instances }: Fleet, { taps }: Load, record: Record): Promise<void> {
   const rows = await database.query<{ uid: Uint8Array; counter: number }>('select uid, counter from tap')
   const kept = new Set(rows.map(({ uid, counter }) => `${Buffer.from(uid).toString('hex').toUpperCase()} ${counter}`))
   for (const { uid, counter } of taps.accepted) {
-    if (!kept.has(`${uid} ${counter}`)) record.broke(`an accepted tap is not in the ledger: ${uid} ${counter}`)
+    if (!kept.has(`${uid} ${counter}`)) record.broke('an accepted tap is not in the ledger', `${uid} ${counter}`)
   }
   const counters = new Set(taps.accepted.map(({ uid, counter }) => `${uid} ${counter}`))
   if (counters.size !== taps.accepted.length) record.broke('two taps were accepted with the same counter')
@@ -46,11 +46,10 @@ async function checkTaps({ database, instances }: Fleet, { taps, clients }: Load
       const response = await fetch(instance.urls().verification + path)
       const text = await response.text()
       if (response.status !== 200 || (JSON.parse(text) as { reason?: string }).reason !== 'replayed')
-        record.broke(`a tap below the last counter of ${uid} counts: ${response.status} ${text.slice(0, 80)}`)
+        record.broke('a tap below the last counter of its tag counts', `${uid} ${response.status} ${text.slice(0, 80)}`)
     }
   }
   if (taps.unanswered() > 0) record.broke(`${taps.unanswered()} taps had no answer within a minute`)
-  void clients
 }
 
 /** A tap is told once; who was never cut off has heard all of them, and nobody heard one twice. */
@@ -85,7 +84,7 @@ async function checkPayments({ chain, instances }: Fleet, { purchases, clients }
   for (const purchase of sold.slice(-3)) {
     for (const instance of instances) {
       const { reply } = await clients.attempt(instance, purchase.wanted)
-      if (reply?.text !== purchase.proof) record.broke(`the same header gives ${instance.name} another answer: ${reply?.status}`)
+      if (reply?.text !== purchase.proof) record.broke('the same payment header gets another answer', `${reply?.status} from ${instance.name}`)
     }
   }
 }
@@ -93,7 +92,7 @@ async function checkPayments({ chain, instances }: Fleet, { purchases, clients }
 async function checkRegistrations({ chain }: Fleet, { registrations, clients }: Load, before: Before, record: Record): Promise<void> {
   for (const registration of registrations) {
     if (registration.productId === null) await register(clients, registration, 30_000)
-    if (registration.productId === null) record.broke(`the registration ${registration.tagId} never succeeded`)
+    if (registration.productId === null) record.broke('a registration never succeeded', registration.tagId)
   }
   const minted = async () => (await supply(chain)) - before.supply
   await until(async () => (await minted()) === BigInt(registrations.length), 15_000)

@@ -46,15 +46,15 @@ export function createClients(instances: readonly Instance[], record: Record) {
   function judged(wanted: Wanted, reply: Reply): Outcome {
     const operation = operations.find(({ operationId }) => operationId === wanted.operation)
     if (operation === undefined) throw new Error(`The OpenAPI description has no ${wanted.operation}.`)
-    for (const fault of faultsOf(operation, reply)) record.broke(`${wanted.operation}: ${fault}`)
+    for (const fault of faultsOf(operation, reply)) record.broke(`${wanted.operation} is not as described, ${reply.status}`, fault)
     if (reply.status !== 200) {
-      if (!comeAgain.has(reply.status)) record.broke(`${wanted.operation} blames the client: ${reply.status} ${reply.text.slice(0, 120)}`)
+      if (!comeAgain.has(reply.status)) record.broke(`${wanted.operation} blames the client, ${reply.status}`, reply.text.slice(0, 200))
       return 'refused'
     }
     try {
       return wanted.judge(reply)
     } catch (error) {
-      record.broke(`${wanted.operation}: ${error instanceof Error ? error.message : String(error)}`)
+      record.broke(`${wanted.operation} is wrong`, error instanceof Error ? error.message : String(error))
       return 'refused'
     }
   }

@@ -1,19 +1,52 @@
-/** Damage done on purpose before the checks of `npm run chaos`, which must find it: a check that cannot fail shows nothing. */
+/** Damage done on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
+import { liar } from './liar.ts'
 import type { Plant } from './row.ts'
 
 export const plants: { readonly [name: string]: Plant } = {
-  /** A lost write: the tag's counter is what it was at first, so that a tap below its last one counts again. */
-  'doubled-tap': async ({ database }) => {
-    await database.query('update tag set last_counter = 0')
+  /** Both providers lie about owners, and the instances believe them. */
+  'forged-verdict': {
+    during({ chain }) {
+      for (const provider of chain.providers) provider.set({ rewrite: liar(chain.contract, () => {}) })
+      return () => {
+        for (const provider of chain.providers) provider.set('none')
+      }
+    },
   },
-  'lost-tap': async ({ database }, { taps }) => {
-    const [{ uid, counter } = { uid: '', counter: 0 }] = taps.accepted
-    await database.query('delete from tap where uid = $1 and counter = $2', [Buffer.from(uid, 'hex'), counter])
+  /** As after a lost write: taps below the last counter of their tags count again. */
+  'doubled-tap': {
+    async after({ database }) {
+      await database.query('update tag set last_counter = 0')
+    },
   },
-  'doubled-event': async ({ database }) => {
-    await database.query(`insert into outbox (topic, token_id, payload) select topic, token_id, payload from outbox where topic = 'tap' limit 1`)
+  'lost-tap': {
+    async after({ database }, { taps }) {
+      const [{ uid, counter } = { uid: '', counter: 0 }] = taps.accepted
+      await database.query('delete from tap where uid = $1 and counter = $2', [Buffer.from(uid, 'hex'), counter])
+    },
   },
-  'lost-proof': async ({ database }) => {
-    await database.query(`update payment set answer = '{}' where state = 'done'`)
+  'doubled-event': {
+    async after({ database }) {
+      await database.query(
+        `insert into outbox (topic, token_id, payload) select topic, token_id, payload from outbox where topic = 'tap' limit 1`,
+      )
+    },
   },
+  'lost-payment': {
+    async after({ database }) {
+      await database.query('delete from payment')
+    },
+  },
+}
+
+/** Several, one after another. */
+export function together(all: readonly Plant[]): Plant {
+  return {
+    during(fleet) {
+      const undo = all.flatMap(({ during }) => during?.(fleet) ?? [])
+      return () => undo.forEach((end) => end())
+    },
+    async after(fleet, load) {
+      for (const { after } of all) await after?.(fleet, load)
+    },
+  }
 }

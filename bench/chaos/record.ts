@@ -17,7 +17,7 @@ export type Record = ReturnType<typeof createRecord>
 
 export function createRecord() {
   const attempts: Attempt[] = []
-  const broken = new Map<string, number>()
+  const broken = new Map<string, { times: number; readonly example: string }>()
   /** Requests of clients, each of one or more attempts. */
   const asked = { atOnce: 0, elsewhere: 0, not: 0 }
 
@@ -25,9 +25,14 @@ export function createRecord() {
     attempts,
     asked,
     add: (attempt: Attempt): void => void attempts.push(attempt),
-    /** A promise that did not hold; the same text is counted. */
-    broke: (what: string): void => void broken.set(what, (broken.get(what) ?? 0) + 1),
-    broken: (): string[] => [...broken].map(([what, count]) => (count === 1 ? what : `${what} (${count} times)`)),
+    /** A promise that did not hold; the same one is counted, its first example kept. */
+    broke(what: string, example = ''): void {
+      const known = broken.get(what)
+      if (known === undefined) broken.set(what, { times: 1, example })
+      else known.times += 1
+    },
+    broken: (): string[] =>
+      [...broken].map(([what, { times, example }]) => `${what}${times > 1 ? ` (${times} times)` : ''}${example && `: ${example}`}`),
     counts: (): { readonly [Name in Outcome]: number } => {
       const counts = { ok: 0, refused: 0, gone: 0 }
       for (const { outcome } of attempts) counts[outcome] += 1

@@ -18,8 +18,11 @@ export type Row = {
   readonly broken: readonly string[]
   readonly troubles: readonly string[]
 }
-/** Damage done on purpose, so that the checks can be seen to fail. */
-export type Plant = (fleet: Fleet, load: Load) => Promise<void>
+/** Damage done on purpose, so that the checks can be seen to fail: together with the fault, which gives back how it ends, or when the load is over. */
+export type Plant = {
+  readonly during?: (fleet: Fleet) => () => void
+  readonly after?: (fleet: Fleet, load: Load) => Promise<void>
+}
 
 const kinds: readonly Kind[] = ['read', 'tap', 'list', 'register', 'pay']
 const steadyMs = 3_000
@@ -28,6 +31,8 @@ const backWithinMs = 30_000
 const quietMs = 3_000
 
 export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, plant }: { readonly ms: number; readonly plant?: Plant }): Promise<Row> {
+  await using made = new AsyncDisposableStack()
+  await fault.prepare?.(fleet, made)
   const record = createRecord()
   const crashesBefore = fleet.instances.map((instance) => instance.crashes())
   await dress(fleet, fault)
@@ -39,7 +44,9 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
     await delay(steadyMs)
     const early = record.counts()
     if (early.refused + early.gone > 0) record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
-    const remark = (await fault.strike(fleet, ms)) ?? ''
+    const undo = plant?.during?.(fleet)
+    const remark = (await fault.strike(fleet, ms, record)) ?? ''
+    undo?.()
     const mended = performance.now()
     const names = fleet.instances.map((instance) => instance.name)
     const isBack = () =>
@@ -50,7 +57,8 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
     await load.end()
     const backAfter = record.badUntil(mended)
     if (backAfter > backWithinMs / 1_000) record.broke(`refusals until ${backAfter.toFixed(1)} s after the fault`)
-    await plant?.(fleet, load)
+    const troubles = fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`))
+    await plant?.after?.(fleet, load)
     await checkAfter(fleet, load, listeners, before, record)
     for (const [index, instance] of fleet.instances.entries()) {
       const crashes = instance.crashes() - (crashesBefore[index] ?? 0)
@@ -64,7 +72,7 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
       backAfter,
       remark,
       broken: record.broken(),
-      troubles: fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`)),
+      troubles,
     }
   } finally {
     await Promise.all(listeners.map((listener) => listener.close()))

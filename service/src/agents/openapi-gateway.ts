@@ -123,7 +123,7 @@ const graphqlAnswers: Readonly<Record<number, Answer>> = {
   413: graphqlAnswer('The body has more than 64 kB.', limits),
   415: graphqlAnswer('The body is not JSON in UTF-8.', limits),
   429: graphqlAnswer('Too many requests with this key, or with keys that are none.', ['Retry-After'], limits),
-  500: graphqlAnswer('The request failed unexpectedly.', limits),
+  500: graphqlAnswer('The request failed unexpectedly, perhaps before the key was known.', [], limits),
 }
 
 const graphqlOperations: readonly Operation[] = [
