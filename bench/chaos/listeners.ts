@@ -51,7 +51,7 @@ export function listenTo(instance: Instance, key: string): Listener {
     setUps: () => setUps,
     close: async () => {
       closed = true
-      await client.dispose()
+      await Promise.resolve(client.dispose()).catch(() => {}) // it was on its way to an instance that is not there
     },
   }
 }

@@ -36,6 +36,7 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
   const record = createRecord()
   const crashesBefore = fleet.instances.map((instance) => instance.crashes())
   await dress(fleet, fault)
+  await indexed(fleet)
   const before = await lookBefore(fleet)
   const listeners = fleet.instances.map((instance) => listenTo(instance, fleet.key))
   await settled(() => listeners.every(({ setUps }) => setUps() > 0), 10_000)
@@ -92,6 +93,15 @@ async function dress(fleet: Fleet, { wishes }: Fault): Promise<void> {
       await instance.start()
     }),
   )
+}
+
+/** Lists and registrations need the index near the head. */
+async function indexed({ database, chain }: Fleet): Promise<void> {
+  for (const until = performance.now() + 30_000; performance.now() < until; await delay(100)) {
+    const [row] = await database.query<{ number: bigint }>('select number from index_cursor')
+    if ((row?.number ?? 0n) + 3n >= BigInt((await chain.rpc('eth_blockNumber')) as string)) return
+  }
+  throw new Error('The index of the fleet does not reach the head.')
 }
 
 async function settled(holds: () => boolean, withinMs: number): Promise<void> {

@@ -43,7 +43,7 @@ export function createTaskStore({
   maxTasks = 10_000,
   maxBytes = 64 * 1024 * 1024,
   lifetimeMs = 3_600_000,
-  now = Date.now,
+  now = () => performance.now(), // a wall clock that is set back would make things last longer
 }: {
   readonly maxTasks?: number
   readonly maxBytes?: number

@@ -27,7 +27,10 @@ export type TipOptions = Readonly<{
   ask: (read: Read<Block>) => Promise<Block>
   lag: HeadLag
   /** Unix milliseconds. */
+  /** Unix milliseconds. */
   now: () => number
+  /** Milliseconds of a clock that nobody sets. */
+  ticks: () => number
   onUnchecked: OnUnchecked
   onDisagreement: () => void
 }>
@@ -37,7 +40,7 @@ const surveyMs = 5000
 
 /** The returned function rejects with `ReadFailure`. */
 export function createTip(options: TipOptions): () => Promise<Block> {
-  const { maxHeadAgeSeconds, readTimeoutMs, needed, providers, candidates, ask, lag, now, onUnchecked } = options
+  const { maxHeadAgeSeconds, readTimeoutMs, needed, providers, candidates, ask, lag, now, ticks, onUnchecked } = options
   const tip = readBlockAt(options.blockTag, onUnchecked)
   let surveyedAt = -Infinity
   return options.quorum ? agreedTip : firstTip
@@ -76,8 +79,8 @@ export function createTip(options: TipOptions): () => Promise<Block> {
 
   /** Asks the providers that the head was not asked of: who is behind or back shows only when somebody looks. */
   function survey(asked: Provider | undefined): void {
-    if (now() - surveyedAt < surveyMs) return
-    surveyedAt = now()
+    if (ticks() - surveyedAt < surveyMs) return
+    surveyedAt = ticks()
     for (const provider of providers) {
       if (provider !== asked && provider.breaker.admit()) provider.attempt(freshHead).catch(() => {})
     }

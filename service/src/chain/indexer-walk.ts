@@ -99,10 +99,10 @@ export function createWalk(options: WalkOptions, lead: Readonly<{ epoch: bigint;
       lowSince = undefined
       return target.hash === cursor.hash ? true : back(target)
     }
-    lowSince ??= now()
+    lowSince ??= performance.now()
     const [known] = await sink.kept(target.number, 1)
     const isOther = known?.number === target.number && known.hash !== target.hash
-    if (!isOther && now() - lowSince < lagMs) return true
+    if (!isOther && performance.now() - lowSince < lagMs) return true
     lowSince = undefined
     return back(target)
   }
@@ -153,8 +153,8 @@ export function createWalk(options: WalkOptions, lead: Readonly<{ epoch: bigint;
 
   /** Blocks up to here are not expected to change. */
   async function finalBelow(head: bigint): Promise<bigint> {
-    if (final === undefined || now() > final.until) {
-      final = { number: (await source.finalized()) ?? head - finalDepth, until: now() + finalMs }
+    if (final === undefined || performance.now() > final.until) {
+      final = { number: (await source.finalized()) ?? head - finalDepth, until: performance.now() + finalMs }
     }
     return min(final.number, head)
   }

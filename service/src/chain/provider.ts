@@ -32,16 +32,17 @@ export type ProviderOptions = Readonly<{
   chainId: number
   contract: Hex
   attemptTimeoutMs: number
-  now: () => number
+  /** Milliseconds of a clock that nobody sets. */
+  ticks: () => number
   onCalls: (calls: number) => void
   onFault: (label: string, failure: RpcFailure, breaker: BreakerState) => void
 }>
 
 export function createProvider(options: ProviderOptions): Provider {
-  const { index, chainId, contract, attemptTimeoutMs, now, onCalls, onFault } = options
+  const { index, chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault } = options
   const url = new URL(options.url)
   const connection = createRpcConnection(url, attemptTimeoutMs)
-  const breaker = createBreaker({ faults: 5, openMs: 5000, now })
+  const breaker = createBreaker({ faults: 5, openMs: 5000, now: ticks })
   const latency = createLatency()
   let chain: Promise<void> | undefined
 

@@ -40,7 +40,7 @@ describe('of two providers', () => {
 
   it('one that hangs again and again is left alone, and asked again when it is back', async () => {
     const clock = { ms: 0 }
-    const { source } = sourceOver(urls(), { attemptTimeoutMs: 100, now: () => clock.ms })
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 100, ticks: () => clock.ms })
     const head = await source.head()
     await source.call(cell, '0x', head)
     first.set('hang')
@@ -64,7 +64,7 @@ describe('of two providers', () => {
 
   it('a slow first one is given the time it takes, but a head that is behind by then is not taken', async () => {
     const clock = { ms: 0 }
-    const { source } = sourceOver(urls(), { attemptTimeoutMs: 1000, readTimeoutMs: 2000, now: () => clock.ms })
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 1000, readTimeoutMs: 2000, ticks: () => clock.ms })
     const head = await source.head()
     await source.call(cell, '0x', head)
     first.set({ delayMs: 250 })
@@ -89,7 +89,7 @@ describe('of two providers', () => {
 
   it('one that is behind is dropped until it has caught up', async () => {
     const clock = { ms: 0 }
-    const { source } = sourceOver(urls(), { now: () => clock.ms })
+    const { source } = sourceOver(urls(), { ticks: () => clock.ms })
     const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
     await anvil.rpc('anvil_mine', '0x19')
     first.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result) })

@@ -202,7 +202,7 @@ describe('the chain over one provider', () => {
 
   it('opens its breaker after five faults and tries again after five seconds', async () => {
     const clock = { ms: 0 }
-    const { source } = sourceOver([first.url], { now: () => clock.ms })
+    const { source } = sourceOver([first.url], { ticks: () => clock.ms })
     const head = await source.head()
     first.set('status500')
     const read = () => source.call(cell, '0x', head)
@@ -214,6 +214,19 @@ describe('the chain over one provider', () => {
     clock.ms = 5000
     assert.equal(await read(), wordOf(5))
     assert.equal(source.stats().providers[0]?.breaker, 'closed')
+    await source.close()
+  })
+
+  it('asks again after five seconds also when the clock was set back ten minutes', async () => {
+    const clock = { ms: 1_000_000, ticks: 0 }
+    const { source } = sourceOver([first.url], { now: () => clock.ms, ticks: () => clock.ticks })
+    const head = await source.head()
+    first.set('status500')
+    for (let fault = 0; fault < 5; fault++) await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+    first.set('none')
+    clock.ms -= 600_000
+    clock.ticks += 5_000
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
     await source.close()
   })
 

@@ -43,8 +43,10 @@ export type ChainSourceOptions = Readonly<{
   attemptTimeoutMs?: number
   /** For one read, whatever number of providers it takes. */
   readTimeoutMs?: number
-  /** Unix milliseconds. */
+  /** Unix milliseconds: how old a head is. */
   now?: () => number
+  /** Milliseconds of a clock that nobody sets: how long ago anything was. */
+  ticks?: () => number
   log: Log
 }>
 
@@ -54,12 +56,12 @@ const meanings = { gone: blockGone, 'too-wide': rangeTooWide } as const
 /** Connects to nothing yet. Throws for options that can never work. */
 export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const { chainId, trust, log } = options
-  const { attemptTimeoutMs = 1500, readTimeoutMs = 3000, now = Date.now } = options
+  const { attemptTimeoutMs = 1500, readTimeoutMs = 3000, now = Date.now, ticks = () => performance.now() } = options
   const contract = lowerCase(options.contract)
   const needed = neededOf(options)
   const counts = { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
-  const lag = createHeadLag(now)
-  const common = { chainId, contract, attemptTimeoutMs, now, onCalls, onFault }
+  const lag = createHeadLag(ticks)
+  const common = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...common, index, url }))
   const resolveTip = createTip({
     blockTag: options.blockTag,
@@ -72,6 +74,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     ask,
     lag,
     now,
+    ticks,
     onUnchecked,
     onDisagreement: () => counts.disagreements++,
   })

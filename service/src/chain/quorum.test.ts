@@ -58,7 +58,7 @@ describe('trust in a quorum', () => {
     const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
     await anvil.rpc('anvil_mine', '0x19')
     rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? stuck : result) })
-    const { source } = sourceOver(urls(), { trust: 'quorum', now: () => 0 })
+    const { source } = sourceOver(urls(), { trust: 'quorum', ticks: () => 0 })
     assert.equal((await source.head()).number, BigInt((stuck as { number: string }).number) + 25n)
     rpcs[2].set('die')
     await assert.rejects(source.head(), isUnavailable)

@@ -16,7 +16,7 @@ describe('an answer that is well formed and about something else', () => {
   before(async () => {
     anvil = await startTestAnvil()
     proxy = await startFaultRpc({ target: anvil.url })
-    source = sourceOver([proxy.url], { now: () => 0 }).source
+    source = sourceOver([proxy.url], { ticks: () => 0 }).source
     await anvil.store(1)
     earlier = await source.head()
     await anvil.store(2)

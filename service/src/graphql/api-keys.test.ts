@@ -1,6 +1,7 @@
 /** API keys (spec §5): made, found, revoked, and never kept as text. */
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../test/_databases.ts'
 import { keepSecret } from '../../test/_evidence.ts'
@@ -65,6 +66,17 @@ for (const { name, open, skip } of testDatabases())
           ok: true,
           key: { id, name: 'my app', scopes: ['read', 'write'] },
         })
+    })
+
+    it('end within a second of their revocation also when the clock is set back meanwhile', async (t) => {
+      const { text, id } = await make()
+      const authenticate = createAuthenticate({ keys, log })
+      assert.equal((await authenticate(`Bearer ${text}`, '')).ok, true)
+      const now = Date.now
+      t.mock.method(Date, 'now', () => now() - 600_000)
+      await keys.revoke(id)
+      await delay(1_010)
+      assert.equal((await authenticate(`Bearer ${text}`, '')).ok, false)
     })
 
     it('are missing or wrong otherwise', async () => {
