@@ -43,10 +43,9 @@ async function checkTaps({ database, instances }: Fleet, { taps }: Load, record:
   if (counters.size !== taps.accepted.length) record.broke('two taps were accepted with the same counter')
   for (const [uid, path] of taps.stale) {
     for (const instance of instances) {
-      const response = await fetch(instance.urls().verification + path)
-      const text = await response.text()
-      if (response.status !== 200 || (JSON.parse(text) as { reason?: string }).reason !== 'replayed')
-        record.broke('a tap below the last counter of its tag counts', `${uid} ${response.status} ${text.slice(0, 80)}`)
+      const text = await fetch(instance.urls().verification + path).then((response) => response.text(), String)
+      if (!text.includes('"reason":"replayed"'))
+        record.broke('a tap below the last counter of its tag is not answered as replayed', `${uid} ${text.slice(0, 80)}`)
     }
   }
   if (taps.unanswered() > 0) record.broke(`${taps.unanswered()} taps had no answer within a minute`)

@@ -15,6 +15,7 @@ const diskIn = ({ folder }: Fleet) => join(folder, 'disk')
 
 export const diskFull: Fault = {
   about: 'no byte is left on the disk of one instance’s data folder; it is killed and started again meanwhile',
+  mayEnd: ['a'], // it cannot take hold of the folder, says so, and ends
   async prepare(fleet, made) {
     const disk = diskIn(fleet)
     await mkdir(disk)

@@ -13,6 +13,8 @@ export type Fault = {
   readonly prepare?: (fleet: Fleet, made: AsyncDisposableStack) => Promise<void>
   /** Settings of the instances for this fault; they are restarted with them before it begins. */
   readonly wishes?: (fleet: Fleet) => { readonly [instance: string]: InstanceWishes }
+  /** Instances that may end by themselves meanwhile, to be started again. */
+  readonly mayEnd?: readonly string[]
   /** Breaks it, waits `ms` where it lasts, and mends what does not mend itself. It may give a remark for the table. */
   readonly strike: (fleet: Fleet, ms: number, record: Record) => Promise<string | void>
 }

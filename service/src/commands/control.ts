@@ -49,7 +49,10 @@ export async function openControl(
     await new Promise((resolve) => server.close(resolve))
   }
   const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token }
-  const holder = await take(dataDir, own)
+  const holder = await take(dataDir, own).catch(async (error: unknown) => {
+    await end() // a server that listens would keep the process from ending
+    throw error
+  })
   if (holder !== null) {
     await end()
     return { ok: false, pid: holder }
@@ -122,11 +125,10 @@ async function orderOf(request: IncomingMessage): Promise<{ argv: string[]; cwd:
 
 /** Null when the folder is ours now. A link is made whole or not at all, so two that start together cannot both have it. */
 async function take(dataDir: string, own: Address): Promise<number | null> {
-  await mkdir(dataDir, { recursive: true })
   const path = addressFile(dataDir)
   const mine = `${path}.${own.token.slice(0, 12)}`
-  await writeFile(mine, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
   try {
+    await writeOwn(dataDir, mine, own)
     for (let tries = 0; tries < 10; tries++) {
       try {
         await link(mine, path)
@@ -141,6 +143,20 @@ async function take(dataDir: string, own: Address): Promise<number | null> {
     throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
   } finally {
     await rm(mine, { force: true })
+  }
+}
+
+/** An Error of one sentence where nothing can be written. */
+async function writeOwn(dataDir: string, path: string, own: Address): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true })
+    await writeFile(path, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown'
+    const why = code === 'ENOSPC' ? 'its disk is full' : code
+    throw new Error(`Nothing can be written to the data folder ${dataDir} (${why}). Mend that, or name another DATA_DIR.`, {
+      cause,
+    })
   }
 }
 
