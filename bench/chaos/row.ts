@@ -40,12 +40,13 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
   const before = await lookBefore(fleet)
   const listeners = fleet.instances.map((instance) => listenTo(instance, fleet.key))
   await settled(() => listeners.every(({ setUps }) => setUps() > 0), 10_000)
-  const load = beginLoad(fleet, record, { run: name })
+  const load = beginLoad(fleet, record, { run: `${name}-${before.outbox}` })
   try {
     await delay(steadyMs)
     const early = record.counts()
     if (early.refused + early.gone > 0) record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
     const undo = plant?.during?.(fleet)
+    if (process.env["T"]) console.log("strike")
     const remark = (await fault.strike(fleet, ms, record)) ?? ''
     undo?.()
     const mended = performance.now()
@@ -55,10 +56,12 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
     await settled(isBack, backWithinMs + quietMs)
     const silent = record.silentSince(mended, kinds, names)
     if (silent.length > 0) record.broke(`not back ${backWithinMs / 1_000} s after the fault: ${silent.join(', ')}`)
+    if (process.env["T"]) console.log("end", silent)
     await load.end()
+    if (process.env["T"]) console.log("ended")
     const backAfter = record.badUntil(mended)
     if (backAfter > backWithinMs / 1_000) record.broke(`refusals until ${backAfter.toFixed(1)} s after the fault`)
-    const troubles = fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`))
+    const troubles = fleet.instances.flatMap((instance) => instance.troubles(Number(process.env["T"] ?? 12)).map((line) => `${instance.name}: ${line}`))
     await plant?.after?.(fleet, load)
     await checkAfter(fleet, load, listeners, before, record)
     for (const [index, instance] of fleet.instances.entries()) {

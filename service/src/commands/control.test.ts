@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
 import { addressFile, holderOf, runInService } from './control-client.ts'
 import { openControl, type Door, type RunCommand } from './control.ts'
 
@@ -54,6 +56,16 @@ describe('the door of a data folder', () => {
     await using door = await held()
     door.serve(echo)
     assert.equal((await ask([])).exit, 3)
+  })
+
+  it('says what to do where nothing can be written, and lets the process end', async () => {
+    const file = join(dataDir, 'a file')
+    await writeFile(file, '')
+    const control = JSON.stringify(new URL('control.ts', import.meta.url).href)
+    const script = `import { openControl } from ${control}; await openControl(${JSON.stringify(file)}).catch((error) => console.log(error.message))`
+    const argv = ['--input-type=module', '--eval', script]
+    const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 60_000 })
+    assert.match(stdout, /^Nothing can be written to the data folder .* another DATA_DIR\.$/m)
   })
 
   it('is for those who can read the token, and the file is for its owner only', async () => {

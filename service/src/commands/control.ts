@@ -142,7 +142,7 @@ async function take(dataDir: string, own: Address): Promise<number | null> {
     }
     throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
   } finally {
-    await rm(mine, { force: true })
+    await rm(mine, { force: true }).catch(() => {}) // there is no such folder
   }
 }
 
@@ -154,9 +154,12 @@ async function writeOwn(dataDir: string, path: string, own: Address): Promise<vo
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code ?? 'unknown'
     const why = code === 'ENOSPC' ? 'its disk is full' : code
-    throw new Error(`Nothing can be written to the data folder ${dataDir} (${why}). Mend that, or name another DATA_DIR.`, {
-      cause,
-    })
+    throw new Error(
+      `Nothing can be written to the data folder ${dataDir} (${why}). Mend that, or name another DATA_DIR.`,
+      {
+        cause,
+      },
+    )
   }
 }
 

@@ -100,6 +100,17 @@ describe('a connection of its own to PostgreSQL', { skip: testDatabases()[1]?.sk
     await last.release()
   })
 
+  it('may die between two statements of a transaction, which then fails, and the next one has another', async () => {
+    const failing = database.transaction(async (sql) => {
+      const [own] = await sql.query<{ pid: number }>('select pg_backend_pid() as pid')
+      await database.query('select pg_terminate_backend($1)', [own?.pid])
+      await delay(200) // its end arrives while no statement waits for it
+      return sql.query('select 1')
+    })
+    await assert.rejects(failing)
+    assert.deepEqual(await database.transaction((sql) => sql.query('select 1 as one')), [{ one: 1 }])
+  })
+
   it('counts as lost within seconds when the network swallows everything', async () => {
     await using network = await openNetwork(database.url)
     const through = await openDatabase({ url: network.url })

@@ -106,6 +106,8 @@ async function openPostgres({
     exec: async (script) => void (await pool.query(script)),
     transaction: async (run) => {
       const client = await pool.connect()
+      const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
+      client.on('error', noteLoss)
       try {
         await client.query('begin')
         const result = await run({ query: on(client) })
@@ -118,6 +120,8 @@ async function openPostgres({
           (broken: Error) => client.release(broken),
         )
         throw error
+      } finally {
+        client.off('error', noteLoss)
       }
     },
     listen: (channel, onNotice) => {
