@@ -46,7 +46,6 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
     const early = record.counts()
     if (early.refused + early.gone > 0) record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
     const undo = plant?.during?.(fleet)
-    if (process.env["T"]) console.log("strike")
     const remark = (await fault.strike(fleet, ms, record)) ?? ''
     undo?.()
     const mended = performance.now()
@@ -56,12 +55,10 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
     await settled(isBack, backWithinMs + quietMs)
     const silent = record.silentSince(mended, kinds, names)
     if (silent.length > 0) record.broke(`not back ${backWithinMs / 1_000} s after the fault: ${silent.join(', ')}`)
-    if (process.env["T"]) console.log("end", silent)
     await load.end()
-    if (process.env["T"]) console.log("ended")
     const backAfter = record.badUntil(mended)
     if (backAfter > backWithinMs / 1_000) record.broke(`refusals until ${backAfter.toFixed(1)} s after the fault`)
-    const troubles = fleet.instances.flatMap((instance) => instance.troubles(Number(process.env["T"] ?? 12)).map((line) => `${instance.name}: ${line}`))
+    const troubles = fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`))
     await plant?.after?.(fleet, load)
     await checkAfter(fleet, load, listeners, before, record)
     for (const [index, instance] of fleet.instances.entries()) {
