@@ -1,7 +1,8 @@
 /**
  * `npm run soak`: minutes of mixed load on one service with every role: 90 % keyless reads, 5 % taps, 3 % GraphQL, 1 % MCP, 1 % paid, at 60 % of
  * a capacity that a short ramp of the same mix finds first. Arrivals do not wait for answers. Exit code 1 when an answer is not what was
- * asked for, or when memory grows: the last third's median resident memory must be at most 1.1 times that of the second third.
+ * asked for, or when memory grows: the service collects its garbage every 20 s (`soak/gc-hook.ts`), and the median of its resident memory,
+ * looked at each second, is in the last third of the time at most 1.1 times that of the second third.
  * `--minutes M` (15), `--rate R` requests a second instead of the ramp.
  */
 import { parseArgs } from 'node:util'
@@ -29,6 +30,8 @@ await bounded((minutes * 60 + 300) * 1_000, async (made) => {
   fleet.chain.begin()
   const [service] = fleet.instances
   if (service === undefined) throw new Error('There is no instance.')
+  const hook = new URL('soak/gc-hook.ts', import.meta.url).href
+  fleet.wishes.set(service.name, { nodeFlags: ['--expose-gc', '--import', hook] })
   await service.start()
   const mix = openMix(fleet, service)
   await arrive({ perSecond: 20, seconds: 3, next: mix.next }) // connections, caches, compiled code

@@ -26,21 +26,24 @@ import { startOwnRedis, type OwnRedis } from './redis.ts'
 
 export type Fleet = Awaited<ReturnType<typeof openFleet>>
 export type FleetTag = { readonly uid: string; readonly tokenId: bigint; readonly next: () => string }
-/** What a fault wants of the instances besides: other settings, flags of Node, another data folder. */
+/** What a fault or a benchmark wants of an instance besides: other settings, flags of Node, arguments of `serve`. */
 export type InstanceWishes = {
   readonly env?: Readonly<Record<string, string>>
   readonly nodeFlags?: readonly string[]
+  readonly args?: readonly string[]
 }
 
 /** Everything that it opens is on `made`; the instances are not started yet. */
 export async function openFleet(
   made: AsyncDisposableStack,
-  { tokens = 40, tags: tagCount = 12, payers: payerCount = 4, instances: names = ['a', 'b'], env: more = {} }: {
+  { tokens = 40, tags: tagCount = 12, payers: payerCount = 4, instances: names = ['a', 'b'], env: more = {}, core }: {
     readonly tokens?: number
     readonly tags?: number
     readonly payers?: number
     readonly instances?: readonly string[]
     readonly env?: Readonly<Record<string, string>>
+    /** The core of all instances; left out: any. */
+    readonly core?: number | undefined
   } = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
@@ -101,8 +104,10 @@ export async function openFleet(
   const instances: readonly Instance[] = names.map((name) =>
     createInstance({
       name,
+      core,
       env: () => ({ ...common, DATA_DIR: dataDirOf(name), ...wishes.get(name)?.env }),
       nodeFlags: () => wishes.get(name)?.nodeFlags ?? [],
+      args: () => wishes.get(name)?.args ?? [],
     }),
   )
   made.defer(() => Promise.all(instances.map((instance) => instance.stop())).then(() => {}))

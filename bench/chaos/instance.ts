@@ -28,17 +28,20 @@ const restartMs = 1_000
 const startMs = 60_000
 const hosts = ['verification host', 'gateway host', 'graphql host', 'metrics'] as const
 
-/** `env` and `nodeFlags` are asked for at each start. `args` come behind `serve`. */
+/** What it is started with is asked for at each start; `args` come behind `serve`. */
 export function createInstance({
   name,
   env,
-  args = [],
+  args = () => [],
   nodeFlags = () => [],
+  core,
 }: {
   readonly name: string
   readonly env: () => Record<string, string>
-  readonly args?: readonly string[]
+  readonly args?: () => readonly string[]
   readonly nodeFlags?: () => readonly string[]
+  /** Left out: any core. */
+  readonly core?: number | undefined
 }): Instance {
   let process: Running | undefined
   let wanted = false
@@ -51,7 +54,8 @@ export function createInstance({
   function launch(): void {
     told = false
     const flags = ['--disable-warning=ExperimentalWarning', ...nodeFlags()]
-    const started = run({ command: globalThis.process.execPath, args: [...flags, cli, 'serve', ...args], env: env() })
+    const command = globalThis.process.execPath
+    const started = run({ command, args: [...flags, cli, 'serve', ...args()], env: env(), ...(core !== undefined && { core }) })
     process = started
     ready = listening(started)
     ready.catch(() => {})
