@@ -69,8 +69,10 @@ function print({ name, asked, backAfter, broken, refusals, remark, troubles }: R
   const { atOnce, elsewhere, not } = asked
   const cells = [atOnce + elsewhere + not, atOnce, elsewhere, not].map(String)
   console.log(line([name, ...cells, `${backAfter.toFixed(1)} s`, broken.length === 0 ? 'kept' : 'BROKEN']))
-  for (const note of [remark, refusals && `refused: ${refusals}`, ...broken]) if (note !== '') console.log(`    ${note.slice(0, 600)}`)
-  if (broken.length > 0 || options.verbose) for (const trouble of troubles) console.log(`      ${trouble.slice(0, 300)}`)
+  for (const note of [remark, refusals && `refused: ${refusals}`, ...broken])
+    if (note !== '') console.log(`    ${note.slice(0, 600)}`)
+  if (broken.length > 0 || options.verbose)
+    for (const trouble of troubles) console.log(`      ${trouble.slice(0, 300)}`)
 }
 
 function line([name = '', ...cells]: readonly string[]): string {

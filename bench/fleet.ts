@@ -31,15 +31,26 @@ type Measured = { readonly rate: number; readonly micros: number; readonly p99: 
 
 await bounded(240_000, async (made) => {
   await warnWhenBusy()
-  const hasWorkers = execFileSync(process.execPath, [cli, 'serve', '--help'], { encoding: 'utf8' }).includes('--workers')
+  const hasWorkers = execFileSync(process.execPath, [cli, 'serve', '--help'], { encoding: 'utf8' }).includes(
+    '--workers',
+  )
   const names = hasWorkers ? ['one', 'two'] : ['one', 'two', 'other']
   const env = { RATE_LIMIT_ASSET: '1000000000', CHAIN_MAX_HEAD_AGE_SECONDS: '0' }
-  const fleet = await openFleet(made, { instances: names, tokens, tags: 1, payers: 1, env, core: isSmall ? 0 : undefined })
+  const fleet = await openFleet(made, {
+    instances: names,
+    tokens,
+    tags: 1,
+    payers: 1,
+    env,
+    core: isSmall ? 0 : undefined,
+  })
   if (hasWorkers) fleet.wishes.set('two', { args: ['--workers', '2'] })
   for (const instance of fleet.instances) await instance.start()
   const [one, ...two] = fleet.instances
   if (one === undefined) throw new Error('There is no instance.')
-  console.log(`two workers: ${hasWorkers ? 'serve --workers 2' : 'two processes, for there is no serve --workers here'}\n`)
+  console.log(
+    `two workers: ${hasWorkers ? 'serve --workers 2' : 'two processes, for there is no serve --workers here'}\n`,
+  )
 
   await measure([one], 2)
   await measure(two, 2)
@@ -85,9 +96,13 @@ async function measure(instances: readonly Instance[], forSeconds: number): Prom
 }
 
 function judge(rates: number, costs: number): void {
-  console.log(`\ntwo beside one: ×${rates.toFixed(2)} of the rate, ×${costs.toFixed(2)} of the processor time of a request`)
+  console.log(
+    `\ntwo beside one: ×${rates.toFixed(2)} of the rate, ×${costs.toFixed(2)} of the processor time of a request`,
+  )
   if (isSmall)
-    console.log(`The load generator is the limit on so few cores: judged by processor time per request, at most ×${mostCost}.`)
+    console.log(
+      `The load generator is the limit on so few cores: judged by processor time per request, at most ×${mostCost}.`,
+    )
   if (costs > mostCost) throw new Error('A request costs two workers too much.')
   if (!isSmall && rates < leastRatio) throw new Error(`Two workers answer less than ${leastRatio} times what one does.`)
 }

@@ -25,7 +25,9 @@ const rampSeconds = 5
 
 await bounded((minutes * 60 + 300) * 1_000, async (made) => {
   await warnWhenBusy()
-  const unlimited = Object.fromEntries(['ASSET', 'TAP', 'GATEWAY', 'GRAPHQL', 'MCP'].map((name) => [`RATE_LIMIT_${name}`, '0']))
+  const unlimited = Object.fromEntries(
+    ['ASSET', 'TAP', 'GATEWAY', 'GRAPHQL', 'MCP'].map((name) => [`RATE_LIMIT_${name}`, '0']),
+  )
   const fleet = await openFleet(made, { instances: ['a'], tokens: 1_000, tags: 200, payers: 50, env: unlimited })
   fleet.chain.begin()
   const [service] = fleet.instances
@@ -37,7 +39,9 @@ await bounded((minutes * 60 + 300) * 1_000, async (made) => {
   await arrive({ perSecond: 20, seconds: 3, next: mix.next }) // connections, caches, compiled code
 
   const rate = givenRate ?? Math.max(10, Math.floor(share * (await capacity(mix.next))))
-  console.log(`\n${minutes} minutes at ${rate} requests a second${givenRate === undefined ? `, ${share * 100} % of what it can` : ''}`)
+  console.log(
+    `\n${minutes} minutes at ${rate} requests a second${givenRate === undefined ? `, ${share * 100} % of what it can` : ''}`,
+  )
   const memory: number[] = []
   const watch = setInterval(() => memory.push(residentMegabytes(service.pid())), 1_000)
   const arrived = await arrive({ perSecond: rate, seconds: minutes * 60, next: mix.next })
@@ -53,7 +57,9 @@ async function capacity(next: () => { kind: Kind; run: () => Promise<void> }): P
     const { done, failures, took, late } = await arrive({ perSecond, seconds: rampSeconds, next })
     const reads = took.get('read') ?? []
     const p99 = percentile(reads, 0.99)
-    console.log(`ramp: ${perSecond}/s asked, ${Math.round(done / rampSeconds)}/s answered, reads p99 ${p99.toFixed(0)} ms, sent ${late.toFixed(0)} ms late`)
+    console.log(
+      `ramp: ${perSecond}/s asked, ${Math.round(done / rampSeconds)}/s answered, reads p99 ${p99.toFixed(0)} ms, sent ${late.toFixed(0)} ms late`,
+    )
     if (failures.size > 0 || p99 > 250 || late > 250) break
     held = perSecond
   }
@@ -61,8 +67,14 @@ async function capacity(next: () => { kind: Kind; run: () => Promise<void> }): P
 }
 
 function print({ took, done, late }: Arrived): void {
-  console.log(`\n${done} answers; the latest was sent ${late.toFixed(0)} ms after its time; ms from the moment it was due\n`)
-  console.log(['kind', 'answers', 'p50', 'p99', 'p99.9'].map((cell, column) => (column === 0 ? cell.padEnd(10) : cell.padStart(10))).join(''))
+  console.log(
+    `\n${done} answers; the latest was sent ${late.toFixed(0)} ms after its time; ms from the moment it was due\n`,
+  )
+  console.log(
+    ['kind', 'answers', 'p50', 'p99', 'p99.9']
+      .map((cell, column) => (column === 0 ? cell.padEnd(10) : cell.padStart(10)))
+      .join(''),
+  )
   for (const kind of kinds) {
     const times = took.get(kind) ?? []
     const cells = [String(times.length), ...[0.5, 0.99, 0.999].map((at) => percentile(times, at).toFixed(1))]
@@ -71,7 +83,8 @@ function print({ took, done, late }: Arrived): void {
 }
 
 function judge({ failures }: Arrived, memory: readonly number[], crashes: number): void {
-  const at = (part: number) => (memory[Math.min(memory.length - 1, Math.round(part * (memory.length - 1)))] ?? 0).toFixed(0)
+  const at = (part: number) =>
+    (memory[Math.min(memory.length - 1, Math.round(part * (memory.length - 1)))] ?? 0).toFixed(0)
   const third = Math.floor(memory.length / 3)
   const [second, last] = [median(memory.slice(third, 2 * third)), median(memory.slice(2 * third))]
   const slope = (60 * (last - second)) / third

@@ -63,16 +63,20 @@ export async function startFleetChain({
 
   async function prepare(): Promise<void> {
     const metadata = ids.map((id) => keccak256(toHex(`product ${id}`)))
-    for (let from = 0; from < tokens; from += 200) await send(admin, 'mintBatch', [admin, metadata.slice(from, from + 200)])
+    for (let from = 0; from < tokens; from += 200)
+      await send(admin, 'mintBatch', [admin, metadata.slice(from, from + 200)])
     for (const [index, tagHash] of tagHashes.entries()) await send(admin, 'bindTag', [BigInt(index + 1), tagHash])
-    for (const role of ['GUARDIAN_ROLE', 'ISSUER_ROLE']) await send(admin, 'grantRole', [keccak256(toHex(role)), changer])
+    for (const role of ['GUARDIAN_ROLE', 'ISSUER_ROLE'])
+      await send(admin, 'grantRole', [keccak256(toHex(role)), changer])
     await installTestMoney({ rpcUrl: anvil.url, fund: payers })
     for (const address of gas) await rpc('anvil_setBalance', [address, toHex(10n ** 20n)])
   }
 
   async function send(from: Hex, functionName: string, args: readonly unknown[]): Promise<void> {
     const data = encodeFunctionData({ abi, functionName, args } as never)
-    await rpc('eth_sendTransaction', [{ from, to: contract, data, gas: toHex(functionName === 'mintBatch' ? 20_000_000 : 500_000) }])
+    await rpc('eth_sendTransaction', [
+      { from, to: contract, data, gas: toHex(functionName === 'mintBatch' ? 20_000_000 : 500_000) },
+    ])
   }
 
   /** A block and what it holds. Nobody reads the chain meanwhile: anvil would answer from the block that it is making. */

@@ -25,7 +25,13 @@ export async function lookBefore({ chain, database }: Fleet): Promise<Before> {
 }
 
 /** Every broken promise goes to `record`. The load has ended; blocks go on coming. */
-export async function checkAfter(fleet: Fleet, load: Load, listeners: readonly Listener[], before: Before, record: Record): Promise<void> {
+export async function checkAfter(
+  fleet: Fleet,
+  load: Load,
+  listeners: readonly Listener[],
+  before: Before,
+  record: Record,
+): Promise<void> {
   await checkTaps(fleet, load, record)
   await checkEvents(fleet, listeners, before, record)
   await checkPayments(fleet, load, before, record)
@@ -45,14 +51,22 @@ async function checkTaps({ database, instances }: Fleet, { taps }: Load, record:
     for (const instance of instances) {
       const text = await fetch(instance.urls().verification + path).then((response) => response.text(), String)
       if (!text.includes('"reason":"replayed"'))
-        record.broke('a tap below the last counter of its tag is not answered as replayed', `${uid} ${text.slice(0, 80)}`)
+        record.broke(
+          'a tap below the last counter of its tag is not answered as replayed',
+          `${uid} ${text.slice(0, 80)}`,
+        )
     }
   }
   if (taps.unanswered() > 0) record.broke(`${taps.unanswered()} taps had no answer within a minute`)
 }
 
 /** A tap is told once; who was never cut off has heard all of them, and nobody heard one twice. */
-async function checkEvents({ database }: Fleet, listeners: readonly Listener[], { outbox }: Before, record: Record): Promise<void> {
+async function checkEvents(
+  { database }: Fleet,
+  listeners: readonly Listener[],
+  { outbox }: Before,
+  record: Record,
+): Promise<void> {
   const rows = await database.query<{ event: string }>(
     `select token_id || ' ' || (payload->>'at') as event from outbox where topic = 'tap' and seq > $1`,
     [outbox],
@@ -64,13 +78,20 @@ async function checkEvents({ database }: Fleet, listeners: readonly Listener[], 
   for (const { name, heard, setUps } of listeners) {
     if (setUps() === 1) await until(() => heard.length >= rows.length, 5_000)
     const unique = new Set(heard)
-    if (unique.size !== heard.length) record.broke(`the subscription of ${name} heard ${heard.length - unique.size} events twice`)
+    if (unique.size !== heard.length)
+      record.broke(`the subscription of ${name} heard ${heard.length - unique.size} events twice`)
     const missed = rows.filter(({ event }) => !unique.has(event)).length
-    if (setUps() === 1 && missed > 0) record.broke(`the subscription of ${name}, never cut off, missed ${missed} of ${rows.length} events`)
+    if (setUps() === 1 && missed > 0)
+      record.broke(`the subscription of ${name}, never cut off, missed ${missed} of ${rows.length} events`)
   }
 }
 
-async function checkPayments({ chain, instances }: Fleet, { purchases, clients }: Load, before: Before, record: Record): Promise<void> {
+async function checkPayments(
+  { chain, instances }: Fleet,
+  { purchases, clients }: Load,
+  before: Before,
+  record: Record,
+): Promise<void> {
   for (const purchase of purchases) {
     if (purchase.proof === null) await collect(clients, purchase, 30_000)
     if (purchase.proof === null) record.broke('a payment has no proof half a minute after all was well again')
@@ -79,16 +100,23 @@ async function checkPayments({ chain, instances }: Fleet, { purchases, clients }
   const charged = () => earned(chain).then((now) => now - before.earned)
   await until(async () => (await charged()) === BigInt(sold.length) * price, 10_000)
   const got = await charged()
-  if (got !== BigInt(sold.length) * price) record.broke(`${sold.length} proofs were delivered, and ${Number(got) / Number(price)} prices charged`)
+  if (got !== BigInt(sold.length) * price)
+    record.broke(`${sold.length} proofs were delivered, and ${Number(got) / Number(price)} prices charged`)
   for (const purchase of sold.slice(-3)) {
     for (const instance of instances) {
       const { reply } = await clients.attempt(instance, purchase.wanted)
-      if (reply?.text !== purchase.proof) record.broke('the same payment header gets another answer', `${reply?.status} from ${instance.name}`)
+      if (reply?.text !== purchase.proof)
+        record.broke('the same payment header gets another answer', `${reply?.status} from ${instance.name}`)
     }
   }
 }
 
-async function checkRegistrations({ chain }: Fleet, { registrations, clients }: Load, before: Before, record: Record): Promise<void> {
+async function checkRegistrations(
+  { chain }: Fleet,
+  { registrations, clients }: Load,
+  before: Before,
+  record: Record,
+): Promise<void> {
   for (const registration of registrations) {
     if (registration.productId === null) await register(clients, registration, 30_000)
     if (registration.productId === null) record.broke('a registration never succeeded', registration.tagId)
@@ -96,7 +124,8 @@ async function checkRegistrations({ chain }: Fleet, { registrations, clients }: 
   const minted = async () => (await supply(chain)) - before.supply
   await until(async () => (await minted()) === BigInt(registrations.length), 15_000)
   const found = await minted()
-  if (found !== BigInt(registrations.length)) record.broke(`${registrations.length} products were registered, and ${found} minted`)
+  if (found !== BigInt(registrations.length))
+    record.broke(`${registrations.length} products were registered, and ${found} minted`)
   const ids = new Set(registrations.map(({ productId }) => productId))
   if (ids.size !== registrations.length) record.broke('two registrations were answered with the same product')
 }
@@ -105,7 +134,9 @@ const cli = fileURLToPath(new URL('../../service/src/cli.ts', import.meta.url))
 
 async function checkIndex({ cliEnv }: Fleet, record: Record): Promise<void> {
   const verify = run({ command: process.execPath, args: [cli, 'index', 'verify'], env: cliEnv })
-  const said = await verify.line(/all agree with the chain\.|differ from the chain|index has \d+ assets|^touchstone: .*$/m, 60_000).catch((error: unknown) => String(error))
+  const said = await verify
+    .line(/all agree with the chain\.|differ from the chain|index has \d+ assets|^touchstone: .*$/m, 60_000)
+    .catch((error: unknown) => String(error))
   await verify.ended
   const text = typeof said === 'string' ? said : said[0]
   if (!text.startsWith('all agree')) record.broke(`touchstone index verify: ${verify.said().trim().slice(-300)}`)
@@ -123,6 +154,7 @@ async function supply({ rpc, contract }: Fleet['chain']): Promise<bigint> {
 }
 
 async function until(holds: () => boolean | Promise<boolean>, withinMs: number): Promise<boolean> {
-  for (const end = performance.now() + withinMs; performance.now() < end; await delay(50)) if (await holds()) return true
+  for (const end = performance.now() + withinMs; performance.now() < end; await delay(50))
+    if (await holds()) return true
   return holds()
 }

@@ -25,7 +25,13 @@ export type Clients = ReturnType<typeof createClients>
 /** Refusals that say: come again. Anything else would blame a client that did nothing wrong. */
 const comeAgain: ReadonlySet<number> = new Set([429, 500, 502, 503])
 /** A sale and a mutation wait for blocks. */
-const deadlineMs: { readonly [Name in Kind]: number } = { read: 15_000, tap: 15_000, list: 15_000, register: 45_000, pay: 32_000 }
+const deadlineMs: { readonly [Name in Kind]: number } = {
+  read: 15_000,
+  tap: 15_000,
+  list: 15_000,
+  register: 45_000,
+  pay: 32_000,
+}
 
 export function createClients(instances: readonly Instance[], record: Record) {
   const description = readFileSync(new URL('../../service/openapi.json', import.meta.url), 'utf8')
@@ -46,9 +52,11 @@ export function createClients(instances: readonly Instance[], record: Record) {
   function judged(wanted: Wanted, reply: Reply): Outcome {
     const operation = operations.find(({ operationId }) => operationId === wanted.operation)
     if (operation === undefined) throw new Error(`The OpenAPI description has no ${wanted.operation}.`)
-    for (const fault of faultsOf(operation, reply)) record.broke(`${wanted.operation} is not as described, ${reply.status}`, fault)
+    for (const fault of faultsOf(operation, reply))
+      record.broke(`${wanted.operation} is not as described, ${reply.status}`, fault)
     if (reply.status !== 200) {
-      if (!comeAgain.has(reply.status)) record.broke(`${wanted.operation} blames the client, ${reply.status}`, reply.text.slice(0, 200))
+      if (!comeAgain.has(reply.status))
+        record.broke(`${wanted.operation} blames the client, ${reply.status}`, reply.text.slice(0, 200))
       return 'refused'
     }
     try {

@@ -26,7 +26,11 @@ export const clockStep: Fault = {
     const id = await keys.create({ hash, name: 'clock', scopes: ['read'] })
     const passes = async () => {
       const headers = { 'content-type': 'application/json', authorization: `Bearer ${text}` }
-      const asked = fetch(`${stepped.urls().graphql}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' })
+      const asked = fetch(`${stepped.urls().graphql}/graphql`, {
+        method: 'POST',
+        headers,
+        body: '{"query":"{ __typename }"}',
+      })
       return (await asked).status !== 401
     }
     await step(stepMs)

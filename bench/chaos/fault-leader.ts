@@ -34,7 +34,10 @@ export const killLeader: Fault = {
 async function leaderOf(instances: readonly Instance[]): Promise<Instance | undefined> {
   const leads = await Promise.all(
     instances.map(async (instance) => {
-      const text = await fetch(`${instance.urls().metrics}/metrics`).then((response) => response.text(), () => '')
+      const text = await fetch(`${instance.urls().metrics}/metrics`).then(
+        (response) => response.text(),
+        () => '',
+      )
       return /^touchstone_index_leader(?:\{[^}]*\})? 1$/m.test(text)
     }),
   )

@@ -64,7 +64,8 @@ export const faults: { readonly [name: string]: Fault } = {
     },
   },
   'rpc-lying': {
-    about: 'the first of two providers forges owners, in reads and in proofs; one instance asks for proofs, the other for a quorum',
+    about:
+      'the first of two providers forges owners, in reads and in proofs; one instance asks for proofs, the other for a quorum',
     wishes: () => ({ a: { env: { CHAIN_TRUST: 'proof' } }, b: { env: { CHAIN_TRUST: 'quorum', CHAIN_QUORUM: '2' } } }),
     async strike({ chain }, ms, record) {
       let lies = 0

@@ -36,7 +36,14 @@ export type InstanceWishes = {
 /** Everything that it opens is on `made`; the instances are not started yet. */
 export async function openFleet(
   made: AsyncDisposableStack,
-  { tokens = 40, tags: tagCount = 12, payers: payerCount = 4, instances: names = ['a', 'b'], env: more = {}, core }: {
+  {
+    tokens = 40,
+    tags: tagCount = 12,
+    payers: payerCount = 4,
+    instances: names = ['a', 'b'],
+    env: more = {},
+    core,
+  }: {
     readonly tokens?: number
     readonly tags?: number
     readonly payers?: number
@@ -52,7 +59,9 @@ export async function openFleet(
   const redis: OwnRedis = made.adopt(await startOwnRedis(), (it) => it.kill())
   const pepper = randomBytes(32)
   const tagHash = createTagHash({ scheme: 'hmac', pepper })
-  const uids = Array.from({ length: tagCount }, (_, index) => Uint8Array.of(0x04, 0xc4, 0xa0, 0x50, 0, index >> 8, index & 255))
+  const uids = Array.from({ length: tagCount }, (_, index) =>
+    Uint8Array.of(0x04, 0xc4, 0xa0, 0x50, 0, index >> 8, index & 255),
+  )
   const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(generatePrivateKey()))
   const facilitatorKey = generatePrivateKey()
   const chain: FleetChain = made.adopt(
@@ -87,7 +96,9 @@ export async function openFleet(
     PAYMENT_PAY_TO: payTo,
     DEMO: 'on',
     // Limits are counted, and too high to be reached: the counting must not break what it guards.
-    ...Object.fromEntries(['ASSET', 'TAP', 'GATEWAY', 'GRAPHQL', 'MCP'].map((name) => [`RATE_LIMIT_${name}`, '1000000'])),
+    ...Object.fromEntries(
+      ['ASSET', 'TAP', 'GATEWAY', 'GRAPHQL', 'MCP'].map((name) => [`RATE_LIMIT_${name}`, '1000000']),
+    ),
     ...more,
   }
 
@@ -151,4 +162,3 @@ async function softwareTag(batch: BatchRecord, uid: Uint8Array, tokenId: bigint)
   }
   return { uid: Buffer.from(uid).toString('hex').toUpperCase(), tokenId, next }
 }
-

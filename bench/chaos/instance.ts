@@ -3,7 +3,12 @@ import { fileURLToPath } from 'node:url'
 import { setTimeout as delay } from 'node:timers/promises'
 import { run, type Running } from '../program.ts'
 
-export type Urls = { readonly verification: string; readonly gateway: string; readonly graphql: string; readonly metrics: string }
+export type Urls = {
+  readonly verification: string
+  readonly gateway: string
+  readonly graphql: string
+  readonly metrics: string
+}
 export type Instance = {
   readonly name: string
   /** Where it listened last; its ports are others after a restart. */
@@ -55,7 +60,12 @@ export function createInstance({
     told = false
     const flags = ['--disable-warning=ExperimentalWarning', ...nodeFlags()]
     const command = globalThis.process.execPath
-    const started = run({ command, args: [...flags, cli, 'serve', ...args()], env: env(), ...(core !== undefined && { core }) })
+    const started = run({
+      command,
+      args: [...flags, cli, 'serve', ...args()],
+      env: env(),
+      ...(core !== undefined && { core }),
+    })
     process = started
     ready = listening(started)
     ready.catch(() => {})

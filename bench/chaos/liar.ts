@@ -15,7 +15,10 @@ export function liar(contract: Hex, count: () => void): Rewrite {
   return (method, params, result) => {
     if (method === 'eth_getProof') {
       const proof = result as Proof
-      return { ...proof, storageProof: proof.storageProof.map((one) => ({ ...one, value: toHex(forge(BigInt(one.value))) })) }
+      return {
+        ...proof,
+        storageProof: proof.storageProof.map((one) => ({ ...one, value: toHex(forge(BigInt(one.value))) })),
+      }
     }
     const [call] = params as [{ to?: string; data?: Hex; input?: Hex }?]
     const data = call?.data ?? call?.input

@@ -38,7 +38,8 @@ export function listenTo(instance: Instance, key: string): Listener {
     client.subscribe<Verified>(
       { query },
       {
-        next: ({ data }) => void (data && heard.push(`${data.productVerified.product.id} ${data.productVerified.verifiedAt}`)),
+        next: ({ data }) =>
+          void (data && heard.push(`${data.productVerified.product.id} ${data.productVerified.verifiedAt}`)),
         error: again,
         complete: again,
       },

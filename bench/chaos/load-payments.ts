@@ -25,7 +25,8 @@ export async function purchaseOf(payer: PrivateKeyAccount, tokenId: bigint): Pro
     body: JSON.stringify({ assetId: String(tokenId), chain: 'base-sepolia' }),
     judge({ text }) {
       const proof = JSON.parse(text) as { assetId: string; payment: { success: boolean } }
-      if (proof.assetId !== String(tokenId) || !proof.payment.success) throw new Error(`a proof of another sale: ${text.slice(0, 300)}`)
+      if (proof.assetId !== String(tokenId) || !proof.payment.success)
+        throw new Error(`a proof of another sale: ${text.slice(0, 300)}`)
       return 'ok'
     },
   }

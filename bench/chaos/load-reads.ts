@@ -10,9 +10,12 @@ export function createCheckVerdict(chain: Pick<FleetChain, 'truth'>): CheckVerdi
   return ({ untrusted: _ours, ...said }) => {
     const { token_id, block_number, block_hash } = said.chainRef
     const truth = chain.truth(BigInt(token_id), { number: BigInt(block_number), hash: block_hash })
-    if (truth === undefined || truth === null) return `token ${token_id} at a block that never was: ${block_number} ${block_hash}`
+    if (truth === undefined || truth === null)
+      return `token ${token_id} at a block that never was: ${block_number} ${block_hash}`
     const [ours, theirs] = [JSON.stringify(truth), JSON.stringify(said)]
-    return ours === theirs ? null : `token ${token_id} is not what the chain said at its block: ${theirs} instead of ${ours}`
+    return ours === theirs
+      ? null
+      : `token ${token_id} is not what the chain said at its block: ${theirs} instead of ${ours}`
   }
 }
 
@@ -24,14 +27,18 @@ export function readOf(tokenId: bigint, check: CheckVerdict): Wanted {
     path: `/api/asset/${tokenId}`,
     judge({ text }) {
       const verdict = JSON.parse(text) as Verdict
-      const wrong = verdict.token_id === String(tokenId) ? check(verdict) : `asked for ${tokenId}, answered ${verdict.token_id}`
+      const wrong =
+        verdict.token_id === String(tokenId) ? check(verdict) : `asked for ${tokenId}, answered ${verdict.token_id}`
       if (wrong !== null) throw new Error(wrong)
       return 'ok'
     },
   }
 }
 
-type GraphqlAnswer<Data> = { readonly data?: Data | null; readonly errors?: readonly { readonly extensions?: { readonly code?: string } }[] }
+type GraphqlAnswer<Data> = {
+  readonly data?: Data | null
+  readonly errors?: readonly { readonly extensions?: { readonly code?: string } }[]
+}
 
 /** What GraphQL may answer a right request with while something is broken. */
 const comeAgain: ReadonlySet<string> = new Set(['INTERNAL', 'CHAIN_UNAVAILABLE', 'TOO_COMPLEX', 'RATE_LIMITED'])
@@ -58,11 +65,16 @@ export function listOf(key: string, first: number): Wanted {
   type Page = { products: { edges: readonly { node: { id: string } }[] } }
   return {
     kind: 'list',
-    ...graphqlRequest(key, 'query ($first: Int!) { products(first: $first) { edges { node { id name state verified } } } }', { first }),
+    ...graphqlRequest(
+      key,
+      'query ($first: Int!) { products(first: $first) { edges { node { id name state verified } } } }',
+      { first },
+    ),
     judge(reply) {
       const data = graphqlData<Page>(reply)
       if (data === null) return 'refused'
-      if (data.products.edges.length !== first) throw new Error(`a page of ${first} products has ${data.products.edges.length}`)
+      if (data.products.edges.length !== first)
+        throw new Error(`a page of ${first} products has ${data.products.edges.length}`)
       return 'ok'
     },
   }

@@ -5,7 +5,11 @@ import { graphqlData, graphqlRequest } from './load-reads.ts'
 
 export type Registration = { readonly tagId: string; readonly wanted: Wanted; productId: string | null }
 type Registered = {
-  registerProduct: { success: boolean; errors: readonly { field: string; message: string }[]; product: { id: string } | null }
+  registerProduct: {
+    success: boolean
+    errors: readonly { field: string; message: string }[]
+    product: { id: string } | null
+  }
 }
 
 const againMs = 500

@@ -6,7 +6,11 @@ import type { FleetTag } from './fleet.ts'
 
 export type AcceptedTap = { readonly uid: string; readonly counter: number; readonly path: string }
 /** `stale` was never presented although a later tap of its tag counted: it must be refused for ever. */
-export type Taps = { readonly accepted: readonly AcceptedTap[]; readonly stale: ReadonlyMap<string, string>; readonly unanswered: () => number }
+export type Taps = {
+  readonly accepted: readonly AcceptedTap[]
+  readonly stale: ReadonlyMap<string, string>
+  readonly unanswered: () => number
+}
 
 type Answer = {
   readonly verified: boolean
@@ -22,7 +26,13 @@ const againMs = 300
 const giveUpMs = 60_000
 
 /** One tap of each tag after another, `pauseMs` between them, until it is over; a tap that began is seen through. */
-export function runTaps({ clients, chain, tags, pauseMs, over }: {
+export function runTaps({
+  clients,
+  chain,
+  tags,
+  pauseMs,
+  over,
+}: {
   readonly clients: Clients
   readonly chain: Pick<FleetChain, 'truth'>
   readonly tags: readonly FleetTag[]
@@ -50,7 +60,12 @@ export function runTaps({ clients, chain, tags, pauseMs, over }: {
     }
   }
 
-  return { accepted, stale, unanswered: () => unanswered, ended: Promise.all(tags.map(tapAgainAndAgain)).then(() => {}) }
+  return {
+    accepted,
+    stale,
+    unanswered: () => unanswered,
+    ended: Promise.all(tags.map(tapAgainAndAgain)).then(() => {}),
+  }
 }
 
 function tapOf({ uid, tokenId }: FleetTag, path: string, chain: Pick<FleetChain, 'truth'>): Wanted {
@@ -65,7 +80,10 @@ function tapOf({ uid, tokenId }: FleetTag, path: string, chain: Pick<FleetChain,
       const { asset, chain: at } = answer
       const truth = chain.truth(tokenId, { number: BigInt(at.blockNumber), hash: at.blockHash })
       const isRight =
-        answer.uid === uid && asset.tokenId === String(tokenId) && truth?.state_code === asset.stateCode && truth.flagged === asset.flagged
+        answer.uid === uid &&
+        asset.tokenId === String(tokenId) &&
+        truth?.state_code === asset.stateCode &&
+        truth.flagged === asset.flagged
       if (!isRight) throw new Error(`a tap of ${uid} is not what the chain said at its block: ${text.slice(0, 400)}`)
       return 'ok'
     },

@@ -22,7 +22,11 @@ const paces = { read: 50, list: 250, register: 3_000, pay: 1_500, tapOfATag: 1_0
 /** More of a kind than this are not under way at once. */
 const mostUnderWay = 400
 
-export function beginLoad(fleet: Fleet, record: Record, { run, check = createCheckVerdict(fleet.chain) }: { readonly run: string; readonly check?: CheckVerdict }): Load {
+export function beginLoad(
+  fleet: Fleet,
+  record: Record,
+  { run, check = createCheckVerdict(fleet.chain) }: { readonly run: string; readonly check?: CheckVerdict },
+): Load {
   const clients = createClients(fleet.instances, record)
   const over = new AbortController()
   const purchases: Purchase[] = []

@@ -70,7 +70,10 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
 function binFolder(): string {
   const debian = '/usr/lib/postgresql'
   const versions = existsSync(debian) ? readdirSync(debian).toSorted((a, b) => Number(b) - Number(a)) : []
-  const folders = [...versions.map((version) => join(debian, version, 'bin')), ...(process.env['PATH'] ?? '').split(':')]
+  const folders = [
+    ...versions.map((version) => join(debian, version, 'bin')),
+    ...(process.env['PATH'] ?? '').split(':'),
+  ]
   const found = folders.find((folder) => existsSync(join(folder, 'initdb')))
   if (found === undefined) throw new Error('This needs the programs of a PostgreSQL server (initdb, postgres).')
   return found

@@ -32,7 +32,9 @@ export function createRecord() {
       else known.times += 1
     },
     broken: (): string[] =>
-      [...broken].map(([what, { times, example }]) => `${what}${times > 1 ? ` (${times} times)` : ''}${example && `: ${example}`}`),
+      [...broken].map(
+        ([what, { times, example }]) => `${what}${times > 1 ? ` (${times} times)` : ''}${example && `: ${example}`}`,
+      ),
     counts: (): { readonly [Name in Outcome]: number } => {
       const counts = { ok: 0, refused: 0, gone: 0 }
       for (const { outcome } of attempts) counts[outcome] += 1
@@ -48,11 +50,14 @@ export function createRecord() {
     },
     /** Seconds from `since` to the last attempt that was not ok, of all that ended after it. */
     badUntil: (since: number): number =>
-      Math.max(0, ...attempts.filter(({ at, outcome }) => at > since && outcome !== 'ok').map(({ at }) => at - since)) / 1_000,
+      Math.max(0, ...attempts.filter(({ at, outcome }) => at > since && outcome !== 'ok').map(({ at }) => at - since)) /
+      1_000,
     /** Which of these pairs of kind and instance had nothing wanted since then. */
     silentSince: (since: number, kinds: readonly Kind[], instances: readonly string[]): string[] => {
       const heard = new Set(
-        attempts.flatMap(({ kind, instance, at, outcome }) => (at > since && outcome === 'ok' ? [`${kind} of ${instance}`] : [])),
+        attempts.flatMap(({ kind, instance, at, outcome }) =>
+          at > since && outcome === 'ok' ? [`${kind} of ${instance}`] : [],
+        ),
       )
       return kinds.flatMap((kind) => instances.map((name) => `${kind} of ${name}`)).filter((pair) => !heard.has(pair))
     },

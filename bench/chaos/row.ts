@@ -30,7 +30,12 @@ const steadyMs = 3_000
 const backWithinMs = 30_000
 const quietMs = 3_000
 
-export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, plant }: { readonly ms: number; readonly plant?: Plant }): Promise<Row> {
+export async function runRow(
+  fleet: Fleet,
+  name: string,
+  fault: Fault,
+  { ms, plant }: { readonly ms: number; readonly plant?: Plant },
+): Promise<Row> {
   await using made = new AsyncDisposableStack()
   await fault.prepare?.(fleet, made)
   const record = createRecord()
@@ -44,26 +49,31 @@ export async function runRow(fleet: Fleet, name: string, fault: Fault, { ms, pla
   try {
     await delay(steadyMs)
     const early = record.counts()
-    if (early.refused + early.gone > 0) record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
+    if (early.refused + early.gone > 0)
+      record.broke(`before the fault: ${early.refused} refused, ${early.gone} not answered`)
     const undo = plant?.during?.(fleet)
     const remark = (await fault.strike(fleet, ms, record)) ?? ''
     undo?.()
     const mended = performance.now()
     const names = fleet.instances.map((instance) => instance.name)
     const isBack = () =>
-      record.silentSince(mended, kinds, names).length === 0 && performance.now() - mended > record.badUntil(mended) * 1_000 + quietMs
+      record.silentSince(mended, kinds, names).length === 0 &&
+      performance.now() - mended > record.badUntil(mended) * 1_000 + quietMs
     await settled(isBack, backWithinMs + quietMs)
     const silent = record.silentSince(mended, kinds, names)
     if (silent.length > 0) record.broke(`not back ${backWithinMs / 1_000} s after the fault: ${silent.join(', ')}`)
     await load.end()
     const backAfter = record.badUntil(mended)
     if (backAfter > backWithinMs / 1_000) record.broke(`refusals until ${backAfter.toFixed(1)} s after the fault`)
-    const troubles = fleet.instances.flatMap((instance) => instance.troubles(12).map((line) => `${instance.name}: ${line}`))
+    const troubles = fleet.instances.flatMap((instance) =>
+      instance.troubles(12).map((line) => `${instance.name}: ${line}`),
+    )
     await plant?.after?.(fleet, load)
     await checkAfter(fleet, load, listeners, before, record)
     for (const [index, instance] of fleet.instances.entries()) {
       const crashes = instance.crashes() - (crashesBefore[index] ?? 0)
-      if (crashes > 0 && !fault.mayEnd?.includes(instance.name)) record.broke(`${instance.name} ended by itself ${crashes} times`)
+      if (crashes > 0 && !fault.mayEnd?.includes(instance.name))
+        record.broke(`${instance.name} ended by itself ${crashes} times`)
     }
     return {
       name,
@@ -105,5 +115,5 @@ async function indexed({ database, chain }: Fleet): Promise<void> {
 }
 
 async function settled(holds: () => boolean, withinMs: number): Promise<void> {
-  for (const until = performance.now() + withinMs; performance.now() < until && !holds(); ) await delay(100)
+  for (const until = performance.now() + withinMs; performance.now() < until && !holds();) await delay(100)
 }

@@ -15,7 +15,11 @@ export type Arrived = {
 const mostUnderWay = 5_000
 
 /** Resolves when all are answered. */
-export async function arrive({ perSecond, seconds, next }: {
+export async function arrive({
+  perSecond,
+  seconds,
+  next,
+}: {
   readonly perSecond: number
   readonly seconds: number
   readonly next: () => Request

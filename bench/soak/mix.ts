@@ -57,7 +57,7 @@ export function openMix(fleet: Fleet, service: Instance) {
 
   return {
     /** The shares hold for every hundred. 7 has no factor in common with 100: the kinds come mixed. */
-    next(): Request {
+    next: (): Request => {
       const nth = (count += 1)
       const kind = order[(nth * 7) % order.length] ?? 'read'
       return { kind, run: () => runs[kind](nth) }

@@ -16,7 +16,8 @@ const folders = [
   ...(existsSync(debian) ? readdirSync(debian).map((version) => join(debian, version, 'bin')) : []),
 ]
 const missing = ['initdb', 'redis-server'].filter((name) => !folders.some((folder) => existsSync(join(folder, name))))
-const skip = missing.length > 0 && process.env['REQUIRE_SERVICES'] !== '1' && `${missing.join(' and ')} is not installed`
+const skip =
+  missing.length > 0 && process.env['REQUIRE_SERVICES'] !== '1' && `${missing.join(' and ')} is not installed`
 
 describe('npm run chaos', { skip, timeout: 240_000 }, () => {
   it('sees a fleet survive a broken PostgreSQL and a broken Redis', async () => {

@@ -62,6 +62,19 @@ describe('of two providers', () => {
     await source.close()
   })
 
+  it('asks again after five seconds also when the clock was set back ten minutes', async () => {
+    const clock = { ms: 1_000_000, ticks: 0 }
+    const { source } = sourceOver(urls().slice(0, 1), { now: () => clock.ms, ticks: () => clock.ticks })
+    const head = await source.head()
+    first.set('status500')
+    for (let fault = 0; fault < 5; fault++) await assert.rejects(source.call(cell, '0x', head), /could not be read/)
+    first.set('none')
+    clock.ms -= 600_000
+    clock.ticks += 5_000
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    await source.close()
+  })
+
   it('a slow first one is given the time it takes, but a head that is behind by then is not taken', async () => {
     const clock = { ms: 0 }
     const { source } = sourceOver(urls(), { attemptTimeoutMs: 1000, readTimeoutMs: 2000, ticks: () => clock.ms })

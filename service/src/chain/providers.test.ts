@@ -217,19 +217,6 @@ describe('the chain over one provider', () => {
     await source.close()
   })
 
-  it('asks again after five seconds also when the clock was set back ten minutes', async () => {
-    const clock = { ms: 1_000_000, ticks: 0 }
-    const { source } = sourceOver([first.url], { now: () => clock.ms, ticks: () => clock.ticks })
-    const head = await source.head()
-    first.set('status500')
-    for (let fault = 0; fault < 5; fault++) await assert.rejects(source.call(cell, '0x', head), isUnavailable)
-    first.set('none')
-    clock.ms -= 600_000
-    clock.ticks += 5_000
-    assert.equal(await source.call(cell, '0x', head), wordOf(5))
-    await source.close()
-  })
-
   it('never names a key of a URL, neither to the caller nor in the log', async () => {
     const { source, lines } = sourceOver([`${first.url.replace('//', '//user:pass1234@')}/v2/secretkey`])
     first.set('rpc-error')
