@@ -81,11 +81,14 @@ export function createInstance({
   async function listening({ line }: Running): Promise<void> {
     const [verification, gateway, graphql, metrics] = (await Promise.all(
       hosts.map(async (host) => {
-        const [, port] = await line(new RegExp(`"event":"${host} listens?","port":(\\d+)`), startMs)
+        const [, port] = await line(new RegExp(`"event":"${host} listens?"[^}]*"port":(\\d+)`), startMs)
         return `http://127.0.0.1:${port}`
       }),
     )) as [string, string, string, string]
     urls = { verification, gateway, graphql, metrics }
+    const workers = args()[args().indexOf('--workers') + 1]
+    if (args().includes('--workers'))
+      await line(new RegExp(`"event":"worker serves","place":${Number(workers) - 1}`), startMs)
   }
 
   async function end(signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {

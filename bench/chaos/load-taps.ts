@@ -4,7 +4,7 @@ import type { FleetChain } from './chain.ts'
 import type { Clients, Wanted } from './clients.ts'
 import type { FleetTag } from './fleet.ts'
 
-export type AcceptedTap = { readonly uid: string; readonly counter: number; readonly path: string }
+type AcceptedTap = { readonly uid: string; readonly counter: number; readonly path: string }
 /** `stale` was never presented although a later tap of its tag counted: it must be refused for ever. */
 export type Taps = {
   readonly accepted: readonly AcceptedTap[]
