@@ -52,8 +52,8 @@ await bounded(240_000, async (made) => {
     `two workers: ${hasWorkers ? 'serve --workers 2' : 'two processes, for there is no serve --workers here'}\n`,
   )
 
-  await measure([one], 2)
-  await measure(two, 2)
+  await measure([one], 6) // until its code is compiled
+  await measure(two, 6)
   idle.set(one, await idleShare(one))
   for (const instance of two) idle.set(instance, await idleShare(instance))
   const measured: { one: Measured[]; two: Measured[] } = { one: [], two: [] }
