@@ -19,7 +19,7 @@ export function backupCommand(run: RunBare): Command {
       `
 The file HOLDS SECRETS: sealed tag keys, the keys of issuer and attestations, all payments and owners. Keep it as you keep
 those (its mode is 0600). TAG_KEK, TAG_PEPPER and other keys of the environment are not in it; without them it is of no use.
-An embedded database answers nobody else while it is read: about two seconds for 100,000 rows.
+An embedded database answers nobody else while it is read: several seconds for 100,000 rows.
 
 Example:
   touchstone backup touchstone.backup`,
