@@ -6,6 +6,7 @@ import type { Writer } from './chain/writer.ts'
 import type { Config } from './config.ts'
 import { reasonOf } from './errors.ts'
 import { listen, type OnUpgrade } from './http/server.ts'
+import { settleTicks } from './http/settle-ticks.ts'
 import type { Log } from './log.ts'
 import { openParts, type Parts } from './parts.ts'
 import { openLimits, type Limits } from './service-limits.ts'
@@ -25,6 +26,7 @@ export type Service = AsyncDisposable & {
 
 /** Starts the service. What cannot be started throws one sentence, and whatever was open by then is closed. */
 export async function startService(config: Config, log: Log): Promise<Service> {
+  await settleTicks()
   await using opened = new AsyncDisposableStack()
   const parts = opened.use(await openParts(config, log))
   const limits = opened.use(await openLimits(config, log.child('limits')))

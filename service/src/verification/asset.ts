@@ -128,18 +128,19 @@ export function sharedHeaders({ etag }: Answer, budget: Budget | undefined): str
     'nosniff',
   ]
   if (budget === undefined) return headers
-  const { limit, remaining, resetSeconds, policy } = budget
+  const { limit, policy } = budget
+  const [remaining, reset] = [String(budget.remaining), String(budget.resetSeconds)]
   headers.push(
     'X-RateLimit-Limit',
     String(limit),
     'X-RateLimit-Remaining',
-    String(remaining),
+    remaining,
     'X-RateLimit-Reset',
-    String(resetSeconds),
+    reset,
     'RateLimit-Policy',
     policy.text,
     'RateLimit',
-    `${policy.name};r=${remaining};t=${resetSeconds}`,
+    `${policy.name};r=${remaining};t=${reset}`,
   )
   return headers
 }
