@@ -7,8 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { runPinned } from './processes.ts'
 
 export type Load = {
-  /** Several: the connections take turns. */
-  readonly port: number | readonly number[]
+  readonly port: number
   readonly paths: readonly string[]
   readonly connections: number
   readonly seconds: number
@@ -56,10 +55,9 @@ async function generate({
   const times: number[] = []
   const until = performance.now() + seconds * 1000
   let next = 0
-  const ports = [port].flat()
-  const client = (nth: number) =>
+  const client = () =>
     new Promise<void>((resolve, reject) => {
-      const socket = connect(ports[nth % ports.length] ?? 0, '127.0.0.1', send).setNoDelay(true)
+      const socket = connect(port, '127.0.0.1', send).setNoDelay(true)
       let sentAt = 0
       let usual = 0 // bytes of the last whole answer: one of the same size in one chunk is whole too, and needs no parsing
       let pending: Buffer = Buffer.alloc(0)
@@ -92,7 +90,7 @@ async function generate({
   const stayAwake = () => void (running && setImmediate(stayAwake))
   stayAwake()
   const began = performance.now()
-  await Promise.all(Array.from({ length: connections }, (_, nth) => client(nth)))
+  await Promise.all(Array.from({ length: connections }, client))
   const took = (performance.now() - began) / 1000
   running = false
   const sorted = Float64Array.from(times).sort()
