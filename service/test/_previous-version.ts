@@ -11,18 +11,26 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const git = async (...args: string[]) =>
   (await promisify(execFile)('git', ['-C', root, ...args], { timeout: 60_000, maxBuffer: 1 << 20 })).stdout.trim()
 
-/** A commit, or why there is none: the history is not here, or it begins with the newest migration. */
+/** Files that the test of an upgrade needs of the version before. */
+const needed = 'service/openapi.json'
+
+/**
+ * A commit, or why there is none: the history is not here, it begins with the newest migration, or the version before had not the hosts
+ * that are compared. `isExcuse` is false where there should have been one.
+ */
 export async function commitBeforeNewestMigration(): Promise<
-  { commit: string } | { reason: string; isShallow: boolean }
+  { commit: string } | { reason: string; isExcuse: boolean }
 > {
   const path = `service/src/store/migrations/${readMigrations().at(-1)?.name}`
   try {
     const added = await git('log', '--diff-filter=A', '--format=%H', '-1', '--', path)
     // Not committed yet: what is committed is the version before.
-    return { commit: await git('rev-parse', '--verify', '--quiet', added === '' ? 'HEAD' : `${added}^1`) }
+    const commit = await git('rev-parse', '--verify', '--quiet', added === '' ? 'HEAD' : `${added}^1`)
+    if ((await git('ls-tree', '--name-only', commit, '--', needed)) !== '') return { commit }
+    return { reason: `the commit before ${path} has no ${needed}`, isExcuse: true }
   } catch {
     const isShallow = (await git('rev-parse', '--is-shallow-repository').catch(() => 'true')) !== 'false'
-    return { reason: `no commit before ${path} in this clone; fetch more of its history`, isShallow }
+    return { reason: `no commit before ${path} in this clone; fetch more of its history`, isExcuse: isShallow }
   }
 }
 
