@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parseAbiItem, toEventSelector, toFunctionSelector, type Abi } from 'viem'
-import { identityAbi, reputationAbi } from '../service/src/agents/agent-registry-abi.ts'
+import { identityAbi, reputationAbi } from '../service/src/agents/erc8004/reads.ts'
 import type { Artifact } from './solidity.ts'
 
 const published = {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { toEventSelector, toFunctionSelector } from 'viem'
-import { assetRegistryAbi } from '../service/src/chain/abi.ts'
+import { assetRegistryAbi } from '../service/src/domain/registry-abi.ts'
 import { compileContract, contractFiles, type Artifact, type ContractName } from './solidity.ts'
 
 const names = Object.keys(contractFiles) as ContractName[]
@@ -23,7 +23,7 @@ describe('the committed artifacts', () => {
 
 describe('AssetRegistry', () => {
   it('has the ABI that the service reads', () => {
-    assert.deepEqual(assetRegistryAbi, registry.abi)
+    assert.deepEqual(assetRegistryAbi, withoutDefaults(registry.abi))
   })
 
   it('fits into the runtime limit of EIP-170', () => {
@@ -56,7 +56,9 @@ describe('AssetRegistry', () => {
       const event = assetRegistryAbi.find((item) => item.type === 'event' && item.name === name)
       assert.ok(event?.type === 'event')
       assert.equal(toEventSelector(event), toEventSelector(`event ${signature}`))
-      const parameters = event.inputs.map((input) => `${input.type}${input.indexed ? ' indexed' : ''} ${input.name}`)
+      const parameters = event.inputs.map(
+        (input) => `${input.type}${'indexed' in input ? ' indexed' : ''} ${input.name}`,
+      )
       assert.equal(`${name}(${parameters.join(', ')})`, signature)
     }
   })
@@ -72,6 +74,13 @@ describe('Multicall3', () => {
     assert.ok(committed('Multicall3').deployedBytecode.includes('82ad56cb'))
   })
 })
+
+/** Leaves out what the human-readable form does not hold: names of the Solidity types, empty names and flags that are false. */
+function withoutDefaults(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value), (key, member: unknown) =>
+    key === 'internalType' || (key === 'name' && member === '') || member === false ? undefined : member,
+  )
+}
 
 function functionOf(name: string) {
   const found = assetRegistryAbi.find((item) => item.type === 'function' && item.name === name)

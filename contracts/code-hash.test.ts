@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { createPublicClient, createWalletClient, http, keccak256, type Hex } from 'viem'
 import { baseSepolia } from 'viem/chains'
-import { assetRegistryAbi } from '../service/src/chain/abi.ts'
+import { assetRegistryAbi } from '../service/src/domain/registry-abi.ts'
 import { registryCodeHash } from './code-hash.ts'
 
 const { bytecode } = JSON.parse(readFileSync(join(import.meta.dirname, 'artifacts/AssetRegistry.json'), 'utf8'))

@@ -1,20 +1,21 @@
 /**
  * `node scripts/docs.ts`: writes the tables of docs/*.md that are made from the program itself, between their markers: settings, metrics,
- * commands, operations of GraphQL. With `--check` it writes nothing and says what is not up to date.
+ * commands, operations of GraphQL, error codes. With `--check` it writes nothing and says what is not up to date.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { buildSchema } from 'graphql'
-import { devCommand } from '../service/src/commands/dev.ts'
-import { payCommand } from '../service/src/commands/pay.ts'
-import { serveCommand } from '../service/src/commands/serve.ts'
-import { storeCommands } from '../service/src/commands/store-program.ts'
-import { verifyCommand } from '../service/src/commands/verify.ts'
-import { createLog } from '../service/src/log.ts'
-import { createMetrics } from '../service/src/service-metrics.ts'
-import { settings } from '../service/src/settings.ts'
-import type { Setting } from '../service/src/settings/kinds.ts'
+import { devCommand } from '../service/src/cli/dev/dev.ts'
+import { payCommand } from '../service/src/cli/payments/pay.ts'
+import { serveCommand } from '../service/src/cli/serve/serve.ts'
+import { storeCommands } from '../service/src/cli/store-commands.ts'
+import { verifyCommand } from '../service/src/cli/verify.ts'
+import { errorRows } from '../service/src/lib/error-codes.ts'
+import { createLog } from '../service/src/lib/log.ts'
+import { createMetrics } from '../service/src/app/metrics/metrics.ts'
+import { settings } from '../service/src/app/config/schema.ts'
+import type { Setting } from '../service/src/app/config/setting.ts'
 
 const folder = new URL('../docs/', import.meta.url)
 
@@ -31,7 +32,7 @@ export function docsSources(): readonly { readonly name: string; readonly found:
 function withTables(source: string, file: string): string {
   return source.replace(/^<!-- generated:(\S+) -->\n[^]*?^<!-- \/generated -->$/gm, (_, name: string) => {
     const table = tables[name]
-    if (table === undefined) throw new Error(`docs/${file} asks for the table ${name}, which nobody makes.`)
+    if (table === undefined) throw new Error(`docs/${file} asks for the table ${name}, which does not exist.`)
     return `<!-- generated:${name} -->\n\n${tableOf(...table())}\n\n<!-- /generated -->`
   })
 }
@@ -41,7 +42,7 @@ type Table = readonly [head: readonly string[], rows: readonly (readonly string[
 const tables: Readonly<Record<string, () => Table>> = {
   settings: () => [
     ['Setting', 'Default', 'Meaning'],
-    Object.entries<Setting<unknown>>(settings).map(([name, { fallback, help, secret }]) => [
+    Object.entries<Setting>(settings).map(([name, { fallback, help, secret }]) => [
       code(name) + (secret === true ? ' _secret_' : ''),
       fallback === '' ? '–' : code(fallback),
       help,
@@ -56,6 +57,47 @@ const tables: Readonly<Record<string, () => Table>> = {
   ],
   commands: () => [['Command', 'What it does'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
   operations: () => [['Operation', 'What it does'], operations()],
+  errors: () => [
+    ['Condition', 'Keyless read', 'MCP tool', 'MCP request', 'A2A', 'GraphQL', 'Gateway'],
+    errorRows.map(({ name, rest, tool, mcp, a2a, graphql, gateway }) => [
+      titleOf(name),
+      rest === undefined ? '–' : `${rest} ${code(name)}`,
+      tool === undefined ? '–' : code(name),
+      mcp === undefined ? '–' : `${mcp[1]}, ${mcp[0]}`,
+      a2a === undefined ? '–' : `${a2a[2]}, ${a2a[1]}`,
+      graphql === undefined ? '–' : code(graphql),
+      gateway === undefined ? '–' : `${gateway.status} ${code(gateway.error)}`,
+    ]),
+  ],
+  'errors-keyless': () => [
+    ['Code', 'Status', 'Meaning', 'What to do'],
+    errorRows.flatMap(({ name, rest, meaning, remedy }) =>
+      rest === undefined ? [] : [[code(name), String(rest), meaning, remedy]],
+    ),
+  ],
+  'errors-gateway': () => [
+    ['`error`', 'Status', 'Message', 'What to do'],
+    errorRows.flatMap(({ gateway, meaning, remedy }) =>
+      gateway === undefined ? [] : [[code(gateway.error), String(gateway.status), gateway.message ?? meaning, remedy]],
+    ),
+  ],
+  'errors-graphql': () => [
+    ['`extensions.code`', 'Meaning', 'What to do'],
+    errorRows.flatMap(({ graphql, meaning, remedy }) =>
+      graphql === undefined ? [] : [[code(graphql), meaning, remedy]],
+    ),
+  ],
+  'errors-a2a': () => [
+    ['`reason`', 'JSON-RPC', 'Status', 'Canonical code', 'Meaning', 'What to do'],
+    errorRows.flatMap(({ a2a, meaning, remedy }) =>
+      a2a === undefined ? [] : [[code(a2a[0]), String(a2a[1]), String(a2a[2]), code(a2a[3]), meaning, remedy]],
+    ),
+  ],
+}
+
+/** `INVALID_TOKEN_ID` as words: the first cell of the overview is not a code, because each code is an anchor once a page. */
+function titleOf(name: string): string {
+  return name.charAt(0) + name.slice(1).toLowerCase().replaceAll('_', ' ')
 }
 
 function programs(): readonly Command[] {

@@ -6,23 +6,14 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { chromium } from 'playwright-core'
-import { pageStates, startPageWorld, type PageState } from '../service/test/_pages.ts'
+import { args, executablePath } from '../service/test/support/pages/browser.ts'
+import { pageStates, startPageWorld, type PageState } from '../service/test/support/pages/pages.ts'
 
 const [folder = 'screenshots', ...names] = process.argv.slice(2)
 const target = resolve(folder)
-const executablePath = '/usr/bin/chromium'
-const args = [
-  '--headless',
-  '--no-sandbox',
-  '--disable-gpu',
-  '--no-first-run',
-  '--disable-background-networking',
-  '--disable-component-update',
-  '--disable-sync',
-]
 const widths = [360, 1280] as const
 const schemes = ['light', 'dark'] as const
-/** Taken in another language too, right to left. */
+/** States that are also taken in Arabic, from right to left. */
 const alsoArabic = new Set(['home', 'tapped-claimed', 'tapped-stolen', 'untapped-activated', 'counterfeit'])
 
 await mkdir(target, { recursive: true })

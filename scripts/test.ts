@@ -5,27 +5,29 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runStages } from './stages.ts'
+import { runStages, unitTests } from './stages.ts'
 
-const test = [
-  'node',
-  '--test',
-  '--import=./scripts/test-deadline.ts',
-  '--test-reporter=spec',
-  '--test-timeout=300000',
-] as const
 const evidence = mkdtempSync(join(tmpdir(), 'touchstone-evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
 await runStages([
-  {
-    name: 'unit tests',
-    command: [...test, '--test-isolation=none', 'verdict/src/**/*.test.ts', 'service/src/**/*.test.ts'],
-  },
+  { name: 'unit tests', command: unitTests },
   { name: 'contracts', command: ['node', 'contracts/test.ts'] },
-  { name: 'artifacts', command: [...test, 'contracts/*.test.ts'] },
-  { name: 'client library', command: [...test, '--test-concurrency=2', 'verdict/test/*.test.ts'] },
-  { name: 'service', command: [...test, '--test-concurrency=2', 'service/test/*.test.ts'] },
+  {
+    name: 'all other tests',
+    command: [
+      'node',
+      '--test',
+      '--import=./scripts/test-process.ts',
+      '--test-reporter=spec',
+      '--test-timeout=900000',
+      // More than there are cores: many tests wait for a block, a process or a timer.
+      '--test-concurrency=3',
+      'contracts/*.test.ts',
+      'verdict/test/*.test.ts',
+      'service/{src,test}/**/!(*.unit).test.ts',
+    ],
+  },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
 rmSync(evidence, { recursive: true, force: true })

@@ -1,20 +1,20 @@
-/** What must hold when a fault is over: nothing accepted is lost or counted twice, nothing paid is without its proof, the index is the chain. */
+/** Checks after a fault: nothing accepted is lost or counted twice, nothing paid is without its proof, the index is the chain. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { fileURLToPath } from 'node:url'
-import { usdcAddress } from '../../service/src/chain/local-money.ts'
-import { assetRegistryAbi } from '../../service/src/chain/abi.ts'
-import { payTo, price } from '../../service/test/_gateway-buyer.ts'
-import { run } from '../program.ts'
+import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
+import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
+import { payTo, price } from '../../service/test/support/payments/buyer.ts'
+import { run } from '../lib/program.ts'
 import type { Fleet } from './fleet.ts'
-import type { Listener } from './listeners.ts'
-import { collect } from './load-payments.ts'
-import { register } from './load-registrations.ts'
-import type { Load } from './load.ts'
+import type { Listener } from './load/listeners.ts'
+import { collect } from './load/payments.ts'
+import { register } from './load/registrations.ts'
+import type { Load } from './load/load.ts'
 import type { Record } from './record.ts'
 
-/** What stood before the load began. */
+/** Counts from before the load. */
 export type Before = { readonly earned: bigint; readonly supply: bigint; readonly outbox: bigint }
 
 const balanceAbi = parseAbi(['function balanceOf(address) view returns (uint256)'])
@@ -60,7 +60,7 @@ async function checkTaps({ database, instances }: Fleet, { taps }: Load, record:
   if (taps.unanswered() > 0) record.broke(`${taps.unanswered()} taps had no answer within a minute`)
 }
 
-/** A tap is told once; who was never cut off has heard all of them, and nobody heard one twice. */
+/** Each tap is announced once. A subscription that was never cut off receives every event once; none receives one twice. */
 async function checkEvents(
   { database }: Fleet,
   listeners: readonly Listener[],
@@ -71,15 +71,16 @@ async function checkEvents(
     `select token_id || ' ' || (payload->>'at') as event from outbox where topic = 'tap' and seq > $1`,
     [outbox],
   )
-  const [counted] = await database.query<{ told: number; events: number }>(
-    `select (select count(*)::int from tap where announced_at is not null) as told, (select count(*)::int from outbox where topic = 'tap') as events`,
+  const [counted] = await database.query<{ announced: number; events: number }>(
+    `select (select count(*)::int from tap where announced_at is not null) as announced, (select count(*)::int from outbox where topic = 'tap') as events`,
   )
-  if (counted?.told !== counted?.events) record.broke(`${counted?.told} taps were told by ${counted?.events} events`)
-  for (const { name, heard, setUps } of listeners) {
-    if (setUps() === 1) await until(() => heard.length >= rows.length, 5_000)
-    const unique = new Set(heard)
-    if (unique.size !== heard.length)
-      record.broke(`the subscription of ${name} heard ${heard.length - unique.size} events twice`)
+  if (counted?.announced !== counted?.events)
+    record.broke(`${counted?.announced} taps were announced by ${counted?.events} events`)
+  for (const { name, received, setUps } of listeners) {
+    if (setUps() === 1) await until(() => received.length >= rows.length, 5_000)
+    const unique = new Set(received)
+    if (unique.size !== received.length)
+      record.broke(`the subscription of ${name} received ${received.length - unique.size} events twice`)
     const missed = rows.filter(({ event }) => !unique.has(event)).length
     if (setUps() === 1 && missed > 0)
       record.broke(`the subscription of ${name}, never cut off, missed ${missed} of ${rows.length} events`)
@@ -132,7 +133,7 @@ async function checkRegistrations(
 
 const cli = fileURLToPath(new URL('../../service/src/cli.ts', import.meta.url))
 
-/** What is behind the chain is back when it has caught up, like everything else. */
+/** The index is back when it has caught up with the chain. */
 const behindMs = 30_000
 
 async function checkIndex({ cliEnv }: Fleet, record: Record): Promise<void> {

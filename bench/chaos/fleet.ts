@@ -8,25 +8,25 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { bytesToHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { publishedAccounts } from '../../service/src/chain/local-chain-accounts.ts'
-import { readConfig } from '../../service/src/config.ts'
-import { openStoreParts } from '../../service/src/parts.ts'
-import { newApiKey } from '../../service/src/store/api-keys.ts'
-import { openDatabase } from '../../service/src/store/database.ts'
-import type { BatchRecord } from '../../service/src/tap/batch.ts'
-import { createDemoTag } from '../../service/src/tap/demo-tag.ts'
+import { publishedAccounts } from '../../service/src/domain/published-accounts.ts'
+import { readConfig } from '../../service/src/app/config/config.ts'
+import { openStoreComponents } from '../../service/src/app/store.ts'
+import { newApiKey } from '../../service/src/graphql/api-keys.ts'
+import { openDatabase } from '../../service/src/db/database.ts'
+import type { BatchRecord } from '../../service/src/tap/keys/batch.ts'
+import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
 import { createTagHash } from '../../service/src/tap/tag-hash.ts'
-import { createTemplate } from '../../service/src/tap/template.ts'
-import { payTo } from '../../service/test/_gateway-buyer.ts'
-import { silent } from '../world.ts'
-import { startFleetChain, type FleetChain } from './chain.ts'
-import { createInstance, type Instance } from './instance.ts'
-import { startOwnPostgres, type OwnPostgres } from './postgres.ts'
-import { startOwnRedis, type OwnRedis } from './redis.ts'
+import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
+import { payTo } from '../../service/test/support/payments/buyer.ts'
+import { silent } from '../lib/world.ts'
+import { startFleetChain, type FleetChain } from './services/chain.ts'
+import { createInstance, type Instance } from './services/instance.ts'
+import { startOwnPostgres, type OwnPostgres } from './services/postgres.ts'
+import { startOwnRedis, type OwnRedis } from './services/redis.ts'
 
 export type Fleet = Awaited<ReturnType<typeof openFleet>>
 export type FleetTag = { readonly uid: string; readonly tokenId: bigint; readonly next: () => string }
-/** What a fault or a benchmark wants of an instance besides: other settings, flags of Node, arguments of `serve`. */
+/** Options of an instance for a fault or a benchmark: other settings, flags of Node, arguments of `serve`. */
 export type InstanceWishes = {
   readonly env?: Readonly<Record<string, string>>
   readonly nodeFlags?: readonly string[]
@@ -141,8 +141,8 @@ export async function openFleet(
 
 /** Tables, a batch of software tags whose keys lie in this data folder, an API key. */
 async function prepareStore(env: Record<string, string>, uids: readonly Uint8Array[]) {
-  await using store = await openStoreParts(readConfig(env), silent)
-  const created = await store.fleet.create({ id: 'chaos', demo: true })
+  await using store = await openStoreComponents(readConfig(env), silent)
+  const created = await store.tagKeys.create({ id: 'chaos', demo: true })
   if (!created.ok) throw new Error(created.error)
   for (const [index, uid] of uids.entries())
     await store.tags.importTag({ uid, epoch: 0, batchId: 'chaos', tokenId: BigInt(index + 1) })

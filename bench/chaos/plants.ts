@@ -1,9 +1,9 @@
 /** Damage done on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
-import { liar } from './liar.ts'
+import { liar } from './faults/liar.ts'
 import type { Plant } from './row.ts'
 
 export const plants: { readonly [name: string]: Plant } = {
-  /** Both providers lie about owners, and the instances believe them. */
+  /** Both providers lie about owners, and the instances accept their answers. */
   'forged-verdict': {
     during({ chain }) {
       for (const provider of chain.providers) provider.set({ rewrite: liar(chain.contract, () => {}) })

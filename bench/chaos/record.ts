@@ -1,4 +1,4 @@
-/** What clients of a fleet saw: every attempt, by kind of request and instance. */
+/** Record of the clients of a fleet: every attempt, by kind of request and instance. */
 
 export type Kind = 'read' | 'tap' | 'list' | 'register' | 'pay'
 /** `ok` is what the client wanted; `refused` an answer that asks it to come again; `gone` no answer at all. */
@@ -54,12 +54,14 @@ export function createRecord() {
       1_000,
     /** Which of these pairs of kind and instance had nothing wanted since then. */
     silentSince: (since: number, kinds: readonly Kind[], instances: readonly string[]): string[] => {
-      const heard = new Set(
+      const answered = new Set(
         attempts.flatMap(({ kind, instance, at, outcome }) =>
           at > since && outcome === 'ok' ? [`${kind} of ${instance}`] : [],
         ),
       )
-      return kinds.flatMap((kind) => instances.map((name) => `${kind} of ${name}`)).filter((pair) => !heard.has(pair))
+      return kinds
+        .flatMap((kind) => instances.map((name) => `${kind} of ${name}`))
+        .filter((pair) => !answered.has(pair))
     },
   }
 }

@@ -6,7 +6,7 @@ export type Arrived = {
   readonly done: number
   /** Milliseconds from the moment when a request was due to the end of its answer. */
   readonly took: ReadonlyMap<Kind, readonly number[]>
-  /** What went wrong, with how often. */
+  /** Failures and their counts. */
   readonly failures: ReadonlyMap<string, number>
   /** Milliseconds by which the latest was sent after its time: the limit is this process then. */
   readonly late: number

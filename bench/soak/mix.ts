@@ -1,14 +1,14 @@
 /** The mixed load of `npm run soak`: what is asked, in which shares, and whether the answer is what was asked for. */
-import { headerV2, sign } from '../../service/test/_gateway-buyer.ts'
+import { headerV2, sign } from '../../service/test/support/payments/buyer.ts'
 import type { Fleet } from '../chaos/fleet.ts'
-import type { Instance } from '../chaos/instance.ts'
+import type { Instance } from '../chaos/services/instance.ts'
 
 export const kinds = ['read', 'tap', 'graphql', 'mcp', 'paid'] as const
 export type Kind = (typeof kinds)[number]
 /** `run` throws one sentence when the answer is not what was asked for. */
 export type Request = { readonly kind: Kind; readonly run: () => Promise<void> }
 
-/** Of a hundred requests. */
+/** Shares of a hundred requests. */
 const shares: { readonly [Name in Kind]: number } = { read: 90, tap: 5, graphql: 3, mcp: 1, paid: 1 }
 const order = kinds.flatMap((kind) => Array.from({ length: shares[kind] }, () => kind))
 

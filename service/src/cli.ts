@@ -1,11 +1,16 @@
 #!/usr/bin/env node
-/**
- * `touchstone`. What is compiled once is kept beside the packages, which halves the start of every command; everything else is in
- * `commands/program.ts`, loaded after that is known.
- */
+/** Starts the program. The compile cache beside the packages must be on before anything is imported; it halves the start of a command. */
 import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/touchstone', import.meta.url)))
-const { runCli } = await import('./commands/program.ts')
-await runCli()
+// A reader that closes the pipe (`| head`) does not end the command.
+for (const stream of [process.stdout, process.stderr])
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  })
+const { forwardToService } = await import('./cli/session/forward.ts')
+if (!(await forwardToService(process.argv.slice(2)))) {
+  const { runCli } = await import('./cli/program.ts')
+  await runCli()
+}

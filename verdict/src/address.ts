@@ -3,7 +3,7 @@ import { keccak_256 } from '@noble/hashes/sha3.js'
 import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from './hex.ts'
 
-/** The zero address: as an owner it means that nobody holds the token. */
+/** The zero address: the owner of a token that has none. */
 export const zeroAddress: Hex = '0x0000000000000000000000000000000000000000'
 
 /** Is this `0x` and 40 hex digits? The letters may have any case: a checksum is not demanded and not checked. */

@@ -3,12 +3,11 @@
  * §2.5).
  */
 import type { Hex } from './hex.ts'
-import { isStateCode } from './lifecycle.ts'
-import type { StateCode } from './lifecycle.ts'
+import { isStateCode, type StateCode } from './lifecycle.ts'
 
-/** What the contract stores for one token (spec §2.5). All zero means that the token was never minted. */
+/** The record that the contract stores for one token (spec §2.5). All zero means that the token was never minted. */
 export type AssetRecord = Readonly<{
-  /** Lower-case address; the zero address when nobody holds the token. */
+  /** Lower-case address; the zero address when the token has no owner. */
   owner: Hex
   /** Unix seconds of the last change of this record. */
   timestamp: bigint

@@ -4,12 +4,11 @@ import type { TypedAttestationMessage } from './attestation.ts'
 import { isBytes } from './hex.ts'
 import { hasKeys, isObject } from './json.ts'
 import { isStateCode } from './lifecycle.ts'
-import { fails } from './report.ts'
-import type { Check } from './report.ts'
+import { type Check, fails } from './report.ts'
 import { parseTokenId } from './token-id.ts'
 import { verdictChainId } from './verdict.ts'
 
-/** What the plain fields of the answer say. */
+/** The plain fields of the answer. */
 export type Statement = TypedAttestationMessage & Readonly<{ tokenId: bigint; timestamp: number }>
 const bodyKeys = [
   'version',

@@ -1,13 +1,12 @@
-/** What the payment-gated gateway signs about a token, and who signed it (spec §4.8). */
+/** The statement that the payment-gated gateway signs about a token, and the recovery of its signer (spec §4.8). */
 import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { concatBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { checksumAddress } from './address.ts'
-import { abiEncode, bytesOf, keccak256 } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { abiEncode, bytesOf, type Hex, keccak256 } from './hex.ts'
 import type { StateCode } from './lifecycle.ts'
 
 /**
- * What every attestation says: this token was in this state. `timestamp` is unix seconds of issuance, not of the
+ * The statement of every attestation: this token was in this state. `timestamp` is unix seconds of issuance, not of the
  * record.
  */
 export type AttestationMessage = Readonly<{

@@ -1,9 +1,8 @@
 /** The hash of a block header, computed from the JSON that an RPC gives for it. */
-import { bytesOf, keccak256 } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { bytesOf, type Hex, keccak256 } from './hex.ts'
 import { encodeRlp, integerBytes } from './rlp.ts'
 
-/** The answer of `eth_getBlockByHash` without transaction objects: a provider's own JSON, believed in nothing. */
+/** The answer of `eth_getBlockByHash` without transaction objects: JSON of a provider, every field of which is checked. */
 export type RpcHeader = Readonly<Record<string, unknown>>
 
 /**
@@ -34,7 +33,7 @@ const members: readonly (readonly [name: string, form: number | 'quantity' | 'da
   ['requestsHash', 32], // EIP-7685
 ]
 
-/** What a block's JSON holds beside its header. */
+/** Fields of a block's JSON that are not part of its header. */
 const besideHeader = ['hash', 'size', 'totalDifficulty', 'transactions', 'uncles', 'withdrawals']
 
 const known = new Set([...members.map(([name]) => name), ...besideHeader])

@@ -1,9 +1,7 @@
 /** The direct contract read over any JSON-RPC endpoint (spec §2.5): the call, and a strict client to send it with. */
 import { VerdictError } from './errors.ts'
-import { fetchJson } from './fetch-json.ts'
-import type { FetchOptions } from './fetch-json.ts'
-import { word } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { fetchJson, type FetchOptions } from './fetch-json.ts'
+import { type Hex, word } from './hex.ts'
 import { isObject } from './json.ts'
 
 /** Sends one JSON-RPC request and gives back its `result`. */

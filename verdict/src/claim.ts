@@ -2,11 +2,9 @@
  * Reads a verdict of unknown origin: the form that spec §2.1–§2.3 demands, and what must be known to look the token up.
  */
 import { isAddress } from './address.ts'
-import { isBytes } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { type Hex, isBytes } from './hex.ts'
 import { hasKeys, isObject } from './json.ts'
-import { compare, fails } from './report.ts'
-import type { Check } from './report.ts'
+import { type Check, compare, fails } from './report.ts'
 import { parseTokenId } from './token-id.ts'
 import { untrustedFields } from './untrusted.ts'
 import type { Verdict } from './verdict.ts'

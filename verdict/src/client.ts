@@ -1,7 +1,6 @@
 /** Asks a verification service for verdicts (spec §4.1). */
 import { VerdictError } from './errors.ts'
-import { fetchJson } from './fetch-json.ts'
-import type { FetchOptions } from './fetch-json.ts'
+import { fetchJson, type FetchOptions } from './fetch-json.ts'
 import { isObject } from './json.ts'
 import { parseTokenId } from './token-id.ts'
 import { isVerdict } from './verdict-form.ts'
@@ -20,7 +19,7 @@ export type VerdictFailure = {
 /** Asks one service. */
 export type VerdictClient = Readonly<{
   /**
-   * The service's verdict on a token, or its error body; tell them apart by `'error' in answer`. Only the form of a
+   * The service's verdict on a token, or its error body; distinguish them by `'error' in answer`. Only the form of a
    * verdict is checked here: `recheck` or `prove` it before you rely on it. Throws `VerdictError` with
    * `SERVICE_UNAVAILABLE` or `BAD_ANSWER`.
    */

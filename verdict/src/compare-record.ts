@@ -1,10 +1,8 @@
 /** The last step of every check: the verdict that the record gives, held against the one given. */
 import type { AssetRecord } from './asset-record.ts'
 import type { RpcHeader } from './block-header.ts'
-import { compareWith } from './claim.ts'
-import type { Claim } from './claim.ts'
-import { fails } from './report.ts'
-import type { Check } from './report.ts'
+import { type Claim, compareWith } from './claim.ts'
+import { type Check, fails } from './report.ts'
 import { verdictChainId, verdictOf } from './verdict.ts'
 
 /** Compares the verdict with the one that a record gives. */

@@ -20,7 +20,7 @@ export class VerdictError extends Error {
   }
 }
 
-/** Where nothing more can be tried, a refusal means that the endpoint cannot be asked this question. */
+/** With no endpoint left to try, a refusal means that this endpoint does not support the call. */
 export function unavailable(cause: unknown): unknown {
   if (!isRefusal(cause)) return cause
   return new VerdictError('RPC_UNAVAILABLE', `${cause.message} For old blocks it must keep old state.`, { cause })

@@ -6,9 +6,9 @@ export type Fetch = typeof globalThis.fetch
 /** Largest body that is read. */
 const maxBytes = 8 * 1024 * 1024
 
-/** What every asking function takes beside its address. */
+/** Options of every function that sends a request. */
 export type FetchOptions = Readonly<{
-  /** Deadline of one request in milliseconds, headers and body together. 10,000 unless told. */
+  /** Deadline of one request in milliseconds, headers and body together. Default: 10,000. */
   timeoutMs?: number | undefined
   /** Used in place of the global `fetch`. */
   fetch?: Fetch | undefined
@@ -37,7 +37,7 @@ export async function fetchJson(
     return await Promise.race([exchange(), deadline])
   } finally {
     clearTimeout(timer)
-    abort.abort() // lets go of a connection that still drips or has more to say
+    abort.abort() // closes a connection that still sends
   }
 }
 

@@ -1,7 +1,6 @@
 /** The hash that binds a token to its off-chain metadata. */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
-import { keccak256 } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { type Hex, keccak256 } from './hex.ts'
 
 /**
  * The on-chain `metadataHash` of a metadata document: keccak256 of the UTF-8 bytes of its canonical text (RFC 8785,

@@ -1,7 +1,6 @@
 /** The commitment to an owner, and the test of a candidate against it (spec §2.1 `owner_commitment`). */
 import { isAddress } from './address.ts'
-import { abiEncode, keccak256 } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { abiEncode, type Hex, keccak256 } from './hex.ts'
 import { parseTokenId } from './token-id.ts'
 import type { Verdict } from './verdict.ts'
 

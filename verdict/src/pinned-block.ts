@@ -1,13 +1,11 @@
-/** What an RPC says about the chain and the block that a verdict names (spec §2.2). */
-import { headerHash } from './block-header.ts'
-import type { RpcHeader } from './block-header.ts'
+/** Reads the chain id and the block that a verdict names from a JSON-RPC endpoint (spec §2.2). */
+import { headerHash, type RpcHeader } from './block-header.ts'
 import type { Rpc } from './chain-read.ts'
 import type { Claim } from './claim.ts'
 import { VerdictError, isRefusal } from './errors.ts'
 import type { Hex } from './hex.ts'
 import { isObject } from './json.ts'
-import { compare, fails, pin } from './report.ts'
-import type { Check } from './report.ts'
+import { type Check, compare, fails, pin } from './report.ts'
 import { verdictChainId } from './verdict.ts'
 
 /** The block of a claim as the RPC gives it; `number` is its quantity, the form in which it is asked for again. */

@@ -4,12 +4,10 @@ import type { RpcHeader } from './block-header.ts'
 import type { Claim } from './claim.ts'
 import { compareRecord } from './compare-record.ts'
 import type { Hex } from './hex.ts'
-import { compare, fails, pin } from './report.ts'
-import type { Check } from './report.ts'
-import { recordSlot, verifyStorageProof } from './storage-proof.ts'
-import type { EthProof, ProofStep } from './storage-proof.ts'
+import { type Check, compare, fails, pin } from './report.ts'
+import { type EthProof, type ProofStep, recordSlot, verifyStorageProof } from './storage-proof.ts'
 
-/** What the caller knows of the contract from elsewhere. */
+/** Facts about the contract that the caller has from another source. */
 export type ProofPins = Readonly<{
   /**
    * keccak256 of the contract's code, as published for the deployment. Without it the report says that the code was not

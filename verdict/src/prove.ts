@@ -3,13 +3,10 @@ import { createRpc } from './chain-read.ts'
 import { readClaim } from './claim.ts'
 import { isRefusal, unavailable } from './errors.ts'
 import { checkCanonical, readPinnedBlock } from './pinned-block.ts'
-import { proofChecks } from './proof-checks.ts'
-import type { ProofPins } from './proof-checks.ts'
+import { proofChecks, type ProofPins } from './proof-checks.ts'
 import type { RecheckOptions } from './recheck.ts'
-import { reportOf } from './report.ts'
-import type { Report } from './report.ts'
-import { recordSlot } from './storage-proof.ts'
-import type { EthProof } from './storage-proof.ts'
+import { type Report, reportOf } from './report.ts'
+import { type EthProof, recordSlot } from './storage-proof.ts'
 
 /** How to ask the chain, and what to hold the answer against. */
 export type ProveOptions = RecheckOptions & ProofPins

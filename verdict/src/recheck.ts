@@ -1,25 +1,21 @@
 /** Re-derives a verdict by reading the contract at the verdict's own block (spec §1, «Trust model»). */
 import { recordOfGetAsset } from './asset-record.ts'
-import { createRpc, getAssetCall } from './chain-read.ts'
-import type { Rpc } from './chain-read.ts'
-import { readClaim } from './claim.ts'
-import type { Claim } from './claim.ts'
+import { createRpc, getAssetCall, type Rpc } from './chain-read.ts'
+import { type Claim, readClaim } from './claim.ts'
 import { compareRecord } from './compare-record.ts'
 import { VerdictError, isRefusal, unavailable } from './errors.ts'
 import type { FetchOptions } from './fetch-json.ts'
 import type { Hex } from './hex.ts'
 import { isObject } from './json.ts'
-import { checkCanonical, readPinnedBlock } from './pinned-block.ts'
-import type { PinnedBlock } from './pinned-block.ts'
-import { reportOf } from './report.ts'
-import type { Check, Report } from './report.ts'
+import { checkCanonical, type PinnedBlock, readPinnedBlock } from './pinned-block.ts'
+import { type Check, type Report, reportOf } from './report.ts'
 
 /** How to ask the chain. */
 export type RecheckOptions = FetchOptions &
   Readonly<{
     /** A JSON-RPC endpoint that you trust: a lying one goes undetected. For old blocks it must keep old state. */
     rpcUrl: string
-    /** The core contract you trust. Without it the report says that nobody checked which contract the verdict names. */
+    /** The core contract you trust. If left out, the report says that the contract was not checked. */
     contract?: Hex | undefined
   }>
 

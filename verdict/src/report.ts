@@ -1,4 +1,4 @@
-/** What a check of a verdict comes to: one line per thing that was compared. */
+/** The report of a check of a verdict: one line for each field that was compared. */
 
 /**
  * One comparison. `claimed` is what the verdict says, `found` what was derived; both are for people, cut short and in

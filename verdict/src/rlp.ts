@@ -46,7 +46,7 @@ function decodeAll(bytes: Uint8Array, depth: number): RlpItem[] | null {
 }
 
 /**
- * Where the payload of the item at a position lies, or `null` when its prefix is not canonical or the bytes end before
+ * Returns the bounds of the payload of the item at a position, or `null` when its prefix is not canonical or the bytes end before
  * it does.
  */
 function spanAt(bytes: Uint8Array, at: number): { list: boolean; start: number; end: number } | null {

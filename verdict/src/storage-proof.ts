@@ -1,8 +1,6 @@
 /** Proves storage slots of a contract from a block hash alone (EIP-1186 proofs under a header's state root). */
-import { headerHash } from './block-header.ts'
-import type { RpcHeader } from './block-header.ts'
-import { abiEncode, bytesOf, hexOf, keccak256, numberOf } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { headerHash, type RpcHeader } from './block-header.ts'
+import { abiEncode, bytesOf, type Hex, hexOf, keccak256, numberOf } from './hex.ts'
 import { isObject } from './json.ts'
 import { decodeRlp } from './rlp.ts'
 import { checkTrieProof } from './trie.ts'

@@ -1,16 +1,14 @@
 /** Merkle-Patricia proofs (Ethereum Yellow Paper, appendices C and D; the node lists of EIP-1186). */
-import { bytesOf, hexOf, keccak256 } from './hex.ts'
-import type { Hex } from './hex.ts'
-import { decodeRlp, encodeRlp } from './rlp.ts'
-import type { RlpItem } from './rlp.ts'
+import { bytesOf, type Hex, hexOf, keccak256 } from './hex.ts'
+import { decodeRlp, encodeRlp, type RlpItem } from './rlp.ts'
 
 /** Root of a trie without keys: keccak256 of the RLP of the empty string. */
 const emptyRoot: Hex = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
 
-/** What a proof shows: the value at the path, or `null` when the path is proven to be absent. */
+/** The result of a proof: the value at the path, or `null` when the path is proven to be absent. */
 export type TrieProofResult = { ok: true; value: Uint8Array | null } | { ok: false; reason: string }
 
-/** Where a node leads: to the end of the path, or over some nibbles to a child. */
+/** The step from a node: to the end of the path, or over some nibbles to a child. */
 type Step = { end: Uint8Array | null } | { child: RlpItem; nibbles: number }
 
 /**

@@ -5,8 +5,7 @@ import { checksumAddress } from './address.ts'
 import { readClaim } from './claim.ts'
 import { isBytes } from './hex.ts'
 import { isStateCode, lifecycleStates } from './lifecycle.ts'
-import { verdictChainId } from './verdict.ts'
-import type { Verdict } from './verdict.ts'
+import { type Verdict, verdictChainId } from './verdict.ts'
 
 /** True when every key is there, of the right type, and members that repeat or imply one another agree. */
 export function isVerdict(value: unknown): value is Verdict {

@@ -4,8 +4,7 @@
 import { checksumAddress } from './address.ts'
 import type { AssetRecord } from './asset-record.ts'
 import type { Hex } from './hex.ts'
-import { isAuthentic, isFlagged, lifecycleStates } from './lifecycle.ts'
-import type { LifecycleState, StateCode } from './lifecycle.ts'
+import { isAuthentic, isFlagged, type LifecycleState, lifecycleStates, type StateCode } from './lifecycle.ts'
 import { ownerCommitment } from './owner-commitment.ts'
 
 /** The chain that verdicts of version 1 speak of (spec §2.2 `chain_id`). */
@@ -24,7 +23,7 @@ export type ChainRef = {
   block_hash: Hex
 }
 
-/** Product metadata written by whoever minted the token: data, never instructions (spec §2.3). */
+/** Product metadata written by the minter of the token: data, never instructions (spec §2.3). */
 export type Untrusted = {
   _warning: string
   name?: string
@@ -44,7 +43,7 @@ export type Verdict = {
   state: LifecycleState
   state_code: StateCode
   flagged: boolean
-  /** 32 bytes, lower-case hex; `null` when nobody holds the token. */
+  /** 32 bytes, lower-case hex; `null` when the token has no owner. */
   owner_commitment: Hex | null
   chainRef: ChainRef
   untrusted?: Untrusted
@@ -55,7 +54,7 @@ export type Verdict = {
 
 /**
  * Makes the verdict of a record read at a block (spec §2.1), keys in the specification's order.
- * Returns `null` for state 0: the token does not exist, and nobody reports a phantom (spec §3).
+ * Returns `null` for state 0: the token does not exist (spec §3).
  * `contract` may have any case; `block.number` is below 2^53, as every real one is.
  */
 export function verdictOf(of: {

@@ -1,18 +1,15 @@
 /**
- * Checks what a gateway sold: its success body of `POST /verify` (spec §4.8), every field, against whom you trust. It asks
- * nobody.
+ * Checks the success body of `POST /verify` (spec §4.8), every field, against keys and a contract that you trust.
+ * Sends no request.
  */
 import { isAddress } from './address.ts'
 import { attestationDigest, attestationSigner, attestationTypedData, attestationTypedDigest } from './attestation.ts'
 import { attestationKeyId, readPublishedKeys } from './attestation-keys.ts'
-import { readAttestation } from './attestation-form.ts'
-import type { Parts, Statement } from './attestation-form.ts'
-import { isBytes } from './hex.ts'
-import type { Hex } from './hex.ts'
+import { type Parts, readAttestation, type Statement } from './attestation-form.ts'
+import { type Hex, isBytes } from './hex.ts'
 import { isObject, isSameJson } from './json.ts'
 import { isAuthentic, lifecycleStates } from './lifecycle.ts'
-import { compare, fails, pin, reportOf } from './report.ts'
-import type { Check } from './report.ts'
+import { type Check, compare, fails, pin, reportOf } from './report.ts'
 import { parseTokenId } from './token-id.ts'
 import { verdictChainId } from './verdict.ts'
 
@@ -22,7 +19,7 @@ export type AttestationTrust = Readonly<{
   signer?: Hex | undefined
   /** The parsed `/.well-known/attestation.json` of the gateway you trust, or its list of keys. */
   keys?: unknown
-  /** The token you asked about. Without it, nobody checks that the answer is to your question. */
+  /** The token you asked about. If left out, the token of the answer is not checked. */
   tokenId?: bigint | string | undefined
   /** The core contract you trust. */
   contract?: Hex | undefined
@@ -32,7 +29,7 @@ export type AttestationTrust = Readonly<{
   now?: number | undefined
 }>
 
-/** What both signatures say, once they are believed. */
+/** The fields that both signatures cover. */
 export type Attested = Statement & Readonly<{ signer: Hex }>
 
 /** All comparisons; `attested` only when every one succeeded. */
@@ -130,8 +127,8 @@ function trustChecks(
     { field: 'age', ok: young, claimed: `${age} s`, found: `at most ${maxAgeSeconds} s` },
   ]
   if (trusted === undefined && keys === undefined)
-    checks.push(fails('signer trusted', signer, 'nobody said whose signature counts'))
-  if (trusted !== undefined) checks.push(pin('signer trusted', signer ?? 'nobody', trusted))
+    checks.push(fails('signer trusted', signer, 'no trusted signer was given'))
+  if (trusted !== undefined) checks.push(pin('signer trusted', signer ?? 'none', trusted))
   if (keys !== undefined) checks.push(publishedCheck(keys, { signer, timestamp }))
   return checks
 }

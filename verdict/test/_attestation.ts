@@ -1,8 +1,7 @@
 /** What a gateway sells, made by another hand than the library's: encoded, hashed and signed by viem. */
 import { encodeAbiParameters, keccak256 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { attestationKeyId, lifecycleStates } from '../src/index.ts'
-import type { StateCode } from '../src/index.ts'
+import { attestationKeyId, lifecycleStates, type StateCode } from '../src/index.ts'
 
 export const gateway = privateKeyToAccount(generatePrivateKey())
 export const stranger = privateKeyToAccount(generatePrivateKey())

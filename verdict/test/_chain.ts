@@ -4,13 +4,21 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { createServer } from 'node:net'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { abiEncode, hexOf, keccak256, word } from '../src/hex.ts'
-import type { Hex } from '../src/hex.ts'
-import { createRpc, getAssetCall, recordOfGetAsset, recordSlot, verdictOf, wordOfRecord } from '../src/index.ts'
-import type { AssetRecord, Rpc, RpcHeader, Verdict } from '../src/index.ts'
+import { abiEncode, type Hex, hexOf, keccak256, word } from '../src/hex.ts'
+import {
+  type AssetRecord,
+  createRpc,
+  getAssetCall,
+  recordOfGetAsset,
+  recordSlot,
+  type Rpc,
+  type RpcHeader,
+  type Verdict,
+  verdictOf,
+  wordOfRecord,
+} from '../src/index.ts'
 
 /** The operator of the registry: anvil's first account, which holds every role. */
 export const operator: Hex = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266'

@@ -1,7 +1,6 @@
 /** A loopback HTTP server for one test. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { RequestListener } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 export async function serve(listener: RequestListener): Promise<AsyncDisposable & { url: string }> {

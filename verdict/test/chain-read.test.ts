@@ -14,7 +14,9 @@ const server = await serve((request, response) => {
   request.on('end', () => answer(JSON.parse(body) as Request, response))
 })
 after(() => server[Symbol.asyncDispose]())
-const rpc = createRpc({ url: `${server.url}/v2/secret-key`, timeoutMs: 300 })
+const url = `${server.url}/v2/secret-key`
+const rpc = createRpc({ url, timeoutMs: 60_000 })
+const hasty = createRpc({ url, timeoutMs: 300 })
 
 /** Asks an RPC that answers every request with this JSON. */
 async function asked(make: (request: Request) => unknown, status = 200): Promise<unknown> {
@@ -86,7 +88,7 @@ describe('createRpc', () => {
   for (const [name, send] of bodies) {
     it(`gives up on ${name}`, async () => {
       answer = (_, response) => send(response)
-      await assert.rejects(rpc('eth_chainId', []), failsWith('RPC_UNAVAILABLE'))
+      await assert.rejects(hasty('eth_chainId', []), failsWith('RPC_UNAVAILABLE'))
     })
   }
 
@@ -95,11 +97,9 @@ describe('createRpc', () => {
       const drip = setInterval(() => response.write(' '), 20)
       response.once('close', () => clearInterval(drip))
     }
-    const began = performance.now()
-    await assert.rejects(rpc('eth_chainId', []), failsWith('RPC_UNAVAILABLE'))
+    await assert.rejects(hasty('eth_chainId', []), failsWith('RPC_UNAVAILABLE'))
     const deaf = createRpc({ url: 'http://rpc.example', timeoutMs: 50, fetch: () => new Promise(() => {}) })
     await assert.rejects(deaf('eth_chainId', []), failsWith('RPC_UNAVAILABLE'))
-    assert.ok(performance.now() - began < 3000)
   })
 
   for (const url of [

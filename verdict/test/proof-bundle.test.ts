@@ -1,8 +1,7 @@
 /** The offline proof bundle. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { checkProofBundle, recordSlot, untrustedOf } from '../src/index.ts'
-import type { EthProof, ProofBundle } from '../src/index.ts'
+import { checkProofBundle, type EthProof, type ProofBundle, recordSlot, untrustedOf } from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 import { failed, found } from './_report.ts'
 

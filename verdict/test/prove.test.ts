@@ -1,8 +1,16 @@
 /** Proofs against an RPC that lies (chain trust «proof»). */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { getAssetCall, headerHash, prove, recheck } from '../src/index.ts'
-import type { EthProof, Fetch, Hex, RpcHeader } from '../src/index.ts'
+import {
+  type EthProof,
+  type Fetch,
+  getAssetCall,
+  headerHash,
+  type Hex,
+  prove,
+  recheck,
+  type RpcHeader,
+} from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 import { changedResult } from './_liar.ts'
 import { failed, found } from './_report.ts'

@@ -1,11 +1,9 @@
 /** What recheck and prove make of an RPC that refuses, forgets or is on another chain. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { prove, recheck, VerdictError } from '../src/index.ts'
-import type { Fetch, RpcHeader } from '../src/index.ts'
+import { type Fetch, prove, recheck, type RpcHeader, VerdictError } from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
-import { changedAnswers, changedResult, refusing } from './_liar.ts'
-import type { RpcRequest } from './_liar.ts'
+import { changedAnswers, changedResult, refusing, type RpcRequest } from './_liar.ts'
 import { failed } from './_report.ts'
 
 const chain = await startChain()

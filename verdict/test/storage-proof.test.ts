@@ -2,8 +2,15 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { mappingSlot, recordSlot, verifyStorageProof, wordOfRecord } from '../src/index.ts'
-import type { EthProof, Hex, RpcHeader } from '../src/index.ts'
+import {
+  type EthProof,
+  type Hex,
+  mappingSlot,
+  recordSlot,
+  type RpcHeader,
+  verifyStorageProof,
+  wordOfRecord,
+} from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 
 const chain = await startChain()
@@ -106,8 +113,9 @@ describe('verifyStorageProof', () => {
   }
 
   it('checks a hundred proofs in a blink', () => {
-    const began = performance.now()
+    const began = process.cpuUsage()
     for (let count = 0; count < 100; count += 1) assert.ok(verifyStorageProof(honest).ok)
-    assert.ok(performance.now() - began < 2000)
+    // Processor time, which other programs do not use up.
+    assert.ok(process.cpuUsage(began).user < 2_000_000)
   })
 })

@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { attestationKeyId, verifyAttestation } from '../src/index.ts'
-import type { AttestationReport, AttestationTrust, PublishedKey, StateCode } from '../src/index.ts'
+import {
+  attestationKeyId,
+  type AttestationReport,
+  type AttestationTrust,
+  type PublishedKey,
+  type StateCode,
+  verifyAttestation,
+} from '../src/index.ts'
 import { contract, gateway, sold, stranger, timestamp } from './_attestation.ts'
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n

@@ -3,14 +3,13 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import { after, before, describe, it } from 'node:test'
-import { testDatabases } from '../../test/_databases.ts'
-import { keepSecret } from '../../test/_evidence.ts'
-import { createRateLimiter } from '../http/rate-limit.ts'
-import { createLog } from '../log.ts'
-import { apiKeyStore, newApiKey, type ApiKeyStore } from '../store/api-keys.ts'
-import type { Database } from '../store/database.ts'
-import { migrate } from '../store/migrate.ts'
-import { createAuthenticate } from './api-keys.ts'
+import { testDatabases } from '../../test/support/database/databases.ts'
+import { keepSecret } from '../../test/support/evidence.ts'
+import { createRateLimiter } from '../http/rate-limit/limiter.ts'
+import { createLog } from '../lib/log.ts'
+import { apiKeyStore, type ApiKeyStore, createAuthenticate, newApiKey } from './api-keys.ts'
+import type { Database } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
 
 const log = createLog(() => {}, 'silent')
 
@@ -30,7 +29,7 @@ for (const { name, open, skip } of testDatabases())
       keepSecret(text)
       return { text, id: await keys.create({ hash, name: 'my app', scopes }) }
     }
-    /** With a clock of its own, and a count of the questions that reach the store. */
+    /** Authenticates by a clock of the test, and counts the calls that reach the store. */
     function asking(attempts?: number) {
       const clock = { at: 1_000_000 }
       const counts = { found: 0, touched: 0 }

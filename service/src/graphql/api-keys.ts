@@ -1,59 +1,66 @@
-/**
- * Whose request it is (spec §5): a key is looked up by its SHA-256 at most once a second, so that a revocation counts within a second
- * and a busy key costs nothing.
- */
-import { timingSafeEqual } from 'node:crypto'
-import { reasonOf } from '../errors.ts'
-import type { RateLimiter } from '../http/rate-limit.ts'
-import type { Log } from '../log.ts'
-import { apiKeyHash, type ApiKey, type ApiKeyStore } from '../store/api-keys.ts'
-import { createRecent } from './recent.ts'
+/** API keys of GraphQL (spec §5): `ts_live_` and 256 random bits, of which only the SHA-256 is stored. */
+import { createHash, randomBytes, randomInt } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import type { Sql } from '../db/database.ts'
+import type { RateLimiter } from '../http/rate-limit/limiter.ts'
+import { singleFlight } from '../lib/async/single-flight.ts'
+import { constantTimeEqual } from '../lib/bytes.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
 
-/** `wrong` is also a revoked key; `busy` a client that tries too many keys. */
+export const scopes = ['read', 'write'] as const
+export type Scope = (typeof scopes)[number]
+
+export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[] }>
+type StoredApiKey = ApiKey & { readonly hash: Uint8Array }
+/** Times are those of the database, as text. */
+export type ListedApiKey = ApiKey & Readonly<{ createdAt: string; lastUsedAt: string | null; revokedAt: string | null }>
+
+/** `wrong` covers revoked keys; `busy` means that the client has tried too many unknown keys. */
 type Authenticated =
   | { readonly ok: true; readonly key: ApiKey }
   | { readonly ok: false; readonly because: 'missing' | 'wrong' | 'busy' }
 
-/** `authorization` is the header's or connection parameter's value, `client` whose budget of wrong keys it draws on. */
+/** `authorization` is the value of the header or connection parameter; `client` identifies the quota of wrong keys. */
 export type Authenticate = (authorization: string | undefined, client: string) => Promise<Authenticated>
 
 const knownMs = 1_000
 const touchMs = 60_000
 
-type Known = { readonly key: ApiKey; readonly askedAt: number }
-
+/** Authenticates by the store, which is asked at most once a second per key: a revocation takes effect within a second. */
 export function createAuthenticate({
   keys,
   attempts,
   log,
-  now = () => performance.now(), // a wall clock that is set back would make things last longer
+  now = () => performance.now(), // monotonic: a wall clock that is set back would extend the life of entries
 }: {
   readonly keys: Pick<ApiKeyStore, 'find' | 'touch'>
-  /** Left out: no limit. A key that was right before draws nothing. */
+  /** Left out: no limit. A key that is known consumes nothing. */
   readonly attempts?: RateLimiter | undefined
   readonly log: Log
   readonly now?: () => number
 }): Authenticate {
-  const known = createRecent<string, Known>(10_000)
-  const touched = createRecent<string, number>(10_000)
-  const flights = new Map<string, Promise<ApiKey | null>>()
+  const known = new LRUCache<string, { readonly key: ApiKey; readonly askedAt: number }>({ max: 10_000 })
+  const touched = new LRUCache<string, number>({ max: 10_000 })
 
-  async function look(name: string, hash: Uint8Array): Promise<ApiKey | null> {
-    const askedAt = now()
-    const row = await keys.find(hash)
-    if (row === undefined || !timingSafeEqual(row.hash, hash)) {
-      known.delete(name)
-      return null
-    }
-    const key = { id: row.id, name: row.name, scopes: row.scopes }
-    known.set(name, { key, askedAt })
-    return key
-  }
+  const lookUp = singleFlight(
+    async (name: string, hash: Uint8Array): Promise<ApiKey | null> => {
+      const askedAt = now()
+      const row = await keys.find(hash)
+      if (row === undefined || !constantTimeEqual(row.hash, hash)) {
+        known.delete(name)
+        return null
+      }
+      const key = { id: row.id, name: row.name, scopes: row.scopes }
+      known.set(name, { key, askedAt })
+      return key
+    },
+    (name) => name,
+  )
 
   function touch({ id }: ApiKey): void {
     const at = now()
-    const last = touched.get(id)
-    if (last !== undefined && at - last < touchMs) return
+    if (at - (touched.get(id) ?? -Infinity) < touchMs) return
     touched.set(id, at)
     keys.touch(id).catch((error: unknown) => log.warn('use of a key not noted', { key: id, reason: reasonOf(error) }))
   }
@@ -67,11 +74,69 @@ export function createAuthenticate({
     const kept = known.get(name)
     const isFresh = kept !== undefined && now() - kept.askedAt < knownMs
     if (kept === undefined && (await attempts?.take(client))?.allowed === false) return { ok: false, because: 'busy' }
-    const flight = isFresh ? kept.key : (flights.get(name) ?? look(name, hash).finally(() => flights.delete(name)))
-    if (flight instanceof Promise) flights.set(name, flight)
-    const key = await flight
+    const key = isFresh ? kept.key : await lookUp(name, hash)
     if (key === null) return { ok: false, because: 'wrong' }
     touch(key)
     return { ok: true, key }
   }
 }
+
+/** Makes a key: the text, which is shown once, and the hash that is stored. */
+export function newApiKey(): { readonly text: string; readonly hash: Uint8Array } {
+  const text = `ts_live_${randomBytes(32).toString('base64url')}`
+  return { text, hash: apiKeyHash(text) }
+}
+
+function apiKeyHash(text: string): Uint8Array {
+  return new Uint8Array(createHash('sha256').update(text).digest())
+}
+
+export type ApiKeyStore = ReturnType<typeof apiKeyStore>
+
+export function apiKeyStore(sql: Sql) {
+  return {
+    /** Stores a new key by its hash and returns its id. */
+    async create({ hash, name, scopes: granted }: Omit<StoredApiKey, 'id'>): Promise<string> {
+      const id = newId()
+      await sql.query('insert into api_key (id, hash, name, scopes) values ($1, $2, $3, $4)', [id, hash, name, granted])
+      return id
+    },
+    /** Returns all keys, revoked ones too, the oldest first, without their hashes. */
+    async list(): Promise<ListedApiKey[]> {
+      return sql.query<ListedApiKey>(
+        `select id, name, scopes, ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
+           ${utc('revoked_at')} as "revokedAt"
+         from api_key order by created_at, id`,
+      )
+    },
+    /** Revokes a key for ever. Returns false when no active key has this id. */
+    async revoke(id: string): Promise<boolean> {
+      const revoked = await sql.query(
+        'update api_key set revoked_at = clock_timestamp() where id = $1 and revoked_at is null returning id',
+        [id],
+      )
+      return revoked.length > 0
+    },
+    /** Finds the active key with this hash. */
+    async find(hash: Uint8Array): Promise<StoredApiKey | undefined> {
+      const text = 'select id, name, scopes, hash from api_key where hash = $1 and revoked_at is null'
+      return (await sql.query<StoredApiKey>(text, [hash]))[0]
+    },
+    /** Returns those of the ids whose keys are active. */
+    async active(ids: readonly string[]): Promise<string[]> {
+      const text = 'select id from api_key where id = any($1) and revoked_at is null'
+      return (await sql.query<{ id: string }>(text, [ids])).map(({ id }) => id)
+    },
+    /** Records that a key was used now. */
+    async touch(id: string): Promise<void> {
+      await sql.query('update api_key set last_used_at = clock_timestamp() where id = $1', [id])
+    },
+  }
+}
+
+function newId(): string {
+  const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
+  return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('')
+}
+
+const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`

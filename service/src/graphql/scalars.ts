@@ -1,4 +1,4 @@
-/** The scalars of schema.graphql: instants (RFC 3339), days and JSON. Within the service instants and days are text. */
+/** The scalars of schema.graphql: instants (RFC 3339), days and JSON. Resolvers handle instants and days as text. */
 import { GraphQLError, valueFromASTUntyped, type ValueNode } from 'graphql'
 
 type Scalar = {
@@ -8,12 +8,11 @@ type Scalar = {
 }
 
 export const scalars: Readonly<Record<string, Scalar>> = {
-  DateTime: ofText({
-    read: parseInstant,
-    want: 'A DateTime is an RFC 3339 instant such as 2026-03-01T12:00:00Z.',
-    serialize: (value) => (value instanceof Date ? value.toISOString() : shortened(String(value))),
-  }),
-  Date: ofText({ read: parseDay, want: 'A Date is a day such as 2026-03-01.', serialize: String }),
+  DateTime: {
+    serialize: (value) => (value instanceof Date ? value.toISOString() : shortenInstant(String(value))),
+    ...parsingText(parseInstant, 'A DateTime is an RFC 3339 instant such as 2026-03-01T12:00:00Z.'),
+  },
+  Date: { serialize: String, ...parsingText(parseDay, 'A Date is a day such as 2026-03-01.') },
   JSON: {
     serialize: (value) => value,
     parseValue: (value) => value,
@@ -21,7 +20,7 @@ export const scalars: Readonly<Record<string, Scalar>> = {
   },
 }
 
-/** The instant in UTC with microseconds, `2026-03-01T12:00:00.000000Z`; null for another text. */
+/** Parses an instant and returns it in UTC with microseconds, `2026-03-01T12:00:00.000000Z`, or null. */
 export function parseInstant(text: string): string | null {
   const [, day = '', time = '', fraction = '', offset = ''] =
     /^(\d{4}-\d\d-\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/.exec(
@@ -33,34 +32,25 @@ export function parseInstant(text: string): string | null {
   return /^(?!0000)\d{4}-/.test(second) ? `${second}${fraction.slice(0, 7).padEnd(1, '.').padEnd(7, '0')}Z` : null
 }
 
-/** The day itself; null for a text that is none, such as 2026-02-30. */
+/** Returns a day as it is, or null when the calendar has no such day, as 2026-02-30. */
 export function parseDay(text: string): string | null {
   const at = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null
   return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
 }
 
-/** Milliseconds, unless there are microseconds to tell. */
-function shortened(instant: string): string {
+/** Shortens microseconds to milliseconds where nothing is lost. */
+function shortenInstant(instant: string): string {
   return instant.replace(/(\.\d{3})000Z$/, '$1Z')
 }
 
-function ofText({
-  read,
-  want,
-  serialize,
-}: {
-  read: (text: string) => string | null
-  want: string
-  serialize: Scalar['serialize']
-}): Scalar {
-  const parse = (value: unknown) => {
-    const parsed = typeof value === 'string' && value.length <= 40 ? read(value) : null
-    if (parsed === null) throw new GraphQLError(want)
+function parsingText(
+  parseText: (text: string) => string | null,
+  expected: string,
+): Pick<Scalar, 'parseValue' | 'parseLiteral'> {
+  const parseValue = (value: unknown) => {
+    const parsed = typeof value === 'string' && value.length <= 40 ? parseText(value) : null
+    if (parsed === null) throw new GraphQLError(expected)
     return parsed
   }
-  return {
-    serialize,
-    parseValue: parse,
-    parseLiteral: (node) => parse(node.kind === 'StringValue' ? node.value : null),
-  }
+  return { parseValue, parseLiteral: (node) => parseValue(node.kind === 'StringValue' ? node.value : null) }
 }

@@ -1,18 +1,20 @@
 /**
- * What a host answers, counted for its operator: by route and status, with times; and the private door where the numbers are read.
+ * Counts the responses of a host by route and status, with durations, and serves the metrics on a private listener.
  * A route is a name of a closed list, so that no path, id or text of a caller becomes a label.
  */
 import type { RequestListener } from 'node:http'
+import { singleFlight } from '../lib/async/single-flight.ts'
+import { parseRequestTarget } from './request-target.ts'
 
-/** Upper bounds of the times, in seconds. */
+/** Upper bounds of the durations, in seconds. */
 export const durationBuckets = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
 ] as const
 
-/** A path and the name it is counted under; one that ends with a slash stands for all below it. */
+/** A path and its route name; a path that ends with a slash matches everything below it. */
 export type RouteNames = readonly (readonly [path: string, name: string])[]
 
-/** Answers of one route with one status; `closed`: the client went before the answer was complete. `buckets` are not cumulative. */
+/** Responses of one route with one status. `closed`: the client disconnected first. `buckets` are not cumulative. */
 export type RequestCount = Readonly<{
   route: string
   status: number | 'closed'
@@ -22,7 +24,7 @@ export type RequestCount = Readonly<{
 }>
 
 export type RequestMeter = Readonly<{
-  /** The same listener, counted. */
+  /** Returns a listener that counts the responses of another. */
   measured: (listener: RequestListener) => RequestListener
   read: () => readonly RequestCount[]
 }>
@@ -51,7 +53,7 @@ export function createRequestMeter(routes: RouteNames): RequestMeter {
       const began = performance.now()
       const route = routeOf(routes, request.url ?? '')
       listener(request, response)
-      // What is answered at once, as every prepared answer is, costs no listener.
+      // A synchronous response, such as a prepared one, costs no event listener.
       if (response.writableEnded) return count(route, response.statusCode, performance.now() - began)
       response.once('close', () =>
         count(route, response.writableFinished ? response.statusCode : 'closed', performance.now() - began),
@@ -72,7 +74,7 @@ function routeOf(routes: RouteNames, target: string): string {
   return 'other'
 }
 
-/** GET /metrics, for a port that only the operator's own network reaches. Whoever asks meanwhile gets the same scrape. */
+/** Answers GET /metrics, on a port that only the operator's network reaches. Concurrent requests share one scrape. */
 export function metricsListener({
   scrape,
   contentType,
@@ -82,22 +84,21 @@ export function metricsListener({
   readonly contentType: string
   readonly onFault: (error: unknown) => void
 }): RequestListener {
-  let flight: Promise<string> | undefined
+  const scrapeOnce = singleFlight(scrape)
   return (request, response) => {
-    const tell = (status: number, type: string, body: string) =>
+    const send = (status: number, type: string, body: string) =>
       response
         .writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), ...always })
         .end(request.method === 'HEAD' ? undefined : body)
-    const refuse = (status: number, error: string) => tell(status, 'application/json', JSON.stringify({ error }))
+    const reject = (status: number, error: string) => void send(status, 'application/json', JSON.stringify({ error }))
     response.on('error', () => {})
-    if (request.url?.split('?', 1)[0] !== '/metrics') return void refuse(404, 'The metrics are at /metrics.')
-    if (request.method !== 'GET' && request.method !== 'HEAD') return void refuse(405, 'This route answers GET, HEAD.')
-    flight ??= scrape().finally(() => (flight = undefined))
-    flight.then(
-      (text) => tell(200, contentType, text),
+    if (parseRequestTarget(request.url ?? '').path !== '/metrics') return reject(404, 'The metrics are at /metrics.')
+    if (request.method !== 'GET' && request.method !== 'HEAD') return reject(405, 'This route answers GET, HEAD.')
+    scrapeOnce().then(
+      (text) => send(200, contentType, text),
       (error: unknown) => {
         onFault(error)
-        refuse(500, 'The metrics could not be read.')
+        reject(500, 'The metrics could not be read.')
       },
     )
   }

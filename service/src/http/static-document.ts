@@ -1,18 +1,21 @@
-/** A document that never changes while the service runs: its bytes and headers are made once, and a client that holds them gets 304. */
+/** Documents that do not change while the service runs: bytes and headers are made once, and a matching ETag gets 304. */
 import { createHash } from 'node:crypto'
 import type { RequestListener } from 'node:http'
-import { matchesETag, methodRefused, openToAll } from './respond.ts'
+import { matchesIfNoneMatch } from './etag.ts'
+import { getHeader } from './headers.ts'
+import { parseRequestTarget } from './request-target.ts'
+import { methodRefused, openToAll } from './responses.ts'
 
 export type StaticDocument = {
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly etag: string
-  /** All headers of its 200. */
+  /** All headers of the 200 response. */
   readonly headers: Readonly<Record<string, string>>
 }
 
-export const staticMethods = 'GET, HEAD, OPTIONS'
+const staticMethods = 'GET, HEAD, OPTIONS'
 
-/** `headers` overrule those that every document has: open to every origin, kept for an hour. */
+/** Makes a document that every origin may read and caches keep for an hour. `headers` replace these defaults. */
 export function staticDocument(
   type: string,
   text: string,
@@ -35,32 +38,32 @@ export function staticDocument(
   }
 }
 
-/** The answer to GET and HEAD; 405 to other methods. OPTIONS is the caller's. */
+/** Returns the response to GET and HEAD, and 405 to other methods. The caller answers OPTIONS. */
 export function documentResponse(
   { bytes, etag, headers }: StaticDocument,
   method: string,
   ifNoneMatch: string | undefined,
 ): Response {
   if (method !== 'GET' && method !== 'HEAD') return methodRefused(staticMethods)
-  if (matchesETag(ifNoneMatch, etag)) return new Response(null, { status: 304, headers: unsized(headers) })
+  if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers: unsized(headers) })
   return new Response(method === 'HEAD' ? null : bytes, { headers })
 }
 
-/** A listener that gives out a document at one path, and leaves everything else to the listener behind it. */
+/** Returns a listener that serves a document at one path and passes every other request on. */
 export function withDocument(
   path: string,
   { bytes, etag, headers }: StaticDocument,
-  behind: RequestListener,
+  next: RequestListener,
 ): RequestListener {
   return (request, response) => {
     const { method, url = '' } = request
-    if ((method !== 'GET' && method !== 'HEAD') || url.split('?', 1)[0] !== path) return behind(request, response)
-    if (matchesETag(request.headers['if-none-match'], etag)) response.writeHead(304, unsized(headers)).end()
+    if ((method !== 'GET' && method !== 'HEAD') || parseRequestTarget(url).path !== path) return next(request, response)
+    if (matchesIfNoneMatch(getHeader(request, 'if-none-match'), etag)) response.writeHead(304, unsized(headers)).end()
     else response.writeHead(200, headers).end(bytes)
   }
 }
 
-/** What a 304 says of the bytes that it does not send (RFC 9110 §15.4.5). */
+/** A 304 has no content, and so neither its length nor its type (RFC 9110 §15.4.5). */
 function unsized(headers: Readonly<Record<string, string>>): Record<string, string> {
   const { 'Content-Length': _length, 'Content-Type': _type, ...rest } = headers
   return rest

@@ -1,7 +1,6 @@
-/** What every page is made with: its language, and where its style and script are. */
-import { textsOf, timeIn, type Language } from './languages.ts'
-import { fill, html, type Html } from './html.ts'
-import type { Texts } from './texts/en.ts'
+/** A page context holds the language and the asset folder of a page; the helpers here write the small pieces that all cards share. */
+import { formatTime, textsOf, type Language, type Texts } from './languages.ts'
+import { html, type Html } from './html.ts'
 
 export type PageContext = {
   readonly language: Language
@@ -15,32 +14,35 @@ export function textsIn({ language }: PageContext): Texts {
   return textsOf[language]
 }
 
-/** A path of this service, in the language that the visitor chose. */
+/** Adds the language that the visitor chose to a path of this service. */
 export function hrefIn({ chosen, language }: PageContext, path: string): string {
   if (!chosen) return path
   return `${path}${path.includes('?') ? '&' : '?'}lang=${language}`
 }
 
-/** A moment in unix seconds, readable by people and by machines. */
+/** Writes unix seconds for people and for machines. */
 export function timeElement({ language }: PageContext, seconds: number): Html {
   return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z"
-    >${timeIn(language, seconds)}</time
+    >${formatTime(language, seconds)}</time
   >`
 }
 
-/** Text of a supplier: its own direction, never the page's, so that it cannot reorder what stands around it. */
-export function supplied(text: string): Html {
+/** Isolates the direction of supplier text, so that it cannot reorder the text around it. */
+export function supplierText(text: string): Html {
   return html`<bdi dir="auto">${text}</bdi>`
 }
 
-/** Addresses, hashes and numbers, which run left to right in every language. */
+/** Writes an address, hash or number, which runs left to right in every language. */
 export function code(text: string): Html {
   return html`<code dir="ltr">${text}</code>`
 }
 
-/** «Checked {time}, at block {block}», or without a block. */
-export function checkedLine(context: PageContext, checkedAt: number, block: number | null): Html {
-  const texts = textsIn(context)
-  const time = timeElement(context, checkedAt)
-  return block === null ? fill(texts.checkedChip, { time }) : fill(texts.checked, { time, block: code(String(block)) })
+/** Writes a row of a description list; nothing without a value. */
+export function row(name: string, value: Html | '' | null | undefined): Html | undefined {
+  return value
+    ? html`<div>
+        <dt>${name}</dt>
+        <dd>${value}</dd>
+      </div>`
+    : undefined
 }

@@ -1,19 +1,19 @@
 /**
- * HTML as a type of its own: every string that enters a page through `html` is escaped, and only values of the type `Html` are not.
- * Supplier text is always a string, so no text can become markup (spec §2.3).
+ * HTML as a type of its own: `html` escapes every string, and only values of the type `Html` enter a page unescaped.
+ * Supplier text is always a string, so it cannot become markup (spec §2.3).
  */
 const markup = Symbol('html')
 
-/** Finished markup. No JSON and no supplier text can be one: the key is a symbol of this file. */
+/** Finished markup. Neither JSON nor supplier text can be one: the key is a symbol of this file. */
 export type Html = { readonly [markup]: string }
 type Value = Html | string | number | bigint | false | null | undefined | readonly Value[]
 
-/** `html\`<p>${text}</p>\``: text is escaped for element content and for quoted attributes; false, null and undefined are nothing. */
+/** Builds markup: text is escaped for element content and for quoted attributes; false, null and undefined write nothing. */
 export function html(strings: TemplateStringsArray, ...values: readonly Value[]): Html {
   return trustedHtml(dense(strings).reduce((before, part, index) => before + textOf(values[index - 1]) + part))
 }
 
-/** The indentation of the source is not sent. */
+/** Removes the indentation of the source. */
 function dense(strings: TemplateStringsArray): readonly string[] {
   const known = densed.get(strings)
   if (known !== undefined) return known
@@ -24,7 +24,7 @@ function dense(strings: TemplateStringsArray): readonly string[] {
 
 const densed = new WeakMap<TemplateStringsArray, readonly string[]>()
 
-/** Markup that this program made itself, such as a QR code. Never supplier text; a test counts the callers. */
+/** Marks text as markup of this program. It must never be supplier text; a test lists the callers. */
 export function trustedHtml(text: string): Html {
   return { [markup]: text }
 }
@@ -33,18 +33,15 @@ export function markupOf(value: Html): string {
   return value[markup]
 }
 
-/**
- * A text with `{name}` places as HTML: the text is escaped, the values are escaped unless they are markup. Sentences of every language
- * put the same values in their own order.
- */
+/** Fills the `{name}` places of a text. The text is escaped, and so are the values unless they are markup. */
 export function fill(text: string, values: Readonly<Record<string, Value>>): Html {
   const parts = text.split(/\{(\w+)\}/)
   return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
 
 /**
- * JSON as a data block. A data block is not run, so the policy needs no exception for it; `<`, `>`, `&` and the line separators are
- * escaped, so that no text in it ends the element.
+ * Writes JSON as a data block, which browsers do not run, so that the policy needs no exception. `<`, `>`, `&` and the line separators are
+ * escaped, so that no text ends the element.
  */
 export function jsonBlock(id: string, type: 'application/ld+json' | 'application/json', json: string): Html {
   const safe = json.replace(

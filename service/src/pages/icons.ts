@@ -1,4 +1,4 @@
-/** The pictures of the pages: each result has a shape of its own, so that nothing depends on colour. They repeat the text beside them. */
+/** The pictures of the pages: each result has its own shape, so that nothing depends on colour. They repeat the text beside them. */
 import { html, trustedHtml, type Html } from './html.ts'
 
 const shapes = {

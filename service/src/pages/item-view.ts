@@ -1,9 +1,8 @@
-/** What the page of an item shows, gathered before any markup is made (spec §2.1–§2.3, §4.6). No tap parameter, UID or owner address is part of it. */
+/** The data of an item's page, complete before any markup is made (spec §2.1–§2.3, §4.6). It holds no tap parameter, UID or owner address. */
 import type { LifecycleState, Untrusted, Verdict } from '@touchstone/verdict'
-import type { Html } from './html.ts'
-import type { ReportKind } from './result.ts'
+import type { ReportKind } from './cards/result.ts'
 
-/** What became of the tap that the page was opened with. Only `tapped` says that the chip is present. */
+/** The outcome of the tap in the address. Only `tapped` means that the chip is present. */
 export type TapView =
   | { readonly kind: 'tapped'; readonly counter: number; readonly windowSeconds: number }
   | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
@@ -11,7 +10,7 @@ export type TapView =
 /** `at` in unix seconds; `transaction` is 32 bytes of hex. */
 export type TimelineEntry = {
   readonly kind: TimelineKind
-  /** Of `stateChanged`: where to. */
+  /** The new state of `stateChanged`. */
   readonly state?: Exclude<LifecycleState, 'NONE'> | undefined
   readonly at: number | null
   readonly block: number
@@ -41,7 +40,7 @@ export type ItemView = {
   /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
   readonly product: Omit<Untrusted, '_warning'>
   readonly metadata: 'match' | 'mismatch' | 'none'
-  /** ISO 3166-1 code that `product.origin` names, if it names one. */
+  /** ISO 3166-1 code of the country that `product.origin` names. */
   readonly country?: string | undefined
   readonly item: { readonly gtin: string; readonly serial: string } | null
   /** Reasons of a flag; empty when the item is not flagged. */
@@ -56,14 +55,12 @@ export type ItemView = {
   readonly path: string
   readonly verdictLink: string
   readonly verdictPath: string
-  /** Oldest first; null when it cannot be vouched for. */
+  /** Oldest first; null when the history is not certain. */
   readonly history: readonly TimelineEntry[] | null
-  /** A QR code of `link`. */
-  readonly qr: Html
   /** The passport as JSON, on a tapped page. */
   readonly passport: string | null
   /** The provider that the page's script may ask; null: none. */
   readonly publicRpcUrl: string | null
-  /** Where transactions can be looked at, such as `https://sepolia.basescan.org`; null: nowhere. */
+  /** A block explorer, such as `https://sepolia.basescan.org`; null: none. */
   readonly explorerUrl: string | null
 }

@@ -6,7 +6,7 @@ import { directionOf, languageNames, languages } from './languages.ts'
 
 export type Page = {
   readonly title: string
-  /** Path of this page without query: the other languages are under it. */
+  /** Path of this page without query, for the other languages. */
   readonly path: string
   /** Stands first in `main`, over the full width. */
   readonly alarm?: Html | undefined
@@ -15,14 +15,14 @@ export type Page = {
   readonly links?: Html | undefined
   /** `tapped`: the script keeps the tap for reloads and the other languages; `retry`: for another try. */
   readonly tap?: 'tapped' | 'retry' | undefined
-  /** How long the tap may be repeated. */
+  /** Seconds in which the tap may be repeated. */
   readonly windowSeconds?: number | undefined
 }
 
-/** The page as a document. It is complete as it is: the script only adds what needs one, such as copying. */
+/** Returns the page as a document. It is complete without script, which only adds actions such as copying. */
 export function documentOf(context: PageContext, page: Page): string {
   const { language, assets } = context
-  const texts = textsIn(context)
+  const { frame } = textsIn(context)
   return markupOf(
     html`<!doctype html>
 <html lang="${language}" dir="${directionOf(language)}">
@@ -37,11 +37,11 @@ ${page.links}
 <script type="module" src="${assets}/page.js"></script>
 </head>
 <body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}>
-<a class="skip" href="#result">${texts.skip}</a>
+<a class="skip" href="#result">${frame.skip}</a>
 <header>
-<div class="top wrap"><a class="home" href="${hrefIn(context, '/')}" aria-label="${texts.home}">${mark}<span dir="ltr">Touchstone</span></a>
+<div class="top wrap"><a class="home" href="${hrefIn(context, '/')}" aria-label="${frame.home}">${mark}<span dir="ltr">Touchstone</span></a>
 ${languageSwitch(context, page.path)}</div>
-<div class="testnet" role="note"><div class="wrap">${icon('alarm')}<p><strong>${texts.testnet}</strong> ${texts.testnetMore}</p></div></div>
+<div class="testnet" role="note"><div class="wrap">${icon('alarm')}<p><strong>${frame.testnet}</strong> ${frame.testnetMore}</p></div></div>
 </header>
 <main id="result" tabindex="-1">
 ${page.alarm}
@@ -49,14 +49,14 @@ ${page.alarm}
 ${page.body}
 </div>
 </main>
-<footer><div class="wrap"><p>${texts.about}</p><p>${texts.privacy}</p></div></footer>
+<footer><div class="wrap"><p>${frame.about}</p><p>${frame.privacy}</p></div></footer>
 </body>
 </html>
 `,
   )
 }
 
-/** Without script a switch opens the page anew, and on a tapped page that is the untapped one. */
+/** The switch opens the page anew where there is no script: on a tapped page that is the untapped one. */
 function languageSwitch(context: PageContext, path: string): Html {
   const links = languages.map((language) => {
     const current = language === context.language && html` aria-current="true"`
@@ -72,7 +72,7 @@ function languageSwitch(context: PageContext, path: string): Html {
       >
     </li>`
   })
-  return html`<nav class="languages" aria-label="${textsIn(context).languages}">
+  return html`<nav class="languages" aria-label="${textsIn(context).frame.languages}">
     <ul>
       ${links}
     </ul>

@@ -4,10 +4,10 @@ import { describe, it } from 'node:test'
 import { named } from '@digitalbazaar/credentials-context'
 import { _checkCredential } from '@digitalbazaar/vc'
 import fc from 'fast-check'
-import { catchAllTerms, expanded, passportErrors } from './_documents.ts'
-import { dataOf, dataText, everyInput, now, sampleHash, sampleInput } from './_fixtures.ts'
+import { catchAllTerms, expanded, passportErrors } from '../../test/support/passport/documents.ts'
+import { dataOf, dataText, everyInput, now, sampleHash, sampleInput } from '../../test/support/passport/fixtures.ts'
 import { passportOf } from './credential.ts'
-import { etagOfText } from './etag.ts'
+import { etagOfText } from '../http/etag.ts'
 import type { ProductText } from './metadata.ts'
 
 describe('the passport', () => {

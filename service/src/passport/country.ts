@@ -1,14 +1,11 @@
-/**
- * Country of production (UNTP `Country`): only what the supplier said exactly, an ISO 3166-1 alpha-2 code or an English country
- * name. Anything else is unspecified, never guessed.
- */
+/** Country of production (UNTP `Country`): an exact ISO 3166-1 alpha-2 code or English name. Anything else is unspecified, never guessed. */
 
 export type Country = { readonly countryCode: string; readonly countryName: string }
 
-/** ISO 3166-1 keeps ZZ for private use; CLDR reads it as «unknown region». */
+/** ISO 3166-1 reserves ZZ for private use; CLDR reads it as «unknown region». */
 export const unspecifiedCountry: Country = { countryCode: 'ZZ', countryName: 'Unspecified' }
 
-/** The country that a supplier's `origin` names, compared letter for letter; null when it names none. */
+/** Returns the country that a supplier's `origin` names exactly; null when it names none. */
 export function countryOf(origin: string): Country | null {
   return byCode.get(origin) ?? byName.get(origin) ?? null
 }

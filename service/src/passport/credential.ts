@@ -1,33 +1,31 @@
 /**
- * The Digital Product Passport (spec §2.8, §4.5, §4.6): an unsigned W3C credential (VCDM 2.0) whose product follows UNTP 0.7.0. No
- * JSON-LD processing and no schema check happens here: the document has fixed keys, and tests expand and validate it.
+ * The Digital Product Passport (spec §2.8, §4.5, §4.6): an unsigned W3C credential (VCDM 2.0) whose product follows UNTP 0.7.0.
+ * It has fixed keys and is neither processed as JSON-LD nor validated at request time; tests expand and validate it.
  */
-import { evidenceOf } from './evidence.ts'
+import type { Hex } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { PassportMetadata } from './metadata.ts'
-import { productOf, timeText, type ProductInput } from './product.ts'
+import { productOf, timeText, type Product, type ProductInput } from './product.ts'
 
 /** Version of the United Nations Transparency Protocol that the passport follows. */
 const untpVersion = '0.7.0'
 
-type Software = {
-  readonly id: string
-  readonly name: string
-  readonly version: string
-  readonly vendor: { readonly id: string; readonly name: string }
-}
-
-/** Everything a passport is made of; `now` in milliseconds since 1970. */
+/** The input of a passport; `now` in milliseconds since 1970. */
 export type PassportInput = ProductInput & {
   readonly issuer: { readonly name: string; readonly did: string }
-  readonly software: Software
+  readonly software: {
+    readonly id: string
+    readonly name: string
+    readonly version: string
+    readonly vendor: { readonly id: string; readonly name: string }
+  }
   readonly metadata: PassportMetadata
   readonly now: number
 }
 
 export type Passport = ReturnType<typeof passportOf>
 
-/** One item has one passport: with a GTIN its GTIN form is the canonical one, on both routes. */
+/** Builds the passport of an item: with a GTIN its GTIN form is the canonical one, on both routes. */
 export function passportOf(input: PassportInput) {
   const { baseUrl, issuer, software, metadata, block, now } = input
   const product = productOf(input, metadata.status === 'match' ? metadata.value : {})
@@ -42,23 +40,69 @@ export function passportOf(input: PassportInput) {
     name: `Digital Product Passport: ${product.name}`,
     description: `Unsigned passport (v1): no issuer signature. ${scope}`,
     issuer: { type: ['CredentialIssuer'], id: issuer.did, name: issuer.name },
-    // A local chain can run ahead of the clock, and verifiers refuse a time in the future.
+    // A local chain can run ahead of the clock, and verifiers reject a time in the future.
     validFrom: timeText(Math.min(Number(block.timestamp), Math.floor(now / 1000))),
     credentialSchema: {
       id: `https://untp.unece.org/artefacts/schema/v${untpVersion}/dpp/DigitalProductPassport.json`,
       type: 'JsonSchema',
     },
-    issuingSoftware: {
-      id: software.id,
-      name: software.name,
-      version: software.version,
-      vendor: { id: software.vendor.id, name: software.vendor.name },
-    },
+    issuingSoftware: software,
     credentialSubject: product,
     evidence: [evidenceOf(metadata, product)],
   }
 }
 
-/** What the document says of itself, signed or not. */
+/** The part of the description that signed and unsigned documents share. */
 export const scope =
   'The evidence entry anchors the supplier-written product fields to the on-chain metadataHash; assetStatus is assembled by the server and is not covered by that hash. Testnet only, contracts unaudited.'
+
+const zeroHash: Hex = `0x${'0'.repeat(64)}`
+
+const canonicalForm = 'keccak256 over the RFC 8785 (JCS) form of the off-chain product metadata,'
+const explanation: Readonly<Record<PassportMetadata['status'], string>> = {
+  match: `${canonicalForm} recorded in the token contract. It covers only the supplier-written product metadata.`,
+  mismatch: `${canonicalForm} recorded in the token contract. The stored metadata does not have this hash, so no supplier-written text is shown.`,
+  none: `${canonicalForm} as recorded in the token contract. No metadata is available under this hash, so no supplier-written text is shown.`,
+}
+
+/** Builds the `evidence` entry: the on-chain `metadataHash`, and JSON pointers (RFC 6901) to the existing members that it covers. */
+function evidenceOf(metadata: PassportMetadata, product: Product) {
+  const { status } = metadata
+  return {
+    type: ['OnChainMetadataAnchor'],
+    name: 'On-chain metadata anchor',
+    description: explanation[status],
+    metadataHash: status === 'match' ? metadata.hash : (metadata.onChainHash ?? zeroHash),
+    hashAlgorithm: 'keccak-256',
+    canonicalization: 'RFC8785',
+    ...(status !== 'none' && { metadataHashMatches: status === 'match' }),
+    chainRef: product.assetStatus.chainRef,
+    covers: status === 'match' ? coveredMembers(metadata, product) : [],
+    doesNotCover: [
+      '/credentialSubject/assetStatus',
+      '/issuer',
+      '/validFrom',
+      '/issuingSoftware',
+      '/credentialSubject/itemNumber',
+      ...(product.characteristics?.gtin === undefined ? [] : ['/credentialSubject/characteristics/gtin']),
+    ],
+  }
+}
+
+function coveredMembers(
+  { value }: Extract<PassportMetadata, { status: 'match' }>,
+  { productImage, countryOfProduction }: Product,
+): string[] {
+  const members: readonly (readonly [boolean, string])[] = [
+    [value.name !== undefined, 'name'],
+    [value.description !== undefined, 'description'],
+    [value.sku !== undefined, 'modelNumber'],
+    [productImage !== undefined, 'productImage/linkURL'],
+    [value.brand !== undefined, 'characteristics/brand'],
+    [value.sku !== undefined, 'characteristics/sku'],
+    [value.size !== undefined, 'characteristics/size'],
+    [value.origin !== undefined, 'characteristics/origin'],
+    [countryOfProduction.countryCode !== 'ZZ', 'countryOfProduction'],
+  ]
+  return members.flatMap(([present, member]) => (present ? [`/credentialSubject/${member}`] : []))
+}

@@ -1,19 +1,19 @@
-/** `/.well-known/did.json`: the did:web document of the issuer, its keys and its resolver (did:web method; UNTP identity resolver). */
-import type { IssuerKey } from './issuer-keys.ts'
+/** `/.well-known/did.json`: the did:web document with the issuer's keys and its resolver (did:web method; UNTP identity resolver). */
+import { base58 } from '@scure/base'
+import type { IssuerKey } from './signing/issuer-keys.ts'
 import { linksetType } from './linkset.ts'
-import { ed25519Multikey } from './multibase.ts'
 
-/** `did:web:{host}`; a port is part of the name, its colon percent-encoded. */
+/** Returns `did:web:{host}`; a port is part of the name, its colon percent-encoded. */
 export function didOf(baseUrl: string): string {
   return `did:web:${new URL(baseUrl).host.replace(':', '%3A')}`
 }
 
-/** The id of a verification method, as signatures name it. */
+/** Returns the id of a verification method, as signatures name it. */
 export function keyIdOf(did: string, { id }: Pick<IssuerKey, 'id'>): string {
   return `${did}#${id}`
 }
 
-/** No key is ever left out: old signatures name old keys. A revoked one stays visible, but asserts nothing any more. */
+/** Lists every key, because old signatures name old keys. A revoked key stays listed but has no `assertionMethod`. */
 export function didDocument({
   baseUrl,
   did,
@@ -56,9 +56,12 @@ function verificationMethod(did: string, key: IssuerKey) {
     id: keyIdOf(did, key),
     type: isJsonWebKey(key) ? 'JsonWebKey' : 'Multikey',
     controller: did,
-    ...(isJsonWebKey(key)
-      ? { publicKeyJwk: key.publicJwk }
-      : { publicKeyMultibase: ed25519Multikey(Buffer.from(key.publicJwk.x, 'base64url')) }),
+    ...(isJsonWebKey(key) ? { publicKeyJwk: key.publicJwk } : { publicKeyMultibase: ed25519Multikey(key.publicJwk.x) }),
     ...(key.revoked !== null && { revoked: key.revoked }),
   }
+}
+
+/** Writes an Ed25519 public key as a Multikey: base58btc over the multicodec prefix ed01 and the key (Controlled Identifiers 1.0 §2.4). */
+function ed25519Multikey(x: string): string {
+  return `z${base58.encode(Buffer.concat([Buffer.of(0xed, 0x01), Buffer.from(x, 'base64url')]))}`
 }

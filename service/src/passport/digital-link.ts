@@ -1,9 +1,9 @@
 /**
  * GS1 Digital Links of this service: `/01/{gtin}/21/{serial}`, `/01/{gtin}` and the passport route `/api/dpp/01/{gtin}/21/{serial}`
- * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). Only the raw request path tells `%2F` from `/`, so only the raw path is read.
+ * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). They are parsed from the raw request path, which alone keeps `%2F` and `/` apart.
  */
-import { parseGtin } from './gtin.ts'
-import { decodeSerial, decodeValue, encodeSerial, type SerialError } from './serial.ts'
+import { parseGtin } from '../domain/gtin.ts'
+import { decodeSerial, decodeValue, encodeSerial, type SerialError } from '../domain/serial.ts'
 
 /** One serialised item: its class and its serial, decoded. */
 export type ItemKey = { readonly gtin: string; readonly serial: string }
@@ -13,24 +13,24 @@ type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 export type DigitalLink =
   | ({ readonly kind: 'item' } & ItemKey)
   | { readonly kind: 'class'; readonly gtin: string }
-  /** A valid Digital Link that this service has nothing under: a lot, a variant, a third-party serial. */
+  /** A valid Digital Link of a kind that this service does not have: a lot, a variant, a third-party serial. */
   | { readonly kind: 'unsupported'; readonly gtin: string }
   | { readonly kind: 'malformed'; readonly error: LinkError }
 
-/** Longest path that is looked at; the longest legal item path has 82 characters. */
-const longestPath = 512
+/** A longer path is malformed; the longest legal item path has 82 characters. */
+const maxLength = 512
 
-/** Reads the raw path of a request as it stood in the request line; a query is cut off. One trailing slash is tolerated. */
+/** Parses the raw path of a request as it stood in the request line, without its query. One trailing slash is tolerated. */
 export function parseDigitalLink(rawPath: string): DigitalLink {
   return parseBelow('/', rawPath)
 }
 
-/** The same for `/api/dpp/01/…`. */
+/** Parses `/api/dpp/01/…` in the same way. */
 export function parsePassportPath(rawPath: string): DigitalLink {
   return parseBelow('/api/dpp/', rawPath)
 }
 
-/** The path of an item's Digital Link, in its one canonical spelling. */
+/** Returns the path of an item's Digital Link in its canonical spelling. */
 export function itemPath({ gtin, serial }: ItemKey): string {
   return `/01/${gtin}/21/${encodeSerial(serial)}`
 }
@@ -41,7 +41,7 @@ export function classPath(gtin: string): string {
 
 function parseBelow(root: string, rawPath: string): DigitalLink {
   const path = rawPath.split(/[?#]/, 1)[0] ?? ''
-  if (path.length > longestPath || !path.startsWith(`${root}01/`)) return malformed('path')
+  if (path.length > maxLength || !path.startsWith(`${root}01/`)) return malformed('path')
   const [gtinText = '', ...qualifiers] = path
     .slice(root.length + 3)
     .replace(/\/$/, '')
@@ -57,7 +57,7 @@ function parseBelow(root: string, rawPath: string): DigitalLink {
   return isValidQualifiers(qualifiers) ? { kind: 'unsupported', gtin } : malformed('path')
 }
 
-/** Qualifiers of a GTIN with their longest value, in the order in which a path may name them (URI Syntax 1.4 §4.9). */
+/** Qualifiers of a GTIN with the maximum length of their values, in the order in which a path may name them (URI Syntax 1.4 §4.9). */
 const sequences = [
   new Map([
     ['22', 20],

@@ -1,10 +1,10 @@
-/** Every URL by which the service names an item, below the configured base URL (spec §4.5, §4.6). No tap parameter is ever part of one. */
+/** The URLs of an item below the configured base URL (spec §4.5, §4.6). None holds a tap parameter. */
 import { classPath, itemPath, type ItemKey } from './digital-link.ts'
 
-/** What an item is called by: its token, and its GTIN and serial when it has them. */
+/** The names of an item: its token, and its GTIN and serial when it has them. */
 export type ItemNames = { readonly tokenId: bigint; readonly item: ItemKey | null }
 
-/** `baseUrl` is an http or https origin without trailing slash, from the configuration, never from a `Host` header. */
+/** Returns the links of an item. `baseUrl` is a configured origin without trailing slash, never a `Host` header. */
 export function linksOf(baseUrl: string, { tokenId, item }: ItemNames) {
   const path = item === null ? `/token/${tokenId}` : itemPath(item)
   return {
@@ -21,7 +21,7 @@ export function classLink(baseUrl: string, gtin: string): string {
   return `${baseUrl}${classPath(gtin)}`
 }
 
-/** The document of the service's own JSON-LD terms. */
+/** Returns the URL of the service's own JSON-LD context. */
 export function contextUrl(baseUrl: string): string {
   return `${baseUrl}/contexts/passport/v1`
 }

@@ -2,12 +2,12 @@
  * Linksets (RFC 9264) of an item and of its class, valid against the GS1 and the UNTP linkset schema: every entry has `anchor`,
  * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`.
  */
-import type { SignedForm } from './accept.ts'
+import type { SignedForm } from '../http/accept.ts'
 import { classLink, linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
 
 export const linksetType = 'application/linkset+json'
-/** GS1 Web vocabulary: link types are `gs1:dpp` in a query and this namespace plus `dpp` in a linkset. */
+/** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
 export const gs1Vocabulary = 'https://ref.gs1.org/voc/'
 
 type Link = {
@@ -37,7 +37,7 @@ export type ItemInput = Omit<ClassInput, 'gtin'> & {
   readonly signedForms: readonly SignedForm[]
 }
 
-/** Links of one item, then those of its class: a linkset goes up to the primary key. */
+/** Lists the links of an item, then those of its class: a linkset goes up to the primary key. */
 export function itemLinkset(input: ItemInput): Linkset {
   const { baseUrl, tokenId, item, name, languages, signedForms } = input
   const { page, passport, verdict } = linksOf(baseUrl, { tokenId, item })
@@ -62,7 +62,7 @@ export function classLinkset(input: ClassInput): Linkset {
   return { linkset: [classEntry(input)] }
 }
 
-/** The `Link` header of every answer below `/01/`, for the canonical URL of an item or class (RFC 8288, RFC 9264 §6.2). */
+/** Returns the `Link` header of an answer below `/01/` for the canonical URL of an item or class (RFC 8288, RFC 9264 §6.2). */
 export function linksetHeader(url: string): string {
   return `<${url}?linkType=linkset>; rel="linkset"; type="${linksetType}"`
 }

@@ -1,36 +1,34 @@
 /**
- * The product of a passport: UNTP 0.7.0 `Product` with the on-chain state as `assetStatus` (spec §2.8). Built from fixed keys: supplier
- * text becomes values only, because a supplier key such as `@id` would pass every schema and still change the JSON-LD graph.
+ * The product of a passport: UNTP 0.7.0 `Product` with the on-chain state as `assetStatus` (spec §2.8). It has fixed keys, because a
+ * supplier key such as `@id` would pass every schema and still change the JSON-LD graph.
  */
 import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
 import { countryOf, unspecifiedCountry } from './country.ts'
 import type { ItemKey } from './digital-link.ts'
 import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
-
-/** What the contract says of the token at the pinned block. */
-type AssetState = {
-  readonly state: LifecycleState
-  readonly stateCode: StateCode
-  readonly flagged: boolean
-  readonly ownerCommitment: Hex | null
-}
-/** The block that state, hash and reference were read at; `timestamp` in seconds. */
-type PinnedBlock = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+import { chainName } from '../domain/chain.ts'
 
 export type ProductInput = {
   readonly baseUrl: string
   readonly tokenId: bigint
   readonly item: ItemKey | null
-  readonly record: AssetState
+  /** The state of the token at the pinned block. */
+  readonly record: {
+    readonly state: LifecycleState
+    readonly stateCode: StateCode
+    readonly flagged: boolean
+    readonly ownerCommitment: Hex | null
+  }
   readonly tapCounter: number
-  readonly block: PinnedBlock
+  /** The block that state, hash and reference were read at; `timestamp` in seconds. */
+  readonly block: { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
   readonly contract: Hex
 }
 
 export type Product = ReturnType<typeof productOf>
 
-/** `text` holds no field unless the metadata matched its on-chain hash. */
+/** Builds the product. `text` holds no field unless the metadata matched its on-chain hash. */
 export function productOf(input: ProductInput, text: ProductText) {
   const { baseUrl, tokenId, item, record, tapCounter, block } = input
   const links = linksOf(baseUrl, input)
@@ -47,18 +45,7 @@ export function productOf(input: ProductInput, text: ProductText) {
     id: links.page,
     name: text.name ?? `Product ${tokenId}`,
     ...(text.description !== undefined && { description: text.description }),
-    idScheme:
-      item === null
-        ? {
-            type: ['IdentifierScheme'],
-            id: `${vocabularyUrl(baseUrl)}#token-id`,
-            name: 'Token id in the registry contract',
-          }
-        : {
-            type: ['IdentifierScheme'],
-            id: 'https://id.gs1.org/01/',
-            name: 'GS1 Global Trade Item Number (GTIN) with serial number, AI (01)(21)',
-          },
+    idScheme: { type: ['IdentifierScheme'], ...(item === null ? tokenScheme(baseUrl) : gtinScheme) },
     ...(text.sku !== undefined && { modelNumber: text.sku }),
     itemNumber: item === null ? tokenId.toString() : item.serial,
     idGranularity: 'item',
@@ -96,7 +83,7 @@ export function productOf(input: ProductInput, text: ProductText) {
       tapCounter,
       observedAt: timeText(Number(block.timestamp)),
       chainRef: chainReference(input),
-      network: 'base-sepolia',
+      network: chainName,
       auditStatus: 'unaudited',
       productionReady: false,
       coveredByMetadataHash: false,
@@ -104,7 +91,16 @@ export function productOf(input: ProductInput, text: ProductText) {
   }
 }
 
-/** Where everything of the document was read (spec §2.2). Token ids are text: they reach 2^256 − 1. */
+const gtinScheme = {
+  id: 'https://id.gs1.org/01/',
+  name: 'GS1 Global Trade Item Number (GTIN) with serial number, AI (01)(21)',
+}
+
+function tokenScheme(baseUrl: string) {
+  return { id: `${vocabularyUrl(baseUrl)}#token-id`, name: 'Token id in the registry contract' }
+}
+
+/** Names the chain, contract, token and block that the document was read from (spec §2.2). Token ids are text: they reach 2^256 − 1. */
 function chainReference({ tokenId, block, contract }: Pick<ProductInput, 'tokenId' | 'block' | 'contract'>) {
   return {
     type: ['ChainReference'],
@@ -116,7 +112,7 @@ function chainReference({ tokenId, block, contract }: Pick<ProductInput, 'tokenI
   }
 }
 
-/** Seconds since 1970 as an ISO 8601 time with zone, without fractions. */
+/** Formats unix seconds as an ISO 8601 time with zone, without fractions. */
 export function timeText(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
@@ -131,10 +127,10 @@ const imageTypes: Readonly<Record<string, string>> = {
   webp: 'image/webp',
 }
 
-/** WHATWG lets characters stand that RFC 3986 does not know; the schema asks for RFC 3986. */
+/** WHATWG URLs keep characters that RFC 3986, and so the schema, does not allow. */
 const plainHttps = /^https:(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})+(?:#(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})*)?$/i
 
-/** An https image without user name or password; null for everything else. The server never fetches it. */
+/** Links an https image without user name or password; null for everything else. The server never fetches it. */
 function imageLink(image: string | undefined) {
   const url = image === undefined ? null : URL.parse(image)
   if (url === null || url.username !== '' || url.password !== '' || !plainHttps.test(url.href)) return null

@@ -1,16 +1,16 @@
 /**
- * GS1 Digital Link resolver features (GS1-Conformant Resolver 1.2; no URI decompression, so not a conformant resolver): what a request
- * below `/01/` is answered with, as data.
+ * GS1 Digital Link resolver features (GS1-Conformant Resolver 1.2): the answer to a request below `/01/`, as data. There is no URI
+ * decompression, so the resolver is not a conformant one.
  */
 import type { ItemKey } from './digital-link.ts'
 import { classLink, linksOf } from './links.ts'
 import { gs1Vocabulary, linksetType, type LinkType } from './linkset.ts'
-import { mediaRanges, namedQuality, qualityOf } from './media-range.ts'
+import { mediaRanges, namedQuality, qualityOf } from '../http/accept.ts'
 
 export type ResolverAnswer =
   | { readonly kind: 'page' }
   | { readonly kind: 'linkset' }
-  /** 303 to `target`; `keepTap`: picc and cmac travel along (linkset: `fwqs`), because the target needs the tap. */
+  /** 303 to `target`; `keepTap` keeps picc and cmac (linkset: `fwqs`), because the target needs the tap. */
   | { readonly kind: 'redirect'; readonly target: string; readonly keepTap: boolean }
   | { readonly kind: 'not-found' }
 
@@ -21,7 +21,7 @@ export type LinkRequest = {
   readonly accept: string | null
 }
 
-/** The answer to a known item's Digital Link. */
+/** Resolves the Digital Link of a known item. */
 export function resolveItem(
   request: LinkRequest & { readonly tokenId: bigint; readonly item: ItemKey },
 ): ResolverAnswer {
@@ -29,23 +29,27 @@ export function resolveItem(
   return resolve(request, {
     defaultLink: { kind: 'page' },
     dpp: prefersPage(request.accept) ? { kind: 'page' } : { kind: 'redirect', target: passport, keepTap: true },
-    pip: { kind: 'redirect', target: page, keepTap: false },
-    verificationService: { kind: 'redirect', target: verdict, keepTap: false },
-    recallStatus: { kind: 'redirect', target: verdict, keepTap: false },
+    pip: redirect(page),
+    verificationService: redirect(verdict),
+    recallStatus: redirect(verdict),
   })
 }
 
-/** The answer to a known class (`/01/{gtin}`). */
+/** Resolves the link of a known class (`/01/{gtin}`). */
 export function resolveClass(request: LinkRequest & { readonly gtin: string }): ResolverAnswer {
   return resolve(request, {
     defaultLink: { kind: 'page' },
-    pip: { kind: 'redirect', target: classLink(request.baseUrl, request.gtin), keepTap: false },
+    pip: redirect(classLink(request.baseUrl, request.gtin)),
   })
 }
 
+function redirect(target: string): ResolverAnswer {
+  return { kind: 'redirect', target, keepTap: false }
+}
+
 /**
- * The `Location` of a redirect: the target with the raw query of the request (without `?`). A target that is itself a Digital Link of
- * this resolver loses `linkType`, or it would redirect to itself for ever.
+ * Returns the `Location` of a redirect: the target with the raw query of the request (without `?`). A target that is itself a Digital Link
+ * of this resolver loses `linkType`, or it would redirect to itself for ever.
  */
 export function locationOf(
   { target, keepTap }: Extract<ResolverAnswer, { kind: 'redirect' }>,
@@ -55,11 +59,11 @@ export function locationOf(
     ...(keepTap ? [] : ['picc', 'cmac']),
     ...(/^https?:\/\/[^/]+\/01\//.test(target) ? ['linktype'] : []),
   ]
-  const kept = rawQuery.split('&').filter((pair) => pair !== '' && !dropped.includes(nameOf(pair)))
+  const kept = rawQuery.split('&').filter((pair) => pair !== '' && !dropped.includes(parameterName(pair)))
   return kept.length === 0 ? target : `${target}?${kept.join('&')}`
 }
 
-/** `/.well-known/gs1resolver` and `/.well-known/resolver`: the resolver description file. */
+/** Returns the resolver description file, `/.well-known/gs1resolver` and `/.well-known/resolver`. */
 export function resolverDescription(baseUrl: string, name: string) {
   return {
     name,
@@ -82,21 +86,21 @@ function resolve(
   return new Map(Object.entries(targets)).get(name) ?? { kind: 'not-found' }
 }
 
-/** Only a client that names the linkset type gets one, and not when it likes a page better. */
+/** Returns whether the client names the linkset type and does not prefer a page. */
 function wantsLinkset(accept: string | null): boolean {
   const ranges = mediaRanges(accept)
   const linkset = namedQuality(ranges, linksetType)
   return linkset > 0 && linkset >= qualityOf(ranges, 'text/html')
 }
 
-/** A browser names HTML; whoever does not is a machine and wants the credential. */
+/** Returns whether the client names HTML, as browsers do. Every other client is a machine that gets the credential. */
 function prefersPage(accept: string | null): boolean {
   const ranges = mediaRanges(accept)
   const html = Math.max(namedQuality(ranges, 'text/html'), namedQuality(ranges, 'application/xhtml+xml'))
   return html > 0 && html >= Math.max(qualityOf(ranges, 'application/ld+json'), qualityOf(ranges, 'application/json'))
 }
 
-function nameOf(pair: string): string {
+function parameterName(pair: string): string {
   const name = (pair.split('=', 1)[0] ?? '').replace(/\+/g, ' ')
   try {
     return decodeURIComponent(name).toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * `/ns/passport`: the service's own terms (spec §2.8), as data. The JSON-LD context, the JSON-LD form of the vocabulary and its page
- * all come from this table. It never changes: a changed term is a new version of the context.
+ * The service's own terms (spec §2.8), as data: the source of the JSON-LD context and of the vocabulary at `/ns/passport`.
+ * The table never changes: a changed term is a new version of the context.
  */
 import { unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 
@@ -15,23 +15,9 @@ export type Term = {
   readonly many?: true
 }
 
-const property = (
-  of: string | readonly string[],
-  term: string,
-  range: Range,
-  label: string,
-  comment: string,
-): Term => ({
-  term,
-  label,
-  comment,
-  of: typeof of === 'string' ? [of] : of,
-  range,
-})
 const [status, chain, anchor] = ['AssetStatus', 'ChainReference', 'OnChainMetadataAnchor'] as const
 
-/** Every term, classes first, properties in the order in which a passport shows them. */
-export const terms: readonly Term[] = [
+const classes: readonly Term[] = [
   {
     term: status,
     label: 'Asset status',
@@ -47,102 +33,60 @@ export const terms: readonly Term[] = [
     label: 'On-chain metadata anchor',
     comment: 'Evidence that supplier-written metadata is the metadata whose hash the token contract holds.',
   },
-  property([], 'assetStatus', status, 'asset status', 'The on-chain status of a product item.'),
-  property(status, 'state', 'string', 'state', 'MINTED, BOUND, ACTIVATED, CLAIMED, FLAGGED or RECYCLED.'),
-  property(status, 'stateCode', 'integer', 'state code', 'The state as the number that the contract stores, 1 to 6.'),
-  property(status, 'flagged', 'boolean', 'flagged', 'Whether the item is reported lost, stolen or under recall.'),
-  property(
-    status,
-    'ownerCommitment',
-    'string',
-    'owner commitment',
-    'keccak256 of chain id, contract, token id and owner: tests a candidate address without naming the owner. Absent without an owner.',
-  ),
-  property(
-    status,
-    'tapCounter',
-    'integer',
-    'tap counter',
-    'Read counter of the chip at the tap that opened the passport.',
-  ),
-  property(status, 'observedAt', 'dateTime', 'observed at', 'Time of the block at which the state was read.'),
-  property([status, anchor], 'chainRef', chain, 'chain reference', 'Where the statement was read.'),
-  property(status, 'network', 'string', 'network', 'Name of the network, always base-sepolia in version 1.'),
-  property(
-    status,
-    'auditStatus',
-    'string',
-    'audit status',
-    'Whether the contracts are audited, always unaudited in version 1.',
-  ),
-  property(
-    status,
-    'productionReady',
-    'boolean',
-    'production ready',
-    'Whether to rely on the result, always false in version 1.',
-  ),
-  property(
-    status,
-    'coveredByMetadataHash',
-    'boolean',
-    'covered by metadata hash',
-    'Always false: no hash covers the status.',
-  ),
-  property(chain, 'chainId', 'integer', 'chain id', 'EIP-155 chain id.'),
-  property(chain, 'contract', 'string', 'contract', 'Address of the token contract, EIP-55 checksummed.'),
-  property(chain, 'tokenId', 'string', 'token id', 'Token id in decimal; text, because ids reach 2^256 - 1.'),
-  property(chain, 'blockNumber', 'integer', 'block number', 'Number of the block.'),
-  property(chain, 'blockHash', 'string', 'block hash', 'Hash of the block.'),
-  property(
-    anchor,
-    'metadataHash',
-    'string',
-    'metadata hash',
-    'The hash that the contract holds; zero when it holds none.',
-  ),
-  property(
-    anchor,
-    'hashAlgorithm',
-    'string',
-    'hash algorithm',
-    'keccak-256, the original padding as Ethereum uses it.',
-  ),
-  property(
-    anchor,
-    'canonicalization',
-    'string',
-    'canonicalization',
-    'RFC8785: the form of the metadata that is hashed.',
-  ),
-  property(
-    anchor,
-    'metadataHashMatches',
-    'boolean',
-    'metadata hash matches',
-    'Whether the stored metadata has the hash. Absent when there is no metadata to compare.',
-  ),
-  {
-    ...property(
-      anchor,
-      'covers',
-      'string',
-      'covers',
-      'JSON pointers of the members that were built from the hashed metadata.',
-    ),
-    many: true,
-  },
-  {
-    ...property(
-      anchor,
-      'doesNotCover',
-      'string',
-      'does not cover',
-      'JSON pointers of members that the hash says nothing about.',
-    ),
-    many: true,
-  },
 ]
+
+/** Classes, range and comment of each property, in the order in which a passport shows them. */
+const properties: Readonly<Record<string, readonly [of: readonly string[], Range, comment: string, many?: 'many']>> = {
+  assetStatus: [[], status, 'The on-chain status of a product item.'],
+  state: [[status], 'string', 'MINTED, BOUND, ACTIVATED, CLAIMED, FLAGGED or RECYCLED.'],
+  stateCode: [[status], 'integer', 'The state as the number that the contract stores, 1 to 6.'],
+  flagged: [[status], 'boolean', 'Whether the item is reported lost, stolen or under recall.'],
+  ownerCommitment: [
+    [status],
+    'string',
+    'keccak256 of chain id, contract, token id and owner: tests a candidate address without naming the owner. Absent without an owner.',
+  ],
+  tapCounter: [[status], 'integer', 'Read counter of the chip at the tap that opened the passport.'],
+  observedAt: [[status], 'dateTime', 'Time of the block at which the state was read.'],
+  chainRef: [[status, anchor], chain, 'Source of the statement.'],
+  network: [[status], 'string', 'Name of the network, always base-sepolia in version 1.'],
+  auditStatus: [[status], 'string', 'Whether the contracts are audited, always unaudited in version 1.'],
+  productionReady: [[status], 'boolean', 'Whether to rely on the result, always false in version 1.'],
+  coveredByMetadataHash: [[status], 'boolean', 'Always false: no hash covers the status.'],
+  chainId: [[chain], 'integer', 'EIP-155 chain id.'],
+  contract: [[chain], 'string', 'Address of the token contract, EIP-55 checksummed.'],
+  tokenId: [[chain], 'string', 'Token id in decimal; text, because ids reach 2^256 - 1.'],
+  blockNumber: [[chain], 'integer', 'Number of the block.'],
+  blockHash: [[chain], 'string', 'Hash of the block.'],
+  metadataHash: [[anchor], 'string', 'The hash that the contract holds; zero when it holds none.'],
+  hashAlgorithm: [[anchor], 'string', 'keccak-256, the original padding as Ethereum uses it.'],
+  canonicalization: [[anchor], 'string', 'RFC8785: the form of the metadata that is hashed.'],
+  metadataHashMatches: [
+    [anchor],
+    'boolean',
+    'Whether the stored metadata has the hash. Absent when there is no metadata to compare.',
+  ],
+  covers: [[anchor], 'string', 'JSON pointers of the members that were built from the hashed metadata.', 'many'],
+  doesNotCover: [[anchor], 'string', 'JSON pointers of members that the hash says nothing about.', 'many'],
+}
+
+/** Every term, classes first. */
+export const terms: readonly Term[] = [
+  ...classes,
+  ...Object.entries(properties).map(([term, [of, range, comment, many]]) => ({
+    term,
+    label: labelOf(term),
+    comment,
+    of,
+    range,
+    ...(many && { many: true as const }),
+  })),
+]
+
+/** Separates the words of a term: `stateCode` is «state code». */
+function labelOf(term: string): string {
+  return term.replace(/Ref$/, 'Reference').replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+}
 
 /** The identifier scheme of items without GTIN: not a term, but an IRI of this vocabulary. */
 const tokenIdScheme = {
@@ -151,10 +95,7 @@ const tokenIdScheme = {
   comment: 'Identifies an item by the decimal id of its token in the registry contract.',
 } as const
 
-const datatype = (range: Range, base: string): string =>
-  /^[A-Z]/.test(range) ? `${base}#${range}` : `http://www.w3.org/2001/XMLSchema#${range}`
-
-/** The vocabulary as a JSON-LD document. */
+/** Returns the vocabulary as a JSON-LD document. */
 export function vocabularyDocument(baseUrl: string) {
   const base = vocabularyUrl(baseUrl)
   const described = ({ term, label, comment }: Pick<Term, 'term' | 'label' | 'comment'>) => ({
@@ -177,16 +118,24 @@ export function vocabularyDocument(baseUrl: string) {
       ...terms.map((term) => ({
         ...described(term),
         '@type': term.range === undefined ? 'rdfs:Class' : 'rdf:Property',
-        // Two classes share chainRef; two domains would mean «both at once» in RDF Schema, so it names none.
+        // Two classes share chainRef; two domains would mean their intersection in RDF Schema, so it names none.
         ...(term.of?.length === 1 && { domain: `${base}#${term.of[0]}` }),
-        ...(term.range !== undefined && { range: datatype(term.range, base) }),
+        ...(term.range !== undefined && { range: rangeIri(term.range, base) }),
       })),
       { ...described(tokenIdScheme), '@type': 'https://vocabulary.uncefact.org/untp/IdentifierScheme' },
     ],
   }
 }
 
-/** `/ns/unspecified-facility`: UNTP asks for a facility, and the supplier named none. */
+function rangeIri(range: Range, base: string): string {
+  return isClass(range) ? `${base}#${range}` : `http://www.w3.org/2001/XMLSchema#${range}`
+}
+
+function isClass(range: Range): boolean {
+  return range === status || range === chain
+}
+
+/** Returns `/ns/unspecified-facility`: UNTP requires a facility, and the supplier named none. */
 export function unspecifiedFacilityDocument(baseUrl: string) {
   return {
     '@context': { name: 'https://schema.org/name', comment: 'http://www.w3.org/2000/01/rdf-schema#comment' },
@@ -195,4 +144,41 @@ export function unspecifiedFacilityDocument(baseUrl: string) {
     name: 'Not specified by the supplier',
     comment: 'Stands where a passport must name a facility and the supplier has named none.',
   }
+}
+
+type Definition = string | Readonly<Record<string, unknown>>
+
+/**
+ * Returns `/contexts/passport/v1`, the JSON-LD context of the service's own terms (spec §2.8). It never changes; a changed term is `/v2`.
+ * It has no `@vocab`, so that a misspelt term fails. All terms are protected, so no later context redefines them.
+ */
+export function passportContext(baseUrl: string): Readonly<Record<string, unknown>> {
+  const base = vocabularyUrl(baseUrl)
+  const free = terms.filter((term) => term.of?.length === 0)
+  return {
+    '@context': {
+      '@version': 1.1,
+      '@protected': true,
+      ...Object.fromEntries(free.map((term) => [term.term, definition(term, base)])),
+      ...Object.fromEntries(classes.map((term) => [term.term, classDefinition(term, base)])),
+    },
+  }
+}
+
+function classDefinition({ term }: Term, base: string): Definition {
+  const properties = terms.filter(({ of }) => of?.includes(term))
+  return {
+    '@id': `${base}#${term}`,
+    '@context': {
+      '@protected': true,
+      ...Object.fromEntries(properties.map((property) => [property.term, definition(property, base)])),
+    },
+  }
+}
+
+function definition({ term, range = 'string', many }: Term, base: string): Definition {
+  const id = `${base}#${term}`
+  if (many === true) return { '@id': id, '@container': '@set' }
+  if (range === 'string') return id
+  return { '@id': id, '@type': isClass(range) ? '@id' : rangeIri(range, base) }
 }

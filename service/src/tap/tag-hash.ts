@@ -1,35 +1,32 @@
-/** The commitment under which a chain knows a tag (spec §4.4; decisions 4.4): never the UID itself. */
+/** The tag hash under which a chain knows a tag (spec §4.4; decisions 4.4). It never reveals the UID. */
 import { createHmac, createSecretKey } from 'node:crypto'
 import { keccak_256 } from '@noble/hashes/sha3.js'
+import { bytesToHex } from '@noble/hashes/utils.js'
+import { memoize } from '../lib/memoize.ts'
 
 export type TagHash = (uid: Uint8Array) => `0x${string}`
 
-/** `keccak-uid` is for contracts that were filled that way: a UID has so few unknown bits that its hash can be searched. */
+/** `keccak-uid` is for contracts that were filled that way. It is weak: a UID has few unknown bits, so its hash can be searched. */
 export type TagHashOptions =
   | { readonly scheme: 'hmac'; readonly pepper: Uint8Array }
   | { readonly scheme: 'keccak-uid' }
 
-/** `hmac`: keccak256(HMAC-SHA256(pepper, uid)); `keccak-uid`: keccak256(uid). A pepper has at least 16 bytes, else `RangeError`. */
+/**
+ * Creates the hash: `hmac` is keccak256(HMAC-SHA256(pepper, uid)), `keccak-uid` is keccak256(uid).
+ * Throws a `RangeError` when the pepper has fewer than 16 bytes.
+ */
 export function createTagHash(options: TagHashOptions): TagHash {
-  if (options.scheme === 'keccak-uid') return remembered((uid) => hexWord(keccak_256(uid)))
+  if (options.scheme === 'keccak-uid') return hashOnce((uid) => keccak_256(uid))
   const { pepper } = options
   if (pepper.length < 16) throw new RangeError('A tag pepper has at least 16 bytes.')
-  const key = createSecretKey(pepper) // made once: it is a good part of the cost of an HMAC
-  return remembered((uid) => hexWord(keccak_256(createHmac('sha256', key).update(uid).digest())))
+  const key = createSecretKey(pepper) // made once, because it is a good part of the cost of an HMAC
+  return hashOnce((uid) => keccak_256(createHmac('sha256', key).update(uid).digest()))
 }
 
-/** The tags that come back: a commitment is public and never changes. */
-function remembered(hashOf: TagHash, most = 10_000): TagHash {
-  const known = new Map<string, `0x${string}`>()
-  return (uid) => {
-    const key = Buffer.from(uid.buffer, uid.byteOffset, uid.length).toString('latin1')
-    const hash = known.get(key) ?? hashOf(uid)
-    if (known.size >= most) known.clear()
-    known.set(key, hash)
-    return hash
-  }
-}
-
-function hexWord(bytes: Uint8Array): `0x${string}` {
-  return `0x${Buffer.from(bytes).toString('hex')}`
+/** Keeps the hashes of recent tags, which are public and never change. */
+function hashOnce(hash: (uid: Uint8Array) => Uint8Array): TagHash {
+  return memoize((uid: Uint8Array) => `0x${bytesToHex(hash(uid))}` as const, {
+    max: 10_000,
+    keyOf: (uid) => Buffer.from(uid.buffer, uid.byteOffset, uid.length).toString('latin1'),
+  })
 }

@@ -1,19 +1,15 @@
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
-import { createAuthenticate } from './authenticate.ts'
-import { hexOf } from './bytes.ts'
-import { announceVerified, createLedger } from './counter.ts'
-import { createKeyRing } from './keys.ts'
-import { createTapBinding, createTapChallenge } from './presence.ts'
+import { createAuthenticate } from './sun/authenticate.ts'
+import { toHex } from './bytes.ts'
+import { announceVerified, createLedger } from './replay-ledger.ts'
+import { createKeyRing } from './keys/ring.ts'
+import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
 import { createTagHash } from './tag-hash.ts'
 import { createVerifyTap, type TapAnomaly, type TapResult, type VerifyTapOptions } from './verify-tap.ts'
-import { testBatch, testBatches, testTag } from '../../test/_tags.ts'
-import { testDatabases } from '../../test/_databases.ts'
+import { testBatch, testBatches, testTag } from '../../test/support/tap/tags.ts'
+import { testDatabases } from '../../test/support/database/databases.ts'
 
-const schema = ['0002-tap', '0005-index']
-  .map((name) => readFileSync(new URL(`../store/migrations/${name}.sql`, import.meta.url), 'utf8'))
-  .join('\n')
 const tagHash = createTagHash({ scheme: 'hmac', pepper: new Uint8Array(32).fill(1) })
 const secret = new Uint8Array(32).fill(2)
 
@@ -21,10 +17,7 @@ describe('verifying a tap', () => {
   const [pglite] = testDatabases()
   assert.ok(pglite)
   let database: Awaited<ReturnType<typeof pglite.open>>
-  before(async () => {
-    database = await pglite.open()
-    await database.exec(schema)
-  })
+  before(async () => void (database = await pglite.open()))
   after(() => database.close())
 
   async function world(options: Partial<VerifyTapOptions> = {}) {
@@ -47,7 +40,7 @@ describe('verifying a tap', () => {
     const tap = tag.next()
     const expected = {
       kind: 'tapped',
-      uid: hexOf(tag.uid),
+      uid: toHex(tag.uid),
       tapCounter: 1,
       epoch: 3,
       batchId: 'test',
@@ -97,7 +90,7 @@ describe('verifying a tap', () => {
     assert.deepEqual(await verifyTap({ picc: [picc], cmac: [cmac] }), { kind: 'not_configured' })
   })
 
-  it('tells counterfeit from replayed, and consumes neither', async () => {
+  it('distinguishes counterfeit from replayed, and consumes neither', async () => {
     const { tag, verifyTap, keys, anomalies } = await world()
     const [first, second] = [tag.next(), tag.next()]
     const spliced = await verifyTap({ picc: second.picc, cmac: first.cmac })
@@ -146,7 +139,7 @@ describe('verifying a tap', () => {
     assert.equal((await verifyTap({ ...tag.next(), challengeToken: asked.token })).kind, 'challenge')
   })
 
-  it('never says a key, a block or a MAC', async () => {
+  it('never reveals a key, a block or a MAC', async () => {
     const { tag, verifyTap, batch, anomalies } = await world()
     const [first, second] = [tag.next(), tag.next()]
     const results: TapResult[] = []
@@ -154,7 +147,7 @@ describe('verifying a tap', () => {
       results.push(await verifyTap(request))
     const said = JSON.stringify([results, anomalies]).toUpperCase()
     const { metaKey = new Uint8Array(0), fileMaster } = batch
-    for (const hidden of [first.picc, first.cmac, second.picc, second.cmac, hexOf(metaKey), hexOf(fileMaster)])
+    for (const hidden of [first.picc, first.cmac, second.picc, second.cmac, toHex(metaKey), toHex(fileMaster)])
       assert.ok(!said.includes(hidden))
   })
 })

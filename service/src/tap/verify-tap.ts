@@ -1,30 +1,30 @@
 /**
- * From the two query parameters to a tap that counts (spec §4.4, §5, §7). The order of checks is fixed: parameters, configured,
- * cryptography, replay. A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; what the
- * chain says about the chip is the caller's part.
+ * Verifies a tap from its two query parameters (spec §4.4, §5, §7). The order of checks is fixed: parameters, configured, cryptography,
+ * replay. A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; the caller reads the chain.
  */
-import type { Authenticate } from './authenticate.ts'
-import { bytesOf, hexOf } from './bytes.ts'
-import type { AnomalyKind, Ledger } from './counter.ts'
-import type { TagKeyProvider } from './keys.ts'
-import type { TapBinding, TapChallenge } from './presence.ts'
-import type { CounterfeitReason } from './sun.ts'
+import type { Authenticate } from './sun/authenticate.ts'
+import { parseHex } from '../lib/bytes.ts'
+import { toHex } from './bytes.ts'
+import type { AnomalyKind, Ledger } from './replay-ledger.ts'
+import type { TagKeyProvider } from './keys/ring.ts'
+import type { TapBinding, TapChallenge } from './tap-tokens.ts'
+import type { CounterfeitReason } from './sun/sun.ts'
 import type { TagHash } from './tag-hash.ts'
 
-/** A query parameter as it came: missing, once, or several times. */
+/** A query parameter as received: missing, once, or several times. */
 type TapParameter = string | readonly string[] | undefined
 
 export type TapRequest = Readonly<{
   picc: TapParameter
   cmac: TapParameter
-  /** Tenant host, batch of the item in the path, or a static address value: orders the keys, proves nothing. */
+  /** Tenant host, batch of the item in the path, or a static URL value. It orders the keys and proves nothing. */
   hint?: string | undefined
-  /** What the client holds of TAP_BIND and TAP_CHALLENGE, when these are switched on. */
+  /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
   bindToken?: string | undefined
   challengeToken?: string | undefined
 }>
 
-/** `uid` is 14 upper-case hex digits. `bindToken` is for a cookie and only on a fresh tap under TAP_BIND. */
+/** `uid` is 14 upper-case hex digits. `bindToken` is for a cookie, on a fresh tap under TAP_BIND. */
 export type TappedTag = Readonly<{
   kind: 'tapped'
   uid: string
@@ -36,7 +36,7 @@ export type TappedTag = Readonly<{
   bindToken?: string
 }>
 
-/** `reason` is for the log and metrics only. `challenge` wants a second tap with this token within `seconds`. */
+/** `reason` is for the log and metrics only. `challenge` demands a second tap with this token within `seconds`. */
 export type TapResult =
   | { readonly kind: 'malformed'; readonly error: string }
   | { readonly kind: 'not_configured' }
@@ -45,7 +45,7 @@ export type TapResult =
   | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: string }
   | TappedTag
 
-/** Worth an operator's look, without the UID: the log may hold it. */
+/** An observation for the operator. It holds no UID, so it may be logged. */
 export type TapAnomaly = Readonly<{
   kind: AnomalyKind
   batchId: string
@@ -64,13 +64,13 @@ export type VerifyTapOptions = Readonly<{
   onAnomaly?: ((anomaly: TapAnomaly) => void) | undefined
 }>
 
-/** Throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
+/** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
 export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
   const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly } = options
   return async (request) => {
-    const picc = parameterOf('picc', request.picc, 32)
+    const picc = parseParameter('picc', request.picc, 32)
     if (!(picc instanceof Uint8Array)) return picc
-    const cmac = parameterOf('cmac', request.cmac, 16)
+    const cmac = parseParameter('cmac', request.cmac, 16)
     if (!(cmac instanceof Uint8Array)) return cmac
     if (!keys.ready()) return { kind: 'not_configured' }
 
@@ -85,15 +85,15 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
     if (outcome === 'REPLAY') return { kind: 'replayed' }
     const fresh = outcome === 'FRESH'
-    if (binding !== undefined && !fresh && !binding.holds(tap, request.bindToken)) return { kind: 'replayed' }
+    if (binding !== undefined && !fresh && !binding.isValid(tap, request.bindToken)) return { kind: 'replayed' }
 
     const bound = binding !== undefined && fresh ? { bindToken: binding.token(tap) } : {}
-    if (challenge !== undefined && !challenge.answers(tap, request.challengeToken)) {
+    if (challenge !== undefined && !challenge.isAnswered(tap, request.challengeToken)) {
       return { kind: 'challenge', ...challenge.issue(tap), ...bound }
     }
     return {
       kind: 'tapped',
-      uid: hexOf(uid),
+      uid: toHex(uid),
       tapCounter: counter,
       epoch: batch.epoch,
       batchId: batch.id,
@@ -104,13 +104,13 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
   }
 }
 
-/** The bytes of a parameter that is there once and has exactly `digits` hex digits of either case. */
-function parameterOf(name: string, value: TapParameter, digits: number): Uint8Array | TapResult {
+/** Parses a parameter that is present once with exactly `digits` hex digits of either case. */
+function parseParameter(name: string, value: TapParameter, digits: number): Uint8Array | TapResult {
   const values = typeof value === 'string' ? [value] : (value ?? [])
   const [text] = values
   if (text === undefined || text === '') return malformed('The picc or cmac parameters are missing.')
   if (values.length > 1) return malformed(`The ${name} parameter is given more than once.`)
-  const bytes = text.length === digits ? bytesOf(text) : null
+  const bytes = text.length === digits ? parseHex(text) : null
   return bytes ?? malformed(`The ${name} parameter must be ${digits} hex digits.`)
 }
 

@@ -1,24 +1,23 @@
-/** How GraphiQL asks: queries and mutations by POST, subscriptions over the socket of the same path (spec §4.9, §6). */
+/** The fetcher of GraphiQL: queries and mutations by POST, subscriptions over the socket of the same path (spec §4.9, §6). */
 
 /**
- * `key` gives the API key of the page; a tab's own `Authorization` header goes before it. `say` shows one line about the key,
- * `onOwnHeader` is called when a tab brought its own.
+ * `key` returns the API key of the page; the `Authorization` header of a tab takes precedence and calls `onOwnHeader`.
+ * `showStatus` shows one line about the key.
  */
-export function createFetcher({ url, key, say, onOwnHeader }) {
-  return async (asked, { headers } = {}) => {
+export function createFetcher({ url, key, showStatus, onOwnHeader }) {
+  return async (request, { headers } = {}) => {
     const all = new Headers(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]))
-    const isOwn = all.has('authorization')
-    if (!isOwn && key() === '') return refused('Type an API key above first. How to make one is said beside it.')
-    if (!isOwn) all.set('authorization', `Bearer ${key()}`)
-    if (isOwn) onOwnHeader()
-    const { request, isSubscription } = operationOf(asked)
+    if (all.has('authorization')) onOwnHeader()
+    else if (key() === '') return failure('Type an API key above first. How to make one is said beside it.')
+    else all.set('authorization', `Bearer ${key()}`)
+    const { chosen, isSubscription } = chooseOperation(request)
     return isSubscription
-      ? subscribe({ url, request, authorization: all.get('authorization'), say })
-      : post({ url, request, headers: all, say })
+      ? subscribe({ url, request: chosen, authorization: all.get('authorization'), showStatus })
+      : post({ url, request: chosen, headers: all, showStatus })
   }
 }
 
-async function post({ url, request, headers, say }) {
+async function post({ url, request, headers, showStatus }) {
   headers.set('content-type', 'application/json')
   headers.set('accept', 'application/graphql-response+json, application/json')
   const response = await fetch(url, {
@@ -28,25 +27,25 @@ async function post({ url, request, headers, say }) {
     credentials: 'omit',
     signal: AbortSignal.timeout(60_000),
   })
-  if (response.status === 401) say('This key is refused: it is wrong or was revoked.')
-  else if (response.status < 500) say('The key is accepted.')
-  return response.json().catch(() => refused(`The service answered ${response.status} without JSON.`))
+  if (response.status === 401) showStatus('This key is refused: it is wrong or was revoked.')
+  else if (response.status < 500) showStatus('The key is accepted.')
+  return response.json().catch(() => failure(`The service answered ${response.status} without JSON.`))
 }
 
 /**
- * A socket for one subscription. Not an async generator: one that waits for the next event cannot be ended, and GraphiQL's stop button
- * has to end it at once.
+ * Opens a socket for one subscription. It is not an async generator, which could not end while it waits for an event: GraphiQL's stop
+ * button has to end it at once.
  */
-function subscribe({ url, request, authorization, say }) {
+function subscribe({ url, request, authorization, showStatus }) {
   const client = globalThis.graphqlWs.createClient({
     url: url.href.replace(/^http/, 'ws'),
     connectionParams: { authorization },
-    retryAttempts: 0, // a refusal is shown at once; whoever lost the connection starts it again
-    on: { connected: () => say('Subscribed: each event appears when it happens.') },
+    retryAttempts: 0, // a refusal is shown at once, and a lost connection is started again by hand
+    on: { connected: () => showStatus('Subscribed: each event appears when it happens.') },
   })
   const events = client.iterate(request)
   const end = () => {
-    say('')
+    showStatus('')
     void client.dispose()
   }
   return {
@@ -70,33 +69,31 @@ function subscribe({ url, request, authorization, say }) {
   }
 }
 
-/** GraphQL errors as they came; of a closed socket its code and reason, which GraphiQL would not show. */
+/** Returns GraphQL errors as they came, and the code and reason of a closed socket, which GraphiQL would not show. */
 function failureOf(error) {
   if (Array.isArray(error)) return { errors: error }
-  if (typeof error?.code === 'number')
-    return refused(
-      `The socket was closed: ${error.code}${error.reason ? ` ${error.reason}` : ''}. ${hints[error.code] ?? ''}`.trim(),
-    )
-  return refused(error?.message ?? 'The socket failed.')
+  const { code, reason, message = 'The socket failed.' } = error ?? {}
+  if (typeof code !== 'number') return failure(message)
+  return failure(`The socket was closed: ${code}${reason ? ` ${reason}` : ''}. ${hints[code] ?? ''}`.trim())
 }
 
 const hints = { 4401: 'It needs an API key.', 4403: 'The key is wrong or was revoked.' }
 
-function refused(message) {
+function failure(message) {
   return { errors: [{ message }] }
 }
 
 /**
- * What is run, read from the text that is sent: for a tenth of a second after another tab is chosen, GraphiQL still names the operation of
- * the tab before. A text that cannot be parsed goes to the service, which says why.
+ * Reads the operation from the text that is sent: GraphiQL names the operation of the previous tab until a tenth of a second after
+ * another tab is chosen. A text that cannot be parsed goes to the service, which reports why.
  */
-function operationOf(request) {
+function chooseOperation(request) {
   const operations = definitionsOf(request.query).filter(({ kind }) => kind === 'OperationDefinition')
   const named = operations.find(({ name }) => name?.value === request.operationName)
-  const chosen = named ?? (operations.length === 1 ? operations[0] : undefined)
+  const operation = named ?? (operations.length === 1 ? operations[0] : undefined)
   return {
-    request: chosen === undefined ? request : { ...request, operationName: chosen.name?.value },
-    isSubscription: chosen?.operation === 'subscription',
+    chosen: operation === undefined ? request : { ...request, operationName: operation.name?.value },
+    isSubscription: operation?.operation === 'subscription',
   }
 }
 

@@ -1,6 +1,6 @@
-/** What GraphiQL keeps for the next visit: tabs, history, the look of the page. Never a header and never a key. */
+/** The storage of GraphiQL across visits: tabs, history, settings. It never holds a header or a key. */
 
-/** A `Storage` for GraphiQL, whose first visit finds `examples`. Where the browser keeps nothing, this does neither. */
+/** Returns a `Storage` for GraphiQL that holds `examples` at the first visit. Without a browser storage it keeps nothing. */
 export function keylessStorage(examples) {
   const kept = browserStorage()
   const names = () => Object.keys(kept).filter((name) => name.startsWith('graphiql:'))
@@ -23,7 +23,7 @@ export function keylessStorage(examples) {
   }
 }
 
-/** GraphiQL shows these beside its list of tabs, and adds a tab to the list when they are of none: they are always of the open one. */
+/** Returns the open tab. GraphiQL adds a tab for a query or variables that belong to no tab of its list. */
 function openTab(kept, examples) {
   try {
     const { tabs, activeTabIndex } = JSON.parse(kept.getItem('graphiql:tabState'))
@@ -33,10 +33,10 @@ function openTab(kept, examples) {
   }
 }
 
-/** Someone may type a key into a variable or a query, too: such a value is not kept at all. */
+/** Matches a key that was typed into a query or variables. Such a text is not kept at all. */
 const keyLike = /ts_live_|bearer\s+[\w-]/i
 
-/** GraphiQL's history would keep the headers of every run. */
+/** Removes the headers of each run, which GraphiQL's history would keep. */
 function withoutHeaders(value) {
   try {
     return JSON.stringify(JSON.parse(value), (name, inner) => (name === 'headers' ? null : inner))
@@ -49,6 +49,6 @@ function browserStorage() {
   try {
     return globalThis.localStorage
   } catch {
-    return { getItem: () => null, setItem() {}, removeItem() {} } // refused by a setting of the browser
+    return { getItem: () => null, setItem() {}, removeItem() {} } // blocked by a browser setting
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a page can do beyond its HTML: take the tap out of the address bar, repeat it for a reload or another language, copy, share,
- * print, download, and check the record with the client library. Every page is complete without this.
+ * The script of a page: it takes the tap out of the address bar, repeats it for a reload or another language, copies, shares, prints,
+ * downloads, and checks the record with the client library. Every page is complete without it.
  */
 const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
 const { tap: tapState, window: tapWindow } = document.body.dataset
@@ -31,8 +31,8 @@ document.addEventListener('submit', (event) => {
 })
 
 /**
- * A tap is worth nothing to whoever sees the address later, so it leaves the address bar at once. The entry of the session history keeps it
- * for as long as the service lets it be repeated: a reload shows the same result, and a copied address does not.
+ * Takes the tap out of the address bar at once, so that a copied address holds none. The entry of the session history keeps the tap for as
+ * long as the service lets it be repeated, so that a reload shows the same result.
  */
 function keepTap() {
   const here = new URL(location.href)
@@ -87,7 +87,7 @@ const actions = {
   },
 }
 
-/** The service's verdict of now, compared with the contract by the client library, at a provider that the visitor chose. */
+/** Compares the service's current verdict with the contract by the client library, at a provider that the visitor chose. */
 async function recheckRecord(form) {
   const outcome = outcomeOf(form)
   outcome(texts.recheckRunning)
@@ -104,7 +104,7 @@ async function recheckRecord(form) {
   }
 }
 
-/** The candidate stays in the browser: only the record is fetched. */
+/** Compares the address inside the browser: only the record is fetched. */
 async function testOwner(form) {
   const outcome = outcomeOf(form)
   const address = form.elements.address.value.trim()

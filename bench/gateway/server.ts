@@ -1,0 +1,49 @@
+/**
+ * The two servers of `bench:gateway`: `ours` is the gateway host of the whole service, without a limit for its one client; `bare` is
+ * `node:http`, which reads the body and writes one prepared answer. `argv[3]` is what each needs, as JSON.
+ */
+import { createServer } from 'node:http'
+import { generatePrivateKey } from 'viem/accounts'
+import { readConfig } from '../../service/src/app/config/config.ts'
+import { startService } from '../../service/src/app/service.ts'
+import { seller } from './world.ts'
+import { silent } from '../lib/world.ts'
+
+/** `headers` are name, value, name, value … */
+export type Prepared = { readonly status: number; readonly headers: readonly string[]; readonly body: string }
+export type Ours = {
+  readonly rpcUrl: string
+  readonly contract: string
+  readonly databaseUrl: string | null
+  readonly dataDir: string
+}
+
+const [, , kind, settings = ''] = process.argv
+if (kind === 'bare') serveBare(JSON.parse(settings) as Prepared)
+else await serveOurs(JSON.parse(settings) as Ours)
+
+function serveBare({ status, headers, body }: Prepared): void {
+  const server = createServer((request, response) => {
+    request.on('data', () => {}).on('end', () => response.writeHead(status, [...headers]).end(body))
+  })
+  server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
+  process.once('SIGTERM', () => process.exit(0))
+}
+
+async function serveOurs({ rpcUrl, contract, databaseUrl, dataDir }: Ours): Promise<void> {
+  const config = readConfig({
+    ONLY: 'gateway',
+    GATEWAY_PORT: '0',
+    RATE_LIMIT_GATEWAY: '1000000000',
+    CHAIN_RPC_URLS: rpcUrl,
+    CHAIN_CONTRACT: contract,
+    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    DATABASE_URL: databaseUrl ?? '',
+    DATA_DIR: dataDir,
+    PAYMENT_PAY_TO: seller,
+    FACILITATOR_KEY: generatePrivateKey(), // without ether, which does not keep a gateway from its offers
+  })
+  const service = await startService(config, silent)
+  console.log(`port ${new URL(service.urls.gateway).port}`)
+  process.once('SIGTERM', () => void service.close(100).then(() => process.exit(0)))
+}

@@ -1,0 +1,96 @@
+/**
+ * The two servers of `bench:graphql` on one database: `graphql` is the GraphQL host, whose API key it prints; `bare` is `node:http`,
+ * which takes the variables alone, runs the same statements and writes JSON.
+ */
+import { createServer, type RequestListener } from 'node:http'
+import { text as textOf } from 'node:stream/consumers'
+import { cachedMetadata, metadataStore } from '../../service/src/assets/metadata-store.ts'
+import { apiKeyStore, createAuthenticate, newApiKey } from '../../service/src/graphql/api-keys.ts'
+import { createGraphqlHost } from '../../service/src/hosts/graphql/host.ts'
+import { createHttpOperation } from '../../service/src/graphql/server/operation.ts'
+import { contextFactory } from '../../service/src/graphql/context.ts'
+import { createPrepareOperation } from '../../service/src/graphql/server/prepare.ts'
+import { parseFilter, type ProductFilter } from '../../service/src/graphql/queries/filter.ts'
+import { queryResolvers } from '../../service/src/graphql/queries/queries.ts'
+import { graphqlSchema } from '../../service/src/graphql/schema.ts'
+import { createFormatError } from '../../service/src/graphql/errors.ts'
+import { clientKeys } from '../../service/src/http/client-ip.ts'
+import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
+import { openDatabase } from '../../service/src/db/database.ts'
+import { productHistoryStore } from '../../service/src/index/queries/product-history.ts'
+import { productStore, type Keyset, type ProductRow } from '../../service/src/index/queries/products.ts'
+import { transferStore } from '../../service/src/index/queries/transfers.ts'
+import { silent } from '../lib/world.ts'
+
+const [kind, url = ''] = process.argv.slice(2)
+const database = await openDatabase({ url })
+const products = productStore(database)
+const transfers = transferStore(database)
+const metadata = cachedMetadata(metadataStore(database))
+
+async function graphqlHost(): Promise<RequestListener> {
+  const keys = apiKeyStore(database)
+  const { text, hash } = newApiKey()
+  await keys.create({ hash, name: 'benchmark', scopes: ['read'] })
+  console.log(`key ${text}`)
+  const stores = { products, transfers, productHistory: productHistoryStore(database) }
+  const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
+  const schema = graphqlSchema(queryResolvers({ ...stores, metadata, chainId: 84532, contract }))
+  const operation = createHttpOperation({
+    prepare: createPrepareOperation({ schema }),
+    createContext: contextFactory(stores),
+    formatError: createFormatError(silent),
+  })
+  const host = createGraphqlHost({
+    authenticate: createAuthenticate({ keys, log: silent }),
+    limiter: createRateLimiter({ limit: 1e9 }),
+    clientKey: clientKeys([]),
+    operation,
+    playground: (_request, response) => response.end(),
+    upgrade: (_request, socket) => void socket.destroy(),
+    log: silent,
+  })
+  return host.listener
+}
+
+/** Fields that the operations of the benchmark read, by path. */
+const bareRoutes: Record<string, (variables: Variables) => Promise<unknown>> = {
+  '/page': async ({ first = 50, place = null, filter }) => {
+    const by = { condition: parseFilter(filter), by: 'created_at', descending: true } as const
+    const rows = await products.page({ ...by, after: place, limit: first + 1 })
+    const withMetadata = async (row: ProductRow) => {
+      const body = row.metadataHash === null ? undefined : await metadata.get(row.metadataHash)
+      return { ...row, metadata: JSON.parse(body ?? 'null') as unknown }
+    }
+    return Promise.all(rows.map(withMetadata))
+  },
+  '/product': async ({ id = '1' }) => {
+    const [row] = await products.byTokens([BigInt(id)])
+    return { ...row, transfers: row?.pk && (await transfers.newestOf([row.pk])).get(row.pk) }
+  },
+  '/count': async ({ filter }) => {
+    const condition = parseFilter(filter)
+    await products.page({ condition, by: 'created_at', descending: true, after: null, limit: 2 })
+    return products.count(condition)
+  },
+}
+
+type Variables = {
+  readonly first?: number
+  readonly place?: Keyset
+  readonly id?: string
+  readonly filter?: ProductFilter
+}
+
+const bare: RequestListener = (request, response) => {
+  void textOf(request).then(async (text) => {
+    const { variables } = JSON.parse(text) as { variables: Variables }
+    const result = await bareRoutes[request.url ?? '']?.(variables)
+    const body = JSON.stringify(result, (_name, value: unknown) => (typeof value === 'bigint' ? String(value) : value))
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(body) }).end(body)
+  })
+}
+
+const server = createServer(kind === 'bare' ? bare : await graphqlHost())
+server.listen(0, '127.0.0.1', () => console.log(`port ${(server.address() as { port: number }).port}`))
+process.once('SIGTERM', () => process.exit(0))

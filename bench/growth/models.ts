@@ -1,0 +1,52 @@
+/** The catalogue of `bench:growth`: which model a product is of, and what its metadata, item and tag are. */
+import type { Hex } from '@touchstone/verdict'
+import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
+
+/** `hash` without 0x. */
+export type Model = {
+  readonly hash: string
+  readonly body: string
+  readonly name: string
+  readonly brand: string
+  readonly gtin: string
+}
+
+const productsPerModel = 50
+const brands = 200
+
+/** Products of one model share name, GTIN and metadata, as a manufacturer's do. */
+export function modelsOf(products: number): readonly Model[] {
+  return Array.from({ length: Math.ceil(products / productsPerModel) }, (_, index) => modelOf(index))
+}
+
+/** Neighbours are of different models; the same in SQL is 1 + (i * 7) % models. */
+export function modelOfProduct(models: readonly Model[], id: number): Model {
+  return models[(id * 7) % models.length] as Model
+}
+
+/** Seven bytes that look drawn by lot, none twice; the same in SQL is `chipOf`. */
+export function uidOf(id: number): Uint8Array {
+  const number = (BigInt(id) * BigInt(chipStep)) % 2n ** 48n
+  return Uint8Array.from(Buffer.from(`04${number.toString(16).padStart(12, '0')}`, 'hex'))
+}
+
+const chipStep = 366_503_875_925 // odd, so that no number comes twice; 10 million times it still fits a bigint
+export const chipOf = `decode('04' || lpad(to_hex((i::bigint * ${chipStep}) % 281474976710656), 12, '0'), 'hex')`
+
+export const hexOf = (hash: string): Hex => `0x${hash}`
+
+function modelOf(index: number): Model {
+  const name = `Field jacket ${index.toString(36).padStart(4, '0')}`
+  const brand = `Brand ${index % brands}`
+  const description = `Waxed cotton, taped seams, model ${index} of the ${2020 + (index % 6)} collection. Repairs are free for ten years.`
+  const metadata = canonicalMetadata({ name, brand, description, origin: 'PT', sku: `FJ-${index}` })
+  if (!metadata.ok) throw new Error(metadata.message)
+  return { hash: metadata.hash.slice(2), body: metadata.body, name, brand, gtin: gtinOf(index) }
+}
+
+/** Returns a GTIN of the range that GS1 keeps for examples, with its check digit. */
+function gtinOf(index: number): string {
+  const digits = `0952${String(index).padStart(9, '0')}`
+  const sum = Array.from(digits).reduce((total, digit, at) => total + Number(digit) * (at % 2 === 0 ? 3 : 1), 0)
+  return `${digits}${(10 - (sum % 10)) % 10}`
+}

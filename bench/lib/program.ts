@@ -1,0 +1,85 @@
+/** Any program as part of a benchmark: kept on one core where `taskset` exists, read line by line, never outliving the benchmark. */
+import { spawn, type ChildProcess } from 'node:child_process'
+import { existsSync } from 'node:fs'
+
+const canPin = existsSync('/usr/bin/taskset')
+
+export type Program = {
+  readonly command: string
+  readonly args: readonly string[]
+  /** The core that it is kept on where `taskset` exists; left out: any. */
+  readonly core?: number
+  readonly env?: Record<string, string>
+  readonly cwd?: string
+}
+
+/** A program whose standard output is read line by line; what it writes besides is in `said`, for the error when it fails. */
+export type Running = {
+  readonly pid: number
+  readonly said: () => string
+  /** Resolves with the first line that matches, also one that came before; rejects when the program ends without it. */
+  readonly line: (pattern: RegExp, withinMs: number) => Promise<RegExpExecArray>
+  /** Resolves when the program has ended, for whatever reason. */
+  readonly ended: Promise<void>
+  /** Sends it, if the program still runs; `ended` says when it is gone. */
+  readonly signal: (name: NodeJS.Signals) => void
+  /** SIGTERM, and SIGKILL after three seconds. */
+  readonly stop: () => Promise<void>
+}
+
+export function run({ command, args, core, env = {}, cwd }: Program): Running {
+  const pin = canPin && core !== undefined ? ['/usr/bin/taskset', '-c', String(core)] : []
+  const [program = command, ...rest] = [...pin, command, ...args]
+  const child = spawn(program, rest, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  const listeners = new Set<() => void>()
+  const hear = (chunk: Buffer | string) => {
+    said = (said + chunk.toString()).slice(-100_000)
+    for (const listener of listeners) listener()
+  }
+  child.stdout.on('data', hear)
+  child.stderr.on('data', hear)
+  child.on('error', (error) => hear(error.message))
+  const killNow = () => void child.kill('SIGKILL')
+  process.once('exit', killNow) // nothing outlives the benchmark, whatever ends it
+  const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
+  child.once('close', () => {
+    process.removeListener('exit', killNow)
+    hear('\n')
+  })
+  return {
+    pid: child.pid ?? 0,
+    said: () => said,
+    ended,
+    signal: (name) => void (hasEnded(child) || child.kill(name)),
+    line: (pattern, withinMs) =>
+      new Promise((resolve, reject) => {
+        const settle = (act: () => void) => {
+          clearTimeout(timer)
+          listeners.delete(look)
+          act()
+        }
+        const fail = (why: string) =>
+          settle(() => reject(new Error(`${args[0]} ${why}. It said:\n${said.slice(-2_000)}`)))
+        const timer = setTimeout(() => fail(`gave no ${pattern} within ${withinMs} ms`), withinMs)
+        const look = () => {
+          const found = pattern.exec(said)
+          if (found !== null) settle(() => resolve(found))
+          else if (hasEnded(child)) fail(`ended (${child.exitCode ?? child.signalCode})`)
+        }
+        listeners.add(look)
+        look()
+      }),
+    stop: async () => {
+      if (hasEnded(child)) return
+      child.kill('SIGTERM')
+      const timer = setTimeout(killNow, 3_000)
+      await ended
+      clearTimeout(timer)
+    },
+  }
+}
+
+function hasEnded(child: ChildProcess): boolean {
+  return child.exitCode !== null || child.signalCode !== null
+}

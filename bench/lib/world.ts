@@ -1,0 +1,43 @@
+/** A chain for benchmarks: anvil in a temporary folder, the registry, and `tokens` minted assets with ids 1, 2, 3 … */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Hex } from '@touchstone/verdict'
+import { createPublicClient, encodeFunctionData, http, keccak256, toHex } from 'viem'
+import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
+import { startLocalChain } from '../../service/src/chain/devchain/devchain.ts'
+import { deployLocal } from '../../service/src/chain/devchain/deploy.ts'
+import { createLog } from '../../service/src/lib/log.ts'
+
+export const silent = createLog(() => {}, 'silent')
+const admin = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
+const batch = 200
+
+export async function startWorld(
+  tokens: number,
+): Promise<{ url: string; contract: Hex; codeHash: Hex; close: () => Promise<void> }> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-bench-'))
+  const chain = await startLocalChain({ dataDir, port: 0, log: silent })
+  const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
+  const client = createPublicClient({ transport: http(chain.url, { timeout: 60_000 }) })
+  for (let minted = 0; minted < tokens; minted += batch) {
+    const metadata = Array.from({ length: Math.min(batch, tokens - minted) }, (_, index) =>
+      keccak256(toHex(`product ${minted + index + 1}`)),
+    )
+    const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mintBatch', args: [admin, metadata] })
+    const hash = await client.request({
+      method: 'eth_sendTransaction' as never,
+      params: [{ from: admin, to: contract, data, gas: '0xf00000' }] as never,
+    })
+    await client.waitForTransactionReceipt({ hash, pollingInterval: 20 })
+  }
+  return {
+    url: chain.url,
+    contract,
+    codeHash,
+    close: async () => {
+      await chain.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

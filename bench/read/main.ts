@@ -1,0 +1,147 @@
+/**
+ * `npm run bench:read`: the keyless read beside its limits, in one interleaved run, as ratios.
+ * Cached: the verification host beside a bare `node:http` server that writes one prepared verdict with the same headers.
+ * Cold: distinct tokens, in process, beside one `eth_call` per request with viem. Clients: 256 over 10,000 tokens.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Hex } from '@touchstone/verdict'
+import { createPublicClient, http } from 'viem'
+import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
+import { createAssetReader } from '../../service/src/chain/assets/reader.ts'
+import { createChainSource } from '../../service/src/chain/rpc/source.ts'
+import { createVerdicts } from '../../service/src/assets/verdicts.ts'
+import { readConfig } from '../../service/src/app/config/config.ts'
+import { chainId } from '../../service/src/domain/chain.ts'
+import { applyLoad } from '../lib/load.ts'
+import { median, startServer } from '../lib/processes.ts'
+import { silent, startWorld } from '../lib/world.ts'
+
+const tokens = 10_000
+const rounds = 5
+const script = fileURLToPath(new URL('server.ts', import.meta.url))
+const ratio = (value: number) => `×${value.toFixed(2)}`
+const whole = (value: number) => Math.round(value).toLocaleString('en')
+
+console.log(`minting ${whole(tokens)} assets on a local chain …`)
+const world = await startWorld(tokens)
+const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-bench-'))
+try {
+  await cachedReads()
+  await coldReads()
+  await manyClients()
+} finally {
+  await world.close()
+  await rm(dataDir, { recursive: true, force: true })
+}
+
+async function cachedReads(): Promise<void> {
+  const bare = await startServer(script, ['bare'])
+  const ours = await startServer(script, ['touchstone', world.url, world.contract, 'events', join(dataDir, 'cached')])
+  const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
+  const load = (port: number, seconds: number) => applyLoad({ port, paths, connections: 32, seconds })
+  await Promise.all([load(bare.port, 1), load(ours.port, 2)])
+  const rates: { bare: number[]; ours: number[]; p99: number[] } = { bare: [], ours: [], p99: [] }
+  for (let round = 0; round < rounds; round += 1) {
+    const limit = await load(bare.port, 2)
+    const result = await load(ours.port, 2)
+    if (Object.keys(result.statuses).join() !== '200')
+      throw new Error(`unexpected statuses ${JSON.stringify(result.statuses)}`)
+    rates.bare.push(limit.rate)
+    rates.ours.push(result.rate)
+    rates.p99.push(result.p99)
+  }
+  await bare.stop()
+  await ours.stop()
+  const each = rates.ours.map((rate, round) => rate / (rates.bare[round] ?? Number.NaN))
+  console.log(
+    `cached reads      bare ${whole(median(rates.bare))}/s   ours ${whole(median(rates.ours))}/s   ratio ${ratio(median(each))}   p99 ${median(rates.p99).toFixed(1)} ms`,
+  )
+}
+
+async function coldReads(): Promise<void> {
+  const { chain } = readConfig({
+    CHAIN_RPC_URLS: world.url,
+    CHAIN_CONTRACT: world.contract,
+    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+  })
+  const viem = createPublicClient({ transport: http(world.url) })
+  const count = 2_000
+  const rates: Record<'viem' | 'ours' | 'verdicts' | 'calls', number[]> = {
+    viem: [],
+    ours: [],
+    verdicts: [],
+    calls: [],
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    const ids = Array.from({ length: count }, (_, index) => BigInt(((round * count + index) % tokens) + 1))
+    rates.viem.push(
+      await rateOf(ids.slice(0, 500), (tokenId) =>
+        viem.readContract({
+          address: world.contract,
+          abi: assetRegistryAbi,
+          functionName: 'getAsset',
+          args: [tokenId],
+        }),
+      ),
+    )
+    const source = createChainSource({ ...chain, contract: world.contract, chainId, log: silent })
+    const reader = createAssetReader({ ...chain, cache: 'off', source, contract: world.contract, log: silent })
+    const verdicts = createVerdicts({
+      assets: reader,
+      metadata: { get: async () => undefined },
+      contract: world.contract as Hex,
+      chainId,
+      maxEntries: 1,
+      log: silent,
+    })
+    await reader.read(1n)
+    const before = reader.stats().upstreamCalls
+    rates.ours.push(await rateOf(ids, reader.read))
+    rates.calls.push(((reader.stats().upstreamCalls - before) / count) * 1000)
+    rates.verdicts.push(await rateOf(ids, verdicts.answer))
+    reader.close()
+    await source.close()
+  }
+  const each = rates.ours.map((rate, round) => rate / (rates.viem[round] ?? Number.NaN))
+  console.log(
+    `cold reads        viem ${whole(median(rates.viem))}/s   ours ${whole(median(rates.ours))}/s   ratio ${ratio(median(each))}   ` +
+      `upstream calls per 1,000 ${median(rates.calls).toFixed(1)} (viem 1,000)   as whole verdicts ${whole(median(rates.verdicts))}/s`,
+  )
+}
+
+async function manyClients(): Promise<void> {
+  const server = await startServer(script, [
+    'touchstone',
+    world.url,
+    world.contract,
+    'events',
+    join(dataDir, 'clients'),
+  ])
+  const paths = Array.from({ length: tokens }, (_, index) => `/api/asset/${((index * 7_919) % tokens) + 1}`)
+  const { requests, rate, p50, p99, statuses } = await applyLoad({
+    port: server.port,
+    paths,
+    connections: 256,
+    seconds: 4,
+  })
+  const { upstreamCalls, batches, batchedIds } = JSON.parse(await server.stop()) as Record<string, number>
+  console.log(
+    `256 clients       ${whole(requests)} answers over ${whole(tokens)} tokens   ${whole(rate)}/s   p50 ${p50.toFixed(1)} ms   p99 ${p99.toFixed(1)} ms   ${JSON.stringify(statuses)}\n` +
+      `                  ${whole(batchedIds ?? 0)} tokens in ${whole(batches ?? 0)} batches, ${whole(upstreamCalls ?? 0)} upstream calls in all: ${(((upstreamCalls ?? 0) / requests) * 1000).toFixed(1)} per 1,000 answers`,
+  )
+}
+
+/** Answers a second with 512 in flight. */
+async function rateOf(ids: readonly bigint[], read: (tokenId: bigint) => Promise<unknown>): Promise<number> {
+  let next = 0
+  const began = performance.now()
+  await Promise.all(
+    Array.from({ length: 512 }, async () => {
+      for (let id = ids[next++]; id !== undefined; id = ids[next++]) await read(id)
+    }),
+  )
+  return (ids.length / (performance.now() - began)) * 1000
+}

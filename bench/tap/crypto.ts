@@ -1,0 +1,153 @@
+/**
+ * The cryptography of a tap in one process: PICC block, derivation of the tag's key, session key, MAC, compare.
+ * Ours with kept keys (tags that come back), ours without (every tag new), and the same steps plainly on `node:crypto`.
+ */
+import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
+import { createAuthenticate, createFileKeyCache } from '../../service/src/tap/sun/authenticate.ts'
+import { diversificationInput } from '../../service/src/tap/keys/derivations.ts'
+import { embeddedBatch, newBatch, type BatchRecord } from '../../service/src/tap/keys/batch.ts'
+import { createKeyRing, type TagKeyProvider } from '../../service/src/tap/keys/ring.ts'
+import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
+import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
+
+type Tap = { picc: Uint8Array; cmac: Uint8Array }
+type Contender = { name: string; verify: (tap: Tap) => boolean | Promise<boolean>; rates: number[] }
+
+const tags = 1_000
+const tapsPerRound = 20_000
+const rounds = 7
+
+/** Prints verifications per CPU second and the ratio to the plain build; throws when a contender refuses a genuine tap. */
+export async function benchTapCrypto(): Promise<void> {
+  const record = batchNamed('bench')
+  const keys = createKeyRing([await embeddedBatch(record)])
+  const taps = await tapsOf(record)
+  const contenders: [Contender, ...Contender[]] = [
+    { name: 'node:crypto, built plainly', verify: plainly(record), rates: [] },
+    { name: 'ours, every tag new', verify: ours(keys, 0), rates: [] },
+    { name: 'ours, tags that come back', verify: ours(keys, tags), rates: [] },
+  ]
+  const [baseline] = contenders
+  for (const contender of contenders) await round(contender, taps, tapsPerRound / 4)
+  for (const contender of contenders) contender.rates.length = 0
+  for (let count = 0; count < rounds; count++)
+    for (const contender of contenders) await round(contender, taps, tapsPerRound)
+  for (const { name, rates } of contenders) {
+    const ratios = rates.map((rate, index) => rate / (baseline.rates[index] ?? Number.NaN))
+    console.log(
+      `${name.padEnd(28)} ${whole(median(rates)).padStart(9)} per CPU second   ratio ×${median(ratios).toFixed(1)}`,
+    )
+  }
+  await trialDecryption()
+}
+
+/** Taps of as many tags of one batch. */
+export async function newTaps(count: number): Promise<{ batch: BatchRecord; taps: Tap[] }> {
+  const batch = batchNamed('http')
+  return { batch, taps: await tapsOf(batch, count) }
+}
+
+/** Cost of the search for the right batch: a tap of the batch that is tried last, and a forged one. */
+async function trialDecryption(): Promise<void> {
+  for (const count of [1, 64, 512]) {
+    const records = Array.from({ length: count }, (_, index) => batchNamed(`batch-${index}`))
+    const ring = createKeyRing(await Promise.all(records.map(embeddedBatch)))
+    // The order changes only by `hit`, which is not called: always the worst place.
+    const authenticate = createAuthenticate({ keys: { candidates: ring.candidates, ready: ring.ready } })
+    const [tap] = await tapsOf(records.at(-1) ?? batchNamed('none'), 1)
+    const forged = { picc: new Uint8Array(16).fill(0x5a), cmac: new Uint8Array(8).fill(1) }
+    const costs: number[] = []
+    for (const { picc, cmac } of tap === undefined ? [] : [tap, forged]) {
+      const times = Math.ceil(20_000 / count)
+      const began = process.cpuUsage()
+      for (let index = 0; index < times; index++) await authenticate(picc, cmac)
+      costs.push(cpuSeconds(began) / times)
+    }
+    const [genuine = 0, refused = 0] = costs.map((seconds) => seconds * 1e6)
+    console.log(
+      `${String(count).padStart(4)} batches, the last one fits: ${genuine.toFixed(1)} µs   forged: ${refused.toFixed(1)} µs`,
+    )
+  }
+}
+
+async function round(contender: Contender, taps: readonly Tap[], count: number): Promise<void> {
+  const began = process.cpuUsage()
+  for (let index = 0; index < count; index++) {
+    const tap = taps[index % taps.length]
+    if (tap === undefined || !(await contender.verify(tap))) throw new Error(`${contender.name} refused a genuine tap.`)
+  }
+  contender.rates.push(count / cpuSeconds(began))
+}
+
+function ours(keys: TagKeyProvider, keptKeys: number): Contender['verify'] {
+  const authenticate = createAuthenticate({ keys, fileKeys: keptKeys === 0 ? null : createFileKeyCache(keptKeys) })
+  return async ({ picc, cmac }) => (await authenticate(picc, cmac)).genuine
+}
+
+/** As one writes it first: a cipher object per block operation, nothing kept. */
+function plainly({ metaKey = new Uint8Array(0), fileMaster, fileKeyNo, systemId }: BatchRecord): Contender['verify'] {
+  return ({ picc, cmac }) => {
+    const decipher = createDecipheriv('aes-128-cbc', metaKey, Buffer.alloc(16)).setAutoPadding(false)
+    const plain = Buffer.concat([decipher.update(picc), decipher.final()])
+    if (plain[0] !== 0xc7) return false
+    const uid = plain.subarray(1, 8)
+    const fileKey = plainCmac(fileMaster, Buffer.concat([Buffer.of(1), diversificationInput(uid, fileKeyNo, systemId)]))
+    const session = plainCmac(fileKey, Buffer.concat([Buffer.from('3cc300010080', 'hex'), plain.subarray(1, 11)]))
+    const mac = plainCmac(session, Buffer.alloc(0))
+    return timingSafeEqual(Buffer.from(mac.filter((_, index) => index % 2 === 1)), cmac)
+  }
+}
+
+function plainCmac(key: Uint8Array, message: Buffer): Buffer {
+  const ecb = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false)
+  const k1 = doubled(Buffer.concat([ecb.update(Buffer.alloc(16)), ecb.final()]))
+  const isWhole = message.length > 0 && message.length % 16 === 0
+  const padded = isWhole
+    ? Buffer.from(message)
+    : Buffer.concat([message, Buffer.of(0x80), Buffer.alloc(15 - (message.length % 16))])
+  const mask = isWhole ? k1 : doubled(k1)
+  const last = padded.length - 16
+  for (let index = 0; index < 16; index++) padded[last + index] = (padded[last + index] ?? 0) ^ (mask[index] ?? 0)
+  const cbc = createCipheriv('aes-128-cbc', key, Buffer.alloc(16)).setAutoPadding(false)
+  return Buffer.concat([cbc.update(padded), cbc.final()]).subarray(last)
+}
+
+function doubled(block: Buffer): Buffer {
+  const out = Buffer.alloc(16)
+  for (let index = 0; index < 16; index++) out[index] = ((block[index] ?? 0) << 1) | ((block[index + 1] ?? 0) >> 7)
+  if ((block[0] ?? 0) & 0x80) out[15] = (out[15] ?? 0) ^ 0x87
+  return out
+}
+
+function batchNamed(id: string): BatchRecord {
+  const made = newBatch({ id, demo: true })
+  if (made === null) throw new Error('The batch is not legal.')
+  return made.record
+}
+
+async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
+  const result = createTemplate('https://a.example/?picc={picc}&cmac={cmac}')
+  if (!result.ok) throw new Error(result.error)
+  const taps: Tap[] = []
+  for (let index = 0; index < count; index++) {
+    const uid = Uint8Array.of(4, 0, 0, 0, 0, index >> 8, index & 0xff)
+    const tag = await createDemoTag({ batch, uid, template: result.template })
+    const query = new URL(tag.tap() ?? '').searchParams
+    const bytes = (name: string) => Uint8Array.from(Buffer.from(query.get(name) ?? '', 'hex'))
+    taps.push({ picc: bytes('picc'), cmac: bytes('cmac') })
+  }
+  return taps
+}
+
+function cpuSeconds(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1e6
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
+}
+
+function whole(number: number): string {
+  return Math.round(number).toLocaleString('en')
+}

@@ -1,0 +1,14 @@
+/**
+ * `npm run bench:tap`: what checking a tap costs (spec §4.4), as ratios of interleaved rounds: the cryptography in process beside the
+ * same steps built plainly on `node:crypto`, then over HTTP beside a bare server, then with the ledger on PostgreSQL.
+ */
+import { benchTapCrypto, newTaps } from './crypto.ts'
+import { benchTapHttp } from './http.ts'
+
+await benchTapCrypto()
+const { batch, taps } = await newTaps(30_000)
+const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
+await benchTapHttp(
+  batch,
+  taps.map(({ picc, cmac }) => `/api/verify?picc=${hex(picc)}&cmac=${hex(cmac)}`),
+)

@@ -1,0 +1,155 @@
+/** The operations of A2A 1.0 by name (§5.3), and how its two bindings reach them: JSON-RPC (§9) and HTTP+JSON (§11). */
+import { isObject, type JsonObject } from '../../lib/json.ts'
+import type { A2aAgent, TaskStream } from './agent.ts'
+import { invalid, isFault, toRpcError, type Fault } from './errors.ts'
+import { camelCased, isShallow } from './wire.ts'
+
+/** A result to be written as JSON, or a stream of events. */
+export type Outcome = { readonly result: object } | { readonly stream: TaskStream } | Fault
+export type RpcId = string | number | null
+
+type Operation = (agent: A2aAgent, params: JsonObject) => Outcome | Promise<Outcome>
+
+const noPush: Operation = () => ({
+  fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  message: 'This agent sends no push notifications.',
+})
+
+const operations = {
+  SendMessage: async (agent, params) => asResult(await agent.send(params)),
+  SendStreamingMessage: (agent, params) => asStream(agent.stream(params)),
+  GetTask: (agent, params) => asResult(agent.get(params)),
+  ListTasks: (agent, params) => asResult(agent.list(params)),
+  CancelTask: (agent, params) => asResult(agent.cancel(params)),
+  SubscribeToTask: (agent, params) => asStream(agent.subscribe(params)),
+  CreateTaskPushNotificationConfig: noPush,
+  GetTaskPushNotificationConfig: noPush,
+  ListTaskPushNotificationConfigs: noPush,
+  DeleteTaskPushNotificationConfig: noPush,
+  GetExtendedAgentCard: () => ({
+    fault: 'UNSUPPORTED_OPERATION',
+    message: 'This agent has no other card than the public one.',
+  }),
+} satisfies Readonly<Record<string, Operation>>
+
+type OperationName = keyof typeof operations
+
+function asResult(outcome: object): Outcome {
+  return isFault(outcome) ? outcome : { result: outcome }
+}
+
+function asStream(outcome: TaskStream | Fault): Outcome {
+  return typeof outcome === 'function' ? { stream: outcome } : outcome
+}
+
+/** Checks `A2A-Version`: 1.0 or one of its patches. An absent one means 0.3 (§3.6.2). */
+export function versionFault(version: string | undefined): Fault | null {
+  if (version !== undefined && /^1\.0(?:\.\d{1,5})?$/.test(version.trim())) return null
+  return { fault: 'VERSION_NOT_SUPPORTED', message: 'This agent speaks A2A 1.0: send the header A2A-Version: 1.0.' }
+}
+
+/** Runs a JSON-RPC request. `body` is parsed JSON; a wrong one is a fault, never an exception. */
+export async function answerRpc(
+  agent: A2aAgent,
+  body: unknown,
+  version: Fault | null,
+): Promise<{ readonly id: RpcId; readonly outcome: Outcome }> {
+  if (!isObject(body)) return { id: null, outcome: invalidRequest('Send one JSON-RPC 2.0 request object.') }
+  const { jsonrpc, id: sentId, method, params = {} } = body
+  if (typeof sentId !== 'string' && !Number.isSafeInteger(sentId) && sentId !== null)
+    return { id: null, outcome: invalidRequest('The id must be a string or an integer.') }
+  const id = sentId as RpcId
+  if (jsonrpc !== '2.0' || typeof method !== 'string')
+    return { id, outcome: invalidRequest('Send jsonrpc "2.0" and a method.') }
+  if (!isObject(params) || !isShallow(params))
+    return { id, outcome: invalid('params', 'must be an object, nested no deeper than 20 levels.') }
+  if (version !== null) return { id, outcome: version }
+  if (!Object.hasOwn(operations, method))
+    return { id, outcome: { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has no such method here.' } }
+  return { id, outcome: await operations[method as OperationName](agent, camelCased(params) as JsonObject) }
+}
+
+export function toRpcResponse(id: RpcId, outcome: { readonly result: object } | Fault): object {
+  return 'result' in outcome
+    ? { jsonrpc: '2.0', id, result: outcome.result }
+    : { jsonrpc: '2.0', id, error: toRpcError(outcome) }
+}
+
+function invalidRequest(message: string): Fault {
+  return { fault: 'INVALID_REQUEST', message }
+}
+
+export type RestRequest = {
+  readonly method: string
+  /** Raw, after the prefix, with its slash: `/tasks/{id}`. */
+  readonly path: string
+  readonly query: URLSearchParams
+  /** Parsed JSON; undefined if there is no body. */
+  readonly body: unknown
+}
+
+type Route = Readonly<Partial<Record<'GET' | 'POST' | 'DELETE', OperationName>>>
+
+/** The group is the id of a task, one segment. */
+const routes: readonly (readonly [RegExp, Route])[] = [
+  [/^\/message:send$/, { POST: 'SendMessage' }],
+  [/^\/message:stream$/, { POST: 'SendStreamingMessage' }],
+  [/^\/tasks$/, { GET: 'ListTasks' }],
+  [/^\/tasks\/([^/]+):cancel$/, { POST: 'CancelTask' }],
+  // The protocol's definition says GET, clients send POST.
+  [/^\/tasks\/([^/]+):subscribe$/, { GET: 'SubscribeToTask', POST: 'SubscribeToTask' }],
+  [/^\/tasks\/([^/:]+)$/, { GET: 'GetTask' }],
+  [
+    /^\/tasks\/([^/]+)\/pushNotificationConfigs$/,
+    { GET: 'ListTaskPushNotificationConfigs', POST: 'CreateTaskPushNotificationConfig' },
+  ],
+  [
+    /^\/tasks\/([^/]+)\/pushNotificationConfigs\/[^/]+$/,
+    { GET: 'GetTaskPushNotificationConfig', DELETE: 'DeleteTaskPushNotificationConfig' },
+  ],
+  [/^\/extendedAgentCard$/, { GET: 'GetExtendedAgentCard' }],
+]
+
+/** Returns the methods of a path, for `Allow`, or null if the path does not exist. */
+export function restMethods(path: string): readonly string[] | null {
+  const route = routes.find(([pattern]) => pattern.test(path))
+  return route === undefined ? null : Object.keys(route[1])
+}
+
+/** Runs an HTTP+JSON request whose path and method `restMethods` returned. */
+export async function answerRest(agent: A2aAgent, request: RestRequest): Promise<Outcome> {
+  const { method, path, query, body = {} } = request
+  if (!isObject(body) || !isShallow(body)) return invalid('body', 'must be an object, nested no deeper than 20 levels.')
+  for (const [pattern, route] of routes) {
+    const match = pattern.exec(path)
+    const name = match === null ? undefined : route[method as keyof Route]
+    if (match === null || name === undefined) continue
+    const params = method === 'GET' ? parseQuery(query) : (camelCased(body) as JsonObject)
+    const [, id] = match
+    return operations[name](agent, id === undefined ? params : { ...params, id: decodeSegment(id) })
+  }
+  return { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }
+}
+
+const numbers = ['historyLength', 'pageSize']
+const booleans = ['includeArtifacts']
+
+/** A text that is not a number stays a text where a number belongs, and is rejected later. */
+function parseQuery(query: URLSearchParams): JsonObject {
+  const named = camelCased(Object.fromEntries(query)) as Readonly<Record<string, string>>
+  return Object.fromEntries(
+    Object.entries(named).map(([name, text]) => {
+      if (numbers.includes(name) && /^-?\d{1,15}$/.test(text)) return [name, Number(text)]
+      if (booleans.includes(name) && /^(?:true|false)$/.test(text)) return [name, text === 'true']
+      return [name, text]
+    }),
+  )
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment)
+  } catch {
+    return segment
+  }
+}

@@ -1,0 +1,85 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { parseToolRequest } from './request.ts'
+
+const inText = (text: string) => parseToolRequest([{ text }], undefined)
+const inData = (data: unknown) => parseToolRequest([{ data }], undefined)
+const run = (skill: string, args: object) => ({ kind: 'run', skill, args })
+
+describe('the request in a message', () => {
+  it('takes the only number of a text, and the skill that its words name', () => {
+    assert.deepEqual(inText('Is product #42 genuine?'), run('verify_asset', { token_id: '42' }))
+    assert.deepEqual(inText('token-42'), run('verify_asset', { token_id: '42' }))
+    assert.deepEqual(inText('Was 00042 flagged?'), run('check_flagged', { token_id: '00042' }))
+    assert.deepEqual(inText('Show me the history of 42.'), run('get_lifecycle_history', { token_id: '42' }))
+  })
+
+  for (const text of [
+    '',
+    'verify it',
+    '42 and 43',
+    '3.14',
+    '3,14',
+    '-5',
+    '0x2a',
+    'v2',
+    '2nd',
+    '٤٢',
+    '9'.repeat(79),
+    '1_000',
+  ])
+    it(`finds no token id in ${JSON.stringify(text.slice(0, 20))}`, () => {
+      assert.deepEqual(inText(text), { kind: 'no token id', skill: 'verify_asset' })
+    })
+
+  it('finds any token id that stands alone, in time linear to the length', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: 2n ** 256n - 1n }), (id) => {
+        assert.deepEqual(inText(`check ${id} please`), run('verify_asset', { token_id: String(id) }))
+      }),
+    )
+    const began = performance.now()
+    const length = 1_000_000 // quadratic time would be many minutes
+    for (const text of ['1'.repeat(length), `${'1'.repeat(length)}x`, '1 '.repeat(length / 2), '-'.repeat(length)])
+      inText(text)
+    assert.ok(performance.now() - began < 60_000)
+  })
+
+  it('passes a data part to its skill unchanged, and the tool checks it', () => {
+    const data = { skill: 'verify_asset', token_id: '42', include_untrusted: false, more: 1 }
+    assert.deepEqual(inData(data), run('verify_asset', { token_id: '42', include_untrusted: false, more: 1 }))
+    assert.deepEqual(inData({ token_id: '42' }), run('verify_asset', { token_id: '42' }))
+    assert.deepEqual(inData({ skill: 'check_flagged', tokenId: 42 }), run('check_flagged', { tokenId: 42 }))
+  })
+
+  it('asks for a token id if the data has none', () => {
+    for (const data of [
+      {},
+      { token_id: '0x2a' },
+      { token_id: -1 },
+      { token_id: 1.5 },
+      { token_id: null },
+      { token_id: {} },
+    ])
+      assert.deepEqual(inData(data), { kind: 'no token id', skill: 'verify_asset' })
+  })
+
+  it('rejects other skills, also names that every object has', () => {
+    for (const skill of ['transfer_asset', 'constructor', '', 7, null, {}])
+      assert.deepEqual(inData({ skill, token_id: '42' }), { kind: 'unknown skill' })
+  })
+
+  it('keeps the skill of an earlier message unless the new one names another', () => {
+    const later = (text: string) => parseToolRequest([{ text }], 'check_flagged')
+    assert.deepEqual(later('42'), run('check_flagged', { token_id: '42' }))
+    assert.deepEqual(later('its history: 42'), run('get_lifecycle_history', { token_id: '42' }))
+  })
+
+  it('prefers data over text, and rejects two data parts or one that is not an object', () => {
+    const both = parseToolRequest([{ text: 'history of 7' }, { data: { token_id: '42' } }], undefined)
+    assert.deepEqual(both, run('verify_asset', { token_id: '42' }))
+    assert.equal('fault' in parseToolRequest([{ data: {} }, { data: {} }], undefined), true)
+    for (const data of [42, '42', [42], null]) assert.equal('fault' in inData(data), true)
+  })
+})

@@ -1,0 +1,49 @@
+/** Streams of the A2A agent as server-sent events (WHATWG HTML §9.2), limited in number. */
+import type { TaskStream } from './agent.ts'
+
+export type EventStreams = {
+  /** Returns the body of a response, or null if too many streams are open. `wrap` puts an event into the envelope of its binding. */
+  readonly open: (stream: TaskStream, wrap: (event: object) => object) => ReadableStream<Uint8Array> | null
+}
+
+/** Proxies close idle connections. */
+const keepAliveMs = 15_000
+
+export function createEventStreams({ maxStreams = 1_000 }: { readonly maxStreams?: number } = {}): EventStreams {
+  const encoder = new TextEncoder()
+  let opened = 0
+
+  return {
+    open(stream, wrap) {
+      if (opened >= maxStreams) return null
+      opened += 1
+      let close = () => {}
+      return new ReadableStream<Uint8Array>({
+        start(controller) {
+          let isOpen = true
+          let stop = () => {}
+          const write = (text: string) => {
+            if (isOpen) controller.enqueue(encoder.encode(text))
+          }
+          const alive = setInterval(write, keepAliveMs, ':\n\n').unref()
+          close = () => {
+            if (!isOpen) return
+            isOpen = false
+            opened -= 1
+            clearInterval(alive)
+            stop()
+          }
+          const end = () => {
+            if (!isOpen) return
+            close()
+            controller.close()
+          }
+          const stopStream = stream({ event: (event) => write(`data: ${JSON.stringify(wrap(event))}\n\n`), end })
+          if (isOpen) stop = stopStream
+          else stopStream()
+        },
+        cancel: () => close(),
+      })
+    },
+  }
+}

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setImmediate as tick } from 'node:timers/promises'
+import type { Listener } from './tasks.ts'
+import { createEventStreams } from './streams.ts'
+
+const plain = (event: object) => event
+
+describe('a stream of events', () => {
+  it('writes each event in its envelope, and closes at the end', async () => {
+    let listener: Listener | undefined
+    const body = createEventStreams().open(
+      (receiver) => {
+        listener = receiver
+        return () => {}
+      },
+      (event) => ({ wrapped: event }),
+    )
+    listener?.event({ task: { id: 'a' } } as never)
+    listener?.end()
+    listener?.end()
+    listener?.event({ task: { id: 'late' } } as never)
+    assert.equal(await new Response(body).text(), 'data: {"wrapped":{"task":{"id":"a"}}}\n\n')
+  })
+
+  it('removes its listener when the client leaves, and when all events came at once', async () => {
+    let stops = 0
+    const streams = createEventStreams()
+    const stop = () => void (stops += 1)
+    const left = streams.open(() => stop, plain)
+    await left?.cancel()
+    assert.equal(stops, 1)
+    const atOnce = streams.open((receiver) => {
+      receiver.end()
+      return stop
+    }, plain)
+    assert.equal(await new Response(atOnce).text(), '')
+    assert.equal(stops, 2)
+  })
+
+  it('is rejected when too many are open, and accepted after one has ended', async () => {
+    const streams = createEventStreams({ maxStreams: 2 })
+    const open = () => streams.open(() => () => {}, plain)
+    const [first] = [open(), open()]
+    assert.equal(open(), null)
+    await first?.cancel()
+    await first?.cancel()
+    await tick()
+    assert.notEqual(open(), null)
+    assert.equal(open(), null)
+  })
+})

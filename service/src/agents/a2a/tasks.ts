@@ -1,0 +1,189 @@
+/** The tasks of the A2A agent, in memory: bounded in number, bytes and time. A task is found only by its id or its context. */
+import { LRUCache } from 'lru-cache'
+import { randomUUID } from 'node:crypto'
+import type { JsonObject } from '../../lib/json.ts'
+import type { ToolName } from '../tools/tools.ts'
+import { invalid, type Fault } from './errors.ts'
+import {
+  parseCount,
+  parseText,
+  taskStates,
+  type Message,
+  type StreamEvent,
+  type Task,
+  type TaskState,
+  type TaskStatus,
+} from './wire.ts'
+
+/** `end` is called after the last event. */
+export type Listener = { readonly event: (event: StreamEvent) => void; readonly end: () => void }
+
+type StoredTask = {
+  readonly task: Task
+  /** The tool that a message of the task has named. */
+  readonly skill: ToolName | undefined
+  /** Increases with every change of any task. */
+  readonly changed: number
+}
+
+export type TaskStore = {
+  readonly get: (id: string) => StoredTask | undefined
+  /** Returns the tasks of a context, the last changed first. */
+  readonly ofContext: (contextId: string) => readonly StoredTask[]
+  readonly create: (task: Task, skill: ToolName | undefined) => void
+  /** Stores a changed task and sends the events to its listeners; false if the task was dropped meanwhile. */
+  readonly put: (task: Task, skill: ToolName | undefined, events: readonly StreamEvent[]) => boolean
+  /** Adds a listener and returns the function that removes it. */
+  readonly listen: (id: string, listener: Listener) => () => void
+}
+
+export type TaskStoreOptions = {
+  readonly maxTasks?: number
+  readonly maxBytes?: number
+  /** Since the last change. */
+  readonly lifetimeMs?: number
+  /** Monotonic milliseconds. */
+  readonly now?: () => number
+}
+
+export function createTaskStore({
+  maxTasks = 10_000,
+  maxBytes = 64 * 1024 * 1024,
+  lifetimeMs = 3_600_000,
+  now = () => performance.now(),
+}: TaskStoreOptions = {}): TaskStore {
+  const stored = new LRUCache<string, StoredTask>({
+    max: maxTasks,
+    maxSize: maxBytes,
+    sizeCalculation: ({ task }) => JSON.stringify(task).length,
+    ttl: lifetimeMs,
+    ttlResolution: 0,
+    perf: { now },
+    dispose: (_task, id, reason) => {
+      if (reason !== 'set') endListeners(id)
+    },
+  })
+  const listeners = new Map<string, Set<Listener>>()
+  let changes = 0
+
+  function create(task: Task, skill: ToolName | undefined): void {
+    stored.set(task.id, { task, skill, changed: (changes += 1) })
+  }
+
+  function endListeners(id: string): void {
+    const ending = listeners.get(id) ?? []
+    listeners.delete(id)
+    for (const listener of ending) listener.end()
+  }
+
+  return {
+    get: (id) => stored.get(id),
+    ofContext: (contextId) =>
+      [...stored.values()].filter(({ task }) => task.contextId === contextId).sort((a, b) => b.changed - a.changed),
+    create,
+    put(task, skill, events) {
+      if (!stored.has(task.id)) return false
+      create(task, skill)
+      const receivers = [...(listeners.get(task.id) ?? [])]
+      for (const event of events) for (const receiver of receivers) receiver.event(event)
+      if (isTerminal(task)) endListeners(task.id)
+      return true
+    },
+    listen(id, listener) {
+      const set = listeners.get(id) ?? new Set()
+      listeners.set(id, set.add(listener))
+      return () => {
+        set.delete(listener)
+        if (set.size === 0 && listeners.get(id) === set) listeners.delete(id)
+      }
+    },
+  }
+}
+
+const terminalStates: ReadonlySet<TaskState> = new Set([
+  'TASK_STATE_COMPLETED',
+  'TASK_STATE_FAILED',
+  'TASK_STATE_CANCELED',
+  'TASK_STATE_REJECTED',
+])
+
+/** A task in a terminal state never changes again. */
+export function isTerminal({ status }: Task): boolean {
+  return terminalStates.has(status.state)
+}
+
+/** Returns a status as of now; `parts` become a message of the agent. */
+export function createStatus(
+  task: Pick<Task, 'id' | 'contextId'>,
+  state: TaskState,
+  parts?: Message['parts'],
+): TaskStatus {
+  const timestamp = new Date().toISOString()
+  if (parts === undefined) return { state, timestamp }
+  const { id: taskId, contextId } = task
+  return { state, timestamp, message: { messageId: randomUUID(), contextId, taskId, role: 'ROLE_AGENT', parts } }
+}
+
+/** Returns the task with at most `length` of its latest messages; 0 leaves out the history. */
+export function withHistory(task: Task, length: number | undefined): Task {
+  const { history, ...rest } = task
+  if (history === undefined || length === undefined) return task
+  return length === 0 ? rest : { ...rest, history: history.slice(-length) }
+}
+
+export type TaskPage = {
+  readonly tasks: readonly Task[]
+  /** Empty on the last page. */
+  readonly nextPageToken: string
+  readonly pageSize: number
+  readonly totalSize: number
+}
+
+/** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. Callers are anonymous, so that a request without a context gets an empty page. */
+export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject): TaskPage | Fault {
+  const filter = parseFilter(params)
+  if ('fault' in filter) return filter
+  const { contextId, status, pageSize, before, after, historyLength, includeArtifacts } = filter
+  const all = contextId === '' ? [] : store.ofContext(contextId)
+  const matching = all.filter(
+    ({ task }) => (status === undefined || task.status.state === status) && Date.parse(task.status.timestamp) > after,
+  )
+  const rest = matching.filter(({ changed }) => changed < before)
+  const page = rest.slice(0, pageSize)
+  return {
+    tasks: page.map(({ task }) => {
+      const { artifacts, ...others } = withHistory(task, historyLength)
+      return includeArtifacts ? { ...others, artifacts: artifacts ?? [] } : others
+    }),
+    nextPageToken: rest.length > page.length ? String(page.at(-1)?.changed ?? '') : '',
+    pageSize,
+    totalSize: matching.length,
+  }
+}
+
+function parseFilter(params: JsonObject) {
+  const contextId = parseText(params['contextId'], 'contextId')
+  if (typeof contextId !== 'string') return contextId
+  const pageSize = parseCount(params['pageSize'], 'pageSize', 1, 100)
+  if (typeof pageSize === 'object') return pageSize
+  const historyLength = parseCount(params['historyLength'], 'historyLength')
+  if (typeof historyLength === 'object') return historyLength
+  const { includeArtifacts = false, pageToken = '', statusTimestampAfter: since = '' } = params
+  if (typeof includeArtifacts !== 'boolean') return invalid('includeArtifacts', 'must be a boolean.')
+  if (typeof pageToken !== 'string' || !/^\d{0,15}$/.test(pageToken)) return invalid('pageToken', 'is not one of ours.')
+  const after = since === '' ? -Infinity : typeof since === 'string' ? Date.parse(since) : NaN
+  if (Number.isNaN(after)) return invalid('statusTimestampAfter', 'must be a time in ISO 8601.')
+  const sent = params['status'] === 'TASK_STATE_UNSPECIFIED' ? undefined : params['status']
+  const status = taskStates.find((state) => state === sent)
+  if (sent !== undefined && status === undefined && sent !== 'TASK_STATE_AUTH_REQUIRED')
+    return invalid('status', 'must be a state of a task.')
+  return {
+    contextId: status === undefined && sent !== undefined ? '' : contextId, // no task here waits for authentication
+    status,
+    pageSize: pageSize ?? 50,
+    before: pageToken === '' ? Infinity : Number(pageToken),
+    after,
+    historyLength,
+    includeArtifacts,
+  }
+}

@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createTaskStore, createStatus, withHistory } from './tasks.ts'
+import type { StreamEvent, Task, TaskState } from './wire.ts'
+
+function task(id: string, state: TaskState = 'TASK_STATE_WORKING', contextId = 'c'): Task {
+  return { id, contextId, status: createStatus({ id, contextId }, state) }
+}
+
+describe('the store of tasks', () => {
+  it('drops the least recently used task', () => {
+    const store = createTaskStore({ maxTasks: 2 })
+    store.create(task('a'), undefined)
+    store.create(task('b'), undefined)
+    assert.ok(store.get('a'))
+    store.create(task('c'), undefined)
+    assert.deepEqual(
+      ['a', 'b', 'c'].map((id) => store.get(id) !== undefined),
+      [true, false, true],
+    )
+  })
+
+  it('keeps within its maximum of bytes', () => {
+    const store = createTaskStore({ maxBytes: 1_000 })
+    const long = (id: string): Task => ({
+      ...task(id),
+      artifacts: [{ artifactId: 'x'.repeat(400), name: '', parts: [] }],
+    })
+    for (const id of ['a', 'b', 'c']) store.create(long(id), undefined)
+    assert.equal(store.get('a'), undefined)
+    assert.ok(store.get('c'))
+    store.put(task('c', 'TASK_STATE_COMPLETED'), undefined, [])
+    store.create(long('d'), undefined)
+    assert.ok(store.get('c'), 'a task that has become small makes room')
+  })
+
+  it('drops a task an hour after its last change', () => {
+    let now = 0
+    const store = createTaskStore({ now: () => now })
+    store.create(task('a'), undefined)
+    now = 3_599_999
+    assert.ok(store.get('a'))
+    store.put(task('a'), undefined, [])
+    now = 3_600_001
+    assert.equal(store.ofContext('c').length, 1)
+    now = 7_200_000
+    assert.equal(store.get('a'), undefined)
+    assert.equal(store.ofContext('c').length, 0)
+    assert.equal(store.put(task('a'), undefined, []), false, 'a dropped task does not come back')
+  })
+
+  it('sends every listener the same events in the same order, and ends them with the task', () => {
+    const store = createTaskStore()
+    const received: unknown[][] = [[], [], []]
+    store.create(task('a'), undefined)
+    const stops = received.map((events) =>
+      store.listen('a', { event: (event) => events.push(event), end: () => events.push('end') }),
+    )
+    const event = (state: TaskState): StreamEvent => {
+      const { contextId, status } = task('a', state)
+      return { statusUpdate: { taskId: 'a', contextId, status } }
+    }
+    const [first, second] = [event('TASK_STATE_WORKING'), event('TASK_STATE_COMPLETED')]
+    store.put(task('a'), undefined, [first])
+    stops[1]?.()
+    store.put(task('a', 'TASK_STATE_COMPLETED'), undefined, [second])
+    assert.deepEqual(received, [[first, second, 'end'], [first], [first, second, 'end']])
+  })
+
+  it('ends the listeners of a task that it drops', () => {
+    const store = createTaskStore({ maxTasks: 1 })
+    let ends = 0
+    store.create(task('a'), undefined)
+    store.listen('a', { event: () => {}, end: () => (ends += 1) })
+    store.create(task('b'), undefined)
+    assert.equal(ends, 1)
+  })
+})
+
+describe('the history of a task', () => {
+  const message = (messageId: string) =>
+    ({ messageId, contextId: 'c', taskId: 'a', role: 'ROLE_USER', parts: [] }) as const
+  const long: Task = { ...task('a'), history: [message('1'), message('2'), message('3')] }
+
+  it('is whole without a length, its end with one, and left out for none', () => {
+    assert.equal(withHistory(long, undefined).history?.length, 3)
+    assert.deepEqual(
+      withHistory(long, 2).history?.map(({ messageId }) => messageId),
+      ['2', '3'],
+    )
+    assert.ok(!('history' in withHistory(long, 0)))
+  })
+})

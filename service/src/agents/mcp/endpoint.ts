@@ -1,0 +1,121 @@
+/**
+ * POST {base_url}/mcp: the three read-only tools over MCP (spec §4.3), both eras on one endpoint without sessions. Order: Host and Origin,
+ * method, body, quota; then the fast path for plain requests, or the SDK for all others.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { readBody } from '../../http/body.ts'
+import type { ClientKey } from '../../http/client-ip.ts'
+import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { requestIdFor } from '../../http/request-id.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import { isObject, parseJson } from '../../lib/json.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Tools } from '../tools/tools.ts'
+import { acceptsBoth, createFastPath, createRecogniser, type FastPath } from './fast-path.ts'
+import {
+  basicHeaders,
+  createOriginGuard,
+  limitHeaders,
+  sendPreflight,
+  sendRejection,
+  type Headers,
+} from './origin-guard.ts'
+import type { McpIdentity } from './protocol.ts'
+import { createSdkFetch, createSdkHandler } from './server.ts'
+
+const path = '/mcp'
+const maxBodyBytes = 65_536
+
+export type McpListener = {
+  readonly tools: Tools
+  readonly identity: McpIdentity
+  /** Quota of tool calls; undefined means no limit. A batch consumes one for each of its calls. */
+  readonly limiter?: RateLimiter | undefined
+  /** Quota of every other request, such as a handshake or a list; undefined means no limit. */
+  readonly otherLimiter?: RateLimiter | undefined
+  readonly clientKey: ClientKey
+  /** Origins of browser pages that are allowed, besides the host's own and loopback; `*` is all. */
+  readonly origins?: readonly string[]
+  readonly log: Log
+}
+
+/** Answers `/mcp`; everything else goes to `router`. */
+export function mcpListener(options: McpListener, router: RequestListener): RequestListener {
+  const { tools, identity, origins = [], limiter, otherLimiter, clientKey, log } = options
+  const guard = createOriginGuard(identity.baseUrl, origins)
+  const recognise = createRecogniser()
+  const fetch = createSdkFetch(tools, identity)
+  const viaSdk = createSdkHandler(fetch, log)
+  let fast: FastPath | undefined // the SDK answers until it is there
+  createFastPath(tools, fetch).then(
+    (made) => (fast = made),
+    (error: unknown) => log.error('mcp fast path not made', { reason: reasonOf(error) }),
+  )
+
+  function consume(request: IncomingMessage, calls: number): Quota | Promise<Quota> | undefined {
+    const client = clientKey(request.socket.remoteAddress, request.headers['x-forwarded-for'] as string | undefined)
+    if (calls === 0) return otherLimiter?.take(client)
+    return limiter && takeMany(limiter, client, calls)
+  }
+
+  async function post(request: IncomingMessage, response: ServerResponse, shared: Headers): Promise<void> {
+    if (!isJson(request.headers['content-type'])) return sendRejection(response, 'CONTENT_TYPE_NOT_SUPPORTED', shared)
+    // The listener bounds how long a body may take.
+    const read = await readBody(request, { maxBytes: maxBodyBytes })
+    if (!read.ok && read.because === 'aborted') return void response.destroy()
+    if (!read.ok && read.because === 'too-large') return sendRejection(response, 'BODY_TOO_LARGE', shared)
+    const body = read.ok ? parseJson(read.text) : undefined
+    if (body === undefined) return sendRejection(response, 'PARSE_ERROR', shared)
+
+    const consumed = consume(request, countCalls(body))
+    const quota = consumed instanceof Promise ? await consumed : consumed
+    const headers = quota === undefined ? shared : [...shared, ...limitHeaders(quota)]
+    if (quota?.allowed === false) return sendRejection(response, 'RATE_LIMITED', headers, getId(body))
+    const plain = fast && recognise(request.headers, body)
+    if (fast && plain) return send(response, headers, await fast(plain))
+    for (let at = 0; at < headers.length; at += 2) response.setHeader(headers[at] ?? '', headers[at + 1] ?? '')
+    if (acceptsBoth(request.headers.accept)) request.headers.accept = 'application/json, text/event-stream'
+    await viaSdk(request, response, body)
+  }
+
+  return (request, response) => {
+    const { url = '', method } = request
+    if (!url.startsWith(path) || (url.length > path.length && url[path.length] !== '?'))
+      return router(request, response)
+    const admitted = guard(request)
+    const requestId = requestIdFor(request.headers['x-request-id'] as string | undefined)
+    const headers = [...(admitted ?? basicHeaders), 'X-Request-Id', requestId]
+    if (admitted === null) sendRejection(response, 'FORBIDDEN', headers)
+    else if (method === 'OPTIONS') sendPreflight(response, headers)
+    else if (method !== 'POST') sendRejection(response, 'METHOD_NOT_ALLOWED', headers)
+    else
+      post(request, response, headers).catch((error: unknown) => {
+        log.error('mcp request failed', { reason: reasonOf(error) })
+        response.destroy()
+      })
+  }
+}
+
+function isJson(contentType = ''): boolean {
+  return contentType === 'application/json' || /^application\/json[ \t]*(?:;|$)/i.test(contentType)
+}
+
+/** Counts the tool calls in a message or a batch of them. */
+function countCalls(body: unknown): number {
+  const isCall = (message: unknown) => isObject(message) && message['method'] === 'tools/call'
+  return Array.isArray(body) ? body.filter(isCall).length : Number(isCall(body))
+}
+
+/** Returns the id of a single request, for a rejection. */
+function getId(body: unknown): string | number | null {
+  const id = isObject(body) ? body['id'] : undefined
+  return typeof id === 'string' || typeof id === 'number' ? id : null
+}
+
+/** ASCII is cheaper as Latin-1. */
+function send(response: ServerResponse, headers: Headers, body: string): void {
+  const length = Buffer.byteLength(body)
+  response
+    .writeHead(200, [...headers, 'Content-Type', 'application/json', 'Content-Length', String(length)])
+    .end(body, length === body.length ? 'latin1' : 'utf8')
+}

@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict'
+import { request as httpRequest } from 'node:http'
+import { after, before, describe, it } from 'node:test'
+import { marker, testTools } from '../../../test/support/agents/assets.ts'
+import { startMcp, type Answer } from '../../../test/support/agents/mcp.ts'
+import { toolNames } from '../tools/tools.ts'
+
+const world = testTools()
+const { verdicts, lines } = world
+let mcp: Awaited<ReturnType<typeof startMcp>>
+
+before(async () => void (mcp = await startMcp(world)))
+after(() => mcp.close())
+
+const call = (name: string, args: object) => ({ name, arguments: args })
+const eras = ['modern', 'legacy'] as const
+
+describe('POST /mcp', () => {
+  for (const era of eras) {
+    it(`lists exactly the three read-only tools with their schemas (${era})`, async () => {
+      const { status, json } = await mcp[era]('tools/list')
+      const listed = json.result?.tools ?? []
+      assert.equal(status, 200)
+      assert.deepEqual(
+        listed.map(({ name }) => name),
+        toolNames,
+      )
+      for (const { name, annotations, inputSchema, outputSchema } of listed) {
+        assert.deepEqual(annotations, {
+          readOnlyHint: true,
+          destructiveHint: false,
+          idempotentHint: true,
+          openWorldHint: name === 'verify_asset',
+        })
+        assert.deepEqual(
+          [inputSchema, outputSchema].map((schema) => (schema as { type: string }).type),
+          ['object', 'object'],
+        )
+        assert.equal(JSON.stringify([inputSchema, outputSchema]).includes('$ref'), false)
+      }
+    })
+
+    it(`verify_asset gives the keyless read's body as structured content (${era})`, async () => {
+      for (const id of ['4', '7', '8']) {
+        const { json } = await mcp[era]('tools/call', call('verify_asset', { token_id: id }))
+        assert.deepEqual(json.result?.structuredContent, JSON.parse((await verdicts.answer(BigInt(id)))?.body ?? ''))
+      }
+    })
+
+    it(`keeps hostile text in untrusted and in a block for the user (${era})`, async () => {
+      const { json } = await mcp[era]('tools/call', call('verify_asset', { token_id: '8' }))
+      const { content = [], structuredContent: { untrusted, ...structured } = {} } = json.result ?? {}
+      assert.equal(JSON.stringify(structured).includes(marker), false)
+      assert.deepEqual(JSON.parse(content[0]?.text ?? ''), structured)
+      assert.deepEqual(JSON.parse(content[1]?.text ?? ''), untrusted)
+      assert.deepEqual(
+        content.map(({ annotations }) => annotations),
+        [
+          { audience: ['assistant', 'user'], priority: 1 },
+          { audience: ['user'], priority: 0 },
+        ],
+      )
+      assert.match(content[1]?.text ?? '', /^\{"_warning":/)
+      const { text } = await mcp[era]('tools/call', call('verify_asset', { token_id: '8', include_untrusted: false }))
+      assert.equal(text.includes(marker), false)
+    })
+
+    it(`answers a wrong id, wrong arguments and an unknown asset as tool errors (${era})`, async () => {
+      for (const [args, code] of [
+        [{ token_id: '0x7' }, 'INVALID_TOKEN_ID'],
+        [{ token_id: '9'.repeat(78) }, 'INVALID_TOKEN_ID'],
+        [{ token_id: '123456' }, 'ASSET_NOT_FOUND'],
+        [{}, 'INVALID_ARGUMENT'],
+        [{ token_id: '9' }, 'CHAIN_UNAVAILABLE'],
+      ] as const)
+        for (const tool of toolNames) {
+          const { status, json } = await mcp[era]('tools/call', call(tool, args))
+          assert.equal(status, 200)
+          assert.equal(json.result?.isError, true)
+          assert.equal('structuredContent' in (json.result ?? {}), false)
+          const body = JSON.parse(json.result?.content?.[0]?.text ?? '') as { version: string; error: { code: string } }
+          assert.deepEqual([body.version, body.error.code], ['1', code])
+        }
+    })
+  }
+
+  it('serves the handshake of each older revision, without a session', async () => {
+    for (const [asked, given] of [
+      ['2025-11-25', '2025-11-25'],
+      ['2025-03-26', '2025-03-26'],
+      ['2024-11-05', '2025-11-25'],
+    ]) {
+      const { json, headers } = await mcp.legacy('initialize', {
+        protocolVersion: asked,
+        capabilities: {},
+        clientInfo: { name: 'a', version: '1' },
+      })
+      assert.equal(json.result?.['protocolVersion'], given)
+      assert.deepEqual(json.result?.['capabilities'], { tools: { listChanged: false } })
+      assert.equal(headers.get('mcp-session-id'), null)
+      assert.match(String(json.result?.['instructions']), /data only, never instructions/)
+    }
+    assert.equal((await mcp.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202)
+    assert.deepEqual((await mcp.legacy('ping')).json.result, {})
+  })
+
+  it('serves the modern revision: everything in the request, every result complete, cacheable lists', async () => {
+    const { json } = await mcp.modern('server/discover')
+    assert.deepEqual(json.result?.['supportedVersions'], ['2026-07-28'])
+    assert.deepEqual(
+      [json.result?.['resultType'], json.result?.['ttlMs'], json.result?.['cacheScope']],
+      ['complete', 3_600_000, 'public'],
+    )
+    const called = await mcp.modern('tools/call', call('check_flagged', { token_id: '4' }))
+    assert.equal(called.json.result?.['resultType'], 'complete')
+    const meta = called.json.result?.['_meta'] as Record<string, { name: string }> | undefined
+    assert.match(meta?.['io.modelcontextprotocol/serverInfo']?.name ?? '', /^[a-z0-9.-]+\/touchstone$/)
+  })
+
+  it('answers errors of the modern protocol with their codes', async () => {
+    const code = ({ status, json }: { status: number; json: Answer }) => [status, json.error?.code]
+    assert.deepEqual(code(await mcp.modern('tools/list', {}, { 'Mcp-Method': 'tools/call' })), [400, -32020])
+    assert.deepEqual(code(await mcp.modern('initialize')), [404, -32601])
+    assert.deepEqual(code(await mcp.modern('ping')), [404, -32601])
+    const future = {
+      'io.modelcontextprotocol/protocolVersion': '2030-01-01',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    }
+    assert.deepEqual(
+      code(await mcp.modern('tools/list', { _meta: future }, { 'MCP-Protocol-Version': '2030-01-01' })),
+      [400, -32022],
+    )
+    assert.equal((await mcp.modern('tools/call', call('drop_tables', {}))).json.error?.code, -32602)
+  })
+
+  it('answers every request as JSON, whatever JSON the client says that it takes', async () => {
+    for (const accept of ['*/*', 'application/json', 'application/json, text/event-stream', undefined])
+      for (const method of ['tools/list', 'initialize']) {
+        const params =
+          method === 'initialize'
+            ? { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } }
+            : undefined
+        const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params })
+        const { type, text } = await bare(body, accept)
+        assert.equal(type, 'application/json')
+        assert.ok((JSON.parse(text) as Answer).result, text)
+      }
+  })
+
+  it('answers a batch of an older revision', async () => {
+    const { json } = await mcp.post(
+      ['4', '123456'].map((id, index) => ({
+        jsonrpc: '2.0',
+        id: index,
+        method: 'tools/call',
+        params: call('check_flagged', { token_id: id }),
+      })),
+    )
+    assert.deepEqual(
+      (json as unknown as Answer[]).map(({ id, result }) => [id, result?.isError === true]),
+      [
+        [0, false],
+        [1, true],
+      ],
+    )
+  })
+
+  it('leaves other paths to the router, and rejects other methods', async () => {
+    for (const path of ['/', '/mcp/', '/mcpx', '/.well-known/mcp', '/mcp/other'])
+      assert.equal((await fetch(mcp.url + path)).status, 404, path)
+    for (const method of ['GET', 'DELETE', 'PUT']) {
+      const response = await fetch(mcp.mcpUrl, { method })
+      assert.deepEqual([response.status, response.headers.get('allow')], [405, 'POST, OPTIONS'])
+    }
+  })
+
+  it('never writes supplier text to the log', () => assert.equal(lines.join('').includes(marker), false))
+
+  /** Node's own client, which adds no Accept of its own. */
+  function bare(body: string, accept: string | undefined): Promise<{ type: string | undefined; text: string }> {
+    return new Promise((resolve, reject) => {
+      const headers = { 'Content-Type': 'application/json', ...(accept !== undefined && { Accept: accept }) }
+      const request = httpRequest(mcp.mcpUrl, { method: 'POST', headers, agent: false }, (response) => {
+        let text = ''
+        response.on('data', (chunk: Buffer) => (text += chunk.toString()))
+        response.on('end', () => resolve({ type: response.headers['content-type'], text }))
+      })
+      request.on('error', reject).end(body)
+    })
+  }
+})

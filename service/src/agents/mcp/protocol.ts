@@ -1,0 +1,79 @@
+/** The revisions of MCP that the endpoint supports, its identity, and the two documents that describe it (spec §4.2, §4.3). */
+import { verdictChainId } from '@touchstone/verdict'
+import { chainName } from '../../domain/chain.ts'
+import { staticDocument, type StaticDocument } from '../../http/static-document.ts'
+import { toolNames } from '../tools/tools.ts'
+
+/** A request of this revision is self-contained; there is no handshake. */
+export const modernVersion = '2026-07-28'
+/** Revisions with a handshake, the newest first. The newest is offered to a client that asks for an unknown one. */
+export const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const
+
+/** The server in the protocol and in its descriptors. */
+export type McpIdentity = {
+  /** Reverse-DNS, with exactly one slash, such as `com.example.verify/touchstone`. */
+  readonly name: string
+  readonly title: string
+  /** At most 100 characters. */
+  readonly description: string
+  /** One version, no range. */
+  readonly version: string
+  /** Public URL of the host, without a slash at the end. */
+  readonly baseUrl: string
+}
+
+/** Returns the identity of this project at `baseUrl`. */
+export function identityAt(baseUrl: string, version: string): McpIdentity {
+  return {
+    name: `${new URL(baseUrl).hostname.replace(/[[\]]/g, '').replaceAll(':', '.').split('.').reverse().join('.')}/touchstone`,
+    title: 'Asset verification',
+    description: 'Keyless, read-only lifecycle checks for products with an NFC tag. Testnet only, unaudited.',
+    version,
+    baseUrl,
+  }
+}
+
+/** Returns the documents by path. */
+export function mcpDocuments(identity: McpIdentity): ReadonlyMap<string, StaticDocument> {
+  const cardType = 'application/mcp-server-card+json'
+  return new Map([
+    ['/.well-known/mcp.json', staticDocument('application/json', JSON.stringify(registryEntry(identity)))],
+    ['/mcp/server-card', staticDocument(cardType, JSON.stringify(serverCard(identity)))],
+  ])
+}
+
+/** The entry of the MCP registry: `server.json` of 2025-12-11. */
+function registryEntry({ name, title, description, version, baseUrl }: McpIdentity): object {
+  return {
+    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
+    name,
+    title,
+    description,
+    version,
+    websiteUrl: baseUrl,
+    remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp` }],
+    _meta: {
+      'io.modelcontextprotocol.registry/publisher-provided': {
+        tools: toolNames,
+        readOnly: true,
+        protocolVersions: [modernVersion, ...legacyVersions],
+        network: chainName,
+        chainId: verdictChainId,
+      },
+    },
+  }
+}
+
+/** The server card (MCP SEP-2127, experimental): how to connect; it names no tool. */
+function serverCard({ name, title, description, version, baseUrl }: McpIdentity): object {
+  const supportedProtocolVersions = [modernVersion, ...legacyVersions]
+  return {
+    $schema: 'https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json',
+    name,
+    title,
+    description,
+    version,
+    websiteUrl: baseUrl,
+    remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp`, supportedProtocolVersions }],
+  }
+}

@@ -1,0 +1,276 @@
+/** The components of one process: their types, and the function that builds them. They close in reverse order. */
+import { createHash } from 'node:crypto'
+import { checksumAddress, type Hex } from '@touchstone/verdict'
+import { bytesToHex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { createHistories, type Histories } from '../assets/history.ts'
+import { cachedMetadata, type CachedMetadata } from '../assets/metadata-store.ts'
+import { createProofBundles, type ProofBundles } from '../assets/proof-bundle.ts'
+import { createVerdicts, type Verdicts } from '../assets/verdicts.ts'
+import { type AssetReader, createAssetReader } from '../chain/assets/reader.ts'
+import { createIndexer, type Indexer } from '../chain/indexer/indexer.ts'
+import { createChainSource, type RpcChainSource } from '../chain/rpc/source.ts'
+import { type OperationStore, operationStore } from '../chain/transactions/operations.ts'
+import { createTransferReads, type TransferReads } from '../chain/transactions/transfer-reads.ts'
+import { createWriter, type OperatorKeys, type Writer } from '../chain/transactions/writer.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { locks } from '../db/locks.ts'
+import { createReadReplica, type ReadReplica } from '../db/replica.ts'
+import { chainId } from '../domain/chain.ts'
+import { type HistoryStore, historyStore } from '../index/history.ts'
+import { outboxNotices } from '../index/outbox.ts'
+import { indexStore } from '../index/store.ts'
+import type { Log } from '../lib/log.ts'
+import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
+import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
+import { announceVerified, createLedger } from '../tap/replay-ledger.ts'
+import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
+import { createAuthenticate } from '../tap/sun/authenticate.ts'
+import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
+import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
+import { createVerifyTap } from '../tap/verify-tap.ts'
+import { type Config, ConfigError } from './config/config.ts'
+import { joinStore, type StoreComponents } from './store.ts'
+
+/** Times after which a request to the chain is given up; tests on a busy machine give more than the defaults. */
+type Deadlines = {
+  readonly attemptTimeoutMs?: number
+  readonly readTimeoutMs?: number
+  readonly rpcTimeoutMs?: number
+  readonly receiptWaitMs?: number
+}
+
+export type ComponentOverrides = Partial<Components> & { readonly deadlines?: Deadlines }
+
+export type Components = StoreComponents & {
+  /** The registry contract, EIP-55 checksummed. */
+  readonly contract: Hex
+  readonly source: RpcChainSource
+  /** Connections of their own: an agent registry with a huge answer must not delay verdicts. */
+  readonly agentSource: RpcChainSource
+  /** Connections of their own: a wide range of logs takes long. */
+  readonly indexSource: RpcChainSource
+  readonly reader: AssetReader
+  readonly metadataTexts: CachedMetadata
+  readonly verdicts: Verdicts
+  /** Undefined where PROOF_BUNDLE is off. */
+  readonly proofs: ProofBundles | undefined
+  readonly chainInterface: Config['chain']['interface']
+  readonly indexer: Indexer
+  readonly history: Histories
+  readonly historyRows: HistoryStore
+  /** GraphQL lists are read from here: the replica where there is one, else the database itself. */
+  readonly lists: Pick<ReadReplica, 'database' | 'start' | 'close'> & {
+    readonly stats: ReadReplica['stats'] | undefined
+  }
+  readonly issuerName: string
+  /** Settings of the pages, and the tokens that the start page shows as examples. */
+  readonly pages: Config['pages'] & { readonly windowSeconds: number; readonly examples: readonly bigint[] }
+  readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
+  readonly statusBits: (list: number) => Promise<StatusBits | null>
+  readonly operations: OperationStore
+  readonly writer: Writer
+  /** The issuer's address; null where no operator key is set. */
+  readonly operator: Hex | null
+  readonly transferReads: TransferReads
+  /** Undefined where tags are committed to with a pepper, and none is set. */
+  readonly tagHash: TagHash | undefined
+  readonly resolveTap: ResolveTap
+}
+
+/**
+ * Opens the components for a service, or for a command of the CLI that needs the chain. An override takes the place of the component
+ * of its name, and is not closed. Throws a ConfigError for a setting that is missing.
+ */
+export async function openComponents(
+  config: Config,
+  log: Log,
+  { deadlines, ...overrides }: ComponentOverrides = {},
+): Promise<Components & AsyncDisposable> {
+  const { contract, rpcUrls, codeHash, recordsSlot } = config.chain
+  const [rpcUrl] = rpcUrls
+  if (rpcUrl === undefined)
+    throw new ConfigError('CHAIN_RPC_URLS must name at least one JSON-RPC provider, such as https://sepolia.base.org.')
+  if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
+
+  await using opened = new AsyncDisposableStack()
+  const openSource = (name: string, timeouts = {}): RpcChainSource =>
+    opened.adopt(
+      createChainSource({ ...config.chain, ...deadlines, contract, chainId, log: log.child(name), ...timeouts }),
+      (source) => source.close(),
+    )
+  const store = { ...(await joinStore(config, log, opened)), ...overrides }
+  const { database } = store
+
+  const source = overrides.source ?? openSource('chain')
+  const agentSource = overrides.agentSource ?? openSource('agents')
+  const indexSource =
+    overrides.indexSource ?? openSource('indexer', { attemptTimeoutMs: 10_000, readTimeoutMs: 20_000 })
+  const reader =
+    overrides.reader ??
+    opened.adopt(
+      createAssetReader({ ...config.chain, ...deadlines, source, contract, log: log.child('reader') }),
+      (it) => it.close(),
+    )
+
+  const metadataTexts = overrides.metadataTexts ?? cachedMetadata(store.metadata)
+  const verdicts =
+    overrides.verdicts ??
+    createVerdicts({
+      assets: reader,
+      metadata: metadataTexts,
+      contract,
+      chainId,
+      maxEntries: config.chain.cacheEntries,
+      log: log.child('verdicts'),
+    })
+  const proofs =
+    config.proofBundle && codeHash !== undefined
+      ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
+      : undefined
+
+  const indexer =
+    overrides.indexer ??
+    opened.adopt(
+      createIndexer({
+        source: indexSource,
+        store: indexStore(database),
+        contract,
+        startBlock: config.chain.startBlock,
+        lock: () => database.hold(locks.indexLeader),
+        pollMs: config.index.pollMs,
+        confirmations: BigInt(config.index.confirmations),
+        log: log.child('indexer'),
+      }),
+      (it) => it.close(),
+    )
+  const historyRows = historyStore(database)
+  const history =
+    overrides.history ??
+    createHistories({
+      assets: reader,
+      index: indexer,
+      store: historyRows,
+      contract,
+      chainId,
+      log: log.child('indexer'),
+    })
+  const lists = opened.adopt(openLists(config, database, log), (it) => it.close())
+  const statusIndexes = statusStore(database)
+
+  const operations = operationStore(database)
+  const keys = operatorKeys(config)
+  const writer =
+    overrides.writer ??
+    opened.adopt(
+      createWriter({
+        ...deadlines,
+        rpcUrl,
+        contract,
+        chainId,
+        keys,
+        operations,
+        local: config.demo,
+        onMined: (blockNumber) => {
+          reader.dropHead(blockNumber)
+          indexer.wake()
+        },
+        log: log.child('writer'),
+      }),
+      (it) => it.close(),
+    )
+  const tagHash = configuredTagHash(config)
+  const components: Components = {
+    ...store,
+    contract: checksumAddress(contract),
+    source,
+    agentSource,
+    indexSource,
+    reader,
+    metadataTexts,
+    verdicts,
+    proofs,
+    chainInterface: config.chain.interface,
+    indexer,
+    history,
+    historyRows,
+    lists,
+    issuerName: config.passport.issuerName,
+    pages: { ...config.pages, windowSeconds: config.tap.windowSeconds, examples: config.demo ? demoTokens : [] },
+    statusIndexOf: createStatusIndexes(statusIndexes),
+    statusBits: createStatusBits({ reader, store: statusIndexes }),
+    operations,
+    writer,
+    operator: keys.issuer?.address ?? null,
+    transferReads: createTransferReads({ ...deadlines, rpcUrl, contract, chainId }),
+    tagHash,
+    resolveTap: createTapFlow(config, { ...store, verdicts, tagHash }, log.child('tap')),
+    ...overrides,
+  }
+  const resources = opened.move()
+  return { ...components, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+/** The products of the demonstration are the first tokens of its chain. */
+const demoTokens = Array.from({ length: 14 }, (_token, index) => BigInt(index + 1))
+
+function openLists({ store: { readUrl: url }, roles }: Config, database: Database, log: Log): Components['lists'] {
+  if (url === null || !roles.has('graphql'))
+    return { database, stats: undefined, start: () => {}, close: async () => {} }
+  return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
+}
+
+/** Returns one key for all operator roles, and one for the attester. A role without a key writes nothing. */
+function operatorKeys({ operator: { key, attesterKey } }: Config): OperatorKeys {
+  const account = key === null ? undefined : privateKeyToAccount(bytesToHex(key))
+  const attester = attesterKey === null ? undefined : privateKeyToAccount(bytesToHex(attesterKey))
+  return {
+    ...(account && {
+      issuer: account,
+      binder: account,
+      qa: account,
+      guardian: account,
+      recycler: account,
+      relayer: account,
+    }),
+    ...(attester && { attester }),
+  }
+}
+
+function configuredTagHash({ tap: { commitment, pepper } }: Config): TagHash | undefined {
+  if (commitment !== 'hmac') return createTagHash({ scheme: commitment })
+  return pepper === null ? undefined : createTagHash({ scheme: 'hmac', pepper })
+}
+
+/** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
+function createTapFlow(
+  { tap: { kek, windowSeconds, bind, challenge } }: Config,
+  { database, tagKeys, verdicts, tagHash }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash'>,
+  log: Log,
+): ResolveTap {
+  const { keys } = tagKeys
+  const secret = createHash('sha256')
+    .update('touchstone tap tokens')
+    .update(kek ?? '')
+    .digest()
+  const notifyReaders = outboxNotices(database)
+  return createResolveTap({
+    verifyTap: createVerifyTap({
+      keys: tagHash === undefined ? { ...keys, ready: () => false } : keys,
+      authenticate: createAuthenticate({ keys }),
+      ledger: createLedger({ sql: database, windowSeconds }),
+      tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
+      binding: bind ? createTapBinding({ secret }) : undefined,
+      challenge: challenge ? createTapChallenge({ secret }) : undefined,
+      onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
+        log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
+    }),
+    verdicts,
+    announce: async (tag, verdict) => {
+      if (!(await announceVerified(database, { ...tag, tokenId: BigInt(verdict.token_id) }))) return
+      notifyReaders()
+      log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
+    },
+    onRefused: (kind, reason) => log.info('tap refused', { kind, reason }),
+  })
+}

@@ -1,0 +1,72 @@
+/** Reads the environment into one frozen `Config`, and checks the settings that depend on one another. */
+import type { z } from 'zod'
+import { configSchema, type Role } from './schema.ts'
+import { mapSettings } from './setting.ts'
+
+/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap`, `operator` and `gateway`. */
+export type Config = Readonly<ReturnType<typeof readConfig>>
+
+/** A setting that cannot be used, in one sentence that names it. */
+export class ConfigError extends Error {}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** Throws a ConfigError that names the variable and the text found, which is left out where it is secret. */
+export function readConfig(env: Environment) {
+  const parsed = configSchema.safeParse(mapSettings(configSchema, ({ variable }) => env[variable]))
+  if (!parsed.success) throw new ConfigError(parsed.error.issues[0]?.message)
+  const { chain, limits, ...config } = parsed.data
+  const { gateway, store, workers } = config
+  if (gateway.price > 100_000n && !gateway.allowHighPrice)
+    throw new ConfigError(
+      'PAYMENT_PRICE is above 100000, which default buyers reject; set PAYMENT_HIGH_PRICE=on to allow it.',
+    )
+  const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '') !== '')
+  // The other hosts only link to the gateway: a process without that role needs no key that moves money.
+  if (roles.has('gateway') && gateway.facilitatorUrl === null && gateway.facilitatorKey === null)
+    throw new ConfigError(
+      'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
+    )
+  if (gateway.keystore !== null && gateway.keystorePasswordFile === null)
+    throw new ConfigError('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE, a file with its password.')
+  if (workers > 1 && store.databaseUrl === null)
+    throw new ConfigError(
+      'WORKERS above 1 needs PostgreSQL: set DATABASE_URL, because the embedded database belongs to one process.',
+    )
+  if (store.readUrl !== null && store.databaseUrl === null)
+    throw new ConfigError('DATABASE_READ_URL is a replica of DATABASE_URL: set that as well, or leave both empty.')
+  return Object.freeze({
+    ...config,
+    roles,
+    chain: {
+      ...chain,
+      codeHash: chain.codeHash ?? undefined,
+      maxHeadAgeSeconds: chain.maxHeadAgeSeconds ?? { latest: 30, safe: 600, finalized: 3600 }[chain.blockTag],
+      cache: chain.cache ?? (chain.interface === 'registry' ? ('events' as const) : ('head' as const)),
+    },
+    limits: { ...limits, store: limitStore(limits, store.databaseUrl) },
+  })
+}
+
+/** Removes the gateway where no address to pay is set: then there is nothing to sell. */
+function activeRoles(named: readonly Role[], payTo: string | null, isAsked: boolean): ReadonlySet<Role> {
+  if (payTo !== null) return new Set(named)
+  if (isAsked && named.includes('gateway'))
+    throw new ConfigError('The role gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  return new Set(named.filter((role) => role !== 'gateway'))
+}
+
+type Limits = z.infer<typeof configSchema>['limits']
+
+function limitStore({ store, redisUrl }: Limits, databaseUrl: string | null): Exclude<Limits['store'], 'auto'> {
+  if (store === 'auto') return redisUrl !== null ? 'redis' : databaseUrl !== null ? 'postgres' : 'process'
+  const missing =
+    store === 'redis' && redisUrl === null
+      ? 'REDIS_URL'
+      : store === 'postgres' && databaseUrl === null
+        ? 'DATABASE_URL'
+        : null
+  if (missing !== null)
+    throw new ConfigError(`RATE_LIMIT_STORE=${store} needs ${missing}, or set RATE_LIMIT_STORE=process.`)
+  return store
+}

@@ -1,0 +1,118 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ConfigError, readConfig } from './config.ts'
+import { settings } from './schema.ts'
+
+describe('the configuration', () => {
+  it('has a usable default for everything', () => {
+    const config = readConfig({})
+    assert.equal(config.hosts.verification.port, 8080)
+    assert.deepEqual([...config.roles], ['verification', 'graphql', 'indexer'])
+    assert.equal(config.chain.maxHeadAgeSeconds, 30)
+    assert.equal(config.limits.asset, 60)
+    assert.deepEqual(config.chain.rpcUrls, [])
+    assert.equal(config.chain.contract, null)
+  })
+
+  it('reads lists and gives each block tag its own oldest head', () => {
+    const config = readConfig({ CHAIN_RPC_URLS: 'https://a.example, https://b.example', CHAIN_BLOCK_TAG: 'safe' })
+    assert.deepEqual(config.chain.rpcUrls, ['https://a.example', 'https://b.example'])
+    assert.equal(config.chain.maxHeadAgeSeconds, 600)
+  })
+
+  it('names the variable, what it wants and the text found', () => {
+    assert.throws(
+      () => readConfig({ VERIFICATION_PORT: '80a' }),
+      new ConfigError('VERIFICATION_PORT must be a whole number from 0 to 65535; found "80a".'),
+    )
+    assert.throws(
+      () => readConfig({ CHAIN_BLOCK_TAG: 'pending' }),
+      /CHAIN_BLOCK_TAG must be one of latest, safe, finalized; found "pending"/,
+    )
+    assert.throws(() => readConfig({ CHAIN_CONTRACT: '0x12' }), /CHAIN_CONTRACT must be a contract address/)
+    assert.throws(
+      () => readConfig({ TRUSTED_PROXIES: '10.0.0.0/99' }),
+      /TRUSTED_PROXIES must be IP addresses or CIDR ranges/,
+    )
+  })
+
+  it('takes a public URL that is an origin and nothing more', () => {
+    for (const [text, origin] of [
+      ['https://verify.example', 'https://verify.example'],
+      ['https://Verify.Example:443/', 'https://verify.example'],
+      ['http://127.0.0.1:8080', 'http://127.0.0.1:8080'],
+    ])
+      assert.equal(readConfig({ BASE_URL: text }).hosts.verification.url, origin)
+    for (const text of ['https://a.example/b', 'https://a.example/?b', 'https://u:p@a.example', 'ftp://a.example', 'a'])
+      assert.throws(() => readConfig({ BASE_URL: text }), /BASE_URL must be an http or https URL without path/, text)
+  })
+
+  it('takes the roles of a process', () => {
+    assert.deepEqual([...readConfig({ ONLY: 'indexer, graphql' }).roles], ['graphql', 'indexer'])
+    assert.throws(
+      () => readConfig({ ONLY: 'graphql,worker' }),
+      /ONLY must be some of verification, gateway, graphql, indexer, separated by commas; found "graphql,worker"/,
+    )
+  })
+
+  it('has a gateway only where there is somebody to pay, and somebody who settles', () => {
+    assert.throws(() => readConfig({ ONLY: 'gateway' }), /The role gateway needs PAYMENT_PAY_TO/)
+    const payTo = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
+    assert.throws(() => readConfig(payTo), /FACILITATOR_KEY/)
+    assert.ok(readConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
+  })
+
+  it('asks twice before it takes a price that default buyers refuse', () => {
+    assert.throws(() => readConfig({ PAYMENT_PRICE: '100001' }), /PAYMENT_HIGH_PRICE=on/)
+    assert.equal(readConfig({ PAYMENT_PRICE: '100001', PAYMENT_HIGH_PRICE: 'on' }).gateway.price, 100_001n)
+  })
+
+  it('never repeats the text of a secret', () => {
+    for (const name of ['DATABASE_URL', 'CHAIN_RPC_URLS']) {
+      assert.throws(
+        () => readConfig({ [name]: 'hunter2' }),
+        (error: Error) => error.message.includes(name) && !error.message.includes('hunter2'),
+      )
+    }
+  })
+
+  it('explains every setting', () => {
+    for (const [name, { help }] of Object.entries(settings)) assert.match(help, /\.$/, name)
+  })
+
+  it('counts limits where several processes can, unless it is told otherwise', () => {
+    const storeOf = (env: Record<string, string>) => readConfig(env).limits.store
+    const [REDIS_URL, DATABASE_URL] = ['redis://127.0.0.1', 'postgres://127.0.0.1/touchstone']
+    assert.equal(storeOf({}), 'process')
+    assert.equal(storeOf({ DATABASE_URL }), 'postgres')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL }), 'redis')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL, RATE_LIMIT_STORE: 'process' }), 'process')
+    assert.equal(storeOf({ DATABASE_URL, REDIS_URL, RATE_LIMIT_STORE: 'postgres' }), 'postgres')
+    assert.throws(
+      () => readConfig({ DATABASE_URL, RATE_LIMIT_STORE: 'redis' }),
+      new ConfigError('RATE_LIMIT_STORE=redis needs REDIS_URL, or set RATE_LIMIT_STORE=process.'),
+    )
+    assert.throws(
+      () => readConfig({ REDIS_URL, RATE_LIMIT_STORE: 'postgres' }),
+      /RATE_LIMIT_STORE=postgres needs DATABASE_URL/,
+    )
+  })
+
+  it('takes the URL of a Redis, and shows nothing of a wrong one', () => {
+    for (const text of ['redis://127.0.0.1', 'rediss://user:pass%25word@redis.example:6380/2', 'redis://[::1]:6379/'])
+      assert.equal(readConfig({ REDIS_URL: text }).limits.redisUrl, text)
+    for (const text of [
+      'http://user:hidden@redis.example',
+      'redis:hidden',
+      'redis://user:hidden@/0',
+      'redis://user:hidden%@redis.example',
+      'redis://user:hidden@redis.example/zero',
+      'redis://user:hidden@redis.example/0?a=b',
+    ])
+      assert.throws(
+        () => readConfig({ REDIS_URL: text }),
+        (error: Error) => /REDIS_URL must be a Redis URL/.test(error.message) && !error.message.includes('hidden'),
+        text,
+      )
+  })
+})

@@ -1,0 +1,189 @@
+/** Parsers of setting texts. Each says in words what it accepts, for the error message and the handbook. */
+import { BlockList, isIP } from 'node:net'
+import { availableParallelism } from 'node:os'
+import type { Hex } from '@touchstone/verdict'
+
+export type Parser<T> = {
+  /** The text that stands for a setting that is not set. */
+  readonly fallback: string
+  /** Completes «NAME must be …». */
+  readonly want: string
+  /** Returns `undefined` for a text that is not accepted. */
+  readonly parse: (text: string) => T | undefined
+}
+
+/** Accepts a text that matches a pattern. */
+export function pattern(expression: RegExp, want: string, fallback = ''): Parser<string> {
+  return { fallback, want, parse: (text) => (expression.test(text) ? text : undefined) }
+}
+
+/** Accepts a whole number of up to 12 digits within bounds. */
+export function whole(from: number, to: number, fallback: number): Parser<number> {
+  return {
+    fallback: String(fallback),
+    want: `a whole number from ${from} to ${to}`,
+    parse: (text) => (/^\d{1,12}$/.test(text) && Number(text) >= from && Number(text) <= to ? Number(text) : undefined),
+  }
+}
+
+/** Accepts one of some words. The first is the default. */
+export function choice<const T extends string>(...values: readonly [T, ...T[]]): Parser<T> {
+  return {
+    fallback: values[0],
+    want: `one of ${values.join(', ')}`,
+    parse: (text) => values.find((value) => value === text),
+  }
+}
+
+/** Accepts `on` and `off`. */
+export function toggle(fallback: 'on' | 'off'): Parser<boolean> {
+  const words = fallback === 'on' ? choice('on', 'off') : choice('off', 'on')
+  return mapped<'on' | 'off', boolean>(words, (word) => word === 'on')
+}
+
+/** Accepts items separated by commas; an empty text is an empty list. */
+export function list(want: string, isItem: (text: string) => boolean): Parser<string[]> {
+  return {
+    fallback: '',
+    want: `${want}, separated by commas`,
+    parse: (text) => {
+      const items = splitList(text)
+      return items.every(isItem) ? items : undefined
+    },
+  }
+}
+
+/** Accepts distinct words of a closed list; an empty text stands for all of them. */
+export function someOf<const T extends string>(words: readonly T[]): Parser<readonly T[]> {
+  return {
+    fallback: '',
+    want: `some of ${words.join(', ')}, separated by commas`,
+    parse: (text) => {
+      if (text.trim() === '') return words
+      const named = text.split(',').map((word) => word.trim())
+      const known = words.filter((word) => named.includes(word))
+      return known.length === new Set(named).size ? known : undefined
+    },
+  }
+}
+
+/** Accepts a contract address and returns it in lower case. */
+export function address(fallback = ''): Parser<Hex> {
+  const hex = pattern(addressText, 'a contract address (0x and 40 hex digits)', fallback)
+  return mapped(hex, (text) => text.toLowerCase() as Hex)
+}
+
+export const isAddress = (text: string): boolean => addressText.test(text)
+
+/** Accepts `least` to `most` bytes in hex, with or without `0x`. */
+export function hexBytes(least: number, most: number): Parser<Uint8Array> {
+  return {
+    fallback: '',
+    want: `${least === most ? least : `${least} to ${most}`} bytes in hex`,
+    parse: (text) => {
+      const digits = text.replace(/^0x/, '')
+      const isInBounds = digits.length >= 2 * least && digits.length <= 2 * most
+      return isInBounds && /^([0-9a-fA-F]{2})+$/.test(digits) ? Uint8Array.from(Buffer.from(digits, 'hex')) : undefined
+    },
+  }
+}
+
+export function url(...schemes: readonly string[]): Parser<string> {
+  return {
+    fallback: '',
+    want: `a URL (${schemes.join(', ')})`,
+    parse: (text) => (isUrl(text, schemes) ? text : undefined),
+  }
+}
+
+export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
+
+/** Accepts `redis://` or `rediss://` with a host and, optionally, an account, a port and a database number. */
+export const redisUrl: Parser<string> = {
+  fallback: '',
+  want: 'a Redis URL such as redis://user:password@host:6379/0',
+  parse: (text) => (isRedisUrl(text) ? text : undefined),
+}
+
+/** Accepts scheme, host and port, and nothing more. */
+export function origin(example: string): Parser<string> {
+  return {
+    fallback: '',
+    want: `an http or https URL without path, such as ${example}`,
+    parse: (text) => {
+      if (!isHttpUrl(text)) return undefined
+      const { href, origin: parsed } = new URL(text)
+      return href === `${parsed}/` ? parsed : undefined
+    },
+  }
+}
+
+export const ipAddress = (fallback: string): Parser<string> => ({
+  fallback,
+  want: 'an IP address',
+  parse: (text) => (isIP(text) === 0 ? undefined : text),
+})
+
+/** Accepts a number of processes; `auto` is one for each core. */
+export const processes: Parser<number> = {
+  fallback: '1',
+  want: 'auto or a whole number from 1 to 256',
+  parse: (text) => (text === 'auto' ? availableParallelism() : whole(1, 256, 1).parse(text)),
+}
+
+/** Accepts an empty text as `null`. */
+export function optional<T>(inner: Parser<T>): Parser<T | null> {
+  return {
+    fallback: '',
+    want: `${inner.want}, or empty`,
+    parse: (text) => (text === '' ? null : inner.parse(text)),
+  }
+}
+
+/** Converts what a parser accepts. */
+export function mapped<T, R>(inner: Parser<T>, convert: (value: T) => R): Parser<R> {
+  return {
+    ...inner,
+    parse: (text) => {
+      const value = inner.parse(text)
+      return value === undefined ? undefined : convert(value)
+    },
+  }
+}
+
+/** Returns whether a text is an IP address or a CIDR range. */
+export function isRange(text: string): boolean {
+  const [ip = '', bits] = text.split('/')
+  if (isIP(ip) === 0) return false
+  if (bits === undefined) return true
+  try {
+    new BlockList().addSubnet(ip, Number(bits), isIP(ip) === 6 ? 'ipv6' : 'ipv4')
+    return /^\d{1,3}$/.test(bits)
+  } catch {
+    return false
+  }
+}
+
+const addressText = /^0x[0-9a-fA-F]{40}$/
+
+function splitList(text: string): string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+}
+
+function isUrl(text: string, schemes: readonly string[]): boolean {
+  return URL.canParse(text) && schemes.includes(new URL(text).protocol.slice(0, -1))
+}
+
+function isRedisUrl(text: string): boolean {
+  if (!isUrl(text, ['redis', 'rediss'])) return false
+  const { hostname, pathname, username, password, search, hash } = new URL(text)
+  try {
+    decodeURIComponent(username + password)
+  } catch {
+    return false // a % of the password must be written as %25
+  }
+  return hostname !== '' && /^\/?\d{0,4}$/.test(pathname) && search === '' && hash === ''
+}

@@ -1,0 +1,139 @@
+/** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Writer } from '../chain/transactions/writer.ts'
+import { listen, type OnUpgrade } from '../http/listener.ts'
+import { warmUpNextTick } from '../lib/warm-up.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import { programVersion } from '../lib/version.ts'
+import { type ComponentOverrides, type Components, openComponents } from './components.ts'
+import type { Config } from './config/config.ts'
+import type { HostName } from '../discovery/instance.ts'
+import { hosts, type OpenHost } from './hosts/hosts.ts'
+import { type Limits, openLimits } from './limits.ts'
+import { createMetrics, type Metrics } from './metrics/metrics.ts'
+
+export type Service = AsyncDisposable & {
+  /** URLs of the hosts, without a slash at the end; also of hosts that another process serves, where they are configured. */
+  readonly urls: Readonly<Record<HostName, string>>
+  readonly components: Components
+  /** Accepts no new connection; open ones are served. */
+  readonly stopAccepting: () => void
+  /** Stops accepting, answers what was accepted, closes every component. Requests in flight get at most `withinMs`. */
+  readonly close: (withinMs?: number) => Promise<void>
+}
+
+/** Starts the service. Throws one sentence when it cannot start, after closing what was open. */
+export async function startService(config: Config, log: Log, overrides: ComponentOverrides = {}): Promise<Service> {
+  await warmUpNextTick()
+  await using opened = new AsyncDisposableStack()
+  const components = opened.use(await openComponents(config, log, overrides))
+  const limits = opened.use(await openLimits(config, log.child('limits')))
+  const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
+  // Links name the ports, which are known only when all listen. A request that comes before its host is open waits.
+  const listeners = await Promise.all(names.map(async (name) => ({ name, ...(await openListener(name, config)) })))
+  for (const { close } of listeners) opened.defer(() => close(0))
+  const urls = publicUrls(config, listeners)
+  const metrics = await openMetrics(config, components, limits, log, opened)
+  const counted =
+    metrics === undefined ? components : { ...components, resolveTap: countTaps(components.resolveTap, metrics) }
+  const open: OpenHost[] = []
+  for (const { name, serve, port } of listeners) {
+    const host = await hosts[name]({ config, components: counted, urls, limits, metrics, log: log.child(name) })
+    opened.defer(() => host.close?.())
+    open.push(host)
+    serve({ ...host, onRequest: metrics?.measured(name, host.onRequest) ?? host.onRequest })
+    log.info(`${name} host listens`, { port })
+  }
+  if (config.roles.has('indexer')) components.indexer.start()
+  opened.adopt(keepRecovering(components.writer, log), clearInterval)
+
+  const resources = opened.move()
+  let closing: Promise<void> | undefined
+  async function end(withinMs?: number): Promise<void> {
+    for (const host of open) host.stop?.()
+    await Promise.all(listeners.map((listener) => listener.close(withinMs)))
+    await resources.disposeAsync()
+  }
+  const close = (withinMs?: number) => (closing ??= end(withinMs))
+  const stopAccepting = () => listeners.forEach((listener) => listener.stopAccepting())
+  return { urls, components, stopAccepting, close, [Symbol.asyncDispose]: () => close() }
+}
+
+/** Most requests that wait for a host that is not open yet. Further ones get 503. */
+const mostWaiting = 1_000
+
+async function openListener(name: HostName, { hosts: { bind, ...places } }: Config) {
+  const waiting: [IncomingMessage, ServerResponse][] = []
+  let answer: RequestListener = (request, response) => {
+    if (waiting.length < mostWaiting) waiting.push([request, response])
+    else response.writeHead(503, { 'Retry-After': '1', 'Cache-Control': 'no-store', 'Content-Length': '0' }).end()
+  }
+  let upgrade: OnUpgrade = (_request, socket) => socket.destroy()
+  const listener = await listen({
+    name: `${name} host`,
+    host: bind,
+    port: places[name].port,
+    onRequest: (request, response) => answer(request, response),
+    ...(name === 'graphql' && { onUpgrade: (request, socket, head) => upgrade(request, socket, head) }),
+  })
+  return {
+    ...listener,
+    serve: (host: OpenHost): void => {
+      answer = host.onRequest
+      if (host.onUpgrade !== undefined) upgrade = host.onUpgrade
+      for (const [request, response] of waiting.splice(0)) answer(request, response)
+    },
+  }
+}
+
+function publicUrls(
+  { hosts: { bind: _bind, ...places } }: Config,
+  listeners: readonly { readonly name: HostName; readonly port: number }[],
+): Record<HostName, string> {
+  const ports = new Map(listeners.map(({ name, port }) => [name, port]))
+  const urlOf = (name: HostName) => places[name].url ?? `http://127.0.0.1:${ports.get(name) ?? places[name].port}`
+  return { verification: urlOf('verification'), gateway: urlOf('gateway'), graphql: urlOf('graphql') }
+}
+
+/** Opens /metrics on a port of its own, where one is configured. */
+async function openMetrics(
+  { metricsPort, hosts: { bind } }: Config,
+  { reader, source, indexer }: Components,
+  limits: Limits,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Metrics | undefined> {
+  if (metricsPort === null) return undefined
+  const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
+  metrics.watch({ reader, chain: source, indexer, limits })
+  const { port, close } = await listen({
+    name: 'metrics',
+    host: bind,
+    port: metricsPort,
+    exclusive: metricsPort === 0,
+    onRequest: metrics.listener,
+  })
+  opened.defer(() => close(0))
+  log.info('metrics listen', { port })
+  return metrics
+}
+
+function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics): Components['resolveTap'] {
+  return async (request) => {
+    const presented = await resolveTap(request).catch((error: unknown) => {
+      countTap('failed')
+      throw error
+    })
+    countTap(presented.kind)
+    return presented
+  }
+}
+
+/** Settles or sends again, every 30 seconds, writes that were not mined when they were answered, or that a crash left behind. */
+function keepRecovering(writer: Writer, log: Log): NodeJS.Timeout {
+  const recover = () =>
+    void writer.recover().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+  recover()
+  return setInterval(recover, 30_000).unref()
+}

@@ -1,0 +1,110 @@
+/** The components that need no chain: database, keys, and the stores of tags, items, metadata and API keys. */
+import { join } from 'node:path'
+import { type ItemStore, itemStore } from '../assets/items.ts'
+import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
+import { type Database, openDatabase } from '../db/database.ts'
+import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
+import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
+import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
+import type { Log } from '../lib/log.ts'
+import { type TagStore, tagStore } from '../tap/tag-registry.ts'
+import { type Config, ConfigError } from './config/config.ts'
+import { type Keys, openKeys } from './keys.ts'
+
+export type StoreComponents = Keys & {
+  readonly database: Database
+  readonly metadata: MetadataStore
+  readonly items: ItemStore
+  readonly tags: TagStore
+  readonly apiKeys: ApiKeyStore
+}
+
+/** Opens the store for commands on keys, tags and batches. */
+export async function openStoreComponents(config: Config, log: Log): Promise<StoreComponents & AsyncDisposable> {
+  await using opened = new AsyncDisposableStack()
+  const store = await joinStore(config, log, opened)
+  const resources = opened.move()
+  return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+/** Opens the store and brings its schema up to date. `opened` closes it. */
+export async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack): Promise<StoreComponents> {
+  const database = opened.adopt(await openStore(config), (db) => db.close())
+  await bringUpToDate(database, config, log)
+  const stores = indexedStores(database)
+  const keys = await openKeys(config, { database, tags: stores.tags, log: log.child('keys') }, opened)
+  return { database, ...stores, apiKeys: apiKeyStore(database), ...keys }
+}
+
+/** Stores that refresh the index when they change, so that lists and products show the change at once. */
+function indexedStores(database: Database): Pick<StoreComponents, 'metadata' | 'items' | 'tags'> {
+  const [metadata, items, tags] = [metadataStore(database), itemStore(database), tagStore(database)]
+  return {
+    metadata: {
+      ...metadata,
+      put: async (canonical) => {
+        await metadata.put(canonical)
+        await refreshAssetText(database, canonical.hash)
+      },
+    },
+    items: {
+      ...items,
+      register: async (item) => {
+        const registered = await items.register(item)
+        if (registered.ok && registered.created) await refreshAssetItem(database, item.tokenId)
+        return registered
+      },
+    },
+    tags: {
+      ...tags,
+      importTag: async (row) => {
+        const imported = await tags.importTag(row)
+        if (row.gtin !== undefined && row.tokenId !== undefined) await refreshAssetItem(database, row.tokenId)
+        return imported
+      },
+    },
+  }
+}
+
+async function bringUpToDate(database: Database, config: Config, log: Log): Promise<void> {
+  const missing = (await missingMigrations(database, readMigrations())).map(({ name }) => name)
+  if (missing.length === 0) return
+  if (!config.store.migrate)
+    throw new ConfigError(
+      `The database lacks ${missing.join(', ')} and MIGRATE is off: run touchstone migrate first, then start again.`,
+    )
+  // PostgreSQL migrates on a connection of its own: an index over a large table takes longer than a request may.
+  await using opened = new AsyncDisposableStack()
+  const own =
+    database.dialect === 'postgres'
+      ? opened.adopt(await openStore(config, { poolSize: 1, statementTimeoutMs: longStatementMs }), (db) => db.close())
+      : database
+  const files = await migrate(own, undefined, {
+    onWaiting: (file, ms) => log.info('migration waits for its locks', { file, seconds: Math.round(ms / 1000) }),
+  })
+  if (files.length > 0) log.info('database migrated', { files: files.join(' ') })
+}
+
+/** Opens the database as it is, with time for long statements: for commands that change its schema, or fill it. */
+export const openBareDatabase = (config: Pick<Config, 'dataDir' | 'store'>): Promise<Database> =>
+  openStore(config, { poolSize: 2, statementTimeoutMs: longStatementMs })
+
+/** The longest statement of a migration or a backup. */
+const longStatementMs = 660_000
+
+/** Throws a ConfigError that says which database cannot be opened. */
+async function openStore(
+  { dataDir, store }: Pick<Config, 'dataDir' | 'store'>,
+  pool: { readonly poolSize?: number; readonly statementTimeoutMs?: number } = {},
+): Promise<Database> {
+  const folder = join(dataDir, 'store')
+  try {
+    return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl, ...pool })
+  } catch (error) {
+    const sentence =
+      store.databaseUrl === null
+        ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`
+        : 'PostgreSQL cannot be reached under DATABASE_URL.'
+    throw new ConfigError(sentence, { cause: error })
+  }
+}

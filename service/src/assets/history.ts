@@ -1,0 +1,143 @@
+/**
+ * The history of a token from the index (spec §3, §4.3, `get_lifecycle_history`): complete up to the block at which the token was
+ * read, and checked against its state there. It is returned whole or not at all. No address leaves here: each becomes the
+ * commitment of `owner_commitment`, and the zero address is left out.
+ */
+import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, ownerCommitment } from '@touchstone/verdict'
+import type { BlockId } from '../domain/chain.ts'
+import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import type { HistoryStore } from '../index/history.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+
+/** An event without its place; the members that are there follow from its type. Hashes are 32 bytes, never text. */
+type EventFacts = {
+  readonly type: Exclude<keyof typeof eventKinds, 'Transfer'>
+  readonly fromState?: LifecycleState
+  readonly toState?: LifecycleState
+  /** The whole byte after the change. */
+  readonly flags?: number
+  /** The account whose authority was used. */
+  readonly actorCommitment?: Hex
+  readonly fromCommitment?: Hex
+  readonly toCommitment?: Hex
+  readonly metadataHash?: Hex
+  readonly tagHash?: Hex
+}
+
+/** `timestamp` is the block's, in unix seconds. */
+export type HistoryEvent = EventFacts &
+  Pick<AssetEvent, 'blockNumber' | 'blockHash' | 'logIndex' | 'transactionHash' | 'timestamp'>
+
+/**
+ * Every event up to `block`, the oldest first; none for a token that does not exist. It is not available when the index has not come
+ * to the block or cannot be read, or when its events do not lead from the mint to the state at the block.
+ */
+export type History =
+  | { readonly available: true; readonly block: BlockId; readonly events: readonly HistoryEvent[] }
+  | { readonly available: false; readonly block: BlockId; readonly reason: HistoryGap }
+type HistoryGap = 'INDEX_BEHIND' | 'INDEX_UNAVAILABLE' | 'INDEX_MISMATCH'
+
+/** Throws CHAIN_UNAVAILABLE when the state cannot be read. */
+export type Histories = (tokenId: bigint) => Promise<History>
+
+/** Milliseconds to wait for an index that is behind. */
+const indexWaitMs = 300
+
+export function createHistories({
+  assets,
+  index,
+  store,
+  contract,
+  chainId,
+  log,
+}: {
+  readonly assets: {
+    readonly read: (
+      tokenId: bigint,
+    ) => Promise<{ readonly asset: { readonly record: AssetRecord }; readonly block: BlockId }>
+  }
+  readonly index: { readonly until: (blockNumber: bigint, withinMs: number) => Promise<boolean> }
+  readonly store: Pick<HistoryStore, 'of'>
+  readonly contract: Hex
+  readonly chainId: number
+  readonly log: Log
+}): Histories {
+  async function eventsUpTo(tokenId: bigint, block: BlockId): Promise<readonly HistoryEvent[] | HistoryGap> {
+    if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
+    const indexed = await store.of(tokenId)
+    if (indexed === null || indexed.cursor.number < block.number) return 'INDEX_BEHIND'
+    const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
+    // The index may still be on another branch than the block.
+    const places = [indexed.cursor, ...rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash }))]
+    if (places.some(({ number, hash }) => number === block.number && hash !== block.hash)) return 'INDEX_BEHIND'
+    const commit = (owner: Hex) => ownerCommitment({ chainId, contract, tokenId, owner }) ?? undefined
+    return rows.flatMap((row) => {
+      const facts = toFacts(row, commit)
+      if (facts === null) return []
+      const { blockNumber, blockHash, logIndex, transactionHash, timestamp } = row
+      return [{ ...facts, blockNumber, blockHash, logIndex, transactionHash, timestamp }]
+    })
+  }
+
+  return async (tokenId) => {
+    const { asset, block } = await assets.read(tokenId)
+    if (asset.record.state === 0) return { available: true, block, events: [] }
+    const events = await eventsUpTo(tokenId, block).catch((error: unknown): HistoryGap => {
+      log.warn('history not read', { tokenId, reason: reasonOf(error) })
+      return 'INDEX_UNAVAILABLE'
+    })
+    if (typeof events === 'string') return { available: false, block, reason: events }
+    if (leadsTo(asset.record.state, events)) return { available: true, block, events }
+    log.warn('history does not lead to the present state', { tokenId, block: block.number })
+    return { available: false, block, reason: 'INDEX_MISMATCH' }
+  }
+}
+
+/** Returns null for an event that another one explains: a move of the token. */
+function toFacts(event: AssetEvent, commit: (address: Hex) => Hex | undefined): EventFacts | null {
+  const commitment = (address: Hex | null) => (address === null ? undefined : commit(address))
+  const [actor, from, to] = [commitment(event.actor), commitment(event.from), commitment(event.to)]
+  const parties = {
+    ...(actor && { actorCommitment: actor }),
+    ...(from && { fromCommitment: from }),
+    ...(to && { toCommitment: to }),
+  }
+  switch (event.kind) {
+    case eventKinds.AssetMinted:
+      return { type: 'AssetMinted', ...parties, ...(event.data && { metadataHash: event.data }) }
+    case eventKinds.TagBound:
+      return { type: 'TagBound', ...(event.data && { tagHash: event.data }) }
+    case eventKinds.StateChanged:
+      return { type: 'StateChanged', fromState: toState(event.fromState), toState: toState(event.toState), ...parties }
+    case eventKinds.FlagsChanged:
+      return { type: 'FlagsChanged', flags: event.flags ?? 0, ...parties }
+    case eventKinds.MetadataHashSet:
+      return { type: 'MetadataHashSet', ...(event.data && { metadataHash: event.data }) }
+    case eventKinds.AssetResold:
+      return { type: 'AssetResold', ...parties }
+    case eventKinds.TransferInitiated:
+      return { type: 'TransferInitiated', ...parties }
+    case eventKinds.TransferCancelled:
+      return { type: 'TransferCancelled', ...parties }
+    default:
+      return null
+  }
+}
+
+function toState(code: number | null): LifecycleState {
+  const state = lifecycleStates[code ?? -1]
+  if (state === undefined) throw new RangeError('There is no such lifecycle state.')
+  return state
+}
+
+/** Returns whether the events lead from the mint, state by state without a gap, to the state of the record. */
+function leadsTo(state: number, events: readonly HistoryEvent[]): boolean {
+  let at = 'NONE'
+  for (const { type, fromState, toState: next = '' } of events) {
+    if (type !== 'StateChanged') continue
+    if (fromState !== at) return false
+    at = next
+  }
+  return events[0]?.type === 'AssetMinted' && at === lifecycleStates[state]
+}

@@ -1,0 +1,92 @@
+/**
+ * The items of tokens (spec §4.5, §4.6): a token has at most one GTIN and serial, and a GTIN and serial name one token.
+ * An item may be registered as soon as its token is minted, before it carries a tag. The constraints of the table enforce this.
+ */
+import type { Sql } from '../db/database.ts'
+
+/** `gtin` has 14 digits; `serial` is decoded, as it is printed on the item. */
+export type ItemKey = Readonly<{ gtin: string; serial: string }>
+
+/** `created` is false when the token was this item before. A rejected registration changed nothing. */
+type Registration =
+  | { readonly ok: true; readonly created: boolean }
+  | { readonly ok: false; readonly because: ItemRefusal; readonly message: string }
+
+type ItemRefusal = keyof typeof itemRefusals
+
+/** The reasons why an item is rejected, in one sentence each. */
+export const itemRefusals = {
+  not_gtin: 'The GTIN must have 14 digits with a right check digit, such as 09506000134352.',
+  not_serial:
+    'The serial must have 1 to 20 letters, digits or signs of GS1 (CSET 82), and be neither . nor .. , such as M41-002208.',
+  not_token: 'The token id must be from 0 to 2^256-1.',
+  token_taken: 'This token is registered as another item.',
+  item_taken: 'Another token is registered under this GTIN and serial.',
+} as const
+
+/** By the violated constraint of the table `item`. */
+const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
+  item_gtin: 'not_gtin',
+  item_serial: 'not_serial',
+  item_token: 'not_token',
+  item_key: 'item_taken',
+}
+
+export function itemStore(sql: Sql) {
+  return {
+    /** Registers a token as an item for good; the same again is no change. */
+    async register({ tokenId, gtin, serial }: ItemKey & { readonly tokenId: bigint }): Promise<Registration> {
+      // Text that is not ASCII is no serial, and the database rejects some of it as a parameter.
+      if (!/^[\x20-\x7e]*$/.test(serial)) return rejected('not_serial')
+      if (!/^[0-9]*$/.test(gtin)) return rejected('not_gtin')
+      const values = [tokenId.toString(), gtin, serial]
+      try {
+        const created = await sql.query(insertStatement, values)
+        if (created.length > 0) return { ok: true, created: true }
+      } catch (error) {
+        const because = refusalOf(error)
+        if (because === undefined) throw error
+        return rejected(because)
+      }
+      const known = await sql.query<ItemRow>(knownStatement, values)
+      const own = known.find((row) => BigInt(row.token_id) === tokenId)
+      if (own === undefined) return rejected('item_taken')
+      return own.gtin === gtin && own.serial === serial ? { ok: true, created: false } : rejected('token_taken')
+    },
+
+    /** Returns the GTIN and serial of a token, null when it has none. */
+    async itemOfToken(tokenId: bigint): Promise<ItemKey | null> {
+      const [row] = await sql.query<ItemRow>('select * from item where token_id = $1::numeric', [tokenId.toString()])
+      return row === undefined ? null : { gtin: row.gtin, serial: row.serial }
+    },
+
+    /** Returns the token of an item, null when it is not registered. */
+    async tokenOfItem({ gtin, serial }: ItemKey): Promise<bigint | null> {
+      const [row] = await sql.query<ItemRow>('select * from item where gtin = $1 and serial = $2', [gtin, serial])
+      return row === undefined ? null : BigInt(row.token_id)
+    },
+
+    /** Returns whether any item of this class is registered. */
+    async hasGtin(gtin: string): Promise<boolean> {
+      return (await sql.query('select 1 from item where gtin = $1 limit 1', [gtin])).length > 0
+    },
+  }
+}
+
+export type ItemStore = ReturnType<typeof itemStore>
+
+/** Returns the reason that a database error stands for: a violated check (23514) or key (23505) of the table. */
+export function refusalOf(error: unknown): ItemRefusal | undefined {
+  const { code = '', constraint = '' } = error as { code?: string; constraint?: string }
+  return ['23514', '23505'].includes(code) ? refusalOfConstraint[constraint] : undefined
+}
+
+function rejected(because: ItemRefusal): Registration {
+  return { ok: false, because, message: itemRefusals[because] }
+}
+
+type ItemRow = { token_id: string; gtin: string; serial: string }
+
+const insertStatement =
+  'insert into item (token_id, gtin, serial) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'
+const knownStatement = 'select * from item where token_id = $1::numeric or (gtin = $2 and serial = $3)'

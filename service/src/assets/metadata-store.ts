@@ -1,0 +1,74 @@
+/**
+ * The canonical texts of product metadata (spec §2.3) in the database, and in memory before it. The key is the hash that the chain
+ * holds, so that altered metadata is not found.
+ */
+import { metadataHashOf, type Hex } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
+import { hexToBytes } from 'viem'
+import type { Sql } from '../db/database.ts'
+
+export type MetadataStore = ReturnType<typeof metadataStore>
+
+export function metadataStore(sql: Sql) {
+  return {
+    /** Stores a canonical text under its hash; storing it again is no change. */
+    async put({ body, hash }: { readonly body: string; readonly hash: Hex }): Promise<void> {
+      await sql.query('insert into metadata (hash, body) values ($1, $2) on conflict do nothing', [
+        hexToBytes(hash),
+        body,
+      ])
+    },
+    /** Returns the texts of those hashes that are stored. It recomputes each hash: a row altered in the database counts as missing. */
+    async getMany(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
+      const rows = await sql.query<{ body: string }>(
+        "select body from metadata where hash in (select decode(hex, 'hex') from unnest($1::text[]) hex)",
+        [hashes.map((hash) => hash.slice(2))],
+      )
+      const found = new Map(rows.map(({ body }) => [metadataHashOf(body), body]))
+      return new Map([...found].filter(([hash]) => hashes.includes(hash)))
+    },
+    /** Returns the text stored under a hash, altered or not; the caller compares it with the hash. */
+    async stored(hash: Hex): Promise<string | undefined> {
+      const [row] = await sql.query<{ body: string }>('select body from metadata where hash = $1', [hexToBytes(hash)])
+      return row?.body
+    },
+  }
+}
+
+const mostAtOnce = 500
+
+export type CachedMetadata = ReturnType<typeof cachedMetadata>
+
+/**
+ * Keeps at most `maxLength` characters of texts in memory, least recently used first out. A text under its hash never changes, so a
+ * hit is always right. A miss is not kept, because the text may be stored at any moment. Hashes of one turn are read together.
+ */
+export function cachedMetadata(source: Pick<MetadataStore, 'getMany'>, maxLength = 32_000_000) {
+  const texts = new LRUCache<Hex, string>({ maxSize: maxLength, sizeCalculation: (text) => text.length || 1 })
+  let waiting: { hashes: Set<Hex>; found: Promise<ReadonlyMap<Hex, string>> } | undefined
+
+  /** Joins the read that goes out at the end of this turn. */
+  function load(hash: Hex): Promise<ReadonlyMap<Hex, string>> {
+    if (waiting === undefined || waiting.hashes.size >= mostAtOnce) {
+      const hashes = new Set<Hex>()
+      const found = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+        if (waiting?.hashes === hashes) waiting = undefined
+        return source.getMany([...hashes])
+      })
+      waiting = { hashes, found }
+    }
+    waiting.hashes.add(hash)
+    return waiting.found
+  }
+
+  return {
+    /** Returns the text of a hash, or undefined when the store has none. Throws what the store throws. */
+    async get(hash: Hex): Promise<string | undefined> {
+      const known = texts.get(hash)
+      if (known !== undefined) return known
+      const text = (await load(hash)).get(hash)
+      if (text !== undefined) texts.set(hash, text)
+      return text
+    },
+  }
+}

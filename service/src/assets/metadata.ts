@@ -1,0 +1,87 @@
+/**
+ * The rules of product metadata (spec §2.3, §2.9): a JSON object of flat text, a day of manufacture and the operator's own fields.
+ * The chain holds the keccak256 of its RFC 8785 form.
+ */
+import { metadataHashOf, type Hex } from '@touchstone/verdict'
+import canonicalize from 'canonicalize'
+import { isObject } from '../lib/json.ts'
+
+/** The keys of flat text (spec §2.3). */
+export const metadataKeys = ['name', 'brand', 'description', 'sku', 'origin', 'size', 'image'] as const
+export type Metadata = Readonly<Partial<Record<(typeof metadataKeys)[number], string>>>
+
+/** The canonical text and its hash; or why the metadata is rejected, in one sentence, and by which of its fields. */
+export type Canonical =
+  | { readonly ok: true; readonly body: string; readonly hash: Hex }
+  | { readonly ok: false; readonly message: string; readonly key?: string }
+
+const allKeys = [...metadataKeys, 'manufactureDate', 'customFields']
+const maxBytes = 16_384
+
+/**
+ * Checks metadata to be registered (RFC 8785, passport rules): the seven keys with text, a day as `manufactureDate`, one JSON object
+ * as `customFields` (spec §2.9), at most 16 kB in all.
+ */
+export function canonicalMetadata(input: unknown): Canonical {
+  if (!isObject(input)) return { ok: false, message: 'Metadata is one JSON object of text fields.' }
+  for (const [key, value] of Object.entries(input)) {
+    const message = fieldError(key, value)
+    if (message !== null) return { ok: false, message, key }
+  }
+  const body = canonicalize(input)
+  if (body === undefined || Buffer.byteLength(body) > maxBytes)
+    return { ok: false, message: 'Metadata may have at most 16 kB.' }
+  return { ok: true, body, hash: metadataHashOf(body) }
+}
+
+function fieldError(key: string, value: unknown): string | null {
+  if (!allKeys.includes(key))
+    return `Metadata has the keys ${allKeys.join(', ')}; "${key.slice(0, 40)}" is none of them.`
+  if (key === 'customFields')
+    return isPlainObject(value) ? customError(value, 0) : 'Metadata field customFields must be one JSON object.'
+  if (typeof value !== 'string') return `Metadata field ${key} must be text.`
+  if (!value.isWellFormed()) return `Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`
+  if (key === 'manufactureDate' && !isDay(value)) return 'Metadata field manufactureDate is a day such as 2026-03-01.'
+  return null
+}
+
+/** Returns whether a text is a day of the calendar as `YYYY-MM-DD`. */
+function isDay(text: string): boolean {
+  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false
+  const time = Date.parse(`${text}T00:00:00Z`)
+  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
+}
+
+const maxDepth = 4
+const maxKeyLength = 100
+
+/** Returns why JSON readers could disagree about a value of `customFields`, or `null`. */
+function customError(value: unknown, depth: number): string | null {
+  if (value === null || typeof value === 'boolean') return null
+  if (typeof value === 'string')
+    return value.isWellFormed()
+      ? null
+      : 'Metadata field customFields holds half of a surrogate pair; send well-formed Unicode.'
+  // Beyond this, readers round integers differently, and so would the hash.
+  if (typeof value === 'number')
+    return Math.abs(value) <= Number.MAX_SAFE_INTEGER
+      ? null
+      : 'Numbers in customFields lie between -(2^53-1) and 2^53-1; send greater ones as text.'
+  if (!Array.isArray(value) && !isPlainObject(value))
+    return 'Metadata field customFields holds something that is not JSON.'
+  if (depth >= maxDepth) return `Metadata field customFields may nest ${maxDepth} deep.`
+  for (const [key, member] of Object.entries(value)) {
+    if (key === '' || key.length > maxKeyLength || key === '__proto__' || !key.isWellFormed())
+      return `Names in customFields have 1 to ${maxKeyLength} characters of well-formed Unicode, and none is __proto__.`
+    const error = customError(member, depth + 1)
+    if (error !== null) return error
+  }
+  return null
+}
+
+/** JSON.parse makes objects with the usual prototype, GraphQL without one. */
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (!isObject(value)) return false
+  const prototype: unknown = Object.getPrototypeOf(value)
+  return prototype === null || prototype === Object.prototype
+}

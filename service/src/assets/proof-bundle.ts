@@ -1,0 +1,64 @@
+/**
+ * GET {base_url}/api/asset/{tokenId}/proof: a verdict with the storage proof it follows from (EIP-1186), both at one block,
+ * because most nodes prove only near their head. `checkProofBundle` of `@touchstone/verdict` checks it offline.
+ */
+import {
+  recordOfWord,
+  recordSlot,
+  verdictOf,
+  verifyStorageProof,
+  type EthProof,
+  type Hex,
+  type ProofBundle,
+  type RpcHeader,
+} from '@touchstone/verdict'
+import type { BlockId } from '../domain/chain.ts'
+import { chainUnavailable } from '../lib/errors.ts'
+
+type Block = BlockId & Readonly<{ header: RpcHeader }>
+
+/** Returns null when the token does not exist. Throws CHAIN_UNAVAILABLE when there is no proof or it does not hold. */
+export type ProofBundles = (tokenId: bigint) => Promise<ProofBundle | null>
+
+export function createProofBundles<B extends Block>({
+  source,
+  contract,
+  chainId,
+  codeHash,
+  recordsSlot,
+}: {
+  readonly source: {
+    readonly head: () => Promise<B>
+    readonly proof: (slots: readonly Hex[], block: B) => Promise<EthProof | symbol>
+  }
+  readonly contract: Hex
+  readonly chainId: number
+  readonly codeHash: Hex
+  readonly recordsSlot: bigint
+}): ProofBundles {
+  return async (tokenId) => {
+    const block = await source.head()
+    const slot = recordSlot(tokenId, recordsSlot)
+    const proof = await source.proof([slot], block)
+    if (typeof proof === 'symbol') throw chainUnavailable('the block is no longer canonical')
+    const { header, hash: blockHash } = block
+    const checked = verifyStorageProof({ header, blockHash, contract, codeHash, proof, slots: [slot] })
+    if (!checked.ok) throw chainUnavailable(checked.reason)
+    const record = recordOfWord(checked.values[0] ?? 0n)
+    if (record === null) throw chainUnavailable('the record cannot be decoded')
+    const verdict = verdictOf({ record, tokenId, block, contract, chainId })
+    if (verdict === null) return null
+    const { accountProof, storageProof } = proof
+    return {
+      version: '1',
+      verdict,
+      proof: { header: headerOnly(header), accountProof, storageProof, recordsSlot: Number(recordsSlot), codeHash },
+    }
+  }
+}
+
+/** Leaves out the members that do not go into the block hash and may be long. */
+function headerOnly(header: RpcHeader): RpcHeader {
+  const { transactions: _transactions, withdrawals: _withdrawals, uncles: _uncles, ...rest } = header
+  return rest
+}

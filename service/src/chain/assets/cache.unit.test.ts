@@ -1,0 +1,79 @@
+/** The entries that the cache keeps, and that a dropped entry is no longer current. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { recordOfWord } from '@touchstone/verdict'
+import { createAssetCache } from './cache.ts'
+import type { DecodedState } from './calls/abi.ts'
+
+const foundOf = (word: bigint): DecodedState => {
+  const record = recordOfWord(word)
+  assert.ok(record !== null)
+  return { record, metadataHash: null }
+}
+const minted = foundOf(1n << 224n)
+const absent = foundOf(0n)
+
+describe('the asset cache', () => {
+  it('evicts the least recently used asset, which is no longer current', () => {
+    const cache = createAssetCache({ entries: 2 })
+    const one = cache.put(1n, minted, 5n)
+    const two = cache.put(2n, minted, 5n)
+    assert.equal(cache.get(1n), one)
+    cache.put(3n, minted, 5n)
+    assert.deepEqual([one.current, two.current, cache.get(2n), cache.size()], [true, false, undefined, 2])
+  })
+
+  it('keeps tokens that do not exist apart, within their own bound and for one head', () => {
+    const cache = createAssetCache({ entries: 2, missing: 3 })
+    const real = cache.put(1n, minted, 5n)
+    const missing = [10n, 11n, 12n, 13n].map((tokenId) => cache.put(tokenId, absent, 5n))
+    assert.deepEqual([real.current, ...missing.map(({ current }) => current)], [true, false, true, true, true])
+    assert.equal(cache.get(13n), missing[3])
+    cache.nextHead()
+    assert.deepEqual([real.current, ...missing.map(({ current }) => current)], [true, false, false, false, false])
+    assert.equal(cache.get(13n), undefined)
+  })
+
+  it('replaces an asset by a newer one, and the older one is no longer current', () => {
+    const cache = createAssetCache({ entries: 2 })
+    const before = cache.put(1n, absent, 5n)
+    const after = cache.put(1n, minted, 6n)
+    assert.deepEqual([before.current, after.current, cache.get(1n), cache.size()], [false, true, after, 1])
+  })
+
+  it('drops what was put in above a head, and all of it at once', () => {
+    const cache = createAssetCache({ entries: 9 })
+    const old = cache.put(1n, minted, 5n)
+    const young = cache.put(2n, minted, 6n)
+    const none = cache.put(3n, absent, 6n)
+    cache.dropAbove(5n)
+    assert.deepEqual([old.current, young.current, none.current, cache.size()], [true, false, false, 1])
+    cache.flush()
+    assert.deepEqual([old.current, cache.size()], [false, 0])
+  })
+
+  it('holds nothing where nothing may be held', () => {
+    const cache = createAssetCache({ entries: 0, missing: 0 })
+    assert.deepEqual(
+      [cache.put(1n, minted, 5n).current, cache.put(2n, absent, 5n).current, cache.size()],
+      [false, false, 0],
+    )
+  })
+
+  it('comes round to every asset that stays, in parts', () => {
+    const cache = createAssetCache({ entries: 100 })
+    const ids = Array.from({ length: 10 }, (_, index) => BigInt(index))
+    for (const id of ids) cache.put(id, minted, 5n)
+    const seen = new Set<bigint>()
+    for (let part = 0; part < 4; part++) {
+      for (const id of cache.round(3)) seen.add(id)
+      cache.get(0n)
+    }
+    assert.deepEqual(
+      [...seen].toSorted((a, b) => Number(a - b)),
+      ids,
+    )
+    cache.drop(9n)
+    assert.ok(!cache.round(100).includes(9n))
+  })
+})

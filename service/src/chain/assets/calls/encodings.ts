@@ -1,0 +1,249 @@
+/**
+ * The encodings in which assets are read, and the choice of one (spec §2.2, §2.5). All read at one block and return the same.
+ * An encoding defines the calls for some tokens and the meaning of their results.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { singleFlight } from '../../../lib/async/single-flight.ts'
+import { chainUnavailable, reasonOf, ServiceError } from '../../../lib/errors.ts'
+import type { Block } from '../../rpc/block.ts'
+import { ReadFailure } from '../../rpc/failover.ts'
+import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
+import {
+  decodeAggregate,
+  decodeGetAsset,
+  decodeGetAssetByTag,
+  decodeGetAssets,
+  decodeGetAssetsWithMetadata,
+  type DecodedState,
+  type DecodedStates,
+  decodeWord,
+  encodeAggregate,
+  encodeCall,
+  encodeListCall,
+  encodeSupportsCall,
+  multicallAddress,
+  selectors,
+  type TaggedState,
+} from './abi.ts'
+
+/** Tokens for which every provider's result is impossible: the others are asked for again without them. */
+export type Suspects = Readonly<{ suspects: ReadonlySet<bigint> }>
+
+/** `deadline` is a moment of `performance.now()`. Both reads throw CHAIN_UNAVAILABLE. */
+export type CallEncoding = Readonly<{
+  name: 'getAssetsWithMetadata' | 'getAssets' | 'aggregate3' | 'getAsset' | 'proof'
+  /** Tokens in one call. */
+  maxBatch: number
+  read: (
+    ids: readonly bigint[],
+    block: Block,
+    deadline: number,
+  ) => Promise<readonly DecodedState[] | Suspects | NonCanonical>
+  byTag: (tagHash: Hex, block: Block, deadline: number) => Promise<TaggedState | NonCanonical>
+}>
+
+/** `registry`: our own contract, nothing is asked. `foreign`: no list reads. `auto`: by ERC-165. */
+export type ReadInterface = 'registry' | 'foreign' | 'auto'
+
+/** Returns the encoding that suits the contract as it is at `block`. Throws CHAIN_UNAVAILABLE. */
+export type DetectEncoding = (block: Block, deadline: number) => Promise<CallEncoding | NonCanonical>
+
+type EncodingOptions = Readonly<{ source: ChainSource; contract: Hex; withMetadata: boolean }>
+
+/**
+ * Detects the encoding at the first read. Only the chain's own answers decide, a revert or missing code among them. A call
+ * that failed decides nothing and fails the read: else a contract with metadata hashes would for a while count as one without.
+ */
+export function createEncodingDetector(
+  options: Readonly<{ source: ChainSource; contract: Hex; interface: ReadInterface }>,
+): DetectEncoding {
+  const { source, contract } = options
+  const base = { source, contract, withMetadata: true }
+  let detected = options.interface === 'registry' ? registryEncoding(base) : undefined
+  const probeOnce = singleFlight(probe)
+  return async (block, deadline) => detected ?? probeOnce(block, deadline)
+
+  async function probe(block: Block, deadline: number): Promise<CallEncoding | NonCanonical> {
+    const auto = options.interface === 'auto'
+    const isOne = (data: Hex) => decodeWord(data) === 1n
+    const [lists, listsMetadata, getter, multicall] = await Promise.all([
+      auto ? test(contract, encodeSupportsCall(selectors.getAssets), isOne) : false,
+      auto ? test(contract, encodeSupportsCall(selectors.getAssetsWithMetadata), isOne) : false,
+      test(contract, encodeCall(selectors.metadataHash, 1n), (data) => decodeWord(data) !== null),
+      test(multicallAddress, encodeAggregate(contract, []), (data) => decodeAggregate(data, 0) !== null),
+    ])
+    if ([lists, listsMetadata, getter, multicall].includes(nonCanonical)) return nonCanonical
+    const found = { ...base, withMetadata: getter === true }
+    if (listsMetadata) detected = registryEncoding(found)
+    // With metadata hashes, one multicall for all of them beats a batch with a call for each.
+    else if (lists && !(getter && multicall)) detected = listEncoding(found)
+    else detected = multicall ? multicallEncoding(found) : singleEncoding(found)
+    return detected
+
+    async function test(to: Hex, data: Hex, isYes: (answer: Hex) => boolean): Promise<boolean | NonCanonical> {
+      try {
+        const answer = await source.call(to, data, block, { deadline })
+        return answer === nonCanonical ? answer : isYes(answer)
+      } catch (error) {
+        if (isRevert(error)) return false
+        throw error
+      }
+    }
+  }
+}
+
+/** Returns whether the function reverts or no code answers, as opposed to a provider that failed. */
+function isRevert(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : undefined
+  if (!(cause instanceof ReadFailure)) return false
+  return cause.kinds.has('reverted') || /revert|answered 0x/i.test(reasonOf(cause))
+}
+
+/** For our own contract: records and metadata hashes of a list in one call, and a tag in one. */
+export function registryEncoding({ source, contract }: EncodingOptions): CallEncoding {
+  const { getAssetsWithMetadata, getAssetByTag } = selectors
+  return {
+    name: 'getAssetsWithMetadata',
+    maxBatch: 1000,
+    read: (ids, block, deadline) =>
+      readChecked(
+        ids,
+        (data: Hex) => decodeGetAssetsWithMetadata(data, ids.length),
+        (check) => source.call(contract, encodeListCall(getAssetsWithMetadata, ids), block, { deadline, check }),
+      ),
+    async byTag(tagHash, block, deadline) {
+      const check = (data: Hex) => (decodeGetAssetByTag(data) === null ? 'impossible answer of getAssetByTag' : null)
+      const call = encodeCall(getAssetByTag, BigInt(tagHash))
+      const data = await source.call(contract, call, block, { deadline, check })
+      return data === nonCanonical ? data : (decodeGetAssetByTag(data) ?? failChecked())
+    },
+  }
+}
+
+/** For a contract with the list of records only: the metadata hashes are read beside it, in the same JSON-RPC batch. */
+export function listEncoding(options: EncodingOptions): CallEncoding {
+  const { source, contract, withMetadata } = options
+  return withTags(options, {
+    name: 'getAssets',
+    maxBatch: withMetadata ? 100 : 1000,
+    read(ids, block, deadline) {
+      const datas = [encodeListCall(selectors.getAssets, ids), ...(withMetadata ? metadataCalls(ids) : [])]
+      return readChecked(
+        ids,
+        ([list = '0x', ...metadata]: readonly Hex[]) => joinMetadata(decodeGetAssets(list, ids.length), metadata),
+        (check) => source.calls(contract, datas, block, { deadline, check }),
+      )
+    },
+  })
+}
+
+/** For any contract where Multicall3 is deployed: single reads in one call. */
+export function multicallEncoding(options: EncodingOptions): CallEncoding {
+  const { source, contract, withMetadata } = options
+  return withTags(options, {
+    name: 'aggregate3',
+    maxBatch: withMetadata ? 500 : 1000,
+    read(ids, block, deadline) {
+      const datas = singleCalls(ids, withMetadata)
+      return readChecked(
+        ids,
+        (data: Hex) => decodeSingles(decodeAggregate(data, datas.length), withMetadata),
+        (check) => source.call(multicallAddress, encodeAggregate(contract, datas), block, { deadline, check }),
+      )
+    },
+  })
+}
+
+/** For any contract on any chain: single reads in one JSON-RPC batch. */
+export function singleEncoding(options: EncodingOptions): CallEncoding {
+  const { source, contract, withMetadata } = options
+  return withTags(options, {
+    name: 'getAsset',
+    maxBatch: withMetadata ? 50 : 100,
+    read: (ids, block, deadline) =>
+      readChecked(
+        ids,
+        (results: readonly Hex[]) => decodeSingles(results, withMetadata),
+        (check) => source.calls(contract, singleCalls(ids, withMetadata), block, { deadline, check }),
+      ),
+  })
+}
+
+/** Adds the read by tag for a contract without `getAssetByTag`: the token, then its asset, both at the same block. */
+function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEncoding, 'byTag'>): CallEncoding {
+  return {
+    ...encoding,
+    async byTag(tagHash, block, deadline) {
+      const check = (data: Hex) => (decodeWord(data) === null ? 'impossible answer of getTokenByTag' : null)
+      const call = encodeCall(selectors.getTokenByTag, BigInt(tagHash))
+      const data = await source.call(contract, call, block, { deadline, check })
+      if (data === nonCanonical) return data
+      const tokenId = decodeWord(data) ?? failChecked()
+      if (tokenId === 0n) return { tokenId: null }
+      const answer = await encoding.read([tokenId], block, deadline)
+      if (answer === nonCanonical) return answer
+      const decoded = 'suspects' in answer ? undefined : answer[0]
+      if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
+      return { tokenId, decoded }
+    },
+  }
+}
+
+function metadataCalls(ids: readonly bigint[]): readonly Hex[] {
+  return ids.map((id) => encodeCall(selectors.metadataHash, id))
+}
+
+function singleCalls(ids: readonly bigint[], withMetadata: boolean): readonly Hex[] {
+  const records = ids.map((id) => encodeCall(selectors.getAsset, id))
+  return withMetadata ? [...records, ...metadataCalls(ids)] : records
+}
+
+/** Decodes the records, which come first, and as many metadata hashes. */
+function decodeSingles(results: readonly (Hex | null)[] | null, withMetadata: boolean): DecodedStates | null {
+  if (results === null) return null
+  const count = withMetadata ? results.length / 2 : results.length
+  return results.slice(0, count).map((data, index) => {
+    const metadata = withMetadata ? results[count + index] : null
+    return data === null || metadata === undefined || (withMetadata && metadata === null)
+      ? null
+      : decodeGetAsset(data, metadata)
+  })
+}
+
+function joinMetadata(list: DecodedStates | null, metadata: readonly Hex[]): DecodedStates | null {
+  if (list === null || metadata.length === 0) return list
+  return list.map((decoded, index) => {
+    const hash = decodeWord(metadata[index] ?? '0x')
+    if (decoded === null || hash === null) return null
+    return { ...decoded, metadataHash: hash === 0n ? null : (metadata[index] ?? null) }
+  })
+}
+
+/** Decodes inside the check, so that a second provider is asked where the first one's answer is impossible. */
+async function readChecked<Answer extends Hex | readonly Hex[]>(
+  ids: readonly bigint[],
+  decode: (answer: Answer) => DecodedStates | null,
+  ask: (check: (answer: Answer) => string | null) => Promise<Answer | NonCanonical>,
+): Promise<readonly DecodedState[] | Suspects | NonCanonical> {
+  let last: Readonly<{ answer: Answer; list: DecodedStates | null }> | undefined
+  const decodeOnce = (answer: Answer) =>
+    (last?.answer === answer ? last : (last = { answer, list: decode(answer) })).list
+  try {
+    const answer = await ask((seen) => (isComplete(decodeOnce(seen)) ? null : 'impossible answer'))
+    if (answer === nonCanonical) return answer
+    const list = decodeOnce(answer)
+    return isComplete(list) ? list : failChecked()
+  } catch (error) {
+    const suspects = new Set(ids.filter((_, index) => last?.list?.[index] === null))
+    if (suspects.size > 0) return { suspects }
+    throw error
+  }
+}
+
+function isComplete(list: DecodedStates | null): list is readonly DecodedState[] {
+  return list !== null && !list.includes(null)
+}
+
+function failChecked(): never {
+  throw chainUnavailable('an impossible answer passed its check')
+}

@@ -1,0 +1,80 @@
+/**
+ * Reads records by proof (spec §2.2; trust `proof`; EIP-1186): the provider sends the trie nodes, and the answer is what they
+ * prove under the block's state root. A provider can withhold an answer, but not forge it.
+ */
+import { type EthProof, type Hex, mappingSlot, recordOfWord, verifyStorageProof } from '@touchstone/verdict'
+import { chainUnavailable } from '../../../lib/errors.ts'
+import { memoizeLast } from '../../../lib/memoize.ts'
+import type { Block } from '../../rpc/block.ts'
+import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
+import { type DecodedState, toDecodedState } from './abi.ts'
+import type { CallEncoding } from './encodings.ts'
+
+/** The positions of the three mappings in the contract's storage layout. */
+export type Slots = Readonly<{ records: bigint; tags: bigint; metadata: bigint }>
+
+/** The slots of contracts/src/AssetRegistry.sol. */
+export const registrySlots: Slots = { records: 3n, tags: 5n, metadata: 7n }
+
+export type ProofOptions = Readonly<{
+  source: ChainSource
+  contract: Hex
+  /** keccak256 of the deployed code: with other code the slots would mean something else. */
+  codeHash: Hex
+}>
+
+export type ProvenRead = (slots: readonly Hex[], block: Block, deadline: number) => Promise<Proven | NonCanonical>
+type Proven = Readonly<{ values: readonly bigint[]; storageHash: Hex }>
+
+/** Reads slots of the contract and checks their proof. Throws CHAIN_UNAVAILABLE. */
+export function createProvenRead({ source, contract, codeHash }: ProofOptions): ProvenRead {
+  return async (slots, block, deadline) => {
+    const verifyOnce = memoizeLast((proof: EthProof) =>
+      verifyStorageProof({ header: block.header, blockHash: block.hash, contract, codeHash, proof, slots: [...slots] }),
+    )
+    const check = (proof: EthProof) => {
+      const result = verifyOnce(proof)
+      return result.ok ? null : result.reason
+    }
+    const proof = await source.proof(slots, block, { deadline, check })
+    if (proof === nonCanonical) return proof
+    const result = verifyOnce(proof)
+    if (!result.ok) throw chainUnavailable(result.reason)
+    // The check has compared this member with the proven account.
+    if (proof.storageHash === undefined) throw chainUnavailable('a proof without storageHash')
+    return { values: result.values, storageHash: proof.storageHash }
+  }
+}
+
+/** Reads records, metadata hashes and tags, each from its slot. */
+export function proofEncoding(proven: ProvenRead, slots: Slots): CallEncoding {
+  const assetSlots = (id: bigint) => [mappingSlot(id, slots.records), mappingSlot(id, slots.metadata)]
+
+  async function read(ids: readonly bigint[], block: Block, deadline: number) {
+    const proof = await proven(ids.flatMap(assetSlots), block, deadline)
+    if (proof === nonCanonical) return proof
+    return ids.map((_, index): DecodedState => {
+      const [word = 0n, metadata = 0n] = proof.values.slice(2 * index, 2 * index + 2)
+      const decoded = toDecodedState(recordOfWord(word), metadata)
+      if (decoded === null) throw chainUnavailable('a proven record is none')
+      return decoded
+    })
+  }
+
+  return {
+    name: 'proof',
+    maxBatch: 100,
+    read,
+    async byTag(tagHash, block, deadline) {
+      const proof = await proven([mappingSlot(BigInt(tagHash), slots.tags)], block, deadline)
+      if (proof === nonCanonical) return proof
+      const tokenId = proof.values[0] ?? 0n
+      if (tokenId === 0n) return { tokenId: null }
+      const answer = await read([tokenId], block, deadline)
+      if (answer === nonCanonical) return answer
+      const [decoded] = answer
+      if (decoded === undefined) throw chainUnavailable('no record for the token of a tag')
+      return { tokenId, decoded }
+    },
+  }
+}

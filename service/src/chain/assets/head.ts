@@ -1,0 +1,141 @@
+/**
+ * Keeps the head that answers are given at (spec §2.2): resolved on demand, one request at a time, kept for a second at most,
+ * and renewed in the background while there is traffic.
+ */
+import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Block } from '../rpc/block.ts'
+import { type ChainSource, nonCanonical, type NonCanonical } from '../rpc/source.ts'
+import type { Invalidator } from './invalidation/invalidator.ts'
+
+export type HeadCacheOptions = Readonly<{
+  source: ChainSource
+  invalidator: Invalidator
+  headMaxAgeMs: number
+  headRefreshMs: number
+  readTimeoutMs: number
+  /** Monotonic milliseconds. */
+  now: () => number
+  log: Log
+}>
+
+const never = -Infinity
+/** The deadline of a renewal in the background; a caller has its own. */
+
+type InFlight = Readonly<{ epoch: number; done: Promise<void> }>
+
+export function createHeadCache(options: HeadCacheOptions) {
+  const { source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log } = options
+  let headFailures = 0
+  /** The moment when the request for the head was sent. */
+  let resolvedAt = never
+  let startedAt = never
+  let inFlight: InFlight | undefined
+  /** Grows when a request in flight began too early for what is known since. */
+  let epoch = 0
+  let wanted = 0n
+  let discardedHash: Block['hash'] | undefined
+  let closed = false
+
+  /** Returns the head if it was resolved lately, and starts a renewal in the background when it is due. */
+  function fresh(): Block | undefined {
+    if (closed) return undefined
+    const at = now()
+    const due = at - resolvedAt > headRefreshMs && at - startedAt > headRefreshMs && inFlight === undefined
+    if (due) resolve(performance.now() + readTimeoutMs).done.catch(() => {})
+    return isUsable() ? invalidator.head() : undefined
+  }
+
+  function isUsable(): boolean {
+    return now() - resolvedAt <= headMaxAgeMs
+  }
+
+  /** Returns the head, resolved now where it is not fresh. Throws CHAIN_UNAVAILABLE; `deadline` is a moment of `performance.now()`. */
+  async function current(deadline: number): Promise<Block> {
+    const known = fresh()
+    if (known !== undefined) return known
+    if (closed) throw chainUnavailable('the reader is closed')
+    const first = inFlight ?? resolve(deadline)
+    await first.done
+    if (first.epoch !== epoch) await (inFlight ?? resolve(deadline)).done
+    // Just resolved: it counts even if that took longer than a head may be old.
+    const head = invalidator.head()
+    if (head === undefined) throw chainUnavailable('no head')
+    return head
+  }
+
+  function resolve(deadline: number): InFlight {
+    startedAt = now()
+    const own: InFlight = { epoch, done: resolveOnce(deadline).finally(() => (inFlight = undefined)) }
+    inFlight = own
+    return own
+  }
+
+  async function resolveOnce(deadline: number): Promise<void> {
+    const begun = epoch
+    let sentAt = now()
+    try {
+      let to = await headOf(deadline)
+      if (to.number < wanted) {
+        // The source may have joined this to an older request.
+        sentAt = now()
+        to = await headOf(deadline)
+      }
+      if (isUsable() && isBehind(to)) return
+      if ((await advance(to, deadline)) === nonCanonical) {
+        sentAt = now()
+        to = await headOf(deadline)
+        if ((await advance(to, deadline)) === nonCanonical) invalidator.restart(to)
+      }
+      if (begun !== epoch) return
+      resolvedAt = sentAt
+      wanted = 0n
+    } catch (error) {
+      headFailures++
+      log.warn('head not resolved', { reason: reasonOf(error) })
+      throw error
+    }
+  }
+
+  /** Returns whether the block is an ancestor of the head: the answer of a provider that lags. */
+  function isBehind(block: Block): boolean {
+    return block.hash !== invalidator.head()?.hash && invalidator.knows(block)
+  }
+
+  /** A slow invalidator must not make the head old. */
+  function advance(to: Block, deadline: number): Promise<NonCanonical | undefined> {
+    return invalidator.advance(to, Math.min(deadline, performance.now() + headMaxAgeMs))
+  }
+
+  function headOf(deadline: number): Promise<Block> {
+    return source.head({ deadline })
+  }
+
+  function forget(): void {
+    epoch++
+    resolvedAt = never
+  }
+
+  return {
+    fresh,
+    current,
+    /** Resolves the head anew: this block, which was the head, is no longer canonical, nor may the present head be. */
+    discard: (block: Block): void => {
+      if (discardedHash === block.hash) return
+      discardedHash = block.hash
+      forget()
+    },
+    /** Resolves a head below this number anew: the chain has a block of it. */
+    reached: (number: bigint): void => {
+      const head = invalidator.head()
+      if (head === undefined || head.number >= number) return
+      wanted = number > wanted ? number : wanted
+      forget()
+    },
+    stats: () => ({ headFailures }),
+    close: (): void => {
+      closed = true
+      forget()
+    },
+  }
+}

@@ -1,0 +1,80 @@
+/** When the head is resolved, kept and given up; the clock and the chain are the test's. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { wordOfRecord } from '@touchstone/verdict'
+import { createScriptedChain, readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
+
+describe('the head of the asset reader', () => {
+  it('is resolved anew after a receipt above it, even by a read that joins an older request', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n])
+    const { reader, clock } = await warm(chain)
+    await readNow(chain, reader, 1n)
+    clock.ms += 300
+    reader.head()
+    await turn()
+    chain.release(0)
+    await turn() // the head is looked up, the answer is on its way
+    const receipt = chain.mine([1n])
+    reader.dropHead(receipt.number)
+    assert.equal(reader.head(), undefined)
+    const { asset, block } = await readNow(chain, reader, 1n)
+    assert.deepEqual([block.hash, wordOfRecord(asset.record)], [receipt.hash, chain.wordAt(1n, receipt.hash)])
+  })
+
+  it('is resolved anew when its block is not canonical, even by a read that joins an older request', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader, clock } = await warm(chain)
+    await readNow(chain, reader, 1n)
+    clock.ms += 300
+    reader.head()
+    await turn()
+    chain.release(0)
+    await turn() // the head is looked up, the answer is on its way
+    chain.rewind(1)
+    const other = chain.mine([2n])
+    const reading = reader.read(2n)
+    await turn()
+    for (let gate = 0; gate < 2; gate++) {
+      chain.release(1) // the read, pinned to the non-canonical block
+      await turn()
+    }
+    await chain.drain()
+    const { asset, block } = await reading
+    assert.deepEqual([block.hash, wordOfRecord(asset.record)], [other.hash, chain.wordAt(2n, other.hash)])
+  })
+
+  it('stays when the receipt is at or below it', async () => {
+    const chain = createScriptedChain()
+    const { reader } = await warm(chain)
+    const { block } = await readNow(chain, reader, 1n)
+    reader.dropHead(block.number)
+    assert.equal(reader.head(), block)
+  })
+
+  it('serves for a second after its question was sent, and is renewed once in the background', async () => {
+    const chain = createScriptedChain()
+    const { reader, clock } = await warm(chain)
+    const { block } = await readNow(chain, reader, 1n)
+    const heads = chain.asked.head
+    clock.ms += 200
+    reader.head()
+    assert.equal(chain.asked.head, heads)
+    clock.ms += 800
+    assert.equal(reader.head(), block)
+    reader.head()
+    assert.equal(chain.asked.head, heads + 1)
+    clock.ms += 1
+    assert.equal(reader.head(), undefined)
+  })
+
+  it('is nothing after the end', async () => {
+    const chain = createScriptedChain()
+    const { reader } = await warm(chain)
+    await readNow(chain, reader, 1n)
+    reader.close()
+    assert.equal(reader.head(), undefined)
+    await assert.rejects(reader.read(1n), { code: 'CHAIN_UNAVAILABLE' })
+  })
+})

@@ -1,0 +1,271 @@
+/**
+ * Reads assets from the chain, each answer with the block it holds at (spec §2.2, §2.5, §4.1). Joins the head cache, the asset
+ * cache with its invalidator, and the reads in batches. Every failure is CHAIN_UNAVAILABLE; state 0 is an answer.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { chainUnavailable } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Block } from '../rpc/block.ts'
+import { type ChainSource, nonCanonical, type NonCanonical } from '../rpc/source.ts'
+import { createMicroBatch } from './batch.ts'
+import { type AssetCache, type CachedAsset, createAssetCache, toSnapshot } from './cache.ts'
+import type { DecodedState } from './calls/abi.ts'
+import {
+  type CallEncoding,
+  createEncodingDetector,
+  type DetectEncoding,
+  type ReadInterface,
+} from './calls/encodings.ts'
+import { createProvenRead, proofEncoding, registrySlots, type Slots } from './calls/storage-proof.ts'
+import { createHeadCache } from './head.ts'
+import { createAudit } from './invalidation/audit.ts'
+import { createLogInvalidator } from './invalidation/by-logs.ts'
+import { createRootInvalidator } from './invalidation/by-root.ts'
+import { createHeadInvalidator, type Invalidator, type InvalidatorStats } from './invalidation/invalidator.ts'
+import { createWindow } from './invalidation/window.ts'
+
+export type AssetReaderOptions = Readonly<{
+  source: ChainSource
+  contract: Hex
+  interface: ReadInterface
+  /** The source itself implements `quorum`; `proof` needs `codeHash` and, for a foreign contract, the three slots. */
+  trust: 'rpc' | 'quorum' | 'proof'
+  codeHash?: Hex | undefined
+  /** Storage slots of the mappings token → record, token → metadata hash, tag → token. */
+  recordsSlot?: bigint
+  metadataSlot?: bigint
+  tagsSlot?: bigint
+  /** `events`: an asset is kept until a log names its token. `head`: for one head. `off`: not at all. */
+  cache: 'events' | 'head' | 'off'
+  /** Assets in the cache; the least recently used one is evicted. */
+  cacheEntries: number
+  /** How old the head of an answer may be, and from what age on it is renewed in the background. */
+  headMaxAgeMs?: number
+  headRefreshMs?: number
+  /** Time after which a read is given up. */
+  readTimeoutMs?: number
+  /** Tokens in one call, and calls under way at one time. */
+  maxBatch?: number
+  concurrency?: number
+  /** Heads between two audits of the cache by events. */
+  auditEvery?: number
+  /** Monotonic milliseconds. */
+  now?: () => number
+  log: Log
+}>
+
+/** The answer holds at `block`. */
+export type AssetReading = Readonly<{ asset: CachedAsset; block: Block }>
+
+/** `tokenId` and `asset` are `null` for a tag that no token carries. The asset is a snapshot. */
+type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null }>
+
+export type AssetReader = Readonly<{
+  /** Reads one asset. A token that does not exist has state 0. Throws CHAIN_UNAVAILABLE within about 3 s. */
+  read: (tokenId: bigint) => Promise<AssetReading>
+  /** Reads the token that carries a tag and its asset, all at one block. Throws CHAIN_UNAVAILABLE. */
+  readByTag: (tagHash: Hex) => Promise<TagReading>
+  /** Returns the block at which every current asset holds, if it was resolved lately. Renews it while it is asked for. */
+  head: () => Block | undefined
+  /** Takes note that the chain has this block: the next read resolves the head anew if it is below. */
+  dropHead: (blockNumber: bigint) => void
+  stats: () => AssetReaderStats
+  close: () => void
+}>
+
+type AssetReaderStats = Readonly<SourceCounts> &
+  InvalidatorStats &
+  Readonly<{
+    upstreamCalls: number
+    hits: number
+    misses: number
+    batches: number
+    batchedIds: number
+    splits: number
+    headFailures: number
+    /** Assets in the cache. */
+    entries: number
+  }>
+
+const auditTimeoutMs = 3000
+/** Reads of one token that came back older than a change of it, before such an answer is given at its own block. */
+const maxStaleReads = 3
+
+/** Connects to nothing yet. Throws for options that can never work. */
+export function createAssetReader(options: AssetReaderOptions): AssetReader {
+  const { headMaxAgeMs = 1000, headRefreshMs = 200, readTimeoutMs = 3000, concurrency = 2, log } = options
+  const { now = () => performance.now() } = options
+  const { source, counts } = countReads(options.source)
+  const keeps = options.cache !== 'off'
+  const cache = createAssetCache(keeps ? { entries: options.cacheEntries } : { entries: 0, missing: 0 })
+  const open = options.trust === 'proof' ? openProvenReads : openReads
+  const { invalidator, encodingAt, maxBatch } = open({ ...options, source, now }, cache)
+  const heads = createHeadCache({ source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log })
+  const batch = createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical: heads.discard })
+  let hits = 0
+  let misses = 0
+
+  async function pin(deadline: number) {
+    const block = await heads.current(deadline)
+    const encoding = await encodingAt(block, deadline)
+    if (encoding !== nonCanonical) return { block, encoding }
+    heads.discard(block)
+    return nonCanonical
+  }
+
+  async function read(tokenId: bigint): Promise<AssetReading> {
+    const deadline = performance.now() + readTimeoutMs
+    let nonCanonicalReads = 0
+    let staleReads = 0
+    for (;;) {
+      const head = heads.fresh() ?? (await heads.current(deadline))
+      const reading = cached(tokenId)
+      if (reading !== undefined) {
+        hits++
+        return reading
+      }
+      misses++
+      const answer = await batch.ask(tokenId, head.hash, deadline)
+      if (answer === nonCanonical) {
+        if (++nonCanonicalReads > 1) throw chainUnavailable('the pinned block is not canonical, again')
+        continue
+      }
+      const { decoded, block } = answer
+      // Another caller that waited for the same answer may have cached it, or a newer one.
+      const newer = cached(tokenId)
+      if (newer !== undefined) return newer
+      const validity = keeps ? invalidator.validity(tokenId, block) : 'unknown'
+      if (validity === 'valid') return admit(tokenId, decoded, block)
+      if (validity === 'unknown') return { asset: toSnapshot(tokenId, decoded), block }
+      // Stale: the token changed on the way to the head, or the block is no longer canonical.
+      if (++staleReads < maxStaleReads) continue
+      if (!invalidator.knows(block)) throw chainUnavailable('the chain is reorganised faster than it can be read')
+      return { asset: toSnapshot(tokenId, decoded), block }
+    }
+  }
+
+  /** Entries hold at the invalidator's head; both change in one turn, and so they are read in one. */
+  function cached(tokenId: bigint): AssetReading | undefined {
+    const block = invalidator.head()
+    const asset = cache.get(tokenId)
+    return asset === undefined || block === undefined ? undefined : { asset, block }
+  }
+
+  function admit(tokenId: bigint, decoded: DecodedState, readAt: Block): AssetReading {
+    const block = invalidator.head() ?? readAt
+    return { asset: cache.put(tokenId, decoded, block.number), block }
+  }
+
+  async function readByTag(tagHash: Hex): Promise<TagReading> {
+    const deadline = performance.now() + readTimeoutMs
+    for (let attempt = 0; attempt < 2; attempt++) {
+      const pinned = await pin(deadline)
+      if (pinned === nonCanonical) continue
+      const { block, encoding } = pinned
+      const tag = await encoding.byTag(tagHash, block, deadline)
+      if (tag === nonCanonical) heads.discard(block)
+      else if (tag.tokenId === null) return { block, tokenId: null, asset: null }
+      else return { block, tokenId: tag.tokenId, asset: toSnapshot(tag.tokenId, tag.decoded) }
+    }
+    throw chainUnavailable('the pinned block is not canonical, again')
+  }
+
+  return {
+    read,
+    readByTag,
+    head: heads.fresh,
+    dropHead: heads.reached,
+    stats() {
+      const upstreamCalls = Object.values(counts).reduce((sum, count) => sum + count, 0)
+      const own = { hits, misses, entries: cache.size(), upstreamCalls }
+      return { ...own, ...counts, ...invalidator.stats(), ...batch.stats(), ...heads.stats() }
+    },
+    close: heads.close,
+  }
+}
+
+type Reads = Readonly<{ invalidator: Invalidator; encodingAt: DetectEncoding; maxBatch: number }>
+type ReadsOptions = AssetReaderOptions & Readonly<{ now: () => number }>
+
+/** Opens reads by proof: what may be kept between two heads is proven too. */
+function openProvenReads(options: ReadsOptions, cache: AssetCache): Reads {
+  const { source, contract, codeHash, log } = options
+  if (codeHash === undefined) throw new Error('Trust "proof" needs the code hash of the contract.')
+  const proven = createProvenRead({ source, contract, codeHash })
+  const encoding = proofEncoding(proven, slotsOf(options))
+  return {
+    invalidator:
+      options.cache === 'events' ? createRootInvalidator({ cache, proven, log }) : createHeadInvalidator(cache),
+    encodingAt: () => Promise.resolve(encoding),
+    maxBatch: encoding.maxBatch,
+  }
+}
+
+/** A wrong slot would prove that nothing is stored there, so a foreign contract must name all of them. */
+function slotsOf({ interface: kind, recordsSlot, metadataSlot, tagsSlot }: AssetReaderOptions): Slots {
+  const own = kind === 'foreign' ? undefined : registrySlots
+  const records = recordsSlot ?? own?.records
+  const metadata = metadataSlot ?? own?.metadata
+  const tags = tagsSlot ?? own?.tags
+  if (records === undefined || metadata === undefined || tags === undefined)
+    throw new Error('Trust "proof" needs the storage slots of records, metadata hashes and tags of a foreign contract.')
+  return { records, metadata, tags }
+}
+
+/** Opens reads by `eth_call`, with logs as the reason to drop what was kept. */
+function openReads(options: ReadsOptions, cache: AssetCache): Reads {
+  const { source, contract, interface: kind, maxBatch = 1000, auditEvery = 16, now, log } = options
+  const detect = createEncodingDetector({ source, contract, interface: kind })
+  let encoding: CallEncoding | undefined
+
+  async function encodingAt(block: Block, deadline: number): Promise<CallEncoding | NonCanonical> {
+    const detected = await detect(block, deadline)
+    if (detected !== nonCanonical) encoding = detected
+    return detected
+  }
+
+  /** Reads outside of the batches, so that an audit delays no caller. */
+  async function readAgain(ids: readonly bigint[], block: Block) {
+    const answer = await encoding?.read(ids, block, performance.now() + auditTimeoutMs)
+    if (answer === undefined || answer === nonCanonical) return answer ?? null
+    return 'suspects' in answer ? null : answer
+  }
+
+  if (options.cache !== 'events') return { invalidator: createHeadInvalidator(cache), encodingAt, maxBatch }
+  const window = createWindow()
+  const sample = () => Math.min(maxBatch, encoding?.maxBatch ?? 0)
+  const audit = (alarm: (reason: string) => void) =>
+    createAudit({ source, cache, window, alarm, log, read: readAgain, every: auditEvery, sample })
+  return { invalidator: createLogInvalidator({ source, cache, window, audit, now, log }), encodingAt, maxBatch }
+}
+
+type SourceCounts = { heads: number; blocks: number; calls: number; logs: number; proofs: number }
+
+/** Counts the reads of a source (spec §8): providers charge for every call and every member of a batch. */
+function countReads(source: ChainSource): Readonly<{ source: ChainSource; counts: Readonly<SourceCounts> }> {
+  const counts: SourceCounts = { heads: 0, blocks: 0, calls: 0, logs: 0, proofs: 0 }
+
+  function counted<Args extends unknown[], Answer>(
+    name: keyof SourceCounts,
+    read: (...args: Args) => Answer,
+    members: (...args: Args) => number = () => 1,
+  ) {
+    return (...args: Args): Answer => {
+      counts[name] += members(...args)
+      return read(...args)
+    }
+  }
+
+  return {
+    counts,
+    source: {
+      ...source,
+      head: counted('heads', source.head),
+      block: counted('blocks', source.block),
+      call: counted('calls', source.call),
+      calls: counted('calls', source.calls, (_to, datas) => datas.length),
+      logs: counted('logs', source.logs),
+      proof: counted('proofs', source.proof),
+    },
+  }
+}

@@ -1,0 +1,201 @@
+/** Interleavings of reads, heads, logs, reorganisations and failures that a real chain cannot be forced into. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { wordOfRecord } from '@touchstone/verdict'
+import fc from 'fast-check'
+import { createScriptedChain, readNow, readerOf, topics, turn, warm } from '../../../test/support/reader/scripted.ts'
+import type { AssetReading } from './reader.ts'
+
+type Step = Readonly<{ do: keyof typeof weights; value: number }>
+
+/** How often each step comes. `settle` answers all that waits, so that a script gets somewhere. */
+const weights = { release: 6, fail: 1, settle: 4, read: 6, mine: 3, rewind: 2, wait: 4 }
+
+const steps = fc.array(
+  fc.record({
+    do: fc.oneof(
+      ...Object.entries(weights).map(([name, weight]) => ({ weight, arbitrary: fc.constant(name as Step['do']) })),
+    ),
+    value: fc.nat(999),
+  }),
+  { minLength: 20, maxLength: 250 },
+)
+
+/** Bits of a number as tokens from 0 on. */
+const tokensOf = (bits: number) => [0, 1, 2, 3, 4, 5, 6].filter((bit) => (bits >> bit) & 1).map(BigInt)
+
+async function run(script: readonly Step[], mode: 'events' | 'head' | 'off'): Promise<void> {
+  const chain = createScriptedChain()
+  chain.mine([1n, 2n, 3n, 4n])
+  const { reader, clock } = readerOf(chain, { cache: mode, auditEvery: 3, cacheEntries: 4 })
+  const answers: AssetReading[] = []
+  const reads: Promise<unknown>[] = []
+  const isTrue = ({ asset, block }: AssetReading) =>
+    assert.equal(
+      asset.record.state === 0 ? 0n : wordOfRecord(asset.record),
+      chain.wordAt(asset.tokenId, block.hash),
+      `token ${asset.tokenId} at ${block.number}`,
+    )
+
+  const acts: Record<Step['do'], (value: number) => unknown> = {
+    release: (value) => chain.waiting() > 0 && chain.release(value),
+    fail: (value) => chain.waiting() > 0 && chain.release(value, true),
+    settle: () => chain.drain(),
+    read: (value) =>
+      reads.push(
+        reader.read(BigInt(1 + (value % 6))).then(
+          (answer) => answers.push(answer),
+          () => {},
+        ),
+      ),
+    mine: (value) => chain.mine(tokensOf(value % 128)),
+    rewind: (value) => chain.rewind(1 + (value % 10)),
+    wait: (value) => (clock.ms += value),
+  }
+  for (const step of script) {
+    await acts[step.do](step.value)
+    await turn()
+    const block = reader.head()
+    if (block === undefined) continue
+    // Callers show every answer that is still current at the newest head.
+    for (const { asset } of answers) if (asset.current) isTrue({ asset, block })
+  }
+  await chain.drain()
+  await Promise.all(reads)
+  for (const answer of answers) isTrue({ ...answer, asset: { ...answer.asset, current: false } })
+  assert.equal(reader.stats().auditFailures, 0)
+}
+
+describe('the asset reader in any interleaving', () => {
+  for (const mode of ['events', 'head', 'off'] as const) {
+    it(`gives only answers and live assets that are true at their block, cache ${mode}`, async () => {
+      await fc.assert(
+        fc.asyncProperty(steps, (script) => run(script, mode)),
+        { numRuns: mode === 'events' ? 400 : 100 },
+      )
+    })
+  }
+})
+
+describe('the asset reader by events', () => {
+  it('keeps an asset across blocks that do not name it, at the price of the logs only', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader } = await warm(chain)
+    const calls = chain.asked.call
+    chain.mine([2n])
+    chain.mine([])
+    const head = chain.mine([2n])
+    const { asset, block } = await readNow(chain, reader, 1n)
+    assert.deepEqual([block.hash, asset.current, chain.asked.call, chain.asked.logs], [head.hash, true, calls, 3])
+  })
+
+  it('reads again what comes back older than a change that the head has passed', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader, clock } = await warm(chain)
+    await readNow(chain, reader, 1n)
+    const slow = reader.read(2n)
+    await turn()
+    chain.release(0)
+    await turn() // looked up at the old head; the answer is on its way
+    const changed = chain.mine([2n])
+    clock.ms += 300
+    reader.head()
+    await turn()
+    // Head and logs overtake it: they wait behind the answer in the list.
+    while (reader.head()?.hash !== changed.hash) {
+      chain.release(1)
+      await turn()
+    }
+    await chain.drain()
+    const { asset, block } = await slow
+    assert.deepEqual([block.hash, wordOfRecord(asset.record)], [changed.hash, chain.wordAt(2n, changed.hash)])
+  })
+
+  it('drops what was put in above the common ancestor and keeps what is older', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n, 3n])
+    const { reader, clock } = await warm(chain)
+    const old = (await readNow(chain, reader, 1n)).asset
+    chain.mine([])
+    clock.ms += 300
+    reader.head()
+    await turn()
+    await chain.drain()
+    const young = (await readNow(chain, reader, 3n)).asset
+    assert.deepEqual([old.current, young.current], [true, true])
+    chain.rewind(1)
+    chain.mine([])
+    clock.ms += 2000
+    await readNow(chain, reader, 1n)
+    assert.deepEqual([old.current, young.current, reader.stats().reorgs], [true, false, 1])
+    chain.mine([2n])
+    clock.ms += 2000
+    const { asset } = await readNow(chain, reader, 1n)
+    assert.deepEqual([asset === old, old.current, reader.stats().flushes], [true, true, 0])
+  })
+
+  it('hands one asset to all who wait for it', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader } = await warm(chain)
+    const reads = [reader.read(2n), reader.read(2n)]
+    await turn()
+    await chain.drain()
+    const [first, second] = await Promise.all(reads)
+    assert.equal(first?.asset, second?.asset)
+    assert.equal(first?.asset.current, true)
+  })
+
+  it('keeps its head for a moment when another provider is a little behind, and goes back when it stays there', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n])
+    const { reader, clock } = await warm(chain)
+    const head = chain.mine([])
+    await readNow(chain, reader, 1n)
+    chain.rewind(1)
+    clock.ms += 300
+    reader.head()
+    await turn()
+    await chain.drain()
+    assert.equal(reader.head()?.hash, head.hash)
+    clock.ms += 800
+    assert.equal((await readNow(chain, reader, 1n)).block.hash, head.parentHash)
+  })
+
+  it('forgets everything at an event that it does not know', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader, clock } = await warm(chain)
+    const { asset } = await readNow(chain, reader, 1n)
+    chain.mine([2n], { topic: topics.unheardOf })
+    clock.ms += 2000
+    await readNow(chain, reader, 2n)
+    assert.deepEqual([asset.current, reader.stats().mode, reader.stats().flushes], [false, 'events', 1])
+  })
+
+  it('keeps assets for their head only once a proxy reports new code', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n, 2n])
+    const { reader, clock } = await warm(chain)
+    chain.mine([2n], { topic: topics.upgraded })
+    const { asset } = await readNow(chain, reader, 1n)
+    assert.equal(reader.stats().mode, 'head')
+    chain.mine([])
+    clock.ms += 2000
+    await readNow(chain, reader, 1n)
+    assert.equal(asset.current, false)
+  })
+
+  it('forgets everything over a gap of more than 64 blocks without walking it', async () => {
+    const chain = createScriptedChain()
+    chain.mine([1n])
+    const { reader, clock } = await warm(chain)
+    const { asset } = await readNow(chain, reader, 1n)
+    for (let block = 0; block < 65; block++) chain.mine([])
+    clock.ms += 2000
+    const { block } = await readNow(chain, reader, 1n)
+    assert.deepEqual([asset.current, block.hash, chain.asked.block, chain.asked.logs], [false, chain.tip().hash, 0, 0])
+  })
+})

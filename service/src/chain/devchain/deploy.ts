@@ -1,0 +1,67 @@
+/**
+ * The registry on the local chain (spec §2.5), always at the same address: account 0's first deployment.
+ * Account 0 holds every role except ATTESTER, which is account 1's. Multicall3 stands where it stands on every chain.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem'
+import registry from '../../../../contracts/artifacts/AssetRegistry.json' with { type: 'json' }
+import { publishedAddresses } from '../../domain/published-accounts.ts'
+import { assetRegistryAbi } from '../../domain/registry-abi.ts'
+import type { RpcClient } from '../rpc/client.ts'
+import { codeAt, localRpc, placeMulticall, transact } from './transact.ts'
+
+export const localRegistry: Hex = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
+
+/** `contract` in lower case; `codeHash` is keccak256 of its code; the first log is in `deployBlock`. */
+export type Deployment = Readonly<{ contract: Hex; codeHash: Hex; deployBlock: bigint }>
+
+/** Deploys what is missing and returns the same every time. Throws one sentence where another version of the registry stands. */
+export async function deployLocal({ rpcUrl }: { rpcUrl: string }): Promise<Deployment> {
+  const rpc = localRpc(rpcUrl)
+  await placeMulticall(rpc)
+  let code = await codeAt(rpc, localRegistry)
+  if (code === '0x') {
+    await deployRegistry(rpc)
+    code = await codeAt(rpc, localRegistry)
+  }
+  if (withoutImmutables(code) !== withoutImmutables(registry.deployedBytecode as Hex)) {
+    throw new Error(
+      'The local chain holds another version of the registry contract: move the data folder away to start anew, or run the version of this program that made it.',
+    )
+  }
+  return { contract: localRegistry, codeHash: keccak256(code), deployBlock: await firstLogBlock(rpc) }
+}
+
+async function deployRegistry(rpc: RpcClient): Promise<void> {
+  const [operator, attester] = publishedAddresses as [Hex, Hex]
+  const holders = {
+    admin: operator,
+    issuer: operator,
+    binder: operator,
+    qa: operator,
+    guardian: operator,
+    recycler: operator,
+    attester,
+  }
+  const data = encodeDeployData({ abi: assetRegistryAbi, bytecode: registry.bytecode as Hex, args: [holders, '', ''] })
+  await transact(rpc, 'the registry contract', { from: operator, data, nonce: '0x0' })
+}
+
+/** Sets the values of a deployment (its address, the chain id) to zero, as in the artifact. */
+function withoutImmutables(code: Hex): Hex {
+  const bytes = hexToBytes(code)
+  for (const { start, length } of Object.values(registry.immutableReferences).flat())
+    bytes.fill(0, start, start + length)
+  return bytesToHex(bytes)
+}
+
+async function firstLogBlock(rpc: RpcClient): Promise<bigint> {
+  const roleGranted = toEventSelector('RoleGranted(bytes32,address,address)')
+  const filter = { address: localRegistry, topics: [roleGranted], fromBlock: '0x0', toBlock: 'latest' }
+  const [first] = (await rpc('eth_getLogs', [filter])) as { blockNumber: Hex }[]
+  if (first === undefined)
+    throw new Error(
+      'The local chain has lost the first blocks of the registry contract: move the data folder away to start anew.',
+    )
+  return BigInt(first.blockNumber)
+}

@@ -1,0 +1,281 @@
+/**
+ * Keeps the index of the chain up to date (spec §2.9, §4.9, §6): one instance leads and writes, the others wait for its lock.
+ * Every failure is retried; the index always holds at the block it names, which may be older than the head.
+ */
+import type { Hex } from '@touchstone/verdict'
+import type { IndexCursor, IndexStore } from '../../domain/chain-index.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
+import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { RpcChainSource } from '../rpc/source.ts'
+import { createBackfill } from './backfill.ts'
+import { createBlockReader } from './realtime.ts'
+import { createSync, type Rewind, type Seen, type Sync } from './sync.ts'
+
+export type IndexerOptions = Readonly<{
+  source: RpcChainSource
+  store: IndexStore
+  contract: Hex
+  /** The block of the contract's first log, or any before. */
+  startBlock: bigint
+  lock: LeaderLock
+  /** Pause between two reads of the head; `wake` ends it. */
+  pollMs: number
+  /** Blocks that the index stays behind the head. */
+  confirmations?: bigint
+  /** Logs wanted in one answer of the backfill; 8 MiB hold about 11,000. */
+  rangeLogs?: number
+  /** Pause between two attempts of a follower to take the lock. */
+  lockPollMs?: number
+  /** Pause between two searches of the leader for expired offers. */
+  pruneMs?: number
+  /** Unix milliseconds. */
+  now?: () => number
+  log: Log
+}>
+
+/** Takes the lock of the leader; `null` while another instance holds it. `lost` resolves when it is held no longer. */
+type LeaderLock = () => Promise<HeldLock | null>
+type HeldLock = Readonly<{ lost: Promise<void>; release: () => Promise<void> }>
+
+/** `head` and `fault` are what this instance saw while it led; `indexed.time` is in unix seconds, `rewound.time` in milliseconds. */
+export type IndexStatus = Readonly<{
+  role: 'leader' | 'follower'
+  indexed: IndexCursor | null
+  head: bigint | null
+  lagBlocks: bigint | null
+  lagSeconds: number | null
+  rewound: Rewind | null
+  fault: string | null
+}>
+
+type CatchUp = Readonly<{ led: boolean; indexed: bigint }>
+
+export type Indexer = Readonly<{
+  /** Begins to work in the background. */
+  start: () => void
+  /** Reads the head at once, because there may be a new block. */
+  wake: () => void
+  status: () => Promise<IndexStatus>
+  /** Waits until the index is complete to a block, at most so long; returns whether it is. */
+  until: (blockNumber: bigint, withinMs: number) => Promise<boolean>
+  /** Leads until the head is reached: a command calls it instead of `start`. `led` is false where another instance leads. */
+  catchUp: (onProgress?: (indexed: bigint, head: bigint) => void) => Promise<CatchUp>
+  close: () => Promise<void>
+}>
+
+const followerPollMs = 20
+const longestBackoffMs = 10_000
+/** Failures in a row after which `catchUp` gives up. */
+const mostFailures = 6
+
+export function createIndexer(options: IndexerOptions): Indexer {
+  const { source, store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
+  const { startBlock, confirmations = 0n, rangeLogs = 8_000 } = options
+  const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`
+  const seen: Seen = { head: null, arrived: false, rewound: null }
+  // The span of ranges that providers take outlives a leader.
+  const backfill = createBackfill({ source, wantedLogs: rangeLogs })
+  const readBlocks = createBlockReader({ source, contract })
+  const storedCursor = singleFlight(() => store.cursor())
+  const pause = createPause()
+  const listening = new Set<(cursor: IndexCursor) => void>()
+  let sync: Sync | undefined
+  let fault: string | null = null
+  let running: Promise<void> | undefined
+
+  async function run(): Promise<void> {
+    for (let failures = 0; !pause.closed();) {
+      try {
+        const held = await lock()
+        if (held === null) await pause.for(lockPollMs)
+        else await whileHeld(held, lead)
+        failures = 0
+      } catch (error) {
+        note(error)
+        await pause.for(backoffMs(++failures))
+      }
+    }
+  }
+
+  async function whileHeld<T>({ lost, release }: HeldLock, work: (isOver: () => boolean) => Promise<T>): Promise<T> {
+    let over = false
+    void lost.then(() => {
+      over = true
+      pause.wake()
+    })
+    try {
+      return await work(() => over || pause.closed())
+    } finally {
+      sync = undefined
+      await release().catch((error: unknown) => log.warn('leader lock not released', { reason: reasonOf(error) }))
+    }
+  }
+
+  /** Leads until the lock is lost. After every failure the cursor is read again: a commit may have arrived unseen. */
+  async function lead(isOver: () => boolean): Promise<void> {
+    let prunedAt = -Infinity
+    for (let failures = 0; !isOver();) {
+      try {
+        sync ??= await takeLead(isOver)
+        const progress = await sync.step()
+        failures = 0
+        fault = null
+        if (progress === 'superseded') return
+        if (progress === 'more to do') continue
+        if (performance.now() - prunedAt >= pruneMs) {
+          prunedAt = performance.now()
+          if (!(await sync.prune())) return
+        }
+        await pause.for(pollMs, 'or wake')
+      } catch (error) {
+        note(error)
+        sync = undefined
+        await pause.for(backoffMs(++failures))
+      }
+    }
+  }
+
+  async function takeLead(isOver: () => boolean): Promise<Sync> {
+    const led = await store.lead(contract)
+    if (led === null)
+      throw new Error(
+        'The index in this database belongs to another contract; rebuild it with "touchstone index rebuild".',
+      )
+    onMove(led.cursor)
+    return createSync(
+      { source, store, backfill, readBlocks, startBlock, confirmations, seen, onMove, isOver, now, log },
+      led,
+    )
+  }
+
+  function onMove(cursor: IndexCursor): void {
+    for (const listen of listening) listen(cursor)
+  }
+
+  function note(error: unknown): void {
+    const reason = reasonOf(error)
+    if (reason !== fault) log.warn('index not brought up to date', { reason })
+    fault = reason
+  }
+
+  async function status(): Promise<IndexStatus> {
+    const indexed = sync?.cursor() ?? (await store.cursor())
+    const head = sync === undefined ? null : seen.head
+    return {
+      role: sync === undefined ? 'follower' : 'leader',
+      indexed,
+      head,
+      lagBlocks: head === null || indexed === null ? null : head - indexed.number,
+      lagSeconds: indexed === null ? null : Math.max(0, Math.round(now() / 1000) - Number(indexed.time)),
+      rewound: seen.rewound,
+      fault,
+    }
+  }
+
+  async function until(blockNumber: bigint, withinMs: number): Promise<boolean> {
+    const deadline = performance.now() + withinMs
+    while (!pause.closed()) {
+      const indexed = sync?.cursor() ?? (await storedCursor())
+      if (indexed !== null && indexed.number >= blockNumber) return true
+      const left = deadline - performance.now()
+      if (left <= 0) return false
+      pause.wake()
+      await cursorAt(blockNumber, sync === undefined ? Math.min(left, followerPollMs) : left)
+    }
+    return false
+  }
+
+  /** Resolves when the leader here reaches a block, or when the time is over. */
+  async function cursorAt(number: bigint, withinMs: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const listen = (cursor: IndexCursor) => {
+      if (cursor.number >= number || pause.closed()) resolve()
+    }
+    listening.add(listen)
+    await withDeadline(promise, withinMs, { onTimeout: () => {} })
+    listening.delete(listen)
+  }
+
+  async function catchUp(onProgress?: (indexed: bigint, head: bigint) => void): Promise<CatchUp> {
+    const held = await lock()
+    if (held === null) return { led: false, indexed: (await store.cursor())?.number ?? -1n }
+    const progress = ({ number }: IndexCursor) => onProgress?.(number, seen.head ?? number)
+    listening.add(progress)
+    return whileHeld(held, toHead).finally(() => listening.delete(progress))
+  }
+
+  async function toHead(isOver: () => boolean): Promise<CatchUp> {
+    for (let failures = 0; ;) {
+      if (isOver()) throw new Error('The index was not brought up to date: another instance leads now.')
+      const leading = (sync ??= await takeLead(isOver))
+      const { number } = leading.cursor()
+      try {
+        const progress = await leading.step()
+        if (progress === 'at head') return { led: true, indexed: leading.cursor().number }
+        if (progress === 'superseded') sync = undefined
+      } catch (error) {
+        if (leading.cursor().number !== number) failures = 0
+        if (!(error instanceof ServiceError) || ++failures > mostFailures) throw error
+        await pause.for(backoffMs(failures))
+      }
+    }
+  }
+
+  return {
+    start: () => void (running ??= run()),
+    wake: pause.wake,
+    status,
+    until,
+    catchUp,
+    async close() {
+      pause.close()
+      onMove({ number: -1n, hash: '0x', time: 0n })
+      await running
+    },
+  }
+}
+
+function backoffMs(failures: number): number {
+  return Math.min(longestBackoffMs, 100 * 2 ** failures)
+}
+
+/** Creates a pause that can be ended early. A `wake` that comes between two pauses ends the next one. */
+function createPause() {
+  let isWoken = false
+  let isClosed = false
+  let end: ((byWake: boolean) => void) | undefined
+
+  /** `close` ends every pause, `wake` only one with `or wake`: at once when it was called since the last such pause. */
+  function pauseFor(milliseconds: number, until?: 'or wake'): Promise<void> {
+    if (isClosed || (until !== undefined && isWoken)) {
+      isWoken = false
+      return Promise.resolve()
+    }
+    return new Promise((resolve) => {
+      const finish = () => {
+        clearTimeout(timer)
+        end = undefined
+        if (until !== undefined) isWoken = false
+        resolve()
+      }
+      const timer = setTimeout(finish, milliseconds)
+      end = (byWake) => {
+        if (!byWake || until !== undefined) finish()
+      }
+    })
+  }
+
+  function wake(): void {
+    isWoken = true
+    end?.(true)
+  }
+
+  function close(): void {
+    isClosed = true
+    end?.(false)
+  }
+
+  return { for: pauseFor, wake, close, closed: () => isClosed }
+}

@@ -1,0 +1,55 @@
+/**
+ * Reads the newest blocks one by one (spec §2.5): every block is the child of the one before, by hash, and its logs are read by its
+ * hash, so that logs of another branch cannot slip in.
+ */
+import type { Hex } from '@touchstone/verdict'
+import type { BlockId } from '../../domain/chain.ts'
+import { type AssetEvent, parseEvents } from '../../domain/registry-event.ts'
+import { mapConcurrently } from '../../lib/async/concurrency.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { nonCanonical, type RpcChainSource } from '../rpc/source.ts'
+import type { Block } from '../rpc/block.ts'
+import { mayHoldLogsOf } from './bloom.ts'
+
+/** At least one block, each the parent of the next, with all their events. */
+export type BlockRun = Readonly<{ blocks: readonly Block[]; events: readonly AssetEvent[]; to: Block }>
+
+export type ReadBlocks = (after: BlockId, head: Block) => Promise<BlockRun | 'forked'>
+
+/** The longest run. */
+export const mostBlocks = 64
+const concurrency = 8
+
+/**
+ * Returns a function that reads the blocks after a block, up to a head above it; `forked` when that block is not on the branch of the
+ * head. It throws CHAIN_UNAVAILABLE, also when the chain is reorganised meanwhile.
+ */
+export function createBlockReader({ source, contract }: { source: RpcChainSource; contract: Hex }): ReadBlocks {
+  const mayHoldLogs = mayHoldLogsOf(contract)
+
+  async function eventsOfBlock(block: Block): Promise<readonly AssetEvent[]> {
+    const logs = await source.logs(block)
+    if (logs === nonCanonical) throw chainUnavailable(reorganised)
+    return parseEvents(logs, () => block.timestamp)
+  }
+
+  return async (after, head) => {
+    const count = Math.min(mostBlocks, Number(head.number - after.number))
+    const numbers = Array.from({ length: count }, (_, index) => after.number + 1n + BigInt(index))
+    const found = await source.blocksAt(numbers.filter((number) => number !== head.number))
+    const blocks = numbers.map((number, index) => (number === head.number ? head : present(found[index])))
+    if (blocks[0]?.parentHash !== after.hash) return 'forked'
+    if (blocks.some((block, index) => index > 0 && block.parentHash !== blocks[index - 1]?.hash))
+      throw chainUnavailable(reorganised)
+    const events = await mapConcurrently(blocks.filter(mayHoldLogs), concurrency, eventsOfBlock)
+    return { blocks, events: events.flat(), to: present(blocks.at(-1)) }
+  }
+}
+
+export const reorganised = 'the chain was reorganised while it was read'
+
+/** Throws CHAIN_UNAVAILABLE for a block that the provider lacks. */
+export function present(block: Block | null | undefined): Block {
+  if (block === null || block === undefined) throw chainUnavailable('a provider lacks a block below its head')
+  return block
+}

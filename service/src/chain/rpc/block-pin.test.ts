@@ -1,0 +1,111 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { ServiceError } from '../../lib/errors.ts'
+import { type FaultName, type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
+import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { nonCanonical } from './source.ts'
+
+/** Whatever a provider does with hash objects, a pinned read must mean the same. */
+const forms: readonly FaultName[] = ['none', 'no-hash-objects', 'ignores-hash-objects']
+
+describe('a pinned read', () => {
+  let anvil: TestAnvil
+  let proxy: FaultRpc
+  before(async () => {
+    anvil = await startTestAnvil()
+    proxy = await startFaultRpc({ target: anvil.url })
+  })
+  after(async () => {
+    await proxy.close()
+    await anvil.close()
+  })
+  beforeEach(() => proxy.set('none'))
+
+  for (const form of forms) {
+    describe(`from a provider with ${form}`, () => {
+      it('answers from its block although the chain went on', async () => {
+        const { source } = sourceOver([proxy.url])
+        proxy.set(form)
+        await anvil.store(1)
+        const then = await source.head()
+        await anvil.store(2)
+        const now = await source.head()
+        assert.equal(await source.call(cell, '0x', then), wordOf(1))
+        assert.equal(await source.call(cell, '0x', now), wordOf(2))
+        const proof = await source.proof([wordOf(0)], then)
+        assert.ok(proof !== nonCanonical && BigInt(proof.storageProof[0]?.value ?? 0) === 1n)
+        const logs = await source.logs(then)
+        assert.ok(logs !== nonCanonical && logs[0]?.topics[0] === wordOf(1))
+        await source.close()
+      })
+
+      it('reports a non-canonical block after a reorg', async () => {
+        const { source } = sourceOver([proxy.url])
+        proxy.set(form)
+        await anvil.store(3)
+        const reorged = await source.head()
+        assert.equal(await source.call(cell, '0x', reorged), wordOf(3))
+        await anvil.rpc('anvil_reorg', 1, [])
+        assert.equal(await source.call(cell, '0x', reorged), nonCanonical)
+        assert.equal(await source.calls(cell, ['0x', '0x'], reorged), nonCanonical)
+        assert.equal(await source.proof([], reorged), nonCanonical)
+        assert.equal(await source.logs(reorged), nonCanonical)
+        assert.equal(await source.block(reorged.hash), nonCanonical)
+        assert.notEqual(await source.call(cell, '0x', await source.head()), wordOf(3))
+        assert.equal(source.stats().faults, 0)
+        await source.close()
+      })
+    })
+  }
+
+  it('by number is non-canonical if the number gets another block while it is read', async () => {
+    const { source } = sourceOver([proxy.url])
+    proxy.set('no-hash-objects')
+    await anvil.store(4)
+    const head = await source.head()
+    assert.equal(await source.call(cell, '0x', head), wordOf(4))
+    let looks = 0
+    proxy.set({
+      rewrite: (method, _params, result) =>
+        method === 'eth_getBlockByNumber' && looks++ > 0 ? { ...(result as object), hash: wordOf(9) } : result,
+    })
+    assert.equal(await source.call(cell, '0x', head), nonCanonical)
+    assert.equal(looks, 2)
+    await source.close()
+  })
+
+  it('finds out once per provider how to pin', async () => {
+    const { source } = sourceOver([proxy.url])
+    const head = await source.head()
+    const before = proxy.count('eth_call')
+    await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
+    await source.call(cell, '0x', head)
+    assert.equal(proxy.count('eth_call') - before, 2 + 6)
+    await source.close()
+  })
+
+  it('does not take silence for an answer about hash objects', async () => {
+    const { source } = sourceOver([proxy.url])
+    const head = await source.head()
+    const isUnknownBlock = (_method: string, params: readonly unknown[]) => !JSON.stringify(params).includes(head.hash)
+    for (const when of [() => true, isUnknownBlock]) {
+      proxy.set({ name: 'rate-limit', methods: ['eth_call'], when })
+      await assert.rejects(source.call(cell, '0x', head), ServiceError)
+    }
+    proxy.set('ignores-hash-objects')
+    await anvil.store(6)
+    assert.notEqual(await source.call(cell, '0x', head), wordOf(6))
+    await source.close()
+  })
+
+  it('of logs is non-canonical at a provider that returns no logs for unknown blocks', async () => {
+    const { source } = sourceOver([proxy.url])
+    await anvil.store(7)
+    const head = await source.head()
+    proxy.set('hide-logs')
+    assert.deepEqual(await source.logs(head), [])
+    await anvil.rpc('anvil_reorg', 1, [])
+    assert.equal(await source.logs(head), nonCanonical)
+    await source.close()
+  })
+})

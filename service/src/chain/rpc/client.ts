@@ -1,0 +1,148 @@
+/**
+ * JSON-RPC over HTTP (spec §2.5) for reads, writes and payments: one deadline over headers and body, bounded answers,
+ * no redirects, and nothing is sent twice. Answers pass the checks of `answer.ts`.
+ */
+import { type Dispatcher, Pool } from 'undici'
+import { msUntil } from '../../lib/async/deadline.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import { parseResults, RpcError } from './answer.ts'
+
+export type RpcCall = readonly [method: string, params: readonly unknown[]]
+
+/** Throws `RpcError`. When `isRefusal` is false for it, no usable answer came, and the outcome is unknown. */
+export type RpcClient = (method: string, params?: readonly unknown[]) => Promise<unknown>
+
+const defaultMaxBytes = 8 * 1024 * 1024
+
+/** Sends every call once, whatever its status. Idle connections end by themselves and do not keep the process alive. */
+export function createRpcClient({
+  url,
+  timeoutMs = 3_000,
+  maxBytes = defaultMaxBytes,
+}: {
+  readonly url: string
+  readonly timeoutMs?: number
+  readonly maxBytes?: number
+}): RpcClient {
+  const connection = createRpcConnection(new URL(url), { connectTimeoutMs: timeoutMs, maxBytes, anyStatus: true })
+  return async (method, params = []) => (await connection.send([[method, params]], performance.now() + timeoutMs))[0]
+}
+
+/** The node answered with an error: it did not do what it was asked to do. */
+export function isRefusal(error: unknown): error is RpcError {
+  return error instanceof RpcError && error.answered
+}
+
+/** The contract reverted, as opposed to the node refusing the request. */
+export function isRevert(error: unknown): error is RpcError {
+  return isRefusal(error) && (error.data !== undefined || /revert/i.test(error.message))
+}
+
+/** The calls of one attempt at a provider. The deadline of the attempt holds for all of them. */
+export type Rpc = Readonly<{
+  ask: (method: string, params: readonly unknown[]) => Promise<unknown>
+  askAll: (calls: readonly RpcCall[]) => Promise<readonly unknown[]>
+}>
+
+export type RpcConnection = Readonly<{
+  /** Sends one request, a JSON-RPC batch where there are several calls. `until` is a moment of `performance.now()`. */
+  send: (calls: readonly RpcCall[], until: number) => Promise<readonly unknown[]>
+  close: () => Promise<void>
+}>
+
+type ConnectionOptions = Readonly<{
+  connectTimeoutMs: number
+  /** Requests under way at one time; more wait. Default: no limit. */
+  connections?: number
+  maxBytes?: number
+  /** Accepts a JSON-RPC answer under any status: a writer must know the node's own error. Default: status 200 only. */
+  anyStatus?: boolean
+}>
+
+/** Opens nothing yet. User and password in the URL become a Basic Authorization header. */
+export function createRpcConnection(url: URL, options: ConnectionOptions): RpcConnection {
+  const { connectTimeoutMs, connections, maxBytes = defaultMaxBytes, anyStatus = false } = options
+  // undici's own timeouts begin anew with each chunk, so that a dripping body never ends: they are off, ours holds.
+  const pool = new Pool(url.origin, {
+    connections: connections ?? null,
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connectTimeout: connectTimeoutMs,
+  })
+  const path = url.pathname + url.search
+  const headers = headersFor(url)
+  let lastId = 0
+
+  async function send(calls: readonly RpcCall[], until: number): Promise<readonly unknown[]> {
+    const members = calls.map(([method, params]) => ({ jsonrpc: '2.0', id: ++lastId, method, params }))
+    const body = JSON.stringify(members.length === 1 ? members[0] : members)
+    const { status, text } = await exchange({ path, method: 'POST', headers, body }, until)
+    const ids = members.map((member) => member.id)
+    if (status === 200) return parseResults(text, ids)
+    try {
+      return parseResults(text, ids)
+    } catch (error) {
+      throw isRefusal(error) ? error : new RpcError('fault', `status ${status} without a JSON-RPC answer`)
+    }
+  }
+
+  function exchange(
+    request: Dispatcher.DispatchOptions,
+    until: number,
+  ): Promise<{ readonly status: number; readonly text: string }> {
+    return new Promise((resolve, reject) => {
+      const chunks: Buffer[] = []
+      let size = 0
+      let status = 0
+      let controller: Dispatcher.DispatchController | undefined
+      const timer = setTimeout(() => fail(new RpcError('fault', 'no answer in time')), msUntil(until))
+      let failure: RpcError | undefined
+
+      // Aborting closes the socket, so that the rest of the body is not read.
+      function fail(reason: RpcError): void {
+        clearTimeout(timer)
+        failure ??= reason
+        reject(failure)
+        if (controller?.aborted === false) controller.abort(failure)
+      }
+
+      pool.dispatch(request, {
+        onRequestStart(started) {
+          controller = started
+          if (failure !== undefined) started.abort(failure)
+        },
+        onResponseStart(_controller, received) {
+          status = received
+          if (status > 200 && !anyStatus) fail(new RpcError(status === 429 ? 'busy' : 'fault', `status ${status}`))
+        },
+        onResponseData(_controller, chunk) {
+          size += chunk.length
+          if (size > maxBytes) fail(new RpcError('too-large', `answer is larger than ${maxBytes / 1024 / 1024} MiB`))
+          else chunks.push(chunk)
+        },
+        onResponseEnd() {
+          clearTimeout(timer)
+          resolve({ status, text: Buffer.concat(chunks, size).toString('utf8') })
+        },
+        onResponseError(_controller, error) {
+          fail(failure ?? new RpcError(isReset(error) ? 'reset' : 'fault', reasonOf(error)))
+        },
+      })
+    })
+  }
+
+  return { send, close: () => pool.destroy() }
+}
+
+function headersFor(url: URL): Record<string, string> {
+  const headers = { 'content-type': 'application/json', accept: 'application/json', 'user-agent': 'touchstone' }
+  if (url.username === '' && url.password === '') return headers
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  return { ...headers, authorization: `Basic ${Buffer.from(credentials).toString('base64')}` }
+}
+
+/** A kept-alive socket that the server closed meanwhile, not a server that rejects connections. */
+function isReset(error: Error): boolean {
+  const code = 'code' in error ? error.code : undefined
+  return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || code === 'EPIPE'
+}

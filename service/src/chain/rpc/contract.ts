@@ -1,0 +1,31 @@
+/** Reads of contracts at the newest block, without a check of the provider: for writes and for the local chain. */
+import type { Hex } from '@touchstone/verdict'
+import {
+  type Abi,
+  type ContractFunctionArgs,
+  type ContractFunctionName,
+  type ContractFunctionReturnType,
+  decodeFunctionResult,
+  type DecodeFunctionResultParameters,
+  encodeFunctionData,
+  type EncodeFunctionDataParameters,
+} from 'viem'
+import type { RpcClient } from './client.ts'
+
+type View = 'pure' | 'view'
+
+/** Returns the decoded result of a view function. Throws `RpcError`, or an error of viem for a result of another shape. */
+export async function readContract<
+  const A extends Abi,
+  Name extends ContractFunctionName<A, View>,
+  const Args extends ContractFunctionArgs<A, View, Name>,
+>(
+  rpc: RpcClient,
+  call: Readonly<{ to: Hex; abi: A; functionName: Name; args: Args }>,
+): Promise<ContractFunctionReturnType<A, View, Name, Args>> {
+  const data = encodeFunctionData(call as unknown as EncodeFunctionDataParameters)
+  const result = await rpc('eth_call', [{ to: call.to, data }, 'latest'])
+  return decodeFunctionResult({ ...call, data: result } as unknown as DecodeFunctionResultParameters) as Awaited<
+    ReturnType<typeof readContract<A, Name, Args>>
+  >
+}

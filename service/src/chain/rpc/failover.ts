@@ -1,0 +1,137 @@
+/**
+ * Asks providers until enough of them agree (spec §2.5): one for `rpc` and `proof`, k for `quorum`.
+ * A provider that fails is replaced by the next one at once; beside one that is slower than usual another is asked (a hedge).
+ * There is no majority vote: two different answers are a failure.
+ */
+import { msUntil } from '../../lib/async/deadline.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Provider } from './provider.ts'
+import { type RpcErrorKind, RpcError } from './answer.ts'
+
+/** A read without an answer, with the kinds of all failures on the way. The message is for the log only. */
+export class ReadFailure extends Error {
+  readonly kinds: ReadonlySet<RpcErrorKind>
+
+  constructor(message: string, failures: readonly RpcError[] = []) {
+    super(message)
+    this.name = 'ReadFailure'
+    this.kinds = new Set(failures.map((failure) => failure.kind))
+  }
+}
+
+export type AgreementOptions<T> = Readonly<{
+  /** In the order of preference. */
+  providers: readonly Provider[]
+  needed: number
+  attempt: (provider: Provider) => Promise<T>
+  /** Equal for answers that agree. */
+  consensusKey: (answer: T) => string
+  /** A moment of `performance.now()`. */
+  deadline: number
+  count: (what: 'hedges' | 'failovers' | 'disagreements') => void
+}>
+
+/**
+ * Resolves once `needed` answers are equal, rejects with `ReadFailure`. Attempts that are still under way then
+ * go on: their latencies and faults count for the next read.
+ */
+export function agreement<T>(options: AgreementOptions<T>): Promise<T> {
+  const { providers, needed, attempt, consensusKey, deadline, count } = options
+  const waiting = [...providers]
+  const failures: RpcError[] = []
+  const reasons: string[] = []
+  let firstKey: string | undefined
+  let equal = 0
+  let running = 0
+  let slowest = 0
+  let resets = 0
+  let settled = false
+  let hedgeTimer: NodeJS.Timeout | undefined
+
+  return new Promise((resolve, reject) => {
+    const deadlineTimer = setTimeout(() => fail('deadline'), msUntil(deadline))
+    if (deadline <= performance.now()) return fail('deadline')
+    for (let wanted = needed; wanted > 0; wanted--) startNext()
+    endIfHopeless()
+
+    function startNext(): boolean {
+      for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+        if (!next.breaker.admit()) continue
+        start(next)
+        return true
+      }
+      return false
+    }
+
+    function start(provider: Provider): void {
+      running++
+      slowest = Math.max(slowest, provider.latency.p95())
+      clearTimeout(hedgeTimer)
+      if (waiting.length > 0) hedgeTimer = setTimeout(hedge, Math.max(50, slowest))
+      outcomeOf(attempt(provider))
+        .then((outcome) => ended(provider, outcome))
+        .catch(fail)
+    }
+
+    function hedge(): void {
+      if (startNext()) count('hedges')
+    }
+
+    function ended(provider: Provider, outcome: Outcome<T>): void {
+      running--
+      // A revert is the chain's own answer, so in a quorum others may contradict it.
+      const counts = 'answer' in outcome || (needed > 1 && outcome.failure.kind === 'reverted')
+      if (counts) return agreeOrFail(outcome)
+      if (settled) return
+      failures.push(outcome.failure)
+      reasons.push(`${provider.label} ${outcome.failure.message}`)
+      if (providers.length === 1 && outcome.failure.kind === 'reset' && resets++ === 0 && provider.breaker.admit()) {
+        start(provider)
+      } else if (startNext()) count('failovers')
+      endIfHopeless()
+    }
+
+    function agreeOrFail(outcome: Outcome<T>): void {
+      const key = needed === 1 ? '' : 'answer' in outcome ? `=${consensusKey(outcome.answer)}` : 'reverted'
+      firstKey ??= key
+      if (firstKey !== key) {
+        count('disagreements')
+        failures.length = 0 // a block that is non-canonical for one of them must not hide this
+        return fail('providers disagree')
+      }
+      equal++
+      if (equal < needed) return endIfHopeless()
+      if (settled) return
+      if ('failure' in outcome) return fail(outcome.failure.message)
+      settle()
+      resolve(outcome.answer)
+    }
+
+    function endIfHopeless(): void {
+      if (settled || running + equal >= needed || startNext()) return
+      fail(providers.length === 0 ? 'every provider is behind or its breaker open' : 'not enough providers answered')
+    }
+
+    function fail(reason: unknown): void {
+      if (settled) return
+      settle()
+      reject(new ReadFailure([reasonOf(reason), ...reasons].join('; '), failures))
+    }
+
+    function settle(): void {
+      settled = true
+      clearTimeout(deadlineTimer)
+      clearTimeout(hedgeTimer)
+    }
+  })
+}
+
+type Outcome<T> = Readonly<{ answer: T }> | Readonly<{ failure: RpcError }>
+
+export async function outcomeOf<T>(attempt: Promise<T>): Promise<Outcome<T>> {
+  try {
+    return { answer: await attempt }
+  } catch (error) {
+    return { failure: error instanceof RpcError ? error : new RpcError('fault', reasonOf(error)) }
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chain_ref`, §2.5): fresh, not behind, and in a
+ * quorum agreed on. It keeps nothing between two calls but which providers are behind.
+ */
+import { RpcError } from './answer.ts'
+import type { Block, OnUnchecked } from './block.ts'
+import type { Rpc } from './client.ts'
+import type { Provider } from './provider.ts'
+import { quorumHead } from './quorum.ts'
+import { type Read, readBlockAt } from './reads.ts'
+
+export type HeadOptions = Readonly<{
+  blockTag: string
+  /** 0 is any age. */
+  maxHeadAgeSeconds: number
+  readTimeoutMs: number
+  /** Whether `needed` providers must agree; else one is enough. */
+  quorum: boolean
+  needed: number
+  providers: readonly Provider[]
+  /** Returns the providers that may be asked now, the preferred one first. */
+  candidates: () => readonly Provider[]
+  ask: (read: Read<Block>) => Promise<Block>
+  lag: HeadLag
+  /** Unix milliseconds. */
+  now: () => number
+  /** Monotonic milliseconds. */
+  ticks: () => number
+  onUnchecked: OnUnchecked
+  onDisagreement: () => void
+}>
+
+/** How often the providers that were not asked for the head are asked too, to find out which are behind or back. */
+const surveyMs = 5000
+
+/** The returned function rejects with `ReadFailure`. */
+export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
+  const { maxHeadAgeSeconds, readTimeoutMs, needed, providers, candidates, ask, lag, now, ticks, onUnchecked } = options
+  const taggedBlock = readBlockAt(options.blockTag, onUnchecked)
+  let surveyedAt = -Infinity
+  return options.quorum ? resolveByQuorum : resolveFirst
+
+  function resolveByQuorum(): Promise<Block> {
+    return quorumHead({
+      providers,
+      needed,
+      deadline: performance.now() + readTimeoutMs,
+      headOf: (provider) => provider.attempt(freshHead),
+      blockAt: (provider, number) => provider.attempt(readBlockAt(`0x${number.toString(16)}`, onUnchecked).run),
+      isBehind: (provider) => lag.isBehind(provider.index),
+      onDisagreement: options.onDisagreement,
+    })
+  }
+
+  function resolveFirst(): Promise<Block> {
+    const [preferred] = candidates()
+    const head = ask({ run: leadingHead, consensusKey: taggedBlock.consensusKey })
+    survey(preferred)
+    return head
+  }
+
+  async function leadingHead(rpc: Rpc, provider: Provider): Promise<Block> {
+    const block = await freshHead(rpc, provider)
+    if (lag.isBehind(provider.index)) throw new RpcError('behind', `head ${block.number} is behind`)
+    return block
+  }
+
+  async function freshHead(rpc: Rpc, provider: Provider): Promise<Block> {
+    const block = await taggedBlock.run(rpc, provider)
+    assertFresh(block, now(), maxHeadAgeSeconds)
+    lag.saw(provider.index, block.number)
+    return block
+  }
+
+  function survey(asked: Provider | undefined): void {
+    if (ticks() - surveyedAt < surveyMs) return
+    surveyedAt = ticks()
+    for (const provider of providers)
+      if (provider !== asked && provider.breaker.admit()) provider.attempt(freshHead).catch(() => {})
+  }
+}
+
+/**
+ * Rejects a head that is older than `maxAgeSeconds` (0: any age), or as far in the future: a stuck or lying provider,
+ * or a clock here that is wrong. `now` is in unix milliseconds.
+ */
+export function assertFresh(block: Block, now: number, maxAgeSeconds: number): void {
+  const age = now / 1000 - Number(block.timestamp)
+  if (maxAgeSeconds > 0 && Math.abs(age) > maxAgeSeconds)
+    throw new RpcError('fault', `head is ${Math.round(age)} s old`)
+}
+
+type HeadLag = ReturnType<typeof createHeadLag>
+
+const maxLag = 25
+const blocksPerMs = 1 / 200
+/** Older heads are not compared. */
+const validMs = 15_000
+
+/**
+ * Finds the providers that are behind the others (spec §2.5). Heads seen at different moments are compared as if the chain
+ * had made a block every 200 ms in between (Base), so that the one asked earlier does not count as lagging.
+ * `now` is in milliseconds; a provider is named by its index.
+ */
+export function createHeadLag(now: () => number) {
+  const seen = new Map<number, { head: number; at: number }>()
+  return {
+    saw(provider: number, head: bigint): void {
+      seen.set(provider, { head: Number(head), at: now() })
+    },
+    isBehind(provider: number): boolean {
+      const own = seen.get(provider)
+      if (own === undefined) return false
+      return [...seen.values()].some(({ head, at }) => {
+        const madeSince = Math.max(0, at - own.at) * blocksPerMs
+        return now() - at <= validMs && head - own.head - madeSince >= maxLag
+      })
+    },
+  }
+}

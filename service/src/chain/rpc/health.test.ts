@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
+import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { until } from '../../../test/support/wait.ts'
+
+describe('of two providers', () => {
+  let anvil: TestAnvil
+  let first: FaultRpc
+  let second: FaultRpc
+  const urls = () => [first.url, second.url]
+  before(async () => {
+    anvil = await startTestAnvil()
+    await anvil.store(5)
+    ;[first, second] = await Promise.all([startFaultRpc({ target: anvil.url }), startFaultRpc({ target: anvil.url })])
+  })
+  after(async () => {
+    await Promise.all([first.close(), second.close()])
+    await anvil.close()
+  })
+  beforeEach(() => {
+    first.set('none')
+    second.set('none')
+  })
+
+  it('the second answers while a stalled first one does not', { timeout: 120_000 }, async () => {
+    const { source } = sourceOver(urls(), { attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 })
+    const head = await source.head()
+    for (let read = 0; read < 10; read++) await source.call(cell, '0x', head)
+    first.set('hang')
+    const { hedges } = source.stats()
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal(source.stats().hedges, hedges + 1)
+    await source.close()
+  })
+
+  it('one that hangs again and again is left alone, and asked again when it is back', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), {
+      attemptTimeoutMs: 1_000,
+      readTimeoutMs: 60_000,
+      ticks: () => clock.ms,
+    })
+    const head = await source.head()
+    await source.call(cell, '0x', head)
+    first.set('hang')
+    await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
+    await until(() => source.stats().providers[0]?.breaker === 'open') // the five attempts at it end by their own deadline
+    const asked = first.count('eth_call')
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.equal(first.count('eth_call'), asked)
+
+    first.set('none')
+    clock.ms = 5000
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked)
+    await source.head()
+    await until(() => source.stats().providers[0]?.breaker === 'closed')
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked + 1)
+    await source.close()
+  })
+
+  it('asks again after five seconds also when the clock was set back ten minutes', async () => {
+    const clock = { ms: 1_000_000, ticks: 0 }
+    const { source } = sourceOver(urls().slice(0, 1), { now: () => clock.ms, ticks: () => clock.ticks })
+    const head = await source.head()
+    first.set('status500')
+    for (let fault = 0; fault < 5; fault++) await assert.rejects(source.call(cell, '0x', head), /could not be read/)
+    first.set('none')
+    clock.ms -= 600_000
+    clock.ticks += 5_000
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    await source.close()
+  })
+
+  it('a slow first one is given the time it takes, but a head that is behind by then is not taken', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { ticks: () => clock.ms })
+    const head = await source.head()
+    await source.call(cell, '0x', head)
+    first.set({ delayMs: 1_000 })
+    for (let read = 0; read < 2; read++) await source.call(cell, '0x', head)
+    await delay(1_500) // the attempts that were hedged end in their own time
+    const { hedges } = source.stats()
+    first.set({ delayMs: 120 })
+    await source.call(cell, '0x', head)
+    assert.equal(source.stats().hedges, hedges)
+
+    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.rpc('anvil_mine', '0x19')
+    first.set({
+      delayMs: 120,
+      rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result),
+    })
+    clock.ms = 5000
+    assert.equal((await source.head()).number, head.number + 25n)
+    assert.equal(source.stats().hedges, hedges)
+    await source.close()
+  })
+
+  it('one that is behind is dropped until it has caught up', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver(urls(), { ticks: () => clock.ms })
+    const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
+    await anvil.rpc('anvil_mine', '0x19')
+    first.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result) })
+    await source.head()
+    await until(() => source.stats().providers[0]?.behind === true)
+    const head = await source.head()
+    assert.equal(head.number, BigInt((stuck as { number: string }).number) + 25n)
+    const asked = first.count('eth_call')
+    await source.call(cell, '0x', head)
+    assert.equal(first.count('eth_call'), asked)
+
+    first.set('none')
+    clock.ms = 5000
+    await source.head()
+    await until(() => source.stats().providers[0]?.behind === false)
+    await source.call(cell, '0x', head)
+    assert.ok(first.count('eth_call') > asked)
+    await source.close()
+  })
+})

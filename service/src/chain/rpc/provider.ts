@@ -1,0 +1,112 @@
+/**
+ * One provider and its state: chain id, circuit breaker, latency, and how it reads at a pinned block (spec §2.5).
+ * A provider is asked through `attempt`, which ends at its own deadline.
+ */
+import { reasonOf } from '../../lib/errors.ts'
+import type { Hex } from '@touchstone/verdict'
+import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
+import { createPin, type Pin } from './block-pin.ts'
+import { parseQuantity, RpcError } from './answer.ts'
+import { createRpcConnection, type Rpc, type RpcCall } from './client.ts'
+
+export type Provider = Readonly<{
+  index: number
+  /** Index and host: the path and the user part of a URL hold keys. */
+  label: string
+  breaker: Breaker
+  latency: Latency
+  pin: Pin
+  /** Rejects with `RpcError` only. The breaker must have admitted it. */
+  attempt: <T>(run: (rpc: Rpc, provider: Provider) => Promise<T>) => Promise<T>
+  close: () => Promise<void>
+}>
+
+export type ProviderOptions = Readonly<{
+  index: number
+  url: string
+  chainId: number
+  contract: Hex
+  attemptTimeoutMs: number
+  /** Monotonic milliseconds. */
+  ticks: () => number
+  onCalls: (calls: number) => void
+  onFault: (label: string, failure: RpcError, breaker: BreakerState) => void
+}>
+
+export function createProvider(options: ProviderOptions): Provider {
+  const { index, chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault } = options
+  const url = new URL(options.url)
+  const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections: 16 })
+  const breaker = createBreaker({ faults: 5, openMs: 5000, now: ticks })
+  const latency = createLatency()
+  let chain: Promise<void> | undefined
+
+  const provider: Provider = {
+    index,
+    label: `${index}:${url.host}`,
+    breaker,
+    latency,
+    pin: createPin(contract),
+    attempt,
+    close: connection.close,
+  }
+  return provider
+
+  async function attempt<T>(run: (rpc: Rpc, provider: Provider) => Promise<T>): Promise<T> {
+    const begun = performance.now()
+    const askAll = (calls: readonly RpcCall[]) => {
+      onCalls(calls.length)
+      return connection.send(calls, begun + attemptTimeoutMs)
+    }
+    const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
+    try {
+      await assertChainId(ask)
+      const answer = await run({ ask, askAll }, provider)
+      breaker.answered()
+      // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late.
+      latency.add(performance.now() - begun)
+      return answer
+    } catch (error) {
+      const failure = error instanceof RpcError ? error : new RpcError('fault', reasonOf(error))
+      if (failure.isFault) breaker.fault()
+      else breaker.answered()
+      if (failure.isFault) onFault(provider.label, failure, breaker.state())
+      throw failure
+    }
+  }
+
+  /** Asks once; after a failure the next attempt asks again. */
+  function assertChainId(ask: Rpc['ask']): Promise<void> {
+    chain ??= ask('eth_chainId', []).then((found) => {
+      if (parseQuantity(found) !== BigInt(chainId)) throw new RpcError('fault', 'eth_chainId is another chain')
+    })
+    const asked = chain
+    asked.catch(() => {
+      if (chain === asked) chain = undefined
+    })
+    return asked
+  }
+}
+
+const kept = 64
+
+type Latency = ReturnType<typeof createLatency>
+
+/** The 95th percentile of the last 64 attempts in milliseconds; 0 before the first. A slower attempt is hedged. */
+export function createLatency() {
+  const samples: number[] = []
+  let next = 0
+  let p95: number | null = 0
+
+  return {
+    add(ms: number): void {
+      samples[next] = ms
+      next = (next + 1) % kept
+      p95 = null
+    },
+    p95(): number {
+      p95 ??= samples.toSorted((a, b) => a - b)[Math.ceil(samples.length * 0.95) - 1] ?? 0
+      return p95
+    },
+  }
+}

@@ -1,0 +1,249 @@
+/**
+ * The reads of one provider (spec §2.2, §2.5): the calls, the checks of the answer, and the key in which providers must agree.
+ * Each throws `RpcError`. `source.ts` decides which providers are asked, and how many.
+ */
+import type { EthProof, Hex } from '@touchstone/verdict'
+import type { ChainLog } from '../../domain/registry-event.ts'
+import { isObject } from '../../lib/json.ts'
+import { memoizeLast } from '../../lib/memoize.ts'
+import { isHexData, isWord, parseQuantity, RpcError, type RpcErrorKind } from './answer.ts'
+import { type Block, type OnUnchecked, parseBlock } from './block.ts'
+import type { Rpc, RpcCall } from './client.ts'
+import type { Provider } from './provider.ts'
+
+export type Read<T> = Readonly<{
+  run: (rpc: Rpc, provider: Provider) => Promise<T>
+  /** Equal for two answers that mean the same. */
+  consensusKey: (answer: T) => string
+}>
+
+/** `at` is a tag or a number in hex. `null`, as for `safe` on a young chain, is a fault. */
+export function readBlockAt(at: string, onUnchecked: OnUnchecked): Read<Block> {
+  return {
+    run: async (rpc) => parseBlock(await rpc.ask('eth_getBlockByNumber', [at, false]), onUnchecked),
+    consensusKey: (block) => block.hash,
+  }
+}
+
+export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
+  async function run(rpc: Rpc): Promise<Block> {
+    const found = await rpc.ask('eth_getBlockByHash', [hash, false])
+    if (found === null) throw new RpcError('non-canonical', 'unknown block')
+    const block = parseBlock(found, onUnchecked)
+    if (block.hash !== hash) throw new RpcError('fault', 'another block than the one asked for')
+    return block
+  }
+  return { run, consensusKey: (block) => block.hash }
+}
+
+/** Reads many blocks in one batch, or one by one where a provider rejects batches; `null` for a number it does not know. */
+export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecked): Read<readonly (Block | null)[]> {
+  const calls = numbers.map((number): RpcCall => ['eth_getBlockByNumber', [quantity(number), false]])
+  async function run(rpc: Rpc): Promise<readonly (Block | null)[]> {
+    const found = await rpc.askAll(calls).catch((error: unknown) => {
+      if (!(error instanceof RpcError) || error.kind !== 'rejected' || calls.length === 1) throw error
+      return Promise.all(calls.map((call) => rpc.ask(...call)))
+    })
+    return found.map((value, index) => {
+      const block = value === null ? null : parseBlock(value, onUnchecked)
+      if (block !== null && block.number !== numbers[index]) throw new RpcError('fault', 'block of another number')
+      return block
+    })
+  }
+  return { run, consensusKey: (blocks) => blocks.map((block) => block?.hash).join() }
+}
+
+/** Reads the number of the `finalized` block. It is a hint that saves work, so providers need not agree on it. */
+export function readFinalized(onUnchecked: OnUnchecked): Read<bigint | null> {
+  async function run(rpc: Rpc): Promise<bigint | null> {
+    const found = await rpc.ask('eth_getBlockByNumber', ['finalized', false]).catch((error: unknown) => {
+      if (error instanceof RpcError && error.answered && !error.isFault) return null
+      throw error
+    })
+    return found === null ? null : parseBlock(found, onUnchecked).number
+  }
+  return { run, consensusKey: () => '' }
+}
+
+/** Reads `eth_call` results in one batch. */
+export function readCalls(to: Hex, datas: readonly Hex[], block: Block): Read<readonly Hex[]> {
+  const params = datas.map((data) => (at: unknown) => [{ to, data }, at])
+  return {
+    run: async (rpc, provider) => (await provider.pin.ask(rpc, 'eth_call', block, params)).map(parseCallResult),
+    consensusKey: (results) => results.join(),
+  }
+}
+
+function parseCallResult(result: unknown): Hex {
+  if (!isHexData(result)) throw new RpcError('fault', 'result of eth_call is not data')
+  // No code answers at the address: this is the chain's own answer, like a revert.
+  if (result === '0x') throw new RpcError('reverted', 'eth_call answered 0x')
+  return result
+}
+
+export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]> {
+  async function run(rpc: Rpc, provider: Provider): Promise<readonly ChainLog[]> {
+    const logs = parseLogs(await provider.pin.askLogs(rpc, block), contract)
+    if (logs.some((log) => log.blockHash !== block.hash || log.blockNumber !== block.number))
+      throw new RpcError('fault', 'log of another block')
+    return logs
+  }
+  return { run, consensusKey: logsKey }
+}
+
+type Range = Readonly<{ contract: Hex; from: bigint; to: bigint }>
+
+/** Reads the logs of a range of blocks; with `events`, only those whose first topic is one of these. */
+export function readLogsBetween(range: Range, events?: readonly Hex[]): Read<readonly ChainLog[]> {
+  if (events === undefined) return readRange(range)
+  const allowed = new Set<Hex | undefined>(events)
+  return checked(readRange(range, [events]), 'fault', (logs) =>
+    logs.every(({ topics }) => allowed.has(topics[0])) ? null : 'log of another event',
+  )
+}
+
+/** Reads the logs whose second topic is the token id: every event of a record but the ERC-721 ones has it there. */
+export function readLogsAbout(range: Range, tokenId: bigint): Read<readonly ChainLog[]> {
+  const topic: Hex = `0x${tokenId.toString(16).padStart(64, '0')}`
+  return checked(readRange(range, [null, topic]), 'fault', (logs) =>
+    logs.every(({ topics }) => topics[1] === topic) ? null : 'log about something else',
+  )
+}
+
+function readRange(
+  { contract, from, to }: Range,
+  topics?: readonly (Hex | readonly Hex[] | null)[],
+): Read<readonly ChainLog[]> {
+  const filter = { address: contract, fromBlock: quantity(from), toBlock: quantity(to), ...(topics && { topics }) }
+  async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
+    const found = await rpc.ask('eth_getLogs', [filter]).catch(askForLess)
+    const logs = parseLogs(found, contract)
+    if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
+      throw new RpcError('fault', 'log outside of the range')
+    return logs
+  }
+  return { run, consensusKey: logsKey }
+}
+
+function quantity(value: bigint): Hex {
+  return `0x${value.toString(16)}`
+}
+
+function askForLess(error: unknown): never {
+  if (error instanceof RpcError && error.kind === 'too-large') throw new RpcError('too-wide', error.message)
+  throw error
+}
+
+function logsKey(logs: readonly ChainLog[]): string {
+  return logs.map((log) => [log.blockHash, log.logIndex, log.transactionHash, log.data, ...log.topics].join()).join(';')
+}
+
+export function readProof(contract: Hex, slots: readonly Hex[], block: Block): Read<EthProof> {
+  async function run(rpc: Rpc, provider: Provider): Promise<EthProof> {
+    const [proof] = await provider.pin.ask(rpc, 'eth_getProof', block, [(at) => [contract, slots, at]])
+    if (!isProof(proof) || proof.storageProof.length !== slots.length)
+      throw new RpcError('fault', 'result of eth_getProof is not a proof of these slots')
+    return proof
+  }
+  return { run, consensusKey: proofKey }
+}
+
+function isProof(value: unknown): value is EthProof {
+  if (!isObject(value)) return false
+  const { accountProof, storageProof, codeHash, storageHash } = value
+  return (
+    isNodes(accountProof) &&
+    isWord(codeHash) &&
+    isWord(storageHash) &&
+    Array.isArray(storageProof) &&
+    storageProof.every(
+      (slot) => isObject(slot) && isHexNumber(slot.key) && isHexNumber(slot.value) && isNodes(slot.proof),
+    )
+  )
+}
+
+function isNodes(value: unknown): boolean {
+  return Array.isArray(value) && value.every(isHexData)
+}
+
+/** With or without leading zeros: clients write keys and values both ways. */
+function isHexNumber(value: unknown): boolean {
+  return typeof value === 'string' && /^0x[0-9a-f]{1,64}$/.test(value)
+}
+
+/** Leaves out the trie nodes: clients may list them differently, and the proof check covers them. */
+function proofKey(proof: EthProof): string {
+  const values = proof.storageProof.map((slot) => BigInt(slot.value).toString(16))
+  return [proof.codeHash, proof.storageHash, ...values].join()
+}
+
+/** Returns the read with a check by the caller, which returns what is wrong with the answer, or `null`. */
+export function checked<T>(
+  read: Read<T>,
+  kind: RpcErrorKind,
+  check: ((answer: T) => string | null) | undefined,
+): Read<T> {
+  if (check === undefined) return read
+  return {
+    consensusKey: read.consensusKey,
+    async run(rpc, provider) {
+      const answer = await read.run(rpc, provider)
+      const wrong = check(answer)
+      if (wrong !== null) throw new RpcError(kind, wrong)
+      return answer
+    },
+  }
+}
+
+/**
+ * Parses the answer of `eth_getLogs`: logs of the contract (in lower case), complete, in order, none removed by a reorg.
+ * Throws `RpcError` for any other list.
+ */
+export function parseLogs(value: unknown, contract: Hex): readonly ChainLog[] {
+  if (!Array.isArray(value)) throw new RpcError('fault', 'result of eth_getLogs is not a list')
+  // Logs of one block come together, so each field that repeats is checked once.
+  const addressOf = memoizeLast((field: unknown) => parseAddress(field, contract))
+  const numberOf = memoizeLast(parseQuantity)
+  const timeOf = memoizeLast(parseQuantity)
+  const wordIn = memoizeLast((field: unknown) => (isWord(field) ? field : null))
+  let before: ChainLog | undefined
+  return value.map((log: unknown) => (before = logOf(log, before)))
+
+  function logOf(log: unknown, last: ChainLog | undefined): ChainLog {
+    if (!isObject(log)) throw new RpcError('fault', 'log is not an object')
+    const { topics, data, transactionHash, removed, blockTimestamp } = log
+    if (removed !== undefined && removed !== false) throw new RpcError('fault', 'log that a reorg removed')
+    const address = addressOf(log.address)
+    if (address === null) throw new RpcError('fault', 'log of another contract')
+    const blockHash = wordIn(log.blockHash)
+    if (!isTopics(topics) || !isHexData(data) || blockHash === null || !isWord(transactionHash))
+      throw new RpcError('fault', 'log without the fields of a log')
+    const blockNumber = numberOf(log.blockNumber)
+    const logIndex = parseIndex(log.logIndex)
+    if (blockNumber === null || logIndex === null) throw new RpcError('fault', 'log without a place')
+    if (last !== undefined && !isAfter(blockNumber, blockHash, logIndex, last))
+      throw new RpcError('fault', 'logs out of order')
+    const time = timeOf(blockTimestamp)
+    return time === null
+      ? { address, topics, data, blockNumber, blockHash, logIndex, transactionHash }
+      : { address, topics, data, blockNumber, blockHash, logIndex, transactionHash, blockTimestamp: time }
+  }
+}
+
+function parseAddress(value: unknown, contract: Hex): Hex | null {
+  return typeof value === 'string' && value.toLowerCase() === contract ? contract : null
+}
+
+/** Parses up to 32 bits. */
+function parseIndex(value: unknown): number | null {
+  return typeof value === 'string' && /^0x(0|[1-9a-f][0-9a-f]{0,7})$/.test(value) ? parseInt(value, 16) : null
+}
+
+function isTopics(value: unknown): value is readonly Hex[] {
+  return Array.isArray(value) && value.length <= 4 && value.every(isWord)
+}
+
+function isAfter(blockNumber: bigint, blockHash: Hex, logIndex: number, before: ChainLog): boolean {
+  if (blockNumber !== before.blockNumber) return blockNumber > before.blockNumber
+  return logIndex > before.logIndex && blockHash === before.blockHash
+}

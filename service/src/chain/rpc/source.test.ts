@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { ServiceError, reasonOf } from '../../lib/errors.ts'
+import { type Fault, type FaultName, type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
+import {
+  cell,
+  echo,
+  nothing,
+  reverting,
+  sourceOver,
+  startTestAnvil,
+  type TestAnvil,
+  wordOf,
+} from '../../../test/support/rpc-anvil.ts'
+import { nonCanonical, rangeTooWide } from './source.ts'
+import type { Block } from './block.ts'
+
+/** Faults of a provider that can be detected, and the reads that they fail. */
+type Spoiled = readonly ('head' | 'call' | 'calls')[]
+const all: Spoiled = ['head', 'call', 'calls']
+const silent: readonly FaultName[] = [
+  ...(['hang', 'drip', 'die', 'status500', 'status429', 'redirect', 'garbage', 'truncated', 'wrong-id'] as const),
+  ...(['null-result', 'no-result', 'rpc-error', 'rate-limit', 'other-chain'] as const),
+]
+const faults: readonly (readonly [what: string, fault: Fault, spoiled: Spoiled])[] = [
+  ...silent.map((name) => [name, { name }, all] as const),
+  ['no batches', { name: 'batch-refused' }, ['calls']],
+  ['a batch with a member missing', { name: 'batch-drop' }, ['calls']],
+  ['a batch with a member doubled', { name: 'batch-duplicate' }, ['calls']],
+  ['an empty result', { name: 'empty-result' }, ['call', 'calls']],
+  ['a result that is no text', { methods: ['eth_call'], rewrite: () => 1 }, ['call', 'calls']],
+  ['a result with half a byte', { methods: ['eth_call'], rewrite: () => '0x123' }, ['call', 'calls']],
+  ['a header that does not hash to its hash', changeBlock({ stateRoot: wordOf(1) }), ['head']],
+  ['a zero stateRoot', changeBlock({ stateRoot: wordOf(0) }), ['head']],
+  ['a pending block', changeBlock({ hash: null, number: null }), ['head']],
+]
+
+/** Faults that only a deadline ends. */
+const endless: readonly (FaultName | undefined)[] = ['hang', 'drip']
+const quick = { attemptTimeoutMs: 1_000, readTimeoutMs: 2_000 }
+/** Deadlines beyond those of the tests: what ends earlier did not wait for them. */
+const patient = { attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 }
+
+function changeBlock(part: object): Fault {
+  const isBlock = (method: string) => method.startsWith('eth_getBlock')
+  return { rewrite: (method, _params, result) => (isBlock(method) ? { ...(result as object), ...part } : result) }
+}
+
+const twoWords = [wordOf(1), wordOf(2)]
+
+let anvil: TestAnvil
+let first: FaultRpc
+let second: FaultRpc
+before(async () => {
+  anvil = await startTestAnvil()
+  for (const value of [3, 4, 5]) await anvil.store(value)
+  ;[first, second] = await Promise.all([startFaultRpc({ target: anvil.url }), startFaultRpc({ target: anvil.url })])
+})
+after(async () => {
+  await Promise.all([first.close(), second.close()])
+  await anvil.close()
+})
+beforeEach(() => {
+  first.set('none')
+  second.set('none')
+})
+
+const isUnavailable = (error: unknown) =>
+  error instanceof ServiceError &&
+  error.code === 'CHAIN_UNAVAILABLE' &&
+  error.message === 'The chain could not be read.'
+
+describe('the chain over one provider', () => {
+  it('gives the head and reads pinned to it', async () => {
+    const { source } = sourceOver([first.url])
+    const head = await source.head()
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
+    assert.deepEqual(await source.calls(echo, [], head), [])
+    assert.deepEqual(await source.block(head.hash), head)
+    const proof = await source.proof([wordOf(0)], head)
+    assert.ok(proof !== nonCanonical && BigInt(proof.storageProof[0]?.value ?? 0) === 5n)
+    const logs = await source.logs(head)
+    assert.ok(logs !== nonCanonical && logs.length === 1)
+    assert.deepEqual([logs[0]?.address, logs[0]?.topics, logs[0]?.blockHash], [cell, [wordOf(5)], head.hash])
+    assert.deepEqual(await source.logsBetween(head.number, head.number), logs)
+    await source.close()
+  })
+
+  for (const [what, fault, spoiled] of faults) {
+    it(`is unavailable, soon, on ${what}`, { timeout: 120_000 }, async () => {
+      const { source } = sourceOver([first.url], endless.includes(fault.name) ? quick : patient)
+      const block = await headOf(anvil)
+      first.set(fault)
+      const reads = [source.head(), source.call(cell, '0x', block), source.calls(echo, twoWords, block)]
+      const results = await Promise.allSettled<unknown>(reads)
+      assert.deepEqual(
+        all.filter((_, index) => results[index]?.status === 'rejected'),
+        spoiled,
+      )
+      assert.ok(results.every((result) => result.status === 'fulfilled' || isUnavailable(result.reason)))
+      await source.close()
+    })
+  }
+
+  it('is unavailable where no server listens, or without TLS where it must be', async () => {
+    for (const url of ['http://127.0.0.1:9', first.url.replace('http:', 'https:')]) {
+      const { source } = sourceOver([url])
+      await assert.rejects(source.head(), isUnavailable)
+      await source.close()
+    }
+  })
+
+  it('is unavailable for a call that reverts or has no code to answer it, which is not the fault of the provider', async () => {
+    const { source } = sourceOver([first.url])
+    const head = await source.head()
+    for (const address of [reverting, nothing]) await assert.rejects(source.call(address, '0x', head), isUnavailable)
+    assert.equal(source.stats().faults, 0)
+    await source.close()
+  })
+
+  it('reports a range as too wide if the provider does, or sends too much', async () => {
+    const { source } = sourceOver([first.url], patient)
+    const { number } = await source.head()
+    const long = { address: cell, data: `0x${'00'.repeat(5_000_000)}` }
+    for (const fault of [{ name: 'too-wide' }, { rewrite: () => [long] }] as const) {
+      first.set(fault)
+      assert.equal(await source.logsBetween(0n, number), rangeTooWide)
+    }
+    await assert.rejects(source.head(), isUnavailable)
+    await source.close()
+  })
+
+  it('takes the head that the block tag names', async () => {
+    const { source } = sourceOver([first.url], { blockTag: 'finalized' })
+    assert.equal((await source.head()).number, (await headOf(anvil)).number - 2n)
+    await source.close()
+  })
+
+  it('is unavailable after it was closed', async () => {
+    const { source } = sourceOver([first.url])
+    await source.head()
+    await source.close()
+    await assert.rejects(source.head(), isUnavailable)
+  })
+
+  it('does not mind in what order a batch is answered', async () => {
+    const { source } = sourceOver([first.url])
+    first.set('batch-reorder')
+    assert.deepEqual(await source.calls(echo, twoWords, await source.head()), twoWords)
+    await source.close()
+  })
+
+  it('survives one broken socket', async () => {
+    const { source } = sourceOver([first.url])
+    const head = await source.head()
+    first.set({ name: 'die', times: 1 })
+    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    await source.close()
+  })
+
+  it('asks for the chain id once, and for one head at a time', async () => {
+    const { source } = sourceOver([first.url])
+    const [ids, heads] = [first.count('eth_chainId'), first.count('eth_getBlockByNumber')]
+    await Promise.all(Array.from({ length: 20 }, () => source.head()))
+    await source.head()
+    assert.deepEqual([first.count('eth_chainId') - ids, first.count('eth_getBlockByNumber') - heads], [1, 2])
+    await source.close()
+  })
+
+  it('asks for the chain id again after a wrong one', async () => {
+    const { source } = sourceOver([first.url])
+    first.set('other-chain')
+    await assert.rejects(source.head(), isUnavailable)
+    first.set('none')
+    await source.head()
+    await source.close()
+  })
+
+  it('keeps to the deadline of the caller', { timeout: 120_000 }, async () => {
+    const { source } = sourceOver([first.url], patient)
+    const head = await source.head()
+    first.set('hang')
+    const deadline = performance.now() + 50
+    await assert.rejects(source.call(cell, '0x', head, { deadline }), isUnavailable)
+    await assert.rejects(source.head({ deadline }), isUnavailable)
+    await source.close()
+  })
+
+  it('rejects a head that is too old', async () => {
+    const { timestamp } = await headOf(anvil)
+    const clock = { ms: Number(timestamp) * 1000 }
+    const { source, lines } = sourceOver([first.url], { maxHeadAgeSeconds: 30, now: () => clock.ms })
+    await source.head()
+    clock.ms += 31_000
+    await assert.rejects(source.head(), isUnavailable)
+    assert.match(lines.join(), /head is 31 s old/)
+    await source.close()
+  })
+
+  it('counts headers it cannot check, and rejects them where the block must be proven', async () => {
+    first.set(changeBlock({ rootOfTheNextFork: wordOf(1) }))
+    const { source } = sourceOver([first.url])
+    await source.head()
+    assert.equal(source.stats().uncheckedHeaders, 1)
+    const { source: proving, lines } = sourceOver([first.url], { trust: 'proof' })
+    await assert.rejects(proving.head(), isUnavailable)
+    assert.match(lines.join(), /header has fields that cannot be checked/)
+    await Promise.all([source.close(), proving.close()])
+  })
+
+  it('opens its breaker after five faults and tries again after five seconds', async () => {
+    const clock = { ms: 0 }
+    const { source } = sourceOver([first.url], { ticks: () => clock.ms })
+    const head = await source.head()
+    first.set('status500')
+    const read = () => source.call(cell, '0x', head)
+    for (let fault = 0; fault < 5; fault++) await assert.rejects(read(), isUnavailable)
+    first.set('none')
+    const asked = source.stats().requests
+    await assert.rejects(read(), isUnavailable)
+    assert.deepEqual([source.stats().requests, source.stats().providers[0]?.breaker], [asked, 'open'])
+    clock.ms = 5000
+    assert.equal(await read(), wordOf(5))
+    assert.equal(source.stats().providers[0]?.breaker, 'closed')
+    await source.close()
+  })
+
+  it('never names a key of a URL, neither to the caller nor in the log', async () => {
+    const { source, lines } = sourceOver([`${first.url.replace('//', '//user:pass1234@')}/v2/secretkey`])
+    first.set('rpc-error')
+    await assert.rejects(source.head(), (error) => isUnavailable(error) && !/secretkey|pass1234/.test(reasonOf(error)))
+    assert.ok(lines.length > 0 && !/secretkey|pass1234/.test(lines.join()))
+    await source.close()
+  })
+})
+
+describe('the chain over two providers', () => {
+  for (const [what, fault] of faults) {
+    it(`is read from the second when the first shows ${what}`, { timeout: 120_000 }, async () => {
+      const { source } = sourceOver([first.url, second.url], patient)
+      first.set(fault)
+      const head = await source.head()
+      assert.equal(head.hash, (await headOf(anvil)).hash)
+      assert.equal(await source.call(cell, '0x', head), wordOf(5))
+      assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
+      await source.close()
+    })
+  }
+})
+
+async function headOf({ url }: TestAnvil): Promise<Block> {
+  const { source } = sourceOver([url])
+  const head = await source.head()
+  await source.close()
+  return head
+}

@@ -1,0 +1,259 @@
+/**
+ * The chain over JSON-RPC providers (spec §2.2, §2.5, §4.1): heads, reads pinned to a block by its hash, logs, proofs.
+ * It decides which providers are asked, how many must agree, and what is CHAIN_UNAVAILABLE. The reasons go to the log,
+ * where providers are named by index and host.
+ */
+import type { EthProof, Hex } from '@touchstone/verdict'
+import type { ChainLog } from '../../domain/registry-event.ts'
+import type { BreakerState } from '../../lib/async/circuit-breaker.ts'
+import { msUntil, withDeadline } from '../../lib/async/deadline.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
+import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import { RpcError } from './answer.ts'
+import type { Block } from './block.ts'
+import { agreement, ReadFailure } from './failover.ts'
+import { createHeadLag, createHeadResolver } from './head.ts'
+import { createProvider, type Provider } from './provider.ts'
+import * as reads from './reads.ts'
+
+/** The pinned block is no longer canonical, or unknown to every provider: the head must be resolved again. */
+export const nonCanonical = Symbol('non-canonical block')
+export type NonCanonical = typeof nonCanonical
+
+/** No provider answers for so many blocks or logs at once: the caller must ask for fewer. */
+export const rangeTooWide = Symbol('range too wide')
+type RangeTooWide = typeof rangeTooWide
+
+/** `deadline` is a moment of `performance.now()` in milliseconds; a read never takes longer than 3 s. */
+type ReadOptions = Readonly<{ deadline?: number }>
+
+/**
+ * `check` returns what is wrong with an answer (for the log only), or `null`. After a rejected answer the next provider is
+ * asked, so that an honest second one answers for a lying first one. A rejected proof also counts as a fault of its
+ * provider. Rejected data does not: it may be what the contract really answers, and then anyone could open every breaker.
+ */
+type CheckedReadOptions<T> = ReadOptions & Readonly<{ check?: (answer: T) => string | null }>
+
+/** `events`: only logs whose first topic is one of these. */
+type LogsOptions = ReadOptions & Readonly<{ events?: readonly Hex[] }>
+
+/** Every read throws CHAIN_UNAVAILABLE. */
+export type ChainSource = Readonly<{
+  /** The head under the configured block tag: canonical, fresh, of the right chain. Concurrent callers share one request. */
+  head: (options?: ReadOptions) => Promise<Block>
+  /** A block by hash. The provider may know blocks that are not canonical; only their children show it. */
+  block: (hash: Hex, options?: ReadOptions) => Promise<Block | NonCanonical>
+  /** `eth_call` to `to`, pinned to the block's hash; the raw result, never `0x`. A revert is CHAIN_UNAVAILABLE. */
+  call: (to: Hex, data: Hex, block: Block, options?: CheckedReadOptions<Hex>) => Promise<Hex | NonCanonical>
+  /** Several calls in one JSON-RPC batch; results in the order of `datas`. Fails as a whole. */
+  calls: (
+    to: Hex,
+    datas: readonly Hex[],
+    block: Block,
+    options?: CheckedReadOptions<readonly Hex[]>,
+  ) => Promise<readonly Hex[] | NonCanonical>
+  /** All logs of the registry in one block, by block hash, in log order. */
+  logs: (block: Block, options?: ReadOptions) => Promise<readonly ChainLog[] | NonCanonical>
+  /** All logs of the registry in a range of block numbers (both included), in order. Not pinned: check their block hashes. */
+  logsBetween: (from: bigint, to: bigint, options?: LogsOptions) => Promise<readonly ChainLog[] | RangeTooWide>
+  /** `eth_getProof` of the registry at the block. Only its shape is checked here, so pass `check` in `proof` trust. */
+  proof: (
+    slots: readonly Hex[],
+    block: Block,
+    options?: CheckedReadOptions<EthProof>,
+  ) => Promise<EthProof | NonCanonical>
+  close: () => Promise<void>
+}>
+
+export type RpcChainSource = ChainSource &
+  Readonly<{
+    /** Like `logsBetween`, only logs that have the token id as their second topic. */
+    logsAbout: (
+      tokenId: bigint,
+      from: bigint,
+      to: bigint,
+      options?: ReadOptions,
+    ) => Promise<readonly ChainLog[] | RangeTooWide>
+    /** The canonical blocks with these numbers, in their order; `null` for a block that the provider does not have. */
+    blocksAt: (numbers: readonly bigint[], options?: ReadOptions) => Promise<readonly (Block | null)[]>
+    /** The number of the `finalized` block; `null` where the provider does not have the tag. */
+    finalized: (options?: ReadOptions) => Promise<bigint | null>
+    stats: () => ChainStats
+  }>
+
+/** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
+type ChainStats = Readonly<{
+  calls: number
+  requests: number
+  faults: number
+  hedges: number
+  failovers: number
+  disagreements: number
+  uncheckedHeaders: number
+  providers: readonly Readonly<{ label: string; breaker: BreakerState; behind: boolean }>[]
+}>
+
+export type ChainSourceOptions = Readonly<{
+  /** The preferred one first. Paths and user parts may hold keys. */
+  rpcUrls: readonly string[]
+  contract: Hex
+  chainId: number
+  blockTag: 'latest' | 'safe' | 'finalized'
+  trust: 'rpc' | 'quorum' | 'proof'
+  /** How many providers must agree, 2 at least; used by `quorum` only. */
+  quorum: number
+  /** 0 is any age. */
+  maxHeadAgeSeconds: number
+  /** For one provider, headers and body together. */
+  attemptTimeoutMs?: number
+  /** For one read, whatever number of providers it takes. */
+  readTimeoutMs?: number
+  /** Unix milliseconds, for the age of a head. */
+  now?: () => number
+  /** Monotonic milliseconds, for all other ages. */
+  ticks?: () => number
+  log: Log
+}>
+
+/** Failures of a provider that are an answer of the read. */
+const answers = { 'non-canonical': nonCanonical, 'too-wide': rangeTooWide } as const
+
+/** Connects to nothing yet. Throws for options that can never work. */
+export function createChainSource(options: ChainSourceOptions): RpcChainSource {
+  const { chainId, trust, log } = options
+  const { attemptTimeoutMs = 1500, readTimeoutMs = 3000, now = Date.now, ticks = () => performance.now() } = options
+  const contract = options.contract.toLowerCase() as Hex
+  const needed = requiredAnswers(options)
+  const counts = { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+  const lag = createHeadLag(ticks)
+  const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault }
+  const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
+  const resolveHead = singleFlight(
+    createHeadResolver({
+      blockTag: options.blockTag,
+      maxHeadAgeSeconds: options.maxHeadAgeSeconds,
+      readTimeoutMs,
+      needed,
+      quorum: trust === 'quorum',
+      providers,
+      candidates,
+      ask,
+      lag,
+      now,
+      ticks,
+      onUnchecked,
+      onDisagreement: () => counts.disagreements++,
+    }),
+  )
+
+  return {
+    head(read) {
+      // Others may have started the request earlier; this caller waits no longer than it wants to.
+      const late = () => {
+        throw new ReadFailure('deadline')
+      }
+      return finish('head', withDeadline(resolveHead(), msUntil(deadlineOf(read)), { onTimeout: late }))
+    },
+    block: (hash, read) => finish('block', ask(reads.readBlock(hash, onUnchecked), read), 'non-canonical'),
+    async call(to, data, block, { check, ...read } = {}) {
+      const calls = reads.checked(
+        reads.readCalls(to, [data], block),
+        'rejected',
+        check && (([only = '0x']) => check(only)),
+      )
+      const results = await finish('call', ask(calls, read), 'non-canonical')
+      return results === nonCanonical ? results : (results[0] ?? '0x')
+    },
+    async calls(to, datas, block, read) {
+      if (datas.length === 0) return []
+      const calls = reads.checked(reads.readCalls(to, datas, block), 'rejected', read?.check)
+      return finish('calls', ask(calls, read), 'non-canonical')
+    },
+    logs: (block, read) => finish('logs', ask(reads.readLogs(contract, block), read), 'non-canonical'),
+    logsBetween: (from, to, read) =>
+      finish('logs', ask(reads.readLogsBetween({ contract, from, to }, read?.events), read), 'too-wide'),
+    logsAbout: (tokenId, from, to, read) =>
+      finish('logs', ask(reads.readLogsAbout({ contract, from, to }, tokenId), read), 'too-wide'),
+    blocksAt: async (numbers, read) =>
+      numbers.length === 0 ? [] : finish('blocks', ask(reads.readBlocksAt(numbers, onUnchecked), read)),
+    finalized: (read) => finish('finalized', ask(reads.readFinalized(onUnchecked), read)),
+    proof(slots, block, read) {
+      const proof = reads.checked(reads.readProof(contract, slots, block), 'fault', read?.check)
+      return finish('proof', ask(proof, read), 'non-canonical')
+    },
+    stats: () => ({
+      ...counts,
+      providers: providers.map(({ index, label, breaker }) => ({
+        label,
+        breaker: breaker.state(),
+        behind: lag.isBehind(index),
+      })),
+    }),
+    async close() {
+      await Promise.all(providers.map((provider) => provider.close()))
+    },
+  }
+
+  function ask<T>(read: reads.Read<T>, options?: ReadOptions): Promise<T> {
+    return agreement({
+      providers: candidates(),
+      needed,
+      consensusKey: read.consensusKey,
+      deadline: deadlineOf(options),
+      attempt: (provider) => provider.attempt(read.run),
+      count: (what) => counts[what]++,
+    })
+  }
+
+  /** Returns the healthy providers in the order of the configuration, then those whose breaker may be tried. */
+  function candidates(): readonly Provider[] {
+    const usable = providers.filter(({ index, breaker }) => breaker.state() !== 'open' && !lag.isBehind(index))
+    return usable.toSorted((a, b) => Number(a.breaker.state() === 'ready') - Number(b.breaker.state() === 'ready'))
+  }
+
+  function onUnchecked(): void {
+    if (trust !== 'rpc') throw new RpcError('rejected', 'header has fields that cannot be checked')
+    counts.uncheckedHeaders++
+  }
+
+  function onCalls(sent: number): void {
+    counts.calls += sent
+    counts.requests++
+  }
+
+  function onFault(provider: string, failure: RpcError, breaker: BreakerState): void {
+    counts.faults++
+    log[breaker === 'open' ? 'warn' : 'debug']('chain provider fault', { provider, reason: failure.message, breaker })
+  }
+
+  /** Returns the answer that a failure of the kind `also` stands for; any other failure is CHAIN_UNAVAILABLE. */
+  async function finish<T, K extends keyof typeof answers = never>(
+    name: string,
+    read: Promise<T>,
+    also?: K,
+  ): Promise<T | (typeof answers)[K]> {
+    try {
+      return await read
+    } catch (error) {
+      if (also !== undefined && error instanceof ReadFailure && error.kinds.has(also)) return answers[also]
+      log.warn('chain read failed', { read: name, reason: reasonOf(error) })
+      throw chainUnavailable(error)
+    }
+  }
+
+  function deadlineOf(read?: ReadOptions): number {
+    return Math.min(performance.now() + readTimeoutMs, read?.deadline ?? Infinity)
+  }
+}
+
+function requiredAnswers({ rpcUrls, trust, quorum }: ChainSourceOptions): number {
+  if (rpcUrls.length === 0) throw new Error('No RPC URL is given.')
+  if (trust !== 'quorum') return 1
+  // The same provider twice would agree with itself.
+  const distinct = new Set(rpcUrls.map((url) => new URL(url).href)).size
+  if (distinct < rpcUrls.length) throw new Error('An RPC URL is given twice, which makes no quorum.')
+  if (!Number.isInteger(quorum) || quorum < 2 || quorum > distinct)
+    throw new Error(`A quorum is of 2 providers or more; ${quorum} of ${distinct} RPC URLs make none.`)
+  return quorum
+}

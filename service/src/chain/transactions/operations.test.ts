@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import type { Database } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+import { operationStore, type OperationStore } from './operations.ts'
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`operations on ${name}`, { skip }, () => {
+    let database: Database
+    let operations: OperationStore
+    let count = 0
+    before(async () => {
+      database = await open()
+      await migrate(database)
+      operations = operationStore(database)
+    })
+    after(() => database.close())
+
+    const bytes = (n: number, size: number): Hex => `0x${n.toString(16).padStart(2 * size, '0')}`
+    const newSigner = () => bytes((count += 1), 20)
+    const signed = (n: number) => async () => ({ txHash: bytes(n, 32), raw: bytes(n, 5) })
+    const append = (key: string, signer: Hex, fromNonce: bigint) =>
+      operations.append({ key, requestHash: bytes(7, 32), kind: 'mint', signer, fromNonce }, signed((count += 1)))
+
+    it('gives each operation of a signer the next nonce, also when many come at once', async () => {
+      const signer = newSigner()
+      const all = await Promise.all(Array.from({ length: 30 }, (_, n) => append(`parallel-${n}`, signer, 5n)))
+      const nonces = all.map(({ operation }) => operation.nonce).toSorted((a, b) => Number(a - b))
+      assert.deepEqual(
+        nonces,
+        Array.from({ length: 30 }, (_, n) => BigInt(n + 5)),
+      )
+    })
+
+    it('fills a gap first, and follows the chain where that is ahead', async () => {
+      const signer = newSigner()
+      for (const from of [3n, 5n]) await append(`gap-${from}`, signer, from)
+      assert.equal((await append('gap-a', signer, 3n)).operation.nonce, 4n)
+      assert.equal((await append('gap-b', signer, 3n)).operation.nonce, 6n)
+      assert.equal((await append('gap-c', signer, 9n)).operation.nonce, 9n)
+    })
+
+    it('keeps one operation for each key, also when several ask at once', async () => {
+      const all = await Promise.all([newSigner(), newSigner(), newSigner()].map((signer) => append('same', signer, 0n)))
+      assert.equal(all.filter(({ added }) => added).length, 1)
+      assert.equal(new Set(all.map(({ operation }) => operation.txHash)).size, 1)
+    })
+
+    it('stores nothing when signing fails', async () => {
+      const request = { key: 'unsigned', requestHash: bytes(7, 32), kind: 'mint', signer: newSigner(), fromNonce: 0n }
+      await assert.rejects(
+        operations.append(request, () => Promise.reject(new Error('no signer'))),
+        /no signer/,
+      )
+      assert.equal(await operations.find('unsigned'), undefined)
+    })
+
+    it('settles once, and opens again what the chain has lost', async () => {
+      const signer = newSigner()
+      await append('settled', signer, 0n)
+      await operations.settle('settled', 'CONFIRMED', '{"a":1}')
+      await operations.settle('settled', 'FAILED', '{}')
+      const found = await operations.find('settled')
+      assert.deepEqual([found?.status, found?.outcome], ['CONFIRMED', '{"a":1}'])
+      await operations.reopen(signer, 1n)
+      await operations.reopen(signer, 0n, 60_000)
+      assert.deepEqual(await operations.pending(signer), [])
+      await operations.reopen(signer, 0n)
+      const [open] = await operations.pending(signer)
+      assert.deepEqual([open?.key, open?.status, open?.outcome], ['settled', 'PENDING', null])
+    })
+
+    it('keeps every transaction of an operation when one is replaced', async () => {
+      const { operation } = await append('replaced', newSigner(), 0n)
+      const [second, third] = [await signed(901)(), await signed(902)()]
+      assert.ok(await operations.replace(operation.txHash, second))
+      assert.ok(!(await operations.replace(operation.txHash, third)), 'it was replaced already')
+      assert.equal((await operations.find('replaced'))?.txHash, second.txHash)
+      assert.deepEqual(await operations.hashes({ key: 'replaced', txHash: second.txHash }), [
+        second.txHash,
+        operation.txHash,
+      ])
+      await operations.settle('replaced', 'CONFIRMED', '{}')
+      assert.ok(!(await operations.replace(second.txHash, third)), 'it is settled')
+    })
+  })
+}

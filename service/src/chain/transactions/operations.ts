@@ -1,0 +1,135 @@
+/**
+ * Writes to the chain, kept under the caller's idempotency key (spec §4.9): which transaction was signed for which request, and its
+ * outcome. Nonces are assigned under the signer's row lock, also among several processes.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, hexToBytes } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
+
+export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
+
+/** `outcome` is the writer's JSON, present once settled. `ageMs` is the time since the newest signature. */
+export type Operation = SignedTransaction &
+  Readonly<{
+    key: string
+    requestHash: Hex
+    signer: Hex
+    nonce: bigint
+    status: 'PENDING' | 'CONFIRMED' | 'FAILED'
+    outcome: string | null
+    ageMs: number
+  }>
+
+type NewOperation = Readonly<{ key: string; requestHash: Hex; kind: string; signer: Hex; fromNonce: bigint }>
+
+export type OperationStore = ReturnType<typeof operationStore>
+
+export function operationStore(database: Pick<Database, 'query' | 'transaction'>) {
+  return {
+    async find(key: string): Promise<Operation | undefined> {
+      const [row] = await database.query<Row>(findStatement, [key])
+      return row && parseRow(row)
+    },
+
+    /**
+     * Signs and stores a new operation: `sign` gets the first nonce from `fromNonce` on that no stored operation has. When the key is
+     * already stored, nothing is added and `added` is false.
+     */
+    append: (request: NewOperation, sign: (nonce: bigint) => Promise<SignedTransaction>) =>
+      database.transaction(async (sql): Promise<{ operation: Operation; added: boolean }> => {
+        const { key, requestHash, kind, fromNonce } = request
+        const signer = hexToBytes(request.signer)
+        await sql.query('insert into signer (address) values ($1) on conflict do nothing', [signer])
+        await sql.query('select 1 from signer where address = $1 for update', [signer])
+        const used = await sql.query<{ nonce: bigint }>(
+          'select nonce from operation where signer = $1 and nonce >= $2 order by nonce',
+          [signer, fromNonce],
+        )
+        const nonce = firstFree(used, fromNonce)
+        const { txHash, raw } = await sign(nonce)
+        const values = [key, hexToBytes(requestHash), kind, signer, nonce, hexToBytes(txHash), hexToBytes(raw)]
+        const [added] = await sql.query<Row>(
+          `insert into operation (idempotency_key, request_hash, kind, signer, nonce, tx_hash, raw)
+           values ($1, $2, $3, $4, $5, $6, $7) on conflict (idempotency_key) do nothing returning ${columns}`,
+          values,
+        )
+        if (added !== undefined) return { operation: parseRow(added), added: true }
+        const [known] = await sql.query<Row>(findStatement, [key])
+        if (known === undefined) throw new Error('An operation vanished while it was read.')
+        return { operation: parseRow(known), added: false }
+      }),
+
+    /** Replaces the transaction `txHash` by one with the same nonce; false when the operation was settled or replaced meanwhile. */
+    replace: (txHash: Hex, { txHash: newHash, raw }: SignedTransaction) =>
+      database.transaction(async (sql): Promise<boolean> => {
+        const [row] = await sql.query<{ pk: bigint }>(
+          `update operation set tx_hash = $2, raw = $3, signed_at = now() where tx_hash = $1 and status = 'PENDING' returning pk`,
+          [hexToBytes(txHash), hexToBytes(newHash), hexToBytes(raw)],
+        )
+        if (row === undefined) return false
+        await sql.query('insert into replaced_transaction (tx_hash, operation_pk) values ($1, $2)', [
+          hexToBytes(txHash),
+          row.pk,
+        ])
+        return true
+      }),
+
+    /** Returns every transaction that was ever signed for the operation, the newest first. */
+    async hashes({ key, txHash }: Pick<Operation, 'key' | 'txHash'>): Promise<Hex[]> {
+      const rows = await database.query<{ tx_hash: Uint8Array }>(
+        'select r.tx_hash from replaced_transaction r join operation o on o.pk = r.operation_pk where o.idempotency_key = $1',
+        [key],
+      )
+      return [txHash, ...rows.map((row) => bytesToHex(row.tx_hash))]
+    },
+
+    /** Settles a PENDING operation; a settled one stays as it is. */
+    async settle(key: string, status: 'CONFIRMED' | 'FAILED', outcome: string): Promise<void> {
+      await database.query(
+        `update operation set status = $2, outcome = $3, settled_at = now() where idempotency_key = $1 and status = 'PENDING'`,
+        [key, status, outcome],
+      )
+    },
+
+    /** Reopens what the chain has lost (a reorg, a restored chain): operations from `fromNonce` on, settled at least `settledMs` ago. */
+    async reopen(signer: Hex, fromNonce: bigint, settledMs = 0): Promise<void> {
+      await database.query(
+        `update operation set status = 'PENDING', outcome = null, settled_at = null
+         where signer = $1 and nonce >= $2 and status <> 'PENDING' and settled_at <= now() - $3 * interval '1 millisecond'`,
+        [hexToBytes(signer), fromNonce, settledMs],
+      )
+    },
+
+    /** Returns at most 1000 PENDING operations of a signer from `fromNonce` on, in the order of their nonces. */
+    async pending(signer: Hex, fromNonce = 0n): Promise<Operation[]> {
+      const rows = await database.query<Row>(
+        `select ${columns} from operation where signer = $1 and nonce >= $2 and status = 'PENDING' order by nonce limit 1000`,
+        [hexToBytes(signer), fromNonce],
+      )
+      return rows.map(parseRow)
+    },
+  }
+}
+
+const columns = `idempotency_key as key, request_hash, signer, nonce, tx_hash, raw, status, outcome,
+  (extract(epoch from now() - signed_at) * 1000)::float8 as "ageMs"`
+const findStatement = `select ${columns} from operation where idempotency_key = $1`
+
+type Row = Pick<Operation, 'key' | 'nonce' | 'status' | 'outcome' | 'ageMs'> &
+  Record<'request_hash' | 'signer' | 'tx_hash' | 'raw', Uint8Array>
+
+function parseRow({ request_hash, signer, tx_hash, raw, ...row }: Row): Operation {
+  return {
+    ...row,
+    requestHash: bytesToHex(request_hash),
+    signer: bytesToHex(signer),
+    txHash: bytesToHex(tx_hash),
+    raw: bytesToHex(raw),
+  }
+}
+
+function firstFree(used: readonly { nonce: bigint }[], from: bigint): bigint {
+  let free = from
+  for (const { nonce } of used) if (nonce === free) free += 1n
+  return free
+}

@@ -1,0 +1,119 @@
+/**
+ * Recovers transactions that were signed and not mined (spec §4.9): they are sent again byte for byte, get higher fees when they are
+ * stuck, and are given up only when another transaction has used their nonce at a safe block.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { type LocalAccount, parseTransaction } from 'viem'
+import type { Log } from '../../lib/log.ts'
+import { minedOutcome, type Outcome, send, supersededOutcome } from './outcome.ts'
+import type { RpcClient } from '../rpc/client.ts'
+import type { Operation, OperationStore } from './operations.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { currentFees, numberFrom, pendingCount, signTransaction } from './transaction.ts'
+
+type RecoveryOptions = Readonly<{
+  rpc: RpcClient
+  contract: Hex
+  chainId: number
+  keys: Readonly<Record<string, LocalAccount>>
+  operations: OperationStore
+  log: Log
+  stuckAfterMs: number
+  maxFeePerGas: bigint
+}>
+
+/** Numbers of operations that were open at the start of a recovery. */
+type Recovered = Readonly<{ confirmed: number; failed: number; pending: number }>
+
+export function createRecovery(options: RecoveryOptions) {
+  const { rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas } = options
+  const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
+
+  /**
+   * Settles or sends again every open operation of every operator key, also what the chain has lost since it was mined.
+   * It runs at the start of the service and may be repeated at any time.
+   */
+  async function recover(): Promise<Recovered> {
+    const counts = { confirmed: 0, failed: 0, pending: 0 }
+    for (const signer of accounts.keys()) {
+      const count = await pendingCount(rpc, signer).catch((error: unknown) => {
+        throw chainUnavailable(error)
+      })
+      await operations.reopen(signer, count)
+      for (const operation of await operations.pending(signer)) {
+        const { status } = await revive(operation)
+        counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
+      }
+    }
+    if (counts.confirmed + counts.failed + counts.pending > 0) log.info('open operations taken up again', counts)
+    return counts
+  }
+
+  /** Settles an operation that was mined or superseded, and sends any other again. Returns it as it is now. */
+  async function revive(operation: Operation): Promise<Operation> {
+    const outcome =
+      (await minedOutcome(rpc, await operations.hashes(operation), contract)) ?? (await supersededBy(operation))
+    if (outcome !== undefined) {
+      await operations.settle(operation.key, outcome.status, outcome.text)
+      return { ...operation, status: outcome.status, outcome: outcome.text }
+    }
+    const current = operation.ageMs < stuckAfterMs ? operation : await withHigherFees(operation)
+    await send(rpc, current, log)
+    return current
+  }
+
+  /** Returns an outcome where another transaction has the nonce, deep enough that this one can never be mined. */
+  async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<Outcome | undefined> {
+    const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe'])
+    if (used <= nonce) return undefined
+    // It may have been mined between the two questions.
+    return (await minedOutcome(rpc, await operations.hashes({ key, txHash }), contract)) ?? supersededOutcome(txHash)
+  }
+
+  /** Signs again with fees at least 10 % higher, which nodes ask for; where the chain's fees are not above the old ones, nothing changes. */
+  async function withHigherFees(operation: Operation): Promise<Operation> {
+    const account = accounts.get(operation.signer)
+    const {
+      to,
+      data,
+      gas,
+      maxFeePerGas: oldMax = 0n,
+      maxPriorityFeePerGas: oldTip = 0n,
+    } = parseTransaction(operation.raw)
+    const current = await currentFees(rpc)
+    if (account === undefined || !to || data === undefined || gas === undefined || current.maxFeePerGas <= oldMax)
+      return operation
+    const fees = {
+      maxFeePerGas: larger(current.maxFeePerGas, raised(oldMax)),
+      maxPriorityFeePerGas: larger(current.maxPriorityFeePerGas, raised(oldTip)),
+    }
+    if (fees.maxFeePerGas > maxFeePerGas) return operation
+    const replacement = await signTransaction(account, { chainId, to, data, gas, nonce: operation.nonce, fees })
+    if (!(await operations.replace(operation.txHash, replacement))) return operation
+    log.info('stuck transaction replaced', { txHash: operation.txHash, by: replacement.txHash })
+    return { ...operation, ...replacement, ageMs: 0 }
+  }
+
+  /** Sends again the operations before this one, whose nonce cannot be mined while an earlier one is missing. */
+  async function resendBefore(operation: Operation, fromNonce: bigint): Promise<void> {
+    await operations.reopen(operation.signer, fromNonce, lostAfterMs)
+    const earlier = await operations.pending(operation.signer, fromNonce)
+    const waiting = earlier.filter(({ nonce, ageMs }) => nonce < operation.nonce && ageMs > inFlightMs)
+    for (const old of waiting) await send(rpc, old, log)
+  }
+
+  return { recover, revive, resendBefore }
+}
+
+/** A younger transaction is still being sent by the process that signed it. */
+const inFlightMs = 2_000
+/** A transaction that was settled longer ago, and is still not counted by the node, has left the chain. */
+const lostAfterMs = 30_000
+
+function raised(fee: bigint): bigint {
+  return (fee * 9n) / 8n + 1n
+}
+
+function larger(one: bigint, other: bigint): bigint {
+  return one > other ? one : other
+}

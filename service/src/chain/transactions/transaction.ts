@@ -1,0 +1,75 @@
+/** Prepares and signs transactions (EIP-1559, spec §4.9). */
+import type { Hex } from '@touchstone/verdict'
+import { keccak256, type LocalAccount } from 'viem'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { revertFailure, writeFailure, type WriteFailure } from './failures.ts'
+import { isRevert, type RpcClient } from '../rpc/client.ts'
+import type { SignedTransaction } from './operations.ts'
+
+/** Wei per unit of gas. */
+type Fees = Readonly<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }>
+/** `nonce` is the chain's pending count of the signer. */
+type Prepared = Readonly<{ ok: true; gas: bigint; nonce: bigint; fees: Fees }>
+
+/** A transaction may use no more (EIP-7825). */
+const gasLimit = 16_777_216n
+
+/** Simulates the call from the operator's account: a revert is a failure value and costs nothing. */
+export async function prepare(
+  rpc: RpcClient,
+  call: { from: Hex; to: Hex; data: Hex },
+  maxFeePerGas: bigint,
+): Promise<Prepared | WriteFailure> {
+  try {
+    const [estimate, nonce, balance, fees] = await Promise.all([
+      numberFrom(rpc, 'eth_estimateGas', [call]),
+      pendingCount(rpc, call.from),
+      numberFrom(rpc, 'eth_getBalance', [call.from, 'latest']),
+      currentFees(rpc),
+    ])
+    // The asset may change before the transaction is mined, and the call may then cost a little more.
+    const gas = (estimate * 5n) / 4n + 10_000n
+    if (gas > gasLimit) return writeFailure('INVALID_REQUEST')
+    if (fees.maxFeePerGas > maxFeePerGas) return writeFailure('FEE_TOO_HIGH')
+    if (balance < gas * fees.maxFeePerGas) return writeFailure('OPERATOR_UNFUNDED')
+    return { ok: true, gas, nonce, fees }
+  } catch (error) {
+    if (isRevert(error)) return revertFailure(error.data)
+    throw chainUnavailable(error)
+  }
+}
+
+/** Returns the next nonce by the count of the node that gets the transaction, its pool included. */
+export async function pendingCount(rpc: RpcClient, address: Hex): Promise<bigint> {
+  return numberFrom(rpc, 'eth_getTransactionCount', [address, 'pending'])
+}
+
+/** Returns fees that leave room for the base fee to double. */
+export async function currentFees(rpc: RpcClient): Promise<Fees> {
+  const [head, tip] = await Promise.all([
+    rpc('eth_getBlockByNumber', ['latest', false]),
+    numberFrom(rpc, 'eth_maxPriorityFeePerGas', []),
+  ])
+  const baseFee = parseNumber((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas)
+  return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
+}
+
+export async function signTransaction(
+  account: LocalAccount,
+  transaction: Readonly<{ chainId: number; to: Hex; data: Hex; nonce: bigint; gas: bigint; fees: Fees }>,
+): Promise<SignedTransaction> {
+  const { fees, nonce, ...rest } = transaction
+  const raw = await account.signTransaction({ type: 'eip1559', ...rest, ...fees, nonce: Number(nonce), value: 0n })
+  return { raw, txHash: keccak256(raw) }
+}
+
+export async function numberFrom(rpc: RpcClient, method: string, params: readonly unknown[]): Promise<bigint> {
+  return parseNumber(await rpc(method, params))
+}
+
+/** Parses a hexadecimal quantity. */
+export function parseNumber(value: unknown): bigint {
+  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value))
+    throw new Error('the answer of the node is not a number')
+  return BigInt(value)
+}

@@ -1,0 +1,133 @@
+/**
+ * Reads that a step by signature is checked against before it is sent (spec §3, §4.9): the record of an asset, its offer and its
+ * nonce, and whether an account signed, all at one block of the provider that gets the transaction. The contract checks again.
+ */
+import { type AssetRecord, attestationSigner, type Hex, recordOfGetAsset } from '@touchstone/verdict'
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
+import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { createRpcClient, isRefusal, type RpcClient } from '../rpc/client.ts'
+import { parseNumber } from './transaction.ts'
+import type { RegistryDomain } from './typed-data.ts'
+
+/** `timestamp` is in unix seconds: the clock by which the contract checks deadlines. */
+type TransferBlock = Readonly<{ number: bigint; hash: Hex; timestamp: bigint }>
+
+/** `to` is null while nothing is offered; `expiry` is in unix seconds; `nonce` is the one that the next signature uses. */
+type Offer = Readonly<{ to: Hex | null; expiry: bigint; nonce: number }>
+
+/** An asset at a block; addresses in lower case. An asset that does not exist has state 0. */
+export type TransferPosition = Readonly<{ tokenId: bigint; block: TransferBlock; record: AssetRecord; offer: Offer }>
+
+/** `digest` is the EIP-712 hash of the typed data. */
+type SignedDigest = Readonly<{ signer: Hex; digest: Hex; signature: Hex }>
+
+export type TransferReads = ReturnType<typeof createTransferReads>
+
+/** Reads of the newest block, 100 ms apart, while it lies below one that is known to exist. */
+const mostHeads = 10
+
+/** `contract` and `chainId` are also the domain of what is signed. `rpcUrl` is the writer's provider. */
+export function createTransferReads({
+  rpcUrl,
+  contract,
+  chainId,
+  rpcTimeoutMs = 3_000,
+}: RegistryDomain & { readonly rpcUrl: string; readonly rpcTimeoutMs?: number }) {
+  const rpc = createRpcClient({ url: rpcUrl, timeoutMs: rpcTimeoutMs })
+  let reached = 0n
+
+  async function position(tokenId: bigint): Promise<TransferPosition> {
+    const block = await newestBlock()
+    const at = pinnedTo(rpc, block)
+    const call = async (functionName: 'getAsset' | 'pendingTransfer') =>
+      (await at('eth_call', [
+        { to: contract, data: encodeFunctionData({ abi, functionName, args: [tokenId] }) },
+      ])) as Hex
+    const [asset, pending] = await Promise.all([call('getAsset'), call('pendingTransfer')])
+    const record = recordOfGetAsset(asset)
+    if (record === null) throw new Error('the answer to getAsset is not a record')
+    const [to, expiry, nonce] = decodeFunctionResult({ abi, functionName: 'pendingTransfer', data: pending })
+    const offered = BigInt(to) === 0n ? null : (to.toLowerCase() as Hex)
+    return { tokenId, block, record, offer: { to: offered, expiry, nonce } }
+  }
+
+  /** A provider of several nodes may answer from one that lags: then it is asked again. */
+  async function newestBlock(): Promise<TransferBlock> {
+    for (let asked = 1; ; asked += 1) {
+      const block = parseBlock(await rpc('eth_getBlockByNumber', ['latest', false]))
+      if (block.number >= reached || asked >= mostHeads) return block
+      await sleep(100)
+    }
+  }
+
+  return {
+    domain: { contract, chainId },
+    /** Returns the asset at the newest block. Throws CHAIN_UNAVAILABLE. */
+    position: (tokenId: bigint): Promise<TransferPosition> => position(tokenId).catch(throwUnavailable),
+    /** Returns whether an account signed, as the contract would decide at this block. Throws CHAIN_UNAVAILABLE. */
+    isSignedBy: (signed: SignedDigest, block: TransferBlock): Promise<boolean> =>
+      isSignedBy(pinnedTo(rpc, block), contract, signed).catch(throwUnavailable),
+    /** Notes a block of a receipt: a lower one is not the newest. */
+    reached(block: bigint): void {
+      if (block > reached) reached = block
+    },
+  }
+}
+
+function parseBlock(found: unknown): TransferBlock {
+  const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
+  if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
+  return { number: parseNumber(number), hash: hash as Hex, timestamp: parseNumber(timestamp) }
+}
+
+function throwUnavailable(error: unknown): never {
+  throw chainUnavailable(error)
+}
+
+/** Calls `method` with `params` and the block as its last parameter. */
+type PinnedRpc = (method: string, params: readonly unknown[]) => Promise<unknown>
+
+/** Pins calls to a block by its hash, and by its number where a provider does not support that form (EIP-1898). */
+function pinnedTo(rpc: RpcClient, { number, hash }: TransferBlock): PinnedRpc {
+  return async (method, params) => {
+    try {
+      return await rpc(method, [...params, { blockHash: hash }])
+    } catch (error) {
+      if (!isRefusal(error) || isFailedCall(error)) throw error
+      return rpc(method, [...params, `0x${number.toString(16)}`])
+    }
+  }
+}
+
+const wallet = parseAbi(['function isValidSignature(bytes32 hash, bytes signature) view returns (bytes4)'])
+/** ERC-1271's magic value: the function's own selector, in a whole word. */
+const magicValue = `0x1626ba7e${'0'.repeat(56)}`
+/** A wallet that needs more gas could not be used in a transaction either. */
+const mostGas = '0x4c4b40'
+
+/**
+ * Checks a signature as the contract's SignatureChecker does: of an account without code by its key (65 bytes, s in the lower half,
+ * EIP-2), of one with code, an EIP-7702 delegate too, by ERC-1271 only. `contract` is the caller of a wallet in the transaction.
+ */
+async function isSignedBy(at: PinnedRpc, contract: Hex, { signer, digest, signature }: SignedDigest): Promise<boolean> {
+  const code = await at('eth_getCode', [signer])
+  if (typeof code !== 'string' || !/^0x(?:[0-9a-f]{2})*$/.test(code))
+    throw new Error('the answer to eth_getCode is not code')
+  if (code === '0x') return attestationSigner(digest, signature) === signer.toLowerCase()
+  const data = encodeFunctionData({ abi: wallet, functionName: 'isValidSignature', args: [digest, signature] })
+  try {
+    const answer = await at('eth_call', [{ from: contract, to: signer, data, gas: mostGas }])
+    return typeof answer === 'string' && answer.slice(0, 66) === magicValue
+  } catch (error) {
+    if (isFailedCall(error)) return false
+    throw error
+  }
+}
+
+/** The call itself failed, by a revert or as the EVM ends an invalid one; another form of the block parameter changes nothing. */
+function isFailedCall(error: unknown): boolean {
+  const texts = /revert|gas|opcode|stack|jump|write protection|evm error/i
+  return isRefusal(error) && (error.data !== undefined || texts.test(error.message))
+}

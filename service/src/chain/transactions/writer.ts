@@ -1,0 +1,165 @@
+/**
+ * The only writer to the registry (spec §4.9): each request is executed at most once, whatever crashes. A transaction is stored before
+ * it is sent; nonces come from the store's row lock; a transaction that is not mined is sent again, byte for byte.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { encodePacked, keccak256, type LocalAccount } from 'viem'
+import { createKeyedQueue } from '../../lib/async/concurrency.ts'
+import type { Log } from '../../lib/log.ts'
+import { isPublishedAddress } from '../../domain/published-accounts.ts'
+import { type OperatorRole, writeCallOf, type WriteRequest } from './calls.ts'
+import { writeFailure, type WriteFailure } from './failures.ts'
+import { createClaimAttester } from './claims.ts'
+import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
+import { createRecovery } from './recovery.ts'
+import type { OperationStore, Operation } from './operations.ts'
+import { createRpcClient } from '../rpc/client.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { prepare, signTransaction } from './transaction.ts'
+
+export type OperatorKeys = Readonly<Partial<Record<OperatorRole, LocalAccount>>>
+
+export type WriterOptions = Readonly<{
+  rpcUrl: string
+  contract: Hex
+  chainId: number
+  keys: OperatorKeys
+  operations: OperationStore
+  log: Log
+  /** The chain is this machine's anvil: only there its published keys may sign. */
+  local?: boolean
+  /** Time that a write waits to be mined before it returns PENDING. */
+  receiptWaitMs?: number
+  /** Age from which a repeated transaction that is not mined gets higher fees. */
+  stuckAfterMs?: number
+  /** Called with the block of every mined write, so that caches of an older head are dropped. */
+  onMined?: (blockNumber: bigint) => void
+  /** Wei per gas; the highest fee that is signed. */
+  maxFeePerGas?: bigint
+  rpcTimeoutMs?: number
+}>
+
+export type WriteOptions = Readonly<{ idempotencyKey: string } | { dryRun: true }>
+
+/** `repeated`: the key was used for this very request before. */
+export type WriteResult =
+  | (Mined & Readonly<{ ok: true; status: 'CONFIRMED'; repeated: boolean }>)
+  | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
+  | Readonly<{ ok: true; status: 'SIMULATED'; gas: bigint }>
+  | WriteFailure
+
+export type Writer = ReturnType<typeof createWriter>
+
+/** Throws one sentence when a key is one of anvil's published ones and the chain is not the local one. */
+export function createWriter(options: WriterOptions) {
+  const { rpcUrl, contract, chainId, keys, operations, log, rpcTimeoutMs = 3_000, receiptWaitMs = 10_000 } = options
+  const { stuckAfterMs = 60_000, maxFeePerGas = 100_000_000_000n } = options
+  rejectPublishedKeys(keys, options.local ?? false)
+  const rpc = createRpcClient({ url: rpcUrl, timeoutMs: rpcTimeoutMs })
+  const recovery = createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas })
+  const closed = new AbortController()
+  const running = new Set<Promise<unknown>>()
+  // One at a time for each signer: writers that wait for the row lock would hold all connections of the database.
+  const inTurn = createKeyedQueue<Hex>()
+
+  /**
+   * Executes a request. A rejection by the contract is a value and is not kept under the key; a signed transaction is kept.
+   * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
+   */
+  function write(request: WriteRequest, how: WriteOptions): Promise<WriteResult> {
+    const work = 'dryRun' in how ? simulate(request) : once(request, how.idempotencyKey)
+    const tracked = work.finally(() => running.delete(tracked))
+    running.add(tracked)
+    return tracked
+  }
+
+  async function simulate(request: WriteRequest): Promise<WriteResult> {
+    const call = callOf(request)
+    if ('ok' in call) return call
+    const prepared = await prepare(rpc, { from: addressOf(call.account), to: contract, data: call.data }, maxFeePerGas)
+    return prepared.ok ? { ok: true, status: 'SIMULATED', gas: prepared.gas } : prepared
+  }
+
+  async function once(request: WriteRequest, key: string): Promise<WriteResult> {
+    const call = callOf(request)
+    if ('ok' in call) return call
+    const { account, data } = call
+    const signer = addressOf(account)
+    const requestHash = keccak256(encodePacked(['uint256', 'address', 'bytes'], [BigInt(chainId), contract, data]))
+    const known = await operations.find(key)
+    if (known !== undefined) return repeat(known, requestHash)
+
+    const prepared = await prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas)
+    if (!prepared.ok) {
+      // The same request may have been mined since, and be rejected for that reason.
+      const meanwhile = await operations.find(key)
+      return meanwhile === undefined ? prepared : repeat(meanwhile, requestHash)
+    }
+    const { gas, fees, nonce: fromNonce } = prepared
+    const sign = (nonce: bigint) => signTransaction(account, { chainId, to: contract, data, nonce, gas, fees })
+    const { operation, added } = await inTurn(signer, () =>
+      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce }, sign),
+    )
+    if (!added) return repeat(operation, requestHash)
+    if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce)
+    return settled(operation, (await send(rpc, operation, log)) === 'rejected' ? 0 : receiptWaitMs, false)
+  }
+
+  async function repeat(operation: Operation, requestHash: Hex): Promise<WriteResult> {
+    if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
+    if (operation.status !== 'PENDING') return resultOf(operation, true)
+    const current = await recovery.revive(operation).catch((error: unknown) => {
+      throw chainUnavailable(error)
+    })
+    return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
+  }
+
+  async function settled(operation: Operation, waitMs: number, repeated: boolean): Promise<WriteResult> {
+    const hashes = await operations.hashes(operation)
+    const outcome = await awaitOutcome(() => minedOutcome(rpc, hashes, contract), waitMs, closed.signal)
+    if (outcome === undefined) return { ok: true, status: 'PENDING', txHash: operation.txHash, repeated }
+    await operations.settle(operation.key, outcome.status, outcome.text)
+    const result = resultOf({ ...operation, status: outcome.status, outcome: outcome.text }, repeated)
+    if (result.ok && result.status === 'CONFIRMED') options.onMined?.(result.blockNumber)
+    return result
+  }
+
+  function callOf(request: WriteRequest): { account: LocalAccount; data: Hex } | WriteFailure {
+    const call = writeCallOf(request)
+    if (call === null) return writeFailure('INVALID_REQUEST')
+    const account = keys[call.role]
+    return account === undefined ? writeFailure('OPERATOR_KEY_MISSING') : { account, data: call.data }
+  }
+
+  /** Ends writes that wait with PENDING. */
+  async function close(): Promise<void> {
+    closed.abort()
+    await Promise.allSettled(running)
+  }
+
+  return {
+    write,
+    recover: recovery.recover,
+    attestClaim: createClaimAttester({ rpc, contract, chainId, attester: keys.attester }),
+    close,
+  }
+}
+
+function rejectPublishedKeys(keys: OperatorKeys, local: boolean): void {
+  const published = Object.entries(keys).filter(([, account]) => isPublishedAddress(account.address))
+  if (local || published.length === 0) return
+  const roles = published.map(([role]) => role).join(', ')
+  throw new Error(
+    `The operator key of ${roles} is one of anvil's published keys, which anyone can use: configure a key of your own.`,
+  )
+}
+
+function resultOf({ status, outcome, txHash }: Operation, repeated: boolean): WriteResult {
+  if (status === 'PENDING' || outcome === null) return { ok: true, status: 'PENDING', txHash, repeated }
+  const mined = parseOutcome({ status, text: outcome })
+  return mined.ok ? { ...mined, repeated } : mined
+}
+
+function addressOf(account: LocalAccount): Hex {
+  return account.address.toLowerCase() as Hex
+}

@@ -1,0 +1,118 @@
+/** `touchstone asset mint`: mints an asset, or many with the same metadata, which is on chain by its hash (spec §2.3, §3). */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { zeroHash } from 'viem'
+import type { Hex } from '@touchstone/verdict'
+import { parseJson } from '../../lib/json.ts'
+import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
+import { addWriteOptions, write, type Request, type WriteOptions } from './write.ts'
+import { argument } from '../session/arguments.ts'
+import { defineCommand, inSession } from '../session/command.ts'
+import { chainOf, CommandError, type RunWork, type Session } from '../session/session.ts'
+
+type Options = WriteOptions &
+  Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; gtin?: string; serial?: string; json?: true }
+
+export function mintCommand(run: RunWork): Command {
+  const command = defineCommand(
+    'mint',
+    'Mints an asset in state MINTED. Its metadata is stored here and its hash on chain.',
+    {
+      notes: `The metadata is public: the verdict shows it to anyone as unverified text. A GTIN and serial name one asset, for
+ever; they may also be given later, to asset bind or in tag import.`,
+      examples: [
+        "touchstone asset mint --name 'Harrow 38 Field Watch' --brand 'Calder & Wick' --origin CH",
+        "touchstone asset mint --name 'Harrow 38 Field Watch' --gtin 09520001000003 --serial H38-000418",
+        'touchstone asset mint --metadata watch.json --count 50 --dry-run',
+      ],
+    },
+  )
+    .option('--name <text>', 'name of the product')
+    .option('--brand <text>', 'its brand')
+    .option('--description <text>', 'its description')
+    .option('--sku <text>', 'stock number')
+    .option('--origin <text>', 'place of manufacture; a country code such as CH also reaches the passport')
+    .option('--size <text>', 'size')
+    .option('--image <url>', 'https or ipfs URL of a picture')
+    .option('--metadata <file>', 'JSON file with these fields, instead of the options')
+    .option(
+      '--gtin <gtin>',
+      'GTIN of the item, together with --serial: its address becomes /01/<gtin>/21/<serial>',
+      argument.gtin,
+    )
+    .option('--serial <serial>', 'serial number of the item', argument.serial)
+    .option('--to <address>', 'its first owner (default: the operator)', argument.address)
+    .option('--id <n>', 'token id of your own, for importers (default: the next free one)', argument.tokenId)
+    .option('--count <n>', 'mint n of them, 1 to 200', argument.count(200))
+  return addWriteOptions(command).action(inSession(run, mint))
+}
+
+async function mint(session: Session, options: Options): Promise<number> {
+  const { id, count, dryRun } = options
+  if (id !== undefined && count !== undefined)
+    throw new CommandError('--id is one asset; --count takes the next free ids.')
+  const item = await checkItem(session, options)
+  const to = options.to ?? chainOf(session).operator
+  if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
+  const metadata = await readMetadata(session, options)
+  if (metadata !== undefined && dryRun !== true) await session.store.metadata.put(metadata)
+  const hash = metadata?.hash ?? zeroHash
+  const request: Request =
+    id !== undefined
+      ? { kind: 'mintWithId', to, tokenId: id, metadataHash: hash }
+      : count !== undefined
+        ? { kind: 'mintBatch', to, metadataHashes: Array.from({ length: count }, () => hash) }
+        : { kind: 'mint', to, metadataHash: hash }
+  const change = `mint ${count ?? 1} ${(count ?? 1) === 1 ? 'asset' : 'assets'}${metadata === undefined ? ' without metadata' : ` with the metadata ${hash}`}`
+  const { exit, confirmed } = await write(session, request, options, { change })
+  const ids = confirmed?.tokenIds ?? []
+  if (ids.length > 3) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
+  const [tokenId] = ids
+  if (item !== null && tokenId !== undefined) {
+    const registered = await session.store.items.register({ tokenId, ...item })
+    if (!registered.ok)
+      throw new CommandError(`Asset ${tokenId} is minted, but not as this item: ${registered.message}`)
+    session.io.out(`item         ${item.gtin} ${item.serial}`)
+  }
+  if (confirmed !== undefined) session.io.out(`metadata     ${metadata === undefined ? 'none' : hash}`)
+  return exit
+}
+
+/** Returns the item to mint. Throws when it is another asset's already, before a transaction is sent. */
+async function checkItem(
+  { store }: Session,
+  { gtin, serial, count, id, key }: Options,
+): Promise<{ gtin: string; serial: string } | null> {
+  if (gtin === undefined && serial === undefined) return null
+  if (gtin === undefined || serial === undefined) throw new CommandError('--gtin and --serial belong together.')
+  if (count !== undefined) throw new CommandError('--count mints many assets, and a GTIN and serial name one.')
+  const holder = await store.items.tokenOfItem({ gtin, serial })
+  // With a key of the operator's own this may be the mint that was done before.
+  if (holder !== null && holder !== id && key === undefined)
+    throw new CommandError(`Asset ${holder} is registered under this GTIN and serial.`)
+  return { gtin, serial }
+}
+
+async function readMetadata(session: Session, options: Options) {
+  const fields = Object.fromEntries(
+    metadataKeys.flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
+  )
+  const hasFields = Object.keys(fields).length > 0
+  if (options.metadata !== undefined && hasFields)
+    throw new CommandError('Give the metadata as options or as a file, not as both.')
+  if (options.metadata === undefined && !hasFields) return undefined
+  const input = options.metadata === undefined ? fields : await readJson(resolve(session.io.cwd, options.metadata))
+  const canonical = canonicalMetadata(input)
+  if (!canonical.ok) throw new CommandError(canonical.message)
+  return canonical
+}
+
+async function readJson(path: string): Promise<unknown> {
+  const text = await readFile(path, 'utf8').catch(() => {
+    throw new CommandError(`There is no file ${path}.`)
+  })
+  const value = text.length > 100_000 ? null : parseJson(text)
+  if (value === undefined) throw new CommandError(`${path} is not JSON.`)
+  return value
+}

@@ -1,0 +1,56 @@
+/** Writes to the chain for every command that does (spec §3, §4.9): simulated, or sent once under its idempotency key. */
+import { randomUUID } from 'node:crypto'
+import type { Command } from 'commander'
+import type { Components } from '../../app/components.ts'
+import { formatState } from './show.ts'
+import { chainOf, CommandError, retryChain, type Session } from '../session/session.ts'
+import { argument } from '../session/arguments.ts'
+
+export type WriteOptions = { readonly dryRun?: true; readonly key?: string }
+export type Request = Parameters<Components['writer']['write']>[0]
+type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
+
+/** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
+export type Written = { readonly exit: number; readonly confirmed?: Confirmed }
+
+export function addWriteOptions(command: Command): Command {
+  return command
+    .option('--dry-run', 'simulate only: prints what it would cost and change')
+    .option(
+      '--key <key>',
+      'idempotency key of your own: the same command under the same key is done once',
+      argument.key,
+    )
+}
+
+/** Writes and prints the result with the new state of the tokens. `change` completes the sentence "Would …". */
+export async function write(
+  session: Session,
+  request: Request,
+  { dryRun, key = `cli-${randomUUID()}` }: WriteOptions,
+  { change, tokenId }: { readonly change: string; readonly tokenId?: bigint },
+): Promise<Written> {
+  const { io } = session
+  const { writer, reader } = chainOf(session)
+  if (dryRun === true) {
+    const result = await retryChain(io, () => writer.write(request, { dryRun: true }))
+    if (!result.ok) throw new CommandError(result.message)
+    io.out(
+      `Dry run: would ${change}${result.status === 'SIMULATED' ? `, for at most ${result.gas} gas` : ''}. Nothing was sent.`,
+    )
+    return { exit: 0 }
+  }
+  const result = await writer.write(request, { idempotencyKey: key })
+  if (!result.ok)
+    throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
+  if (result.status === 'SIMULATED') return { exit: 1 } // cannot happen: no dry run
+  io.out(`transaction  ${result.txHash}${result.repeated ? '  (done before under this key)' : ''}`)
+  if (result.status !== 'CONFIRMED') {
+    io.err(`touchstone: not mined yet. Repeat the command with --key ${key} to see its outcome.`)
+    return { exit: 1 }
+  }
+  io.out(`block        ${result.blockNumber} ${result.blockHash}`)
+  for (const id of tokenId === undefined ? result.tokenIds.slice(0, 3) : [tokenId])
+    io.out(`asset        ${id}  ${formatState((await retryChain(io, () => reader.read(id))).asset.record)}`)
+  return { exit: 0, confirmed: result }
+}

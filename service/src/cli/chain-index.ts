@@ -1,0 +1,113 @@
+/** `touchstone index …`: status, verification and rebuild of the index of the chain (spec §4.9). */
+import type { Command } from 'commander'
+import { verifyIndex, type Difference } from '../chain/indexer/verify.ts'
+import { tokenPages } from '../index/snapshot.ts'
+import { rebuildIndex } from '../index/store.ts'
+import { argument } from './session/arguments.ts'
+import { defineCommand, defineGroup, inSession } from './session/command.ts'
+import { chainOf, CommandError, retryChain, type RunWork, type Session } from './session/session.ts'
+
+export function indexCommand(run: RunWork): Command {
+  return defineGroup('index', 'The index of the chain: status, verification, rebuild.', [
+    defineCommand('status', 'Shows up to which block the index is complete, and which process leads it.', {
+      examples: ['touchstone index status'],
+    }).action(inSession(run, status)),
+    defineCommand(
+      'verify',
+      'Compares the index with the chain, token by token, at the block that the index is complete to.',
+      {
+        notes: 'Exit code 0: all agree. 1: some differ; touchstone index rebuild makes them right.',
+        examples: ['touchstone index verify --sample 1000'],
+      },
+    )
+      .option('--sample <n>', 'compare about this many tokens only', argument.count(1_000_000))
+      .action(inSession(run, verify)),
+    defineCommand(
+      'rebuild',
+      'Deletes all that was read from the chain and reads it again. Registrations, taps and API keys stay.',
+      { examples: ['touchstone index rebuild --yes'] },
+    )
+      .option('--yes', 'confirm that lists and history are incomplete until it is done')
+      .action(inSession(run, rebuild)),
+  ])
+}
+
+async function status(session: Session): Promise<void> {
+  const { source, indexer } = chainOf(session)
+  const { role, indexed, rewound, fault } = await indexer.status()
+  const head = await source.head().catch(() => null)
+  const out = (name: string, value: string) => session.io.out(`${name.padEnd(9)} ${value}`)
+  out('role', role === 'leader' ? 'this process leads' : 'another process leads, or none')
+  out('indexed', indexed === null || indexed.number < 0n ? 'nothing yet' : `block ${indexed.number} ${indexed.hash}`)
+  out('head', head === null ? 'unknown: the chain does not answer' : `block ${head.number}`)
+  if (head !== null && indexed !== null) out('behind', `${head.number - indexed.number} blocks`)
+  if (rewound !== null) out('rewound', `${rewound.depth} blocks, to block ${rewound.to}`)
+  if (fault !== null) out('fault', fault)
+}
+
+async function verify(session: Session, { sample }: { sample?: number }): Promise<number> {
+  const { io } = session
+  const { indexSource, contract, database, chainInterface } = chainOf(session)
+  await catchUpWithHead(session)
+  const verified = await verifyIndex({
+    source: indexSource,
+    contract,
+    interface: chainInterface,
+    pages: tokenPages(database),
+    ...(sample !== undefined && { sample }),
+    onProgress: (compared) => io.err(`  ${compared} assets compared`),
+  })
+  if (verified === null) throw new CommandError('Nothing is indexed yet.')
+  const { at, compared, differences, products, supply } = verified
+  for (const { tokenId, fields } of differences) io.out(`asset ${tokenId}: ${fields.join(', ')}`)
+  const isCountRight = supply === null || supply === products
+  if (!isCountRight) io.out(`The index has ${products} assets, the chain ${supply}.`)
+  if (differences.length === 0 && isCountRight) {
+    io.out(`${compared} of ${products} assets compared at block ${at}: all agree with the chain.`)
+    return 0
+  }
+  const summary = formatDifferences(differences)
+  io.out(`${compared} of ${products} assets compared up to block ${at}: ${summary}. Run: touchstone index rebuild`)
+  return 1
+}
+
+function formatDifferences({ length }: readonly Difference[]): string {
+  return length === 1 ? '1 differs from the chain' : `${length} differ from the chain`
+}
+
+async function rebuild(session: Session, { yes }: { yes?: true }): Promise<void> {
+  if (yes !== true)
+    throw new CommandError(
+      'Lists and history are incomplete while the index is rebuilt. Repeat the command with --yes.',
+    )
+  await rebuildIndex(chainOf(session).database)
+  session.io.out(`The index is complete to block ${await catchUpWithHead(session)}.`)
+}
+
+/** Time for the process that leads the index to reach the head. */
+const leaderMs = 2_000
+const progressMs = 2_000
+
+/**
+ * Brings the index to the head of the chain and returns its block: by waiting for the process that leads the index, else in this process
+ * with visible progress. Throws one sentence when it does not get there.
+ */
+export async function catchUpWithHead(session: Session): Promise<bigint> {
+  const { io } = session
+  const { source, indexer } = chainOf(session)
+  const head = await retryChain(io, () => source.head())
+  if (await indexer.until(head.number, leaderMs)) return head.number
+  let printedAt = performance.now()
+  const { led, indexed } = await indexer.catchUp((block, to) => {
+    if (performance.now() - printedAt < progressMs) return
+    printedAt = performance.now()
+    const percent = to === 0n ? 100 : Number((block * 1000n) / to) / 10
+    io.err(`  index: block ${block} of ${to} (${percent} %)`)
+  })
+  if (indexed >= head.number) return head.number
+  throw new CommandError(
+    led
+      ? `The index came to block ${indexed} only; the head is ${head.number}. Try again.`
+      : `The index is at block ${indexed}, the head is ${head.number}: the process that leads it is behind. See: touchstone index status`,
+  )
+}

@@ -1,0 +1,98 @@
+/**
+ * The files of a data folder in a backup: sealed tag keys, keys of issuer and attestations, secrets and counters of a demonstration
+ * (`keys`), and the state of an interrupted import (`imports`). The database and the chain of a demonstration are left out.
+ */
+import { createReadStream } from 'node:fs'
+import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
+import type { BackupFilePart } from './backup-file.ts'
+
+const folders = ['keys', 'imports']
+const partBytes = 192 * 1024
+
+/** Yields each file in parts, in the order of names. */
+export async function* readDataFiles(dataDir: string): AsyncGenerator<BackupFilePart> {
+  for (const folder of folders) {
+    const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing)
+    const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
+    for (const path of paths) {
+      if (!(await stat(path)).isFile()) continue
+      const file = relative(dataDir, path).split(sep).join('/')
+      let parts = 0
+      for await (const chunk of createReadStream(path, { highWaterMark: partBytes }) as AsyncIterable<Buffer>) {
+        parts += 1
+        yield { file, data: chunk.toString('base64') }
+      }
+      if (parts === 0) yield { file, data: '' }
+    }
+  }
+}
+
+function ifMissing(error: NodeJS.ErrnoException): [] {
+  if (error.code === 'ENOENT') return []
+  throw error
+}
+
+/** Returns whether a name can be in a backup. Any other could write outside the data folder. */
+export function isDataFile(file: string): boolean {
+  const [folder = '', ...names] = file.split('/')
+  const isName = (name: string) => name !== '' && name !== '.' && name !== '..' && !/[\\\0]/.test(name)
+  return folders.includes(folder) && names.length > 0 && names.every(isName)
+}
+
+export type Staged = Readonly<{
+  /** Parts of one file are consecutive. */
+  add: (part: BackupFilePart) => Promise<void>
+  /** Moves the files to their final place. */
+  place: () => Promise<void>
+  /** Removes everything that was written. */
+  remove: () => Promise<void>
+}>
+
+/**
+ * Stages files for a data folder that has none of them, hidden until all are written. Each stays within its own folder, which may be a
+ * mounted volume.
+ */
+export function stageDataFiles(dataDir: string): Staged {
+  const hidden = `.restoring-${process.pid}`
+  const made = new Set<string>()
+  const placed: string[] = []
+  return {
+    async add({ file, data }) {
+      const [folder = '', ...names] = file.split('/')
+      const isNew = await mkdir(join(dataDir, folder), { mode: 0o700 }).then(() => true, ifThere)
+      if (isNew) made.add(folder)
+      const path = join(dataDir, folder, hidden, ...names)
+      await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+      await writeFile(path, data, { encoding: 'base64', mode: 0o600, flag: 'a' })
+    },
+    async place() {
+      for (const folder of folders) {
+        const aside = join(dataDir, folder, hidden)
+        for (const name of await readdir(aside).catch(ifMissing)) {
+          const path = join(dataDir, folder, name)
+          await rename(join(aside, name), path)
+          placed.push(path)
+        }
+        await rm(aside, { recursive: true, force: true })
+      }
+    },
+    async remove() {
+      const all = [...placed, ...folders.map((folder) => join(dataDir, folder, hidden))]
+      for (const path of [...all, ...[...made].map((folder) => join(dataDir, folder))])
+        await rm(path, { recursive: true, force: true })
+    },
+  }
+}
+
+/** Returns the first file in a data folder that a restore could destroy. Empty folders, such as mounted volumes, do not count. */
+export async function findObstacle(dataDir: string): Promise<string | null> {
+  const entries = await readdir(dataDir, { recursive: true, withFileTypes: true })
+  const found = entries.find((entry) => !entry.isDirectory() && !entry.name.startsWith('control.json'))
+  return found === undefined ? null : relative(dataDir, join(found.parentPath, found.name))
+}
+
+function ifThere(error: NodeJS.ErrnoException): false {
+  if (error.code === 'EEXIST') return false
+  throw error
+}

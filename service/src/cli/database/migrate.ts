@@ -1,0 +1,119 @@
+/** `touchstone migrate`: brings the database to the schema of this program before its processes start, or lists what is missing. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Option, type Command } from 'commander'
+import type { Database } from '../../db/database.ts'
+import {
+  appliedMigrations,
+  isNamed,
+  migrate,
+  type Migration,
+  migrationsTo,
+  missingMigrations,
+  readMigrations,
+  undoMigration,
+} from '../../db/migrate.ts'
+import { type BareSession, CommandError, type RunBare, withDatabase } from '../session/session.ts'
+import { defineCommand } from '../session/command.ts'
+import type { CommandIo } from '../session/control-client.ts'
+
+export function migrateCommand(run: RunBare): Command {
+  return defineCommand(
+    'migrate',
+    'Brings the database to the schema of this program, while older programs continue to serve.',
+    {
+      notes: 'It never waits long for a lock, so that no query waits behind it; it tries again for two minutes.',
+      examples: ['touchstone migrate --check', 'touchstone migrate'],
+    },
+  )
+    .option('--check', 'change nothing; exit code 1 when something is missing')
+    .option('--to <name>', 'stop after this file, such as 0008 or 0008-rate-windows.sql')
+    .addOption(new Option('--undo [name]', 'revert the newest file, if it can be reverted').conflicts(['check', 'to']))
+    .option('--yes', 'with --undo: confirm')
+    .action((options: MigrateOptions) => run((session) => migrateBy(session, options)))
+}
+
+type MigrateOptions = {
+  readonly check?: true
+  readonly to?: string
+  readonly undo?: string | true
+  readonly yes?: true
+}
+
+async function migrateBy(session: BareSession, { check, to, undo, yes }: MigrateOptions): Promise<number> {
+  const all = readMigrations()
+  if (undo !== undefined) return undoNewest(session, all, { name: undo === true ? null : undo, isSure: yes === true })
+  const wanted = to === undefined ? all : migrationsTo(all, to)
+  if (wanted === null)
+    throw new CommandError(`This program has no migration ${to}; the newest is ${nameOf(all.at(-1))}.`)
+  if (check !== true) return withDatabase(session, (database) => apply(database, wanted, session.io))
+  const missing = exists(session) ? await withDatabase(session, (it) => missingMigrations(it, wanted)) : wanted
+  for (const { name } of missing) session.io.out(`missing  ${name}`)
+  session.io.out(
+    missing.length === 0
+      ? `Nothing is missing: the database has ${nameOf(wanted.at(-1))}.`
+      : `${missing.length} missing; run touchstone migrate.`,
+  )
+  return missing.length === 0 ? 0 : 1
+}
+
+/** Returns whether there is a database. A check must not create an embedded one. */
+function exists({ config: { dataDir, store }, running }: BareSession): boolean {
+  return running !== null || store.databaseUrl !== null || existsSync(join(dataDir, 'store', 'PG_VERSION'))
+}
+
+async function apply(database: Database, wanted: readonly Migration[], io: CommandIo): Promise<number> {
+  const applied = await migrate(database, wanted, {
+    onApplied: (name, ms) => io.out(`${name.padEnd(34)} ${ms.toFixed(0).padStart(6)} ms`),
+    onWaiting: waiting(io),
+  })
+  io.out(
+    applied.length === 0
+      ? `Nothing was missing: the database has ${nameOf(wanted.at(-1))}.`
+      : `The database has ${nameOf(wanted.at(-1))}.`,
+  )
+  return 0
+}
+
+async function undoNewest(
+  session: BareSession,
+  all: readonly Migration[],
+  { name, isSure }: { readonly name: string | null; readonly isSure: boolean },
+): Promise<number> {
+  if (session.running !== null)
+    throw new CommandError('A service runs on this schema. End it first: its next start would bring the schema back.')
+  if (!exists(session)) throw new CommandError('There is no database yet.')
+  return withDatabase(session, async (database) => {
+    const newest = [...(await appliedMigrations(database)).keys()].at(-1)
+    if (newest === undefined) throw new CommandError('Nothing was ever migrated in this database.')
+    if (name !== null && !isNamed(newest, name))
+      throw new CommandError(`The newest migration is ${newest}, and only the newest can be reverted.`)
+    const migration = all.find((one) => one.name === newest)
+    if (migration === undefined) throw new CommandError(`${newest} is of a newer program: revert it with that program.`)
+    const { undo } = migration
+    if (undo === undefined) throw new CommandError(`${newest} cannot be reverted: restore a backup instead.`)
+    if (!isSure) throw new CommandError(`${newest}: ${parseLoss(undo)} Repeat the command with --yes to revert it.`)
+    if (!(await undoMigration(database, { ...migration, undo }, { onWaiting: waiting(session.io) })))
+      throw new CommandError('Another process migrates at this moment: check again with touchstone migrate --check.')
+    session.io.out(`${newest} is reverted. A start with MIGRATE=on would apply it again.`)
+    return 0
+  })
+}
+
+/** Returns the first comment, which says what is lost. */
+function parseLoss(undo: string): string {
+  const lines = undo.split('\n')
+  const end = lines.findIndex((line) => !line.startsWith('--'))
+  return lines
+    .slice(0, end)
+    .map((line) => line.replace(/^--\s*/, ''))
+    .join(' ')
+}
+
+function waiting(io: CommandIo) {
+  return (name: string, ms: number) => io.err(`  ${name} waits for its locks, ${Math.round(ms / 1000)} s so far`)
+}
+
+function nameOf(migration: Migration | undefined): string {
+  return migration?.name ?? 'none'
+}

@@ -1,0 +1,193 @@
+import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { assetFlags, type Hex, lifecycleStates, recordOfWord } from '@touchstone/verdict'
+import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex, zeroHash } from 'viem'
+import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
+import { publishedAccounts } from '../../domain/published-accounts.ts'
+import { type LocalChain, startLocalChain } from '../../chain/devchain/devchain.ts'
+import { deployLocal } from '../../chain/devchain/deploy.ts'
+import { createWriter } from '../../chain/transactions/writer.ts'
+import { createRpcClient } from '../../chain/rpc/client.ts'
+import { createLog } from '../../lib/log.ts'
+import type { Database } from '../../db/database.ts'
+import { metadataStore } from '../../assets/metadata-store.ts'
+import { migrate } from '../../db/migrate.ts'
+import { operationStore } from '../../chain/transactions/operations.ts'
+import { products } from './products.ts'
+import { type CatalogueItem, fillCatalogue, isBound } from './catalogue.ts'
+
+const { LOST, STOLEN, RECALL, STOLEN_CONFIRMED, INVESTIGATION, TAMPER } = assetFlags
+const tagHashFor = (index: number) => keccak256(stringToHex(`tag ${index}`))
+
+describe('the demonstration catalogue', () => {
+  const log = createLog(() => {})
+  let dataDir: string
+  let chain: LocalChain
+  let contract: Hex
+  let database: Database
+  let items: CatalogueItem[]
+  const lines: string[] = []
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-catalogue-'))
+    chain = await startLocalChain({ dataDir, log })
+    contract = (await deployLocal({ rpcUrl: chain.url })).contract
+    database = await openEmptyPglite()
+    await migrate(database)
+    items = await fill(database)
+  })
+  after(async () => {
+    await chain.close()
+    await database.close()
+    await rm(dataDir, { recursive: true })
+  })
+
+  async function fill(into: Database): Promise<CatalogueItem[]> {
+    const [operator, attester] = publishedAccounts(2) as [Account, Account]
+    const keys = {
+      issuer: operator,
+      binder: operator,
+      qa: operator,
+      guardian: operator,
+      recycler: operator,
+      relayer: operator,
+      attester,
+    }
+    const writer = createWriter({
+      rpcUrl: chain.url,
+      contract,
+      chainId: 84532,
+      keys,
+      operations: operationStore(into),
+      log,
+      local: true,
+    })
+    const made = await fillCatalogue({
+      rpcUrl: chain.url,
+      contract,
+      chainId: 84532,
+      writer,
+      metadata: metadataStore(into),
+      tagHashFor,
+      progress: (line) => lines.push(line),
+    })
+    await writer.close()
+    return made
+  }
+
+  async function read(functionName: 'getAssets' | 'metadataHash' | 'getTokenByTag', ...args: unknown[]) {
+    const data = encodeFunctionData({ abi, functionName, args } as never)
+    const result = (await createRpcClient(chain)('eth_call', [{ to: contract, data }, 'latest'])) as Hex
+    return decodeFunctionResult({ abi, functionName, data: result } as never) as unknown
+  }
+  const head = () => createRpcClient(chain)('eth_blockNumber')
+
+  async function records() {
+    const words = (await read(
+      'getAssets',
+      items.map(({ tokenId }) => tokenId),
+    )) as readonly bigint[]
+    return words.map((word) => {
+      const record = recordOfWord(word)
+      assert.ok(record !== null)
+      return { state: lifecycleStates[record.state], flags: record.flags, owner: record.owner }
+    })
+  }
+
+  it('is the first fourteen tokens of its chain', () => {
+    assert.equal(items.length, 14)
+    assert.deepEqual(
+      items.map(({ tokenId }) => tokenId),
+      Array.from({ length: 14 }, (_, n) => BigInt(n + 1)),
+    )
+  })
+
+  it('has every state and every kind of flag', async () => {
+    const found = await records()
+    assert.deepEqual(new Set(found.map(({ state }) => state)), new Set(lifecycleStates.slice(1)))
+    const flags = found.filter(({ state }) => state === 'FLAGGED').map((record) => record.flags)
+    assert.deepEqual(flags, [LOST, STOLEN, RECALL, STOLEN | STOLEN_CONFIRMED, INVESTIGATION])
+    assert.deepEqual(
+      found.filter((record) => record.flags === TAMPER).map(({ state }) => state),
+      ['ACTIVATED'],
+    )
+    const consumers = new Set(found.map(({ owner }) => owner))
+    assert.equal(consumers.size, 5, 'the issuer and four consumers')
+  })
+
+  it('carries tags, except where nothing is bound yet, and metadata, except once', async () => {
+    for (const { index, tokenId, ...product } of items) {
+      const bound = isBound(product)
+      assert.equal(await read('getTokenByTag', tagHashFor(index)), bound ? tokenId : 0n)
+      const hash = (await read('metadataHash', tokenId)) as Hex
+      assert.equal(hash === zeroHash, products[index]?.metadata === null)
+      const described = hash === zeroHash ? undefined : await metadataIn(database, hash)
+      assert.deepEqual(described === undefined ? null : JSON.parse(described), products[index]?.metadata)
+    }
+    assert.equal(items.filter((item) => !isBound(item)).length, 1)
+    assert.equal(items.filter(({ metadata }) => metadata === null).length, 1)
+  })
+
+  it('holds an attack on every page and model that shows it: escapes, bidi overrides, TAG letters, script, orders to a model', () => {
+    const hostile = products.flatMap(({ metadata }) => Object.values(metadata ?? {})).join('\n')
+    for (const attack of [
+      '\u001b[',
+      /\u202e/u,
+      /[\u{e0000}-\u{e007f}]/u,
+      /<script>/u,
+      /Ignore all previous instructions/u,
+      /javascript:/u,
+    ]) {
+      assert.ok(typeof attack === 'string' ? hostile.includes(attack) : attack.test(hostile), String(attack))
+    }
+  })
+
+  it('uses GTINs of the example range with right check digits, and different serial numbers', () => {
+    for (const { gtin } of items) {
+      assert.match(gtin, /^0952\d{10}$/)
+      const sum = Array.from(gtin).reduce((total, digit, place) => total + Number(digit) * (place % 2 === 0 ? 3 : 1), 0)
+      assert.equal(sum % 10, 0, gtin)
+    }
+    assert.equal(new Set(items.map(({ gtin, serial }) => `${gtin} ${serial}`)).size, items.length)
+  })
+
+  it('is found again at the next start, and what was done since stays', async () => {
+    const [operator] = publishedAccounts(1) as [Account]
+    const writer = createWriter({
+      rpcUrl: chain.url,
+      contract,
+      chainId: 84532,
+      keys: { guardian: operator },
+      operations: operationStore(database),
+      log,
+      local: true,
+    })
+    const recalled = items[7]?.tokenId ?? 0n
+    await writer.write(
+      { kind: 'resolve', tokenId: recalled, bits: RECALL, reasonHash: zeroHash },
+      { idempotencyKey: 'resolved' },
+    )
+    const [before, records_] = [await head(), await records()]
+    assert.deepEqual(await fill(database), items)
+    assert.deepEqual([await head(), await records()], [before, records_])
+    assert.equal(lines.at(-1), '14 demonstration products found.')
+  })
+
+  it('is found again by a service that lost its store, which gets the metadata back', async () => {
+    const empty = await openEmptyPglite()
+    await migrate(empty)
+    assert.deepEqual(await fill(empty), items)
+    const hash = (await read('metadataHash', 1n)) as Hex
+    assert.match((await metadataIn(empty, hash)) ?? '', /Harrow 38/)
+    await empty.close()
+  })
+})
+
+async function metadataIn(database: Database, hash: Hex): Promise<string | undefined> {
+  return (await metadataStore(database).getMany([hash])).get(hash)
+}
+
+type Account = ReturnType<typeof publishedAccounts>[number]

@@ -1,0 +1,227 @@
+/**
+ * `touchstone dev` (`npm start`): the whole service on one machine with an embedded chain, an embedded database and a small catalogue, in
+ * one folder. It prints links and commands that work at once.
+ */
+import { connect } from 'node:net'
+import type { Command } from 'commander'
+import { bytesToHex } from 'viem'
+import { publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
+import { startLocalChain } from '../../chain/devchain/devchain.ts'
+import {
+  deployLocalAgents,
+  localAgentId,
+  localAgentRegistries,
+  registerLocalAgent,
+} from '../../chain/devchain/agent-registries.ts'
+import { deployLocal } from '../../chain/devchain/deploy.ts'
+import { installTestMoney, moneyAccounts } from '../../chain/devchain/test-money.ts'
+import { ConfigError, readConfig } from '../../app/config/config.ts'
+import { createLog } from '../../lib/log.ts'
+import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
+import { demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
+import { readOrCreateDemoSecrets } from './secrets.ts'
+import { handleSignals } from '../serve/signals.ts'
+import { acquireDataFolder, assertDataFolderFree } from '../session/data-directory-lock.ts'
+import { defineCommand } from '../session/command.ts'
+import { sessionBase } from '../session/session.ts'
+import { commandRunner } from '../store-commands.ts'
+import { emulateTaps } from '../tag/emulate.ts'
+
+/** Defaults of the demonstration, which the environment overrides. An idle chain makes no blocks, so its head may have any age. */
+const demonstration = {
+  CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+  CHAIN_INTERFACE: 'registry',
+  PROOF_BUNDLE: 'on',
+  INDEX_POLL_MS: '25',
+  LOG_LEVEL: 'warn',
+  DEMO: 'on',
+}
+
+export function devCommand(): Command {
+  return defineCommand(
+    'dev',
+    'Runs everything on this machine: a chain, the registry with a small catalogue, a database, the service.',
+    {
+      notes:
+        'Environment: as for `touchstone serve`; DATA_DIR, VERIFICATION_PORT and LOCAL_CHAIN_PORT are the usual ones.',
+      examples: ['touchstone dev'],
+    },
+  ).action(dev)
+}
+
+async function dev(): Promise<void> {
+  const env = { ...demonstration, ...process.env }
+  const { dataDir, hosts, localChain, logLevel } = readConfig(env)
+  const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
+  const signals = handleSignals()
+  await assertDataFolderFree(dataDir)
+  await assertFree(hosts.bind, hosts.verification.port, 'VERIFICATION_PORT')
+  await assertFree(hosts.bind, hosts.gateway.port, 'GATEWAY_PORT')
+  await assertFree(hosts.bind, hosts.graphql.port, 'GRAPHQL_PORT')
+  await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
+
+  await using opened = new AsyncDisposableStack()
+  const lock = opened.use(await acquireDataFolder(dataDir))
+  const chain = await step('chain', () =>
+    startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
+  )
+  opened.defer(() => chain.close())
+  const { contract, codeHash } = await step('registry and test money', async () => {
+    const payer = publishedAddresses[moneyAccounts.payer] ?? '0x'
+    await installTestMoney({ rpcUrl: chain.url, fund: [{ address: payer, amount: 100_000_000n }] })
+    const deployed = await deployLocal({ rpcUrl: chain.url })
+    await deployLocalAgents({ rpcUrl: chain.url })
+    return deployed
+  })
+  const deployed = {
+    CHAIN_RPC_URLS: chain.url,
+    CHAIN_CONTRACT: contract,
+    CHAIN_CODE_HASH: codeHash,
+    PUBLIC_RPC_URL: chain.url,
+    AGENT_ID: localAgentId.toString(),
+    AGENT_IDENTITY_REGISTRY: localAgentRegistries.identity,
+    AGENT_REPUTATION_REGISTRY: localAgentRegistries.reputation,
+    PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
+  }
+  const { kek, pepper } = await readOrCreateDemoSecrets(dataDir)
+  const config = readConfig({ ...env, ...deployed, ...demoKeys(), TAG_KEK: kek, TAG_PEPPER: pepper })
+  // Loaded by the commands that start them, so that the other commands begin in half the time.
+  const { startService } = await import('../../app/service.ts')
+  const service = await step('database and hosts', () => startService(config, log))
+  opened.defer(() => service.close(500))
+  await service.components.writer.recover()
+  const items = await step('catalogue', (print) =>
+    openDemoCatalogue({ components: service.components, rpcUrl: chain.url, progress: print }),
+  )
+  const registration = await fetch(`${service.urls.verification}/api/agent`)
+  await registerLocalAgent({ rpcUrl: chain.url, registration: await registration.text() })
+  await chain.save()
+  const { components, urls } = service
+  const session = sessionBase(config, urls.verification, { store: components, chain: components })
+  const welcome = { urls, rpcUrl: chain.url, contract: components.contract, codeHash, dataDir }
+  const text = formatWelcome({
+    ...welcome,
+    items: await tapAll(session, items),
+    apiKey: await demoApiKey(components.apiKeys),
+  })
+  lock.serve(commandRunner({ config, service }))
+  opened.defer(() => lock.stop())
+  signals.started()
+  process.stdout.write(text)
+  await signals.stop
+  process.stdout.write('\nStopping …\n')
+}
+
+/** Makes an API key to try GraphQL, and revokes that of the start before. */
+async function demoApiKey(keys: ApiKeyStore): Promise<string> {
+  const name = 'npm start'
+  for (const key of await keys.list()) if (key.name === name && key.revokedAt === null) await keys.revoke(key.id)
+  const { text, hash } = newApiKey()
+  await keys.create({ hash, name, scopes: ['read', 'write'] })
+  return text
+}
+
+/** `tap` is the URL of a fresh tap of its software tag: it verifies once, and for five minutes after the first use. */
+type WelcomeItem = DemoItem & { readonly tap: string | null }
+
+async function tapAll(
+  session: Parameters<typeof emulateTaps>[0],
+  items: readonly DemoItem[],
+): Promise<readonly WelcomeItem[]> {
+  const tapped: WelcomeItem[] = []
+  for (const item of items) {
+    const { uid, gtin, serial } = item
+    const address = `https://${new URL(session.baseUrl).host}/01/${gtin}/21/${serial}?picc={picc}&cmac={cmac}`
+    const taps = uid && (await emulateTaps(session, { batchId: demoBatch, uid, address, count: 1 }))
+    tapped.push({ ...item, tap: taps?.urls[0] ?? null })
+  }
+  return tapped
+}
+
+/** Returns keys of anvil's published accounts: 0 is the operator, 1 the attester; another one settles payments. */
+function demoKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string; FACILITATOR_KEY: string } {
+  const keys = publishedAccounts(10).map((account) => bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()))
+  return {
+    OPERATOR_KEY: keys[0] ?? '',
+    ATTESTER_KEY: keys[1] ?? '',
+    FACILITATOR_KEY: keys[moneyAccounts.facilitator] ?? '',
+  }
+}
+
+/** Throws when a port is in use. It runs before anything is started, so that a wrong start changes nothing. */
+async function assertFree(host: string, port: number, setting: string): Promise<void> {
+  if (port === 0) return
+  const taken = await new Promise<boolean>((resolve) => {
+    const socket = connect({ port, host, timeout: 1_000 })
+    socket
+      .once('connect', () => resolve(true))
+      .once('error', () => resolve(false))
+      .once('timeout', () => resolve(false))
+    socket.once('close', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+  if (taken)
+    throw new ConfigError(
+      `Port ${port} is in use. Stop the program that listens there, or choose another one, such as ${setting}=${port + 100}.`,
+    )
+}
+
+/** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
+function formatWelcome({
+  items,
+  urls,
+  apiKey,
+  rpcUrl,
+  contract,
+  codeHash,
+  dataDir,
+}: {
+  readonly items: readonly WelcomeItem[]
+  readonly urls: Readonly<Record<'verification' | 'gateway' | 'graphql', string>>
+  /** Key for the playground and the GraphQL host, valid until the next start. */
+  readonly apiKey: string
+  readonly rpcUrl: string
+  readonly contract: string
+  readonly codeHash: string
+  readonly dataDir: string
+}): string {
+  const baseUrl = urls.verification
+  const rows = items.map(({ tokenId, state, name, tap }) => {
+    const links = [`${baseUrl}/api/asset/${tokenId}`, ...(tap === null ? [] : [tap])]
+    return `  ${state.padEnd(9)} ${name}\n${links.map((link) => `            ${link}`).join('\n')}`
+  })
+  const example = items.find(({ state }) => state === 'CLAIMED')?.tokenId ?? 1n
+  return `
+Touchstone runs: ${baseUrl}
+
+The demo products, each with its keyless verdict and, where it carries a tag, the link that a tap on it opens:
+
+${rows.join('\n')}
+
+Try these in another terminal:
+
+  curl ${baseUrl}/api/asset/${example}
+  npx touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl}
+  npx touchstone verify ${example} --rpc ${rpcUrl} --prove --code-hash ${codeHash}
+  curl "$(npx touchstone tag emulate --tap)"
+  npx touchstone pay ${example} --gateway ${urls.gateway}
+  curl ${urls.graphql}/graphql -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 3) { totalCount edges { node { id name state } } } }"}'
+
+  docs       ${urls.verification}/docs
+  playground ${urls.graphql}/playground   with the key ${apiKey}
+  gateway    ${urls.gateway}/health
+
+  chain      ${rpcUrl} (id 84532)   registry ${contract}
+  data       ${dataDir}
+  end        Ctrl-C
+`
+}
+
+/** Runs a step and prints one line at its begin and one at its end, with its time. */
+async function step<T>(name: string, run: (print: (detail: string) => void) => Promise<T>): Promise<T> {
+  const began = performance.now()
+  process.stdout.write(`  … ${name}\n`)
+  const result = await run((detail) => void process.stdout.write(`    ${detail}\n`))
+  process.stdout.write(`  ✔ ${name} (${((performance.now() - began) / 1000).toFixed(1)} s)\n`)
+  return result
+}

@@ -1,0 +1,41 @@
+/** The secrets of a demonstration, made once and stored in its data folder (mode 0600). A production service takes its own from the environment. */
+import { randomBytes } from 'node:crypto'
+import { mkdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseJsonObject } from '../../lib/json.ts'
+import { writePrivateFile } from '../../lib/sealed-file.ts'
+
+/** Hex texts for TAG_KEK and TAG_PEPPER. */
+export type DemoSecrets = { readonly kek: string; readonly pepper: string }
+
+export async function readOrCreateDemoSecrets(dataDir: string): Promise<DemoSecrets> {
+  const known = await readDemoSecrets(dataDir)
+  if (known !== null) return known
+  const secrets = { kek: randomBytes(32).toString('hex'), pepper: randomBytes(32).toString('hex') }
+  await mkdir(join(dataDir, 'keys'), { recursive: true, mode: 0o700 })
+  await writePrivateFile(fileOf(dataDir), JSON.stringify(secrets))
+  return secrets
+}
+
+/** Reads the secrets, or returns null when no demonstration was started. Throws for a damaged file, because new secrets would orphan every tag. */
+export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | null> {
+  const path = fileOf(dataDir)
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw new Error(`${path} cannot be read (${error.code ?? 'unknown reason'}).`)
+  })
+  if (text === null) return null
+  const secrets = parseSecrets(text)
+  if (secrets === null) throw new Error(`${path} is damaged: restore it, or move the data folder away to start again.`)
+  return secrets
+}
+
+function parseSecrets(text: string): DemoSecrets | null {
+  const { kek, pepper } = parseJsonObject(text) ?? {}
+  const isKey = (value: unknown) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
+  return isKey(kek) && isKey(pepper) ? ({ kek, pepper } as DemoSecrets) : null
+}
+
+function fileOf(dataDir: string): string {
+  return join(dataDir, 'keys', 'demo.json')
+}

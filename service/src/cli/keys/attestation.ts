@@ -1,0 +1,125 @@
+/** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
+import { InvalidArgumentError, type Command } from 'commander'
+import type { Hex, PublishedKey } from '@touchstone/verdict'
+import { argument } from '../session/arguments.ts'
+import { defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { formatTable } from '../output/table.ts'
+
+type Change = PublishedKey | { readonly refused: string }
+
+/** The attestation keys of the service. */
+export type SessionKeys = {
+  readonly active: () => { readonly keyId: string }
+  readonly published: () => readonly PublishedKey[]
+  readonly add: (address?: Hex) => Promise<Change>
+  readonly switchTo: (keyId: string) => Promise<Change>
+  readonly retire: (keyId: string) => Promise<Change>
+  readonly revoke: (keyId: string, at?: number) => Promise<Change>
+}
+
+/** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
+export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<SessionKeys>): Command {
+  const withKeys = <Args extends unknown[]>(work: (keys: SessionKeys, print: Print, ...args: Args) => Promise<void>) =>
+    inSession(run, async (session, ...args: Args) => work(await keysOf(session), session.io.out, ...args))
+  const define = (name: string, description: string, words = '') =>
+    defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] })
+
+  const commands = [
+    define('list', 'Lists every key that ever signed, or is announced.').action(withKeys(list)),
+    define('add', 'Announces the next key: a new one of the data folder, or one that you will configure.')
+      .option('--address <address>', 'address of the key that you will configure', argument.address)
+      .action(withKeys(add)),
+    define(
+      'switch',
+      'Signs with an announced key of the data folder from now on, and retires the one before.',
+      ' attest-99783a8ae14acdfe',
+    )
+      .argument('<keyId>', 'as listed', parseKeyId)
+      .action(withKeys(switchTo)),
+    define('retire', 'Retires a key that signs no more; what it signed stays valid.', ' attest-99783a8ae14acdfe')
+      .argument('<keyId>', 'as listed', parseKeyId)
+      .action(withKeys(retire)),
+    define(
+      'revoke',
+      'For a stolen key: nothing that it ever signed is valid any more. This cannot be undone.',
+      ' attest-99783a8ae14acdfe --at 2026-11-20T08:00:00Z',
+    )
+      .argument('<keyId>', 'as listed', parseKeyId)
+      .option('--at <time>', 'published time of the theft, ISO 8601 (default: now)', parseTime)
+      .action(withKeys(revoke)),
+  ]
+  const key = defineGroup('key', 'Keys that sign attestations: list, add, switch, retire, revoke.', commands, rotation)
+  return defineGroup('attest', 'The keys of the paid gateway.', [key])
+}
+
+const rotation = `A rotation, without a gap:
+  1. touchstone attest key add        announces the next key in /.well-known/attestation.json
+  2. touchstone attest key switch …   some days later: it signs, the one before is retired
+With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE): add --address, configure it and restart, then retire the one before.`
+
+type Print = (line: string) => void
+
+async function list(keys: SessionKeys, print: Print): Promise<void> {
+  const active = keys.active().keyId
+  const rows = keys.published().map(({ keyId, address, status, validFrom, validUntil }) => {
+    const until = validUntil === null ? '' : formatTime(validUntil)
+    const signs = keyId === active && status === 'active' ? 'signs' : ''
+    return [keyId, address, status, formatTime(validFrom), until, signs]
+  })
+  for (const line of formatTable(['key', 'address', 'status', 'from', 'until', ''], rows)) print(line)
+}
+
+async function add(keys: SessionKeys, print: Print, { address }: { address?: Hex }): Promise<void> {
+  const { keyId } = assertChanged(await keys.add(address))
+  print(`${keyId} is announced. Copies of the published keys should have it before it signs.`)
+  print(
+    address === undefined
+      ? `Then: touchstone attest key switch ${keyId}`
+      : 'Then configure it, restart every process of the gateway, and retire the one before.',
+  )
+}
+
+async function switchTo(keys: SessionKeys, print: Print, id: string): Promise<void> {
+  const before = keys.active().keyId
+  assertChanged(await keys.switchTo(id))
+  print(`${id} signs from now on. What ${before} signed stays valid.`)
+}
+
+async function retire(keys: SessionKeys, print: Print, id: string): Promise<void> {
+  assertChanged(await keys.retire(id))
+  print(`${id} is retired.`)
+}
+
+async function revoke(keys: SessionKeys, print: Print, id: string, { at }: { at?: number }): Promise<void> {
+  assertChanged(await keys.revoke(id, at))
+  const { keyId: now } = keys.active()
+  print(`${id} is revoked: every attestation it signed is void.`)
+  print(
+    now === id
+      ? 'The gateway sells nothing until another key is configured and it was restarted.'
+      : `${now} signs from now on.`,
+  )
+}
+
+function assertChanged(change: Change): PublishedKey {
+  if ('refused' in change) throw new CommandError(change.refused)
+  return change
+}
+
+function parseKeyId(text: string): string {
+  if (!/^attest-[0-9a-f]{16}$/.test(text))
+    throw new InvalidArgumentError('A key is named attest- and 16 hex digits; see touchstone attest key list.')
+  return text
+}
+
+function parseTime(text: string): number {
+  const time = Date.parse(text)
+  if (Number.isNaN(time) || time < 0 || time > Date.now())
+    throw new InvalidArgumentError('Give a time in the past, such as 2026-11-20T08:00:00Z.')
+  return Math.floor(time / 1000)
+}
+
+function formatTime(unixSeconds: number): string {
+  return new Date(unixSeconds * 1000).toISOString().replace('.000Z', 'Z')
+}

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { CsvError, csvLine, readCsv } from './csv.ts'
+
+async function rowsOf(...chunks: (string | Buffer)[]): Promise<(readonly string[])[]> {
+  const rows: (readonly string[])[] = []
+  for await (const { cells } of readCsv(streamOf(chunks))) rows.push(cells)
+  return rows
+}
+
+async function* streamOf(chunks: readonly (string | Buffer)[]): AsyncGenerator<Buffer> {
+  for (const chunk of chunks) yield Buffer.from(chunk)
+}
+
+describe('a CSV file', () => {
+  it('is read as spreadsheets write it: BOM, either line end, quotes, empty lines', async () => {
+    assert.deepEqual(await rowsOf('\uFEFFuid,name\r\n04AA,"Scarf, ""silk""\r\n90 cm"\r\n\r\n04BB,Coat'), [
+      ['uid', 'name'],
+      ['04AA', 'Scarf, "silk"\r\n90 cm'],
+      ['04BB', 'Coat'],
+    ])
+  })
+
+  it('may be separated by semicolons or tabs, as its head is', async () => {
+    assert.deepEqual(await rowsOf('uid;name\n04AA;"a,b"\n04BB;c,d\n'), [
+      ['uid', 'name'],
+      ['04AA', 'a,b'],
+      ['04BB', 'c,d'],
+    ])
+    assert.deepEqual(await rowsOf('uid\tname\n04AA\tx;y'), [
+      ['uid', 'name'],
+      ['04AA', 'x;y'],
+    ])
+  })
+
+  it('gives the line on which a row begins, also after a cell of two lines', async () => {
+    const lines: number[] = []
+    for await (const { line } of readCsv(streamOf(['a,b\n"1\n2",3\r\n\n4,5']))) lines.push(line)
+    assert.deepEqual(lines, [1, 2, 5])
+  })
+
+  it('is refused with its line when a quote is not closed or text follows one', async () => {
+    await assert.rejects(rowsOf('a,b\n"1,2\n'), new CsvError('Line 2: a quote is not closed.'))
+    await assert.rejects(rowsOf('a,b\n"1"2,3\n'), new CsvError('Line 2: there is text after a closing quote.'))
+  })
+
+  it('keeps a quote inside of a cell that is not quoted, and any mix of line ends', async () => {
+    assert.deepEqual(await rowsOf('a;"b,"\r5" pipe;x\n"""1""2";y'), [
+      ['a', 'b,'],
+      ['5" pipe', 'x'],
+      ['"1"2', 'y'],
+    ])
+  })
+
+  it('has bounds: long cells and many columns are refused before they fill the memory', async () => {
+    await assert.rejects(rowsOf(`a\n${'x'.repeat(16_385)}`), CsvError)
+    await assert.rejects(rowsOf(','.repeat(64)), CsvError)
+  })
+
+  it('comes back as it was written, wherever the stream is cut', async () => {
+    const cells = fc.array(fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }), {
+      minLength: 2,
+      maxLength: 4,
+    })
+    await fc.assert(
+      fc.asyncProperty(cells, fc.nat(60), async (row, cut) => {
+        fc.pre(row.every((text) => !/^[=+\-@\t\r\uFEFF]/.test(text) && text.isWellFormed()))
+        const text = Buffer.from(`a,b\n${csvLine(row)}\n`)
+        assert.deepEqual((await rowsOf(text.subarray(0, cut), text.subarray(cut)))[1], row)
+      }),
+    )
+  })
+
+  it('hands no formula to a spreadsheet', () => {
+    assert.equal(csvLine(['=HYPERLINK("x")', '@a', -1, 2n]), `"'=HYPERLINK(""x"")",'@a,-1,2`)
+  })
+})

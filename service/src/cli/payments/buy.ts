@@ -1,0 +1,117 @@
+/**
+ * Purchase of one attestation as any x402 client does it (spec §2.6, §4.8): the 402, a signed authorization, the response. A retry sends
+ * the same signed payment, which can be charged only once.
+ */
+import { cleanText, isAddress, type Hex } from '@touchstone/verdict'
+import { x402Client, x402HTTPClient } from '@x402/core/client'
+import { registerExactEvmScheme } from '@x402/evm/exact/client'
+import type { LocalAccount } from 'viem'
+import { sleep } from '../../lib/async/sleep.ts'
+import { fetchJson, type Answer } from './fetch-json.ts'
+import { formatDollars } from './money.ts'
+import { caipNetwork, chainName } from '../../domain/chain.ts'
+
+type Purchase = {
+  readonly gateway: URL
+  readonly tokenId: bigint
+  readonly account: LocalAccount
+  /** The most to pay, in millionths of a dollar. */
+  readonly most: bigint
+  /** Time for retries while the outcome is unknown. */
+  readonly retryMs?: number
+}
+
+/** The signed terms; the amount is in the token's smallest unit. */
+type Terms = { readonly amount: bigint; readonly asset: Hex; readonly payTo: Hex }
+export type Bought = { readonly answer: unknown; readonly terms: Terms }
+
+/** Timeout of the paid request; the gateway responds within 28 s. */
+const paidMs = 35_000
+
+/** Buys the attestation. Throws an Error of one sentence that says whether money may have moved. */
+export async function buyAttestation({ gateway, tokenId, account, most, retryMs = 60_000 }: Purchase): Promise<Bought> {
+  const url = new URL('verify', gateway)
+  const body = JSON.stringify({ assetId: String(tokenId), chain: chainName })
+  const offer = await fetchJson(url, { method: 'POST', body })
+  if (offer.status !== 402) throw new Error(`${url.origin} offers no attestation: ${formatAnswer(offer)}`)
+
+  const client = new x402HTTPClient(createClient(account))
+  const required = parseRequired(client, offer)
+  const terms = required && parseTerms(required.accepts[0])
+  if (required === null || terms === null)
+    throw new Error(`${url.origin} offers nothing that this command can pay: USDC on Base Sepolia, scheme exact.`)
+  if (terms.amount > most)
+    throw new Error(
+      `The price is ${formatDollars(terms.amount)} USDC; to pay that much, say --max ${formatDollars(terms.amount)}.`,
+    )
+
+  const payload = await client.createPaymentPayload(required).catch((cause: unknown) => {
+    throw new Error(`The offer of ${url.origin} cannot be paid.`, { cause })
+  })
+  const headers = client.encodePaymentSignatureHeader(payload)
+  const paid = await untilKnown(() => fetchJson(url, { method: 'POST', body, headers, timeoutMs: paidMs }), retryMs)
+  if (paid.status === 200) return { answer: paid.body, terms }
+  throw new Error(formatRefusal(paid, account.address))
+}
+
+/** Creates a client without the library's own limit, because the caller has one. */
+function createClient(account: LocalAccount): x402Client {
+  const client = new x402Client().setSpendControls({ maxAmountPerPayment: false })
+  return registerExactEvmScheme(client, { signer: account })
+}
+
+/** Parses the payment requirements and keeps the one entry that this command can pay. */
+function parseRequired(client: x402HTTPClient, { headers, body }: Answer) {
+  try {
+    const required = client.getPaymentRequiredResponse((name) => headers.get(name), body)
+    const entry = required.accepts.find(
+      (each) => each.scheme === 'exact' && [chainName, caipNetwork].includes(each.network),
+    )
+    return entry === undefined ? null : { ...required, accepts: [entry] }
+  } catch {
+    return null
+  }
+}
+
+/** Parses the terms. Version 1 calls the amount `maxAmountRequired`. */
+function parseTerms(entry: unknown): Terms | null {
+  const { amount, maxAmountRequired, asset, payTo } = entry as Record<string, unknown>
+  const text = amount ?? maxAmountRequired
+  if (typeof text !== 'string' || !/^[0-9]{1,30}$/.test(text) || !isHexAddress(asset) || !isHexAddress(payTo))
+    return null
+  return { amount: BigInt(text), asset, payTo }
+}
+
+/** Retries with the same payment while it is unknown whether it was charged. */
+async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<Answer> {
+  const end = performance.now() + retryMs
+  for (;;) {
+    const answer = await ask().catch((error: Error) => error)
+    if (!(answer instanceof Error) && answer.status !== 503 && answer.status !== 502) return answer
+    const seconds = answer instanceof Error ? 1 : Math.min(Number(answer.headers.get('retry-after') ?? 1) || 1, 5)
+    if (performance.now() + seconds * 1000 > end)
+      throw new Error(
+        `The outcome is not known: ${answer instanceof Error ? answer.message : formatAnswer(answer)} ` +
+          'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
+      )
+    await sleep(seconds * 1000)
+  }
+}
+
+function formatRefusal(answer: Answer, payer: string): string {
+  const sentence = `Nothing was bought: ${formatAnswer(answer)}`
+  const { error } = (answer.body ?? {}) as { error?: unknown }
+  if (error !== 'insufficient_funds') return sentence
+  return `${sentence} Send USDC on Base Sepolia to ${payer} (test money: https://faucet.circle.com).`
+}
+
+/** Formats an untrusted response for people. */
+function formatAnswer({ status, body }: Answer): string {
+  const { error, message } = (body ?? {}) as Record<string, unknown>
+  const text = [error, message].filter((part) => typeof part === 'string').join(': ')
+  return cleanText(`${status} ${text}`.trim(), { max: 250 })
+}
+
+function isHexAddress(value: unknown): value is Hex {
+  return typeof value === 'string' && isAddress(value)
+}

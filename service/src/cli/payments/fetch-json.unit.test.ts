@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { fetchJson } from './fetch-json.ts'
+
+describe('fetchJson', () => {
+  const closed: string[] = []
+  const answers: Readonly<Record<string, RequestListener>> = {
+    '/verdict': (_, response) => response.writeHead(404).end('{"error":{"code":"ASSET_NOT_FOUND"}}'),
+    '/large': (_, response) => response.end(JSON.stringify('a'.repeat(65_534))),
+    '/larger': (_, response) => response.end(JSON.stringify('a'.repeat(65_535))),
+    '/page': (_, response) => response.end('<html>'),
+    '/endless': (_, response) => {
+      const more = () => response.destroyed || (response.write('x'.repeat(16_384)), setImmediate(more))
+      more()
+      response.on('close', () => closed.push('endless'))
+    },
+    '/dripping': (_, response) => {
+      const drip = setInterval(() => response.write(' '), 20)
+      response.on('close', () => clearInterval(drip))
+    },
+    '/silent': () => {},
+    '/broken': (_, response) => {
+      response.write('{"version":')
+      setTimeout(() => response.destroy(), 20)
+    },
+  }
+  const server = createServer((request, response) => answers[request.url ?? '']?.(request, response))
+  let origin: string
+  before(async () => {
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  })
+  const ask = (path: string, options: { timeoutMs?: number } = {}) =>
+    fetchJson(new URL(path, origin), { maxBytes: 65_536, ...options })
+  const answer = async (path: string) => {
+    const { status, body } = await ask(path)
+    return { status, body }
+  }
+  after(() => server.close().closeAllConnections())
+
+  it('gives status and body, and null for what is no JSON', async () => {
+    assert.deepEqual(await answer('/verdict'), { status: 404, body: { error: { code: 'ASSET_NOT_FOUND' } } })
+    assert.deepEqual(await answer('/page'), { status: 200, body: null })
+  })
+
+  it('reads 64 kB and not one byte more, even of a body that never ends', async () => {
+    assert.equal(String((await ask('/large')).body).length, 65_534)
+    for (const path of ['/larger', '/endless'])
+      await assert.rejects(ask(path), new Error(`${origin} answered with more than 64 kB: that is not what was asked.`))
+    while (closed.length === 0) await new Promise((resolve) => setTimeout(resolve, 10))
+  })
+
+  it('gives up at its deadline, before the headers and in the middle of a body', async () => {
+    for (const path of ['/silent', '/dripping'])
+      await assert.rejects(ask(path, { timeoutMs: 200 }), new Error(`${origin} did not answer in full within 0.2 s.`))
+  })
+
+  it('says that a response was broken off, and that a host cannot be reached', async () => {
+    await assert.rejects(ask('/broken'), new Error(`${origin} broke off its answer.`))
+    await assert.rejects(fetchJson(new URL('http://127.0.0.1:9/')), new Error('http://127.0.0.1:9 cannot be reached.'))
+  })
+})

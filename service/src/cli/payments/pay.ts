@@ -1,0 +1,141 @@
+/** `touchstone pay`: buys the attestation of one asset at a gateway and verifies it (spec §4.8). */
+import type { Command } from 'commander'
+import {
+  checksumAddress,
+  lifecycleStates,
+  parseTokenId,
+  verifyAttestation,
+  type AttestationReport,
+  type Hex,
+} from '@touchstone/verdict'
+import { bytesToHex, type LocalAccount } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { publishedAccounts } from '../../domain/published-accounts.ts'
+import { moneyAccounts } from '../../chain/devchain/test-money.ts'
+import { readConfig } from '../../app/config/config.ts'
+import type { Bought } from './buy.ts'
+import { fetchJson } from './fetch-json.ts'
+import { formatDollars, parseDollars } from './money.ts'
+import { parseAddress } from '../../domain/address.ts'
+import { defineCommand } from '../session/command.ts'
+
+type Options = { gateway: string; max: string; signer?: string; contract?: string; json?: true }
+
+export function payCommand(): Command {
+  return defineCommand(
+    'pay',
+    'Buys the attestation of an asset at a gateway and verifies it; exit code 0 when it is valid, 1 when not.',
+    {
+      notes: `Environment: PAYER_KEY, the private key that pays (USDC on Base Sepolia, no ether needed). Without it, a gateway on this
+machine is paid by the payer of the demonstration.`,
+      examples: [
+        'touchstone pay 4',
+        'PAYER_KEY=0x… touchstone pay 1042 --gateway https://gateway.example.com --signer 0x… --json > proof.json',
+      ],
+    },
+  )
+    .argument('<assetId>', 'decimal token id')
+    .option('--gateway <url>', 'the gateway', 'http://127.0.0.1:8081')
+    .option('--max <usdc>', 'the most to pay, in USDC', '0.1')
+    .option('--signer <address>', 'accept this signer only, not any key that the gateway publishes')
+    .option('--contract <address>', 'accept attestations of this core contract only')
+    .option('--json', 'print the attestation as received')
+    .action(pay)
+}
+
+async function pay(assetId: string, options: Options): Promise<void> {
+  const tokenId = parseTokenId(assetId)
+  if (tokenId === null) throw new Error(`"${assetId.slice(0, 80)}" is not a decimal token id.`)
+  const most = parseDollars(options.max)
+  if (most === null) throw new Error('--max is an amount in USDC, such as 0.1.')
+  const [signer, contract] = [
+    parseOptionalAddress('--signer', options.signer),
+    parseOptionalAddress('--contract', options.contract),
+  ]
+  const gateway = parseGateway(options.gateway)
+  const account = payerOf(readConfig(process.env).gateway.payerKey, gateway)
+
+  // Checked before any money moves: an attestation of a gateway without keys could not be verified.
+  const published = await fetchJson(new URL('.well-known/attestation.json', gateway))
+  if (published.status !== 200) throw new Error(`${gateway.origin} publishes no attestation keys: it is no gateway.`)
+  const { buyAttestation } = await import('./buy.ts')
+  const bought = await buyAttestation({ gateway, tokenId, account, most })
+  const report = verifyAttestation(bought.answer, { keys: published.body, tokenId, signer, contract })
+  if (options.json === true) process.stdout.write(`${JSON.stringify(bought.answer, null, 2)}\n`)
+  const lines = formatPurchase({ bought, report, payer: account.address, pinned: signer !== undefined })
+  ;(options.json === true ? process.stderr : process.stdout).write(`${lines.join('\n')}\n`)
+  process.exitCode = report.ok ? 0 : 1
+}
+
+/** Formats the attestation for the buyer; of an invalid one only what is wrong with it. */
+function formatPurchase({
+  bought: { answer, terms },
+  report,
+  payer,
+  pinned,
+}: {
+  readonly bought: Bought
+  readonly report: AttestationReport
+  readonly payer: string
+  readonly pinned: boolean
+}): string[] {
+  const { payment, flagged } = (answer ?? {}) as { payment?: { transaction?: unknown }; flagged?: unknown }
+  const transaction = String(payment?.transaction)
+  const money = [
+    row('paid', `${formatDollars(terms.amount)} USDC to ${terms.payTo}, by ${payer}`),
+    row('transaction', /^0x[0-9a-f]{64}$/.test(transaction) ? transaction : 'none was named'),
+  ]
+  if (!report.ok) {
+    const wrong = report.checks.filter(({ ok }) => !ok)
+    return [
+      ...money,
+      ...wrong.map(({ field, claimed, found }) => row('WRONG', `${field}: ${claimed}  (found: ${found})`)),
+      'This attestation is not valid: do not rely on it.',
+    ]
+  }
+  const { tokenId, state, blockNumber, blockHash, verifyingContract, signer, timestamp } = report.attested
+  const whose = pinned ? 'the signer you named' : 'a key that the gateway publishes; name it with --signer to insist'
+  return [
+    ...money,
+    row('asset', `${tokenId}: ${lifecycleStates[state]}, ${flagged === true ? 'FLAGGED' : 'not flagged'}`),
+    row('read at', `block ${blockNumber} ${blockHash}`),
+    row('contract', verifyingContract),
+    row('signed by', `${checksumAddress(signer)}, ${whose}`),
+    row('signed at', new Date(timestamp * 1000).toISOString()),
+    'Both signatures are valid: raw (spec §4.8) and EIP-712.',
+  ]
+}
+
+function row(name: string, text: string): string {
+  return `  ${name.padEnd(12)} ${text}`
+}
+
+/** Returns the paying account: PAYER_KEY, or for a local gateway the demonstration's payer, whose key is public. */
+function payerOf(key: Uint8Array | null, gateway: URL): LocalAccount {
+  if (key !== null) {
+    try {
+      return privateKeyToAccount(bytesToHex(key))
+    } catch {
+      throw new Error('PAYER_KEY holds no private key of secp256k1.')
+    }
+  }
+  const [demo] = publishedAccounts(moneyAccounts.payer + 1).slice(-1)
+  if (demo === undefined || !['127.0.0.1', '[::1]', 'localhost'].includes(gateway.hostname))
+    throw new Error('Set PAYER_KEY to the private key that pays: 0x and 64 hex digits, of an account with USDC.')
+  return demo
+}
+
+/** Parses the URL and adds a slash at the end, so that relative paths resolve below it. */
+function parseGateway(text: string): URL {
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '')
+    throw new Error('--gateway is an http or https URL, such as https://gateway.example.com.')
+  return new URL(`${url.origin}${url.pathname.replace(/\/*$/, '/')}`)
+}
+
+function parseOptionalAddress(option: string, text: string | undefined): Hex | undefined {
+  if (text === undefined) return undefined
+  const address = parseAddress(text)
+  if (address === null) throw new Error(`${option} is an address: 0x and 40 hex digits, its checksum right.`)
+  return address
+}

@@ -1,0 +1,100 @@
+/** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
+import type { Command } from 'commander'
+import { readConfig, type Config } from '../../app/config/config.ts'
+import { settings } from '../../app/config/schema.ts'
+import { createLog } from '../../lib/log.ts'
+import type { Service } from '../../app/service.ts'
+import { acquireServiceLock } from '../session/data-directory-lock.ts'
+import { defineCommand } from '../session/command.ts'
+import { handleSignals } from './signals.ts'
+import { formatError } from '../session/session.ts'
+import { commandRunner } from '../store-commands.ts'
+import { connectToPrimary, failStart, isWorker, disconnectPrimary, startWorkers } from './workers.ts'
+
+export function serveCommand(): Command {
+  return defineCommand('serve', 'Runs the service against a chain and a contract named by the environment.', {
+    examples: ['touchstone serve', 'touchstone serve --only verification,indexer --workers auto'],
+  })
+    .option('--only <roles>', 'verification, gateway, graphql, indexer: what this process does (default: all)')
+    .option('--workers <number>', 'processes that share the ports; auto: one for each core (default: 1)')
+    .addHelpText('after', () => `\nEnvironment:\n${settingsHelp()}`)
+    .action(serve)
+}
+
+async function serve({ only, workers }: { only?: string; workers?: string }): Promise<void> {
+  if (isWorker()) return serveAsWorker()
+  const env = { ...process.env, ...(only !== undefined && { ONLY: only }), ...(workers && { WORKERS: workers }) }
+  const config = readConfig(env)
+  return config.workers === 1 ? serveAlone(config) : superviseWorkers(config)
+}
+
+async function serveAlone(config: Config): Promise<void> {
+  const log = createLog(print, config.logLevel)
+  const signals = handleSignals()
+  await using running = await open(config, log)
+  signals.started()
+  const signal = await signals.stop
+  log.info('stopping', { signal })
+  await running.close()
+}
+
+async function superviseWorkers(config: Config): Promise<void> {
+  const log = createLog(print, config.logLevel).child('workers')
+  const signals = handleSignals()
+  const workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
+  process.on('SIGHUP', () => {
+    log.info('replacing every worker', { signal: 'SIGHUP' })
+    void workers.restart().then(() => log.info('every worker replaced'))
+  })
+  signals.started()
+  const signal = await signals.stop
+  log.info('stopping', { signal })
+  await workers.stop()
+}
+
+/** Gives the indexer to the first worker only, and each worker a metrics port of its own. */
+function envOfWorker({ roles, metricsPort }: Config, place: number): Record<string, string> {
+  const others = [...roles].filter((role) => role !== 'indexer')
+  const own = place === 0 || others.length === 0 ? [...roles] : others
+  return { ONLY: own.join(','), ...(metricsPort && { METRICS_PORT: String(metricsPort + place) }) }
+}
+
+async function serveAsWorker(): Promise<void> {
+  const primary = connectToPrimary()
+  try {
+    const config = readConfig(process.env)
+    const log = createLog(print, config.logLevel, 'service', { worker: process.pid })
+    await using running = await open(config, log)
+    primary.started(running.service)
+    await primary.stop
+    log.info('stopping')
+    await running.close()
+  } catch (error) {
+    await failStart(formatError(error))
+  }
+  disconnectPrimary()
+}
+
+/** Starts the service and runs the commands of the CLI in it. */
+async function open(config: Config, log: ReturnType<typeof createLog>) {
+  await using opened = new AsyncDisposableStack()
+  const lock = opened.use(await acquireServiceLock(config))
+  const { startService } = await import('../../app/service.ts') // other commands begin in half the time without it
+  const service: Service = opened.use(await startService(config, log))
+  lock.serve(commandRunner({ config, service }))
+  const rest = opened.move()
+  async function close(): Promise<void> {
+    await lock.stop()
+    await service.close()
+    await rest.disposeAsync()
+  }
+  return { service, close, [Symbol.asyncDispose]: close }
+}
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`)
+
+function settingsHelp(): string {
+  return Object.entries(settings)
+    .map(([name, { help, fallback }]) => `  ${name.padEnd(28)} ${help}${fallback === '' ? '' : ` [${fallback}]`}`)
+    .join('\n')
+}

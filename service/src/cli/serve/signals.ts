@@ -1,0 +1,32 @@
+/** SIGINT and SIGTERM of a service: the first one stops it, a later one ends it at once. */
+
+export type Signals = {
+  /** Resolves with the first signal after `started`. */
+  readonly stop: Promise<NodeJS.Signals>
+  /** Ends the phase in which a signal ends the process at once, because nothing has to be closed yet. */
+  readonly started: () => void
+}
+
+const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
+
+/**
+ * Time within which a second signal counts as the first. One Ctrl-C may arrive twice: the terminal sends it to every process, and npm
+ * forwards its own to the script, which is this process where the shell is bash.
+ */
+const sameSignalMs = 1_000
+
+export function handleSignals(): Signals {
+  let isRunning = false
+  let stoppedAt = -Infinity
+  const { promise: stop, resolve } = Promise.withResolvers<NodeJS.Signals>()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      if (performance.now() - stoppedAt < sameSignalMs) return
+      if (!isRunning) process.exit(exitCodes[signal])
+      isRunning = false // the next one ends the process
+      stoppedAt = performance.now()
+      resolve(signal)
+    })
+  }
+  return { stop, started: () => void (isRunning = true) }
+}

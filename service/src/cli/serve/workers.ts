@@ -1,0 +1,168 @@
+/**
+ * The primary and the workers of `serve --workers`. The primary serves nothing itself: it starts processes that share the ports of the
+ * hosts, replaces one that dies, and on SIGHUP replaces them one by one without a failed request.
+ */
+import cluster, { type Worker } from 'node:cluster'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+
+export type WorkersOptions = {
+  readonly count: number
+  /** Returns the additions to the primary's environment for the worker at a place, from 0. */
+  readonly envOf: (place: number) => Readonly<Record<string, string>>
+  readonly log: Log
+}
+
+export type Workers = {
+  /** Replaces the workers one by one; each serves before its predecessor ends. One that cannot start leaves its predecessor in place. */
+  readonly restart: () => Promise<void>
+  /** Lets all workers finish accepted requests and ends them. */
+  readonly stop: () => Promise<void>
+}
+
+const shortestBackoffMs = 1_000
+const longestBackoffMs = 30_000
+/** A worker that served this long is restarted without backoff. */
+const provenMs = 60_000
+/** A worker ends within five seconds; one that hangs is killed after this time. */
+const killAfterMs = 10_000
+
+/** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
+export async function startWorkers({ count, envOf, log }: WorkersOptions): Promise<Workers> {
+  const places: Worker[] = []
+  const stopping = new AbortController()
+  let turn: Promise<void> = Promise.resolve()
+
+  /** Resolves when the new worker serves and its predecessor has ended. */
+  async function start(place: number, failures = 0): Promise<void> {
+    const worker = cluster.fork(envOf(place))
+    worker.on('error', (error) => log.warn('worker out of reach', { place, reason: reasonOf(error) }))
+    await started(worker)
+    const [former, began] = [places[place], performance.now()]
+    places[place] = worker
+    log.info('worker serves', { place, worker: worker.process.pid })
+    worker.once('exit', (exitCode, signal) => {
+      if (places[place] !== worker || stopping.signal.aborted) return
+      log.error('worker ended', { place, worker: worker.process.pid, exitCode, signal })
+      void replace(place, performance.now() - began > provenMs ? 0 : failures)
+    })
+    if (former !== undefined) await end(former)
+  }
+
+  /** Starts a worker anew after a backoff that doubles with every failure. */
+  async function replace(place: number, failures: number): Promise<void> {
+    const waitMs = Math.min(longestBackoffMs, shortestBackoffMs * 2 ** Math.min(failures, 10))
+    await sleep(waitMs, { signal: stopping.signal })
+    if (stopping.signal.aborted || places[place]?.isDead() === false) return
+    await start(place, failures + 1).catch((error: Error) => {
+      if (stopping.signal.aborted) return
+      log.error('worker does not start', { place, reason: error.message })
+      void replace(place, failures + 1)
+    })
+  }
+
+  async function restartAll(): Promise<void> {
+    for (let place = 0; place < count; place += 1) {
+      if (stopping.signal.aborted) return
+      await start(place).catch((error: Error) => {
+        if (!stopping.signal.aborted) log.error('worker not replaced', { place, reason: error.message })
+      })
+    }
+  }
+
+  async function stop(): Promise<void> {
+    stopping.abort()
+    const all = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+    const paused = Promise.all(all.map((worker) => answered(worker, 'stop accepting', 'accepts no more')))
+    await withDeadline(paused, 1_000, { onTimeout: () => undefined, ref: false })
+    await Promise.all(all.map(end))
+  }
+
+  try {
+    for (let place = 0; place < count; place += 1) await start(place)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { restart: () => (turn = turn.then(restartAll)), stop }
+}
+
+function started(worker: Worker): Promise<void> {
+  return new Promise((resolve, reject) => {
+    worker.on('message', (message: FromWorker) => {
+      if (message === 'started') resolve()
+      else if (typeof message === 'object') reject(new Error(message.failed))
+    })
+    worker.once('exit', (code, signal) => reject(new Error(`A worker ended at its start (${signal ?? code}).`)))
+  })
+}
+
+/** Resolves with the answer, or with the end of the worker. */
+function answered(worker: Worker, message: ToWorker, answer: FromWorker): Promise<void> {
+  return new Promise((resolve) => {
+    worker.on('message', (found: FromWorker) => found === answer && resolve())
+    worker.once('exit', () => resolve())
+    send(worker, message)
+  })
+}
+
+async function end(worker: Worker): Promise<void> {
+  if (worker.isDead()) return
+  const ended = new Promise((resolve) => worker.once('exit', resolve))
+  send(worker, 'stop')
+  const kill = setTimeout(() => worker.process.kill('SIGKILL'), killAfterMs)
+  await ended
+  clearTimeout(kill)
+}
+
+/** Sends a message to a worker, unless its channel is closed because it is ending. */
+function send(worker: Worker, message: ToWorker): void {
+  if (worker.isConnected()) worker.send(message, () => {})
+}
+
+/** Messages of the primary. All workers stop accepting before the first one drains, so that no client meets a half-closed port. */
+type ToWorker = 'stop accepting' | 'stop'
+/** Messages of a worker. `failed` is one sentence why it cannot start. */
+type FromWorker = 'started' | 'accepts no more' | { readonly failed: string }
+
+/** Returns whether this process was started by `serve --workers`. */
+export const isWorker = (): boolean => cluster.isWorker
+
+/**
+ * Connects a worker to its primary. Signals are ignored: a terminal and systemd send them to every process, but only the primary may end
+ * the workers in order.
+ */
+export function connectToPrimary() {
+  const stopped = Promise.withResolvers<void>()
+  let stopAccepting: (() => void) | undefined
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
+  process.on('message', (message: ToWorker) => {
+    if (message === 'stop accepting') {
+      stopAccepting?.()
+      report('accepts no more')
+    } else if (stopAccepting === undefined) process.exit(0)
+    else stopped.resolve()
+  })
+  return {
+    /** Resolves when the primary stops this worker. */
+    stop: stopped.promise,
+    started(service: { readonly stopAccepting: () => void }): void {
+      stopAccepting = service.stopAccepting
+      report('started')
+    },
+  }
+}
+
+/** Ends this worker, which cannot start, and reports the reason to the primary. */
+export function failStart(sentence: string): Promise<never> {
+  return new Promise(() => process.send?.({ failed: sentence } satisfies FromWorker, () => process.exit(1)))
+}
+
+/** Closes the channel to the primary, so that the process can end. */
+export const disconnectPrimary = (): void => process.disconnect()
+
+function report(message: Exclude<FromWorker, object>): void {
+  process.send?.(message)
+}

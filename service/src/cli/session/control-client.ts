@@ -1,0 +1,98 @@
+/** The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there. */
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parseJsonObject } from '../../lib/json.ts'
+
+export type Address = { readonly pid: number; readonly port: number; readonly token: string }
+/** One line of the response, a JSON object. */
+export type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
+
+/** Output of a command, the folder of its relative file names, and a signal that aborts when the caller leaves. */
+export type CommandIo = {
+  readonly out: (line: string) => void
+  readonly err: (line: string) => void
+  readonly cwd: string
+  readonly signal: AbortSignal
+}
+
+/** Returns the process that holds the data folder, or null. */
+export async function holderOf(dataDir: string): Promise<number | null> {
+  const address = await readAddress(addressFile(dataDir))
+  return address !== null && (await isAlive(address)) ? address.pid : null
+}
+
+/**
+ * Runs a command in the service that holds the data folder and returns its exit code, or null when no service does.
+ * Throws one sentence when the service ends before the command.
+ */
+export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
+  const address = await readAddress(addressFile(dataDir))
+  if (address === null || !(await isAlive(address))) return null
+  const response = await fetch(urlOf(address), {
+    method: 'POST',
+    headers: authorization(address),
+    body: JSON.stringify({ argv, cwd: io.cwd }),
+    signal: io.signal,
+  }).catch(() => null)
+  if (response === null) throw new Error(ended)
+  if (response.status !== 200 || response.body === null)
+    throw new Error('The service did not take the command: it may be too long.')
+  const exit = await relay(response.body, io).catch(() => null)
+  if (exit === null) throw new Error(ended)
+  return exit
+}
+
+const ended = 'The service ended before the command did. Start it again, then repeat the command.'
+
+async function relay(body: ReadableStream<Uint8Array>, io: CommandIo): Promise<number | null> {
+  let rest = ''
+  let exit: number | null = null
+  const decoder = new TextDecoder()
+  for await (const chunk of body) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = lines.pop() ?? ''
+    for (const text of lines) {
+      const line = JSON.parse(text) as Line
+      if ('exit' in line) exit = line.exit
+      else if ('out' in line) io.out(line.out)
+      else io.err(line.err)
+    }
+  }
+  return exit
+}
+
+/** Returns whether the process of an address still listens. A slow one counts as alive, so that its folder is not acquired. */
+export async function isAlive(address: Address): Promise<boolean> {
+  const signal = AbortSignal.timeout(3_000)
+  const response = await fetch(urlOf(address), {
+    headers: authorization(address),
+    signal,
+    redirect: 'error',
+  }).catch(() => null)
+  return response === null ? signal.aborted : response.status === 204
+}
+
+/** Reads the address file. Returns null when it is missing or holds no address; throws when it is not readable. */
+export async function readAddress(path: string): Promise<Address | null> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null
+    throw new Error('The data folder belongs to another user: run the command as the user of the service.', {
+      cause: error,
+    })
+  })
+  const { pid, port, token } = parseJsonObject(text ?? '') ?? {}
+  const isLegal = Number.isInteger(pid) && Number.isInteger(port) && typeof token === 'string'
+  return isLegal ? ({ pid, port, token } as Address) : null
+}
+
+export function addressFile(dataDir: string): string {
+  return join(dataDir, 'control.json')
+}
+
+function urlOf({ port }: Address): string {
+  return `http://127.0.0.1:${port}/`
+}
+
+function authorization({ token }: Address): { Authorization: string } {
+  return { Authorization: `Bearer ${token}` }
+}

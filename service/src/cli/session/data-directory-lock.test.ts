@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { addressFile, holderOf, runInService } from './control-client.ts'
+import { tryAcquire, type DataDirectoryLock, type RunCommand } from './data-directory-lock.ts'
+
+describe('the data directory lock', () => {
+  let dataDir: string
+  before(async () => void (dataDir = await mkdtemp(join(tmpdir(), 'touchstone-control-'))))
+  after(() => rm(dataDir, { recursive: true }))
+
+  const echo: RunCommand = async (argv, { out, err, cwd }) => {
+    out(`${cwd} ${argv.join('|')}`)
+    err('a warning')
+    return 3
+  }
+
+  it('is free when no process holds the folder', async () => {
+    assert.equal(await holderOf(dataDir), null)
+    assert.equal((await ask(['x'])).exit, null)
+  })
+
+  it('runs a command in the holder and returns its output and exit code', async () => {
+    await using lock = await held()
+    assert.deepEqual(await ask(['tag']), {
+      exit: 1,
+      out: [],
+      err: [`touchstone: process ${process.pid} is at work on this data folder; repeat the command in a moment.`],
+    })
+    lock.serve(echo)
+    assert.equal(await holderOf(dataDir), process.pid)
+    assert.deepEqual(await ask(['tag', 'größe', 'a b']), {
+      exit: 3,
+      out: ['/somewhere tag|größe|a b'],
+      err: ['a warning'],
+    })
+  })
+
+  it('is acquired by one of many concurrent callers', async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => tryAcquire(dataDir)))
+    const locks = answers.flatMap((answer) => (answer.ok ? [answer.lock] : []))
+    assert.equal(locks.length, 1)
+    for (const answer of answers) assert.ok(answer.ok || answer.pid === process.pid)
+    await locks[0]?.release()
+    await using lock = await held()
+    assert.ok(lock)
+  })
+
+  it('is acquired again after its holder was killed', async () => {
+    await writeFile(addressFile(dataDir), JSON.stringify({ pid: 1, port: 1, token: 'x'.repeat(64) }))
+    assert.equal(await holderOf(dataDir), null)
+    await using lock = await held()
+    lock.serve(echo)
+    assert.equal((await ask([])).exit, 3)
+  })
+
+  it('explains a folder that is not writable, and lets the process end', async () => {
+    const file = join(dataDir, 'a file')
+    await writeFile(file, '')
+    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
+    const script = `import { tryAcquire } from ${module}; await tryAcquire(${JSON.stringify(file)}).catch((error) => console.log(error.message))`
+    const argv = ['--input-type=module', '--eval', script]
+    const { stdout } = await promisify(execFile)(process.execPath, argv, { timeout: 60_000 })
+    assert.match(stdout, /^Nothing can be written to the data folder .* another DATA_DIR\.$/m)
+  })
+
+  it('needs the token, and only the owner can read its file', async () => {
+    await using lock = await held()
+    lock.serve(echo)
+    assert.equal((await stat(addressFile(dataDir))).mode & 0o777, 0o600)
+    const { port } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number }
+    for (const headers of [{}, { Authorization: 'Bearer wrong' }]) {
+      const body = JSON.stringify({ argv: ['tag'], cwd: '/' })
+      assert.equal((await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status, 403)
+    }
+  })
+
+  it('rejects a malformed command and one that is too long', async () => {
+    await using lock = await held()
+    lock.serve(echo)
+    const { port, token } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number; token: string }
+    const headers = { Authorization: `Bearer ${token}` }
+    for (const body of ['{}', '{"argv":[1],"cwd":"/"}', 'no', JSON.stringify({ argv: ['x'.repeat(70_000)], cwd: '/' })])
+      assert.equal((await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status, 400)
+  })
+
+  it('aborts the command when its caller disconnects', async () => {
+    await using lock = await held()
+    const asking = new AbortController()
+    const aborted = Promise.withResolvers<void>()
+    lock.serve(async (_argv, { signal }) => {
+      signal.addEventListener('abort', () => aborted.resolve())
+      asking.abort()
+      await aborted.promise
+      return 1
+    })
+    await assert.rejects(ask(['import'], asking.signal), /The service ended before the command did/)
+    await aborted.promise
+  })
+
+  it('aborts running commands and waits for them before it is released', async () => {
+    const lock = await held()
+    const began = Promise.withResolvers<void>()
+    lock.serve((_argv, { signal, out }) => {
+      began.resolve()
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          out('stopped after row 12')
+          resolve(1)
+        })
+      })
+    })
+    const asked = ask(['import'])
+    await began.promise
+    await lock.release()
+    assert.deepEqual(await asked, { exit: 1, out: ['stopped after row 12'], err: [] })
+    assert.equal(await holderOf(dataDir), null)
+  })
+
+  async function held(): Promise<DataDirectoryLock> {
+    const opened = await tryAcquire(dataDir)
+    if (!opened.ok) throw new Error(`process ${opened.pid} holds the folder`)
+    return opened.lock
+  }
+
+  async function ask(argv: string[], signal: AbortSignal = new AbortController().signal) {
+    const [out, err]: [string[], string[]] = [[], []]
+    const io = { out: (line: string) => out.push(line), err: (line: string) => err.push(line) }
+    return { exit: await runInService(dataDir, argv, { ...io, cwd: '/somewhere', signal }), out, err }
+  }
+})

@@ -1,0 +1,234 @@
+/**
+ * The data directory lock. The embedded database belongs to one process, so the service that holds the data folder runs the commands
+ * that need it: the CLI sends its arguments over loopback with a token from the folder (mode 0600) and prints the response line by line
+ * (`control-client.ts`). The same file keeps a second service out.
+ */
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type Config, ConfigError } from '../../app/config/config.ts'
+import { readBody } from '../../http/body.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import { constantTimeEqual } from '../../lib/bytes.ts'
+import { parseJsonObject } from '../../lib/json.ts'
+import {
+  addressFile,
+  holderOf,
+  isAlive,
+  readAddress,
+  type Address,
+  type CommandIo,
+  type Line,
+} from './control-client.ts'
+
+/** Runs a command and returns its exit code. */
+export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
+
+export type DataDirectoryLock = AsyncDisposable & {
+  /** Begins to run commands; before, they are answered with «repeat in a moment». */
+  readonly serve: (run: RunCommand) => void
+  /** Aborts running commands, accepts no more, and waits for them at most `withinMs`. */
+  readonly stop: (withinMs?: number) => Promise<void>
+  /** Releases the folder, as the end of the scope does. */
+  readonly release: () => Promise<void>
+}
+
+/** Acquires a data folder for this process. Throws `ConfigError` with the process that holds it. */
+export async function acquireDataFolder(dataDir: string): Promise<DataDirectoryLock> {
+  const acquired = await tryAcquire(dataDir)
+  if (!acquired.ok) throw heldBy(acquired.pid, dataDir)
+  return acquired.lock
+}
+
+/** Throws `ConfigError` when a process holds the data folder. */
+export async function assertDataFolderFree(dataDir: string): Promise<void> {
+  const pid = await holderOf(dataDir)
+  if (pid !== null) throw heldBy(pid, dataDir)
+}
+
+function heldBy(pid: number, dataDir: string): ConfigError {
+  return new ConfigError(
+    `Process ${pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.`,
+  )
+}
+
+/** Pause between attempts of a process without the lock. */
+const retryMs = 2_000
+
+/**
+ * Acquires the data folder of a service. Services with PostgreSQL may share a folder: one of them holds the lock, and when it ends
+ * another acquires it, so that commands run as long as any of them lives.
+ */
+export async function acquireServiceLock({
+  dataDir,
+  store,
+}: Pick<Config, 'dataDir' | 'store'>): Promise<DataDirectoryLock> {
+  if (store.databaseUrl === null) return acquireDataFolder(dataDir)
+  const stopping = new AbortController()
+  let lock: DataDirectoryLock | undefined
+  let run: RunCommand | undefined
+
+  async function attempt(): Promise<void> {
+    if ((await holderOf(dataDir)) !== null) return
+    const acquired = await tryAcquire(dataDir)
+    if (!acquired.ok) return
+    lock = acquired.lock
+    if (run !== undefined) lock.serve(run)
+  }
+
+  async function keepTrying(): Promise<void> {
+    while (lock === undefined && !stopping.signal.aborted) {
+      await sleep(retryMs, { ref: false, signal: stopping.signal })
+      // The obstacle may be temporary, and another attempt costs little.
+      if (!stopping.signal.aborted) await attempt().catch(() => {})
+    }
+  }
+
+  await attempt()
+  const trying = keepTrying()
+  const stop = async (withinMs?: number) => {
+    stopping.abort()
+    await trying
+    await lock?.stop(withinMs)
+  }
+  const release = async () => {
+    await stop()
+    await lock?.release()
+  }
+  const serve = (next: RunCommand) => {
+    run = next
+    lock?.serve(next)
+  }
+  return { serve, stop, release, [Symbol.asyncDispose]: release }
+}
+
+type Acquired = { readonly ok: true; readonly lock: DataDirectoryLock } | { readonly ok: false; readonly pid: number }
+
+/** Acquires a data folder for this process, or returns the process that holds it. */
+export async function tryAcquire(dataDir: string): Promise<Acquired> {
+  const token = randomBytes(32).toString('hex')
+  const state: LockState = { run: notYet, token, stopping: new AbortController(), running: new Set() }
+  const server = createServer((request, response) => {
+    void respond(request, response, state).catch(() => response.destroy())
+  })
+  // Exclusive: workers would share a port 0, but each lock belongs to one process.
+  await once(server.listen({ port: 0, host: '127.0.0.1', exclusive: true }), 'listening')
+  const end = async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  }
+  const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token }
+  const holder = await writeAddress(dataDir, own).catch(async (error: unknown) => {
+    await end() // a listening server would keep the process from ending
+    throw error
+  })
+  if (holder !== null) {
+    await end()
+    return { ok: false, pid: holder }
+  }
+  const stop = async (withinMs = 2_000) => {
+    state.run = notYet
+    state.stopping.abort()
+    await withDeadline(Promise.allSettled(state.running), withinMs, { onTimeout: () => undefined, ref: false })
+  }
+  const release = async () => {
+    await stop()
+    const current = await readAddress(addressFile(dataDir))
+    if (current?.token === token) await rm(addressFile(dataDir), { force: true })
+    await end()
+  }
+  const serve = (run: RunCommand) => void (state.run = run)
+  return { ok: true, lock: { serve, stop, release, [Symbol.asyncDispose]: release } }
+}
+
+type LockState = {
+  run: RunCommand
+  readonly token: string
+  readonly stopping: AbortController
+  readonly running: Set<Promise<number>>
+}
+
+const notYet: RunCommand = (_argv, io) => {
+  io.err(`touchstone: process ${process.pid} is at work on this data folder; repeat the command in a moment.`)
+  return Promise.resolve(1)
+}
+
+async function respond(request: IncomingMessage, response: ServerResponse, state: LockState): Promise<void> {
+  const given = Buffer.from(request.headers.authorization ?? '')
+  if (!constantTimeEqual(given, Buffer.from(`Bearer ${state.token}`))) return void response.writeHead(403).end()
+  if (request.method === 'GET') return void response.writeHead(204).end()
+  const command = await readCommand(request)
+  if (command === null) return void response.writeHead(400).end()
+  const ended = new AbortController()
+  response.once('close', () => ended.abort())
+  response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
+  const send = (line: Line) => void (ended.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
+  const { argv, cwd } = command
+  const signal = AbortSignal.any([ended.signal, state.stopping.signal])
+  const running = state.run(argv, { cwd, signal, out: (out) => send({ out }), err: (err) => send({ err }) })
+  state.running.add(running)
+  send({ exit: await running.finally(() => state.running.delete(running)) })
+  response.end()
+}
+
+async function readCommand(request: IncomingMessage): Promise<{ argv: string[]; cwd: string } | null> {
+  const body = await readBody(request, { maxBytes: 64 * 1024, drainBytes: 1024 * 1024 })
+  const { argv, cwd } = (body.ok ? parseJsonObject(body.text) : null) ?? {}
+  const isArgv = Array.isArray(argv) && argv.every((word) => typeof word === 'string')
+  return isArgv && typeof cwd === 'string' ? { argv, cwd } : null
+}
+
+/**
+ * Writes the address file. Returns null when the folder is ours, else the process that holds it. A link is made atomically, so that
+ * of two processes that start together only one succeeds.
+ */
+async function writeAddress(dataDir: string, own: Address): Promise<number | null> {
+  const path = addressFile(dataDir)
+  const mine = `${path}.${own.token.slice(0, 12)}`
+  try {
+    await writeOwn(dataDir, mine, own)
+    for (let tries = 0; tries < 10; tries++) {
+      try {
+        await link(mine, path)
+        return null
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      }
+      const other = await readAddress(path)
+      if (other !== null && (await isAlive(other))) return other.pid
+      await removeStale(path, other)
+    }
+    throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
+  } finally {
+    await rm(mine, { force: true }).catch(() => {}) // the folder may not exist
+  }
+}
+
+/** Throws an Error of one sentence when the folder is not writable. */
+async function writeOwn(dataDir: string, path: string, own: Address): Promise<void> {
+  try {
+    await mkdir(dataDir, { recursive: true })
+    await writeFile(path, JSON.stringify(own), { mode: 0o600, flag: 'wx' })
+  } catch (cause) {
+    const code = (cause as NodeJS.ErrnoException).code ?? 'unknown'
+    const reason = code === 'ENOSPC' ? 'its disk is full' : code
+    const message = `Nothing can be written to the data folder ${dataDir} (${reason}). Mend that, or name another DATA_DIR.`
+    throw new Error(message, { cause })
+  }
+}
+
+/** Removes the file of a dead process. When another process has put its own there in the meantime, that one is restored. */
+async function removeStale(path: string, stale: Address | null): Promise<void> {
+  const aside = `${path}.${randomBytes(6).toString('hex')}`
+  const isMoved = await rename(path, aside).then(
+    () => true,
+    () => false,
+  )
+  if (!isMoved) return
+  const found = await readAddress(aside)
+  if (found !== null && found.token !== stale?.token) await link(aside, path).catch(() => {})
+  await rm(aside, { force: true })
+}

@@ -1,0 +1,163 @@
+/**
+ * Sessions: where a command finds the store and the chain. The running service that holds the data folder runs the command; without
+ * one, this process holds the folder itself until the command is done.
+ */
+import type { Command } from 'commander'
+import { type Components, openComponents } from '../../app/components.ts'
+import { type Config, ConfigError, readConfig } from '../../app/config/config.ts'
+import { openBareDatabase, openStoreComponents, type StoreComponents } from '../../app/store.ts'
+import type { Database } from '../../db/database.ts'
+import { createQueue } from '../../lib/async/concurrency.ts'
+import { retry } from '../../lib/async/retry.ts'
+import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import { createLog } from '../../lib/log.ts'
+import { readDemoSecrets } from '../dev/secrets.ts'
+import { runInService, type CommandIo } from './control-client.ts'
+import { acquireDataFolder } from './data-directory-lock.ts'
+
+/** The environment of a command. */
+export type Session = {
+  readonly io: CommandIo
+  readonly dataDir: string
+  /** URL of the verification host, without a slash at the end. */
+  readonly baseUrl: string
+  /** Admits demo batches, software tags and demo accounts. */
+  readonly demo: boolean
+  readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
+  readonly chain: Omit<Components, typeof Symbol.asyncDispose> | null
+  /** Runs one work at a time, for read-modify-write of a file of the data folder. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+}
+/** Returns the exit code; none means 0. */
+type Work = (session: Session) => Promise<number | void>
+/** Runs the work of the parsed command in a session and sets the exit code. */
+export type RunWork = (work: Work) => Promise<void>
+
+/** The command cannot be done. The message is one sentence for the user. */
+export class CommandError extends Error {}
+
+/** Returns the components that need the chain. Throws `CommandError` when none is configured. */
+export function chainOf({ chain }: Session): NonNullable<Session['chain']> {
+  if (chain !== null) return chain
+  throw new CommandError(
+    'This needs the chain: start the service (npm start, or touchstone serve), or set CHAIN_RPC_URLS and CHAIN_CONTRACT.',
+  )
+}
+
+/** Makes the part of a session that is the same for every command. */
+export function sessionBase(
+  { dataDir, demo }: Config,
+  baseUrl: string,
+  components: { readonly store: Session['store']; readonly chain: Session['chain'] },
+): Omit<Session, 'io'> {
+  return { ...components, dataDir, demo, baseUrl, inTurn: createQueue() }
+}
+
+/** Runs a command from the command line: in the running service, else in this process. */
+export const runFromCli: RunWork = (work) =>
+  runFromCommandLine(readConfig(process.env).dataDir, (io) => runAlone(process.env, io, work))
+
+async function runFromCommandLine(
+  dataDir: string | null,
+  runHere: (io: CommandIo) => Promise<number | void>,
+): Promise<void> {
+  const stopping = new AbortController()
+  const io: CommandIo = {
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+    cwd: process.cwd(),
+    signal: stopping.signal,
+  }
+  const exit = dataDir === null ? null : await runInService(dataDir, process.argv.slice(2), io)
+  if (exit === null) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
+  process.exitCode = exit ?? (await runHere(io)) ?? 0
+}
+
+async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work): Promise<number | void> {
+  const config = readConfig(await withDemoSecrets(env))
+  await using opened = new AsyncDisposableStack()
+  if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
+  const log = createLog((line) => io.err(line), 'warn')
+  const { rpcUrls, contract } = config.chain
+  const hasChain = rpcUrls.length > 0 && contract !== null
+  const chain = hasChain ? opened.use(await openComponents(config, log)) : null
+  const store = chain ?? opened.use(await openStoreComponents(config, log))
+  const baseUrl = config.hosts.verification.url ?? `http://127.0.0.1:${config.hosts.verification.port}`
+  return await work({ ...sessionBase(config, baseUrl, { store, chain }), io })
+}
+
+/** Adds the secrets of the demonstration in the data folder when the environment has none. */
+async function withDemoSecrets(env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+  const secrets = (env['TAG_KEK'] ?? '') === '' ? await readDemoSecrets(readConfig(env).dataDir) : null
+  return secrets === null ? env : { DEMO: 'on', TAG_PEPPER: secrets.pepper, ...env, TAG_KEK: secrets.kek }
+}
+
+/** The environment of a command that changes the database as a whole. It opens and migrates nothing by itself. */
+export type BareSession = Readonly<{
+  io: CommandIo
+  config: Config
+  /** The embedded database of the running service that runs the command; null in a process of its own. */
+  running: Database | null
+}>
+export type RunBare = (work: (session: BareSession) => Promise<number | void>) => Promise<void>
+
+/**
+ * Runs a bare command from the command line. An embedded database of a running service is reached through that service. PostgreSQL
+ * never is, because the service may be an older program.
+ */
+export const runBareFromCli: RunBare = (work) => {
+  const config = readConfig(process.env)
+  const dataDir = config.store.databaseUrl === null ? config.dataDir : null
+  return runFromCommandLine(dataDir, (io) => work({ io, config, running: null }))
+}
+
+/** Opens the database for `work`. Meanwhile other processes are kept out of the folder of an embedded one. */
+export async function withDatabase<T>(
+  { config, running }: BareSession,
+  work: (database: Database) => Promise<T>,
+): Promise<T> {
+  if (running !== null) return work(running)
+  await using opened = new AsyncDisposableStack()
+  if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
+  return await work(opened.adopt(await openBareDatabase(config), (database) => database.close()))
+}
+
+/** Retries work that may be repeated while the chain is unavailable. */
+export function retryChain<T>(
+  { err, signal }: Pick<CommandIo, 'err' | 'signal'>,
+  work: () => Promise<T>,
+  pausesMs: readonly number[] = [500, 2_000, 6_000],
+): Promise<T> {
+  return retry(work, {
+    pausesMs,
+    signal,
+    isRetryable: (error) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE',
+    onRetry: (_error, pauseMs) => err(`  The chain does not answer; trying again in ${pauseMs / 1_000} s …`),
+  })
+}
+
+/** Formats an error as one sentence. The causes of an expected error are left out. */
+export function formatError(error: unknown): string {
+  const isExpected = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
+  return isExpected ? error.message : reasonOf(error)
+}
+
+/** Parses and runs a command within a service or a test: it prints through `io` only and never ends the process. */
+export async function runWithin(program: Command, argv: readonly string[], io: CommandIo): Promise<void> {
+  const line = (print: (text: string) => void) => (text: string) => print(text.replace(/\n$/, ''))
+  const output = { writeOut: line(io.out), writeErr: line(io.err), outputError }
+  forEachCommand(program, (command) => command.exitOverride().configureOutput(output))
+  await program.parseAsync([...argv], { from: 'user' })
+}
+
+/** Visits a command and all commands below it. */
+export function forEachCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command)
+  for (const child of command.commands) forEachCommand(child, visit)
+}
+
+/** Writes an error of commander as one line, like the program's own errors. */
+export function outputError(text: string, write: (text: string) => void): void {
+  const sentence = text.replace(/^error: /, 'touchstone: ').trim()
+  write(`${sentence.replaceAll('\n', ' ')}\n`)
+}

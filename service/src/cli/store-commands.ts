@@ -1,0 +1,52 @@
+/** The commands on the store, for the process of the CLI and for the service that runs them on its behalf. */
+import { Command, CommanderError } from 'commander'
+import type { Config } from '../app/config/config.ts'
+import type { Service } from '../app/service.ts'
+import { attestCommand } from './keys/attestation.ts'
+import { assetCommand } from './asset/asset.ts'
+import type { RunCommand } from './session/data-directory-lock.ts'
+import { backupCommand } from './database/backup.ts'
+import { type RunBare, runWithin, type RunWork, formatError, sessionBase } from './session/session.ts'
+import { keyCommand } from './keys/api.ts'
+import { indexCommand } from './chain-index.ts'
+import { migrateCommand } from './database/migrate.ts'
+import { restoreCommand } from './database/restore.ts'
+import { tagCommand } from './tag/tag.ts'
+
+export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {
+  return [
+    tagCommand(run, print),
+    assetCommand(run),
+    indexCommand(run),
+    keyCommand(run),
+    attestCommand(run, ({ store }) => store.attestationKeys()),
+    migrateCommand(runBare),
+    backupCommand(runBare),
+    restoreCommand(runBare),
+  ]
+}
+
+/** Makes the function that runs commands with the components of a running service. */
+export function commandRunner({ config, service }: { readonly config: Config; readonly service: Service }): RunCommand {
+  const { components, urls } = service
+  const base = sessionBase(config, urls.verification, { store: components, chain: components })
+  return async (argv, io) => {
+    let exit = 0
+    const program = new Command('touchstone')
+    const run: RunWork = async (work) => {
+      exit = (await work({ ...base, io })) ?? 0
+    }
+    const runBare: RunBare = async (work) => {
+      exit = (await work({ io, config, running: components.database })) ?? 0
+    }
+    for (const command of storeCommands(run, io.out, runBare)) program.addCommand(command)
+    try {
+      await runWithin(program, argv, io)
+      return exit
+    } catch (error) {
+      if (error instanceof CommanderError) return error.exitCode
+      io.err(`touchstone: ${formatError(error)}`)
+      return 1
+    }
+  }
+}

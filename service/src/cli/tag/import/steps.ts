@@ -1,0 +1,212 @@
+/**
+ * The steps of `touchstone tag import` for planned rows: token, binding on chain, activation, registration, in this order. Each step has
+ * an idempotency key made of UID and epoch, so that another run does only what is missing.
+ */
+import { hexToBytes } from '@noble/hashes/utils.js'
+import { zeroHash } from 'viem'
+import type { Hex } from '@touchstone/verdict'
+import { mapConcurrently } from '../../../lib/async/concurrency.ts'
+import { retry } from '../../../lib/async/retry.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import { openMints } from './mints.ts'
+import {
+  boundTokens,
+  createPlanner,
+  type ImportChain,
+  isStop,
+  notMined,
+  type Plan,
+  refusals,
+  refused,
+  type RowOutcome,
+  type Stop,
+} from './plan.ts'
+import type { ParsedRow } from './rows.ts'
+import type { Session } from '../../session/session.ts'
+
+export type Wanted = Readonly<{ mint: boolean; bind: boolean; activate: boolean; to: Hex; dryRun: boolean }>
+export type RowResult = Readonly<{
+  line: number
+  uid: string
+  batch: string
+  epoch: number | ''
+  tokenId: bigint | ''
+  outcome: RowOutcome
+  detail: string
+}>
+
+/** Rows in progress at the same time; the chain takes them one by one. */
+const concurrency = 16
+/** Pauses before the retries of a step while the chain is unavailable. */
+const pausesMs = [500, 2_000, 6_000]
+
+/** Creates the importer. `run` imports up to 200 rows and returns their results in order. */
+export async function createImporter(session: Session, chain: ImportChain | null, wanted: Wanted) {
+  const { store, dataDir, io } = session
+  const { tags } = store
+  const planRow = await createPlanner(tags)
+  const mints = chain === null || wanted.dryRun ? null : await openMints({ ...chain, dataDir, isRegistered })
+  let isChainDown = false
+
+  async function isRegistered(name: string): Promise<boolean> {
+    const [uid = '', epochText] = name.split('-')
+    const epoch = Number(epochText)
+    const known = await tags.tagOfUid(hexToBytes(uid))
+    return known !== undefined && (known.epoch > epoch || (known.epoch === epoch && known.tokenId !== null))
+  }
+
+  async function run(rows: readonly ParsedRow[], onRow: (outcome: RowOutcome) => void): Promise<RowResult[]> {
+    const planned: (Plan | Stop)[] = []
+    for (const row of rows) planned.push(await planRow(row))
+    const plans = await withMinted(await withKnownTokens(planned))
+    return mapConcurrently(plans, concurrency, async (plan, index) => {
+      const stop = isStop(plan) ? plan : io.signal.aborted ? stopped : await retried(() => finish(plan))
+      onRow(stop.outcome)
+      return resultOf(rows[index] as ParsedRow, plan, stop)
+    })
+  }
+
+  /** Adds the tokens that an earlier import has minted, or that the chain has bound. */
+  async function withKnownTokens(plans: readonly (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
+    const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
+    if (chain === null || missing.length === 0) return [...plans]
+    const bound = await retried(() =>
+      boundTokens(
+        chain,
+        missing.map(({ row }) => row),
+      ),
+    )
+    return plans.map((plan) => {
+      if (isStop(plan) || plan.tokenId !== undefined) return plan
+      if ('outcome' in bound) return bound
+      const minted = mints?.tokenOf(plan.name)
+      if (minted === 'pending') return notMined
+      const tokenId = minted ?? bound.get(plan.row.uidText)
+      if (tokenId === undefined && wanted.bind && !wanted.mint)
+        return refused('The row has no tokenId to bind the tag to; --mint makes one.')
+      return { ...plan, tokenId }
+    })
+  }
+
+  /** Mints for the rows that have no token. */
+  async function withMinted(plans: (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
+    const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
+    if (!wanted.mint || mints === null || missing.length === 0) return plans
+    const failure = await retried(async () => {
+      for (const { row } of missing) if (row.metadata !== undefined) await store.metadata.put(row.metadata)
+      const rows = missing.map(({ name, row }) => ({ name, metadataHash: row.metadata?.hash ?? zeroHash }))
+      const reason = await mints.mint(rows, wanted.to)
+      return reason === null ? null : refused(reason)
+    })
+    return plans.map((plan) => {
+      if (isStop(plan) || plan.tokenId !== undefined) return plan
+      const minted = mints.tokenOf(plan.name)
+      return typeof minted === 'bigint' ? { ...plan, tokenId: minted } : (failure ?? notMined)
+    })
+  }
+
+  async function finish(plan: Plan): Promise<Stop> {
+    if (wanted.dryRun) return { outcome: 'ready', detail: `would be ${stepsOf(plan, wanted).join(', ')}` }
+    const done: string[] = typeof mints?.tokenOf(plan.name) === 'bigint' ? ['minted'] : []
+    if (chain !== null && plan.tokenId !== undefined) {
+      for (const [isWanted, step] of [
+        [wanted.bind, bindTag],
+        [wanted.activate, activateAsset],
+      ] as const) {
+        const end = isWanted ? await step(chain, plan, plan.tokenId) : null
+        if (typeof end === 'string') done.push(end)
+        else if (end !== null) return end
+      }
+    }
+    const registered = await register(plan)
+    if (isStopped(registered)) return registered
+    await mints?.registered(plan.name)
+    if (registered) done.push('registered')
+    return { outcome: done.length > 0 ? 'done' : 'unchanged', detail: done.join(', ') }
+  }
+
+  /** Registers the tag and returns whether anything changed. */
+  async function register({ row, known, epoch, tokenId }: Plan): Promise<boolean | Stop> {
+    const { uid, batchId, item, counter } = row
+    const isSame =
+      known?.epoch === epoch &&
+      (tokenId === undefined || known.tokenId === tokenId) &&
+      (item === undefined || (known.gtin === item.gtin && known.serial === item.serial)) &&
+      (counter === undefined || (known.baselineCounter !== null && known.lastCounter >= counter))
+    if (isSame) return false
+    const answer = await tags.importTag({
+      uid,
+      epoch,
+      batchId,
+      ...item,
+      ...(tokenId !== undefined && { tokenId }),
+      ...(counter !== undefined && { baselineCounter: counter }),
+    })
+    return answer.outcome === 'registered' ? true : refused(refusals[answer.because])
+  }
+
+  /** Retries while the chain is unavailable. When one row has used up its retries, no other row waits any more. */
+  async function retried<T>(work: () => Promise<T>): Promise<T | Stop> {
+    const isFault = (error: unknown): error is ServiceError => error instanceof ServiceError
+    try {
+      return await retry(work, { pausesMs, signal: io.signal, isRetryable: (error) => isFault(error) && !isChainDown })
+    } catch (error) {
+      if (!isFault(error)) throw error
+      isChainDown ||= !io.signal.aborted
+      return { outcome: 'failed', detail: error.message }
+    }
+  }
+
+  return { run }
+}
+
+const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
+
+const isStopped = (value: boolean | Stop): value is Stop => typeof value !== 'boolean'
+
+function stepsOf({ tokenId }: Plan, { mint, bind, activate }: Wanted): string[] {
+  const steps = [mint && tokenId === undefined && 'minted', bind && 'bound', activate && 'activated', 'registered']
+  return steps.filter((step) => typeof step === 'string')
+}
+
+function resultOf(read: ParsedRow, plan: Plan | Stop, { outcome, detail }: Stop): RowResult {
+  const { epoch, tokenId } = isStop(plan) ? {} : plan
+  const known = { epoch: epoch ?? '', tokenId: tokenId ?? '', outcome, detail } as const
+  if (!read.ok) return { line: read.line, uid: read.uid, batch: '', ...known }
+  return { line: read.row.line, uid: read.row.uidText, batch: read.row.batchId, ...known }
+}
+
+/** A step on chain (spec §3, BOUND and ACTIVATED). Returns what was done, `null` when it was done before, or why the row ends. Throws CHAIN_UNAVAILABLE. */
+type Step = (chain: ImportChain, plan: Plan, tokenId: bigint) => Promise<string | null | Stop>
+
+const bindTag: Step = async (chain, { row, name }, tokenId) => {
+  const tagHash = chain.tagHash(row.uid)
+  const result = await written(chain, { kind: 'bindTag', tokenId, tagHash }, `tag-${name}-bind-${tokenId}`)
+  if (result.ok) return endOf(result, 'bound')
+  const bound = await chain.reader.readByTag(tagHash)
+  return bound.tokenId === tokenId ? null : refused(result.message)
+}
+
+const activateAsset: Step = async (chain, { name }, tokenId) => {
+  const result = await written(chain, { kind: 'activate', tokenId }, `tag-${name}-activate-${tokenId}`)
+  if (result.ok) return endOf(result, 'activated')
+  const { asset } = await chain.reader.read(tokenId)
+  return asset.record.state > 2 ? null : refused(result.message)
+}
+
+type Write = ImportChain['writer']['write']
+type Result = Awaited<ReturnType<Write>>
+
+function endOf(result: Extract<Result, { ok: true }>, done: string): string | null | Stop {
+  if (result.status !== 'CONFIRMED') return notMined
+  return result.repeated ? null : done
+}
+
+/** Writes under a key; the key of a reverted or superseded transaction is used up, so that the next one is tried. */
+async function written({ writer }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    const result = await writer.write(request, { idempotencyKey: attempt === 1 ? key : `${key}-${attempt}` })
+    const isUsedUp = !result.ok && (result.code === 'REVERTED' || result.code === 'SUPERSEDED')
+    if (!isUsedUp || attempt === 5) return result
+  }
+}

@@ -1,0 +1,109 @@
+/** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { Option, type Command } from 'commander'
+import type { BatchRecord } from '../../tap/keys/batch.ts'
+import {
+  keyRow,
+  keyRowFormats,
+  renderKeyRows,
+  type KeyRow,
+  type KeyRowFormat,
+} from '../../tap/provisioning/key-rows.ts'
+import { argument } from '../session/arguments.ts'
+import { defineCommand } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './address.ts'
+
+type Options = AddressOptions & {
+  readonly batch: string
+  readonly uid: readonly Uint8Array[]
+  readonly epoch?: number
+  readonly format: KeyRowFormat
+  readonly reveal?: true
+  readonly out?: string
+}
+
+export function keysCommand(run: RunWork): Command {
+  const command = defineCommand(
+    'keys',
+    'Prints what each tag of a batch must hold: NDEF, offsets, settings and, with --reveal, its five keys.',
+    {
+      notes: `json and csv are for your own tools, gototags is a table for a GoToTags operation, apdu is the order of commands.
+Anyone with the keys of a tag can copy it: --reveal writes them to a new file that only you can read. Remove it when the tags are made.`,
+      examples: [
+        'touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040 --host verify.example.com',
+        `touchstone tag keys --batch 2026-watches --uid 04DE5F1EACC040,04C767F2066180 --host verify.example.com \\
+    --format gototags --reveal --out station.csv`,
+      ],
+    },
+  )
+  return addAddressOptions(command)
+    .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
+    .requiredOption('--uid <uids>', 'UID of a tag, or several separated by commas', argument.uids)
+    .option('--epoch <n>', 'fail when the batch has another epoch', argument.epoch)
+    .addOption(new Option('--format <format>', 'format of the rows').choices(keyRowFormats).default('json'))
+    .option('--reveal', 'include the keys, which needs --out')
+    .option('--out <file>', 'new file for the rows (mode 0600)')
+    .action((options: Options) => {
+      const address = requiredAddress(options)
+      if (options.reveal === true && options.out === undefined)
+        throw new CommandError('Keys are not shown on a screen: give --reveal a new file with --out.')
+      return run((session) => printKeys(session, address, options))
+    })
+}
+
+async function printKeys({ store, io }: Session, address: string, options: Options): Promise<void> {
+  const batch = getBatch(store, options.batch, options.epoch)
+  const template = layOut(address, batch.macInput)
+  const reveal = options.reveal === true
+  const appMaster = reveal ? await getAppMaster(store, batch) : undefined
+  const rows: KeyRow[] = []
+  for (const uid of options.uid)
+    rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
+  const text = renderKeyRows(rows, options.format)
+  if (options.out === undefined) return io.out(text.trimEnd())
+  const file = resolve(io.cwd, options.out)
+  await writeNew(file, text)
+  const tags = `${rows.length} ${rows.length === 1 ? 'tag' : 'tags'}`
+  io.out(`${tags} in ${file}${reveal ? ', keys included: remove it when the tags are made' : ''}.`)
+}
+
+/** Returns the batch with its keys. Throws `CommandError` when they are elsewhere, or the epoch is another. */
+export function getBatch(store: Session['store'], id: string, epoch?: number): BatchRecord {
+  const batch = store.tagKeys.record(id)
+  if (batch === undefined)
+    throw new CommandError(
+      `The keys of a batch named ${id} are not in this data folder; see touchstone tag batch list.`,
+    )
+  if (epoch !== undefined && epoch !== batch.epoch)
+    throw new CommandError(
+      `Batch ${id} has epoch ${batch.epoch}; to personalise its chips again, make a batch with a higher one: touchstone tag batch create <id> --epoch ${Math.max(epoch, batch.epoch + 1)}`,
+    )
+  return batch
+}
+
+/** Returns the application master of a batch, which `boltcard` does not need. Throws `CommandError` when it is elsewhere. */
+export async function getAppMaster(
+  store: Session['store'],
+  { id, derivation }: BatchRecord,
+): Promise<Uint8Array | undefined> {
+  const appMaster = await store.tagKeys.appMaster(id)
+  if (appMaster === undefined && derivation !== 'boltcard')
+    throw new CommandError(
+      `The application keys of batch ${id} are not in this data folder: use the station that holds them.`,
+    )
+  return appMaster
+}
+
+async function writeNew(path: string, text: string): Promise<void> {
+  try {
+    const file = await open(path, 'wx', 0o600)
+    await file.writeFile(text).finally(() => file.close())
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    throw new CommandError(
+      code === 'EEXIST' ? `${path} exists already; give --out a new file.` : `${path} cannot be written (${code}).`,
+    )
+  }
+}

@@ -1,0 +1,34 @@
+/** `touchstone tag …`: from blank chips to tags that verify (spec §4.4). */
+import type { Command } from 'commander'
+import { defineGroup } from '../session/command.ts'
+import type { RunWork } from '../session/session.ts'
+import { batchCommand } from './batch.ts'
+import { doctorCommand } from './doctor.ts'
+import { emulateCommand } from './emulate.ts'
+import { importCommand } from './import/import.ts'
+import { keysCommand } from './keys.ts'
+import { templateCommand } from './template.ts'
+import { verifyTagCommand } from './verify.ts'
+import { writeCommand } from './write/write.ts'
+
+export function tagCommand(run: RunWork, print: (line: string) => void): Command {
+  return defineGroup(
+    'tag',
+    'Tags: batches and their keys, templates, import, verification and diagnosis.',
+    [
+      batchCommand(run),
+      templateCommand(print),
+      keysCommand(run),
+      writeCommand(run),
+      importCommand(run),
+      verifyTagCommand(run),
+      doctorCommand(run),
+      emulateCommand(run),
+    ],
+    `From blank chips to products:
+  1. touchstone tag batch create 2026-watches
+  2. touchstone tag template --host verify.example.com
+  3. touchstone tag keys --batch 2026-watches --uid 04… --host verify.example.com --reveal --out station.json
+  4. write the tags, then: touchstone tag import tags.csv --mint --bind --activate`,
+  )
+}

@@ -1,0 +1,49 @@
+/**
+ * Values as PostgreSQL takes and returns them. Whole columns are array literals, one parameter each, for `unnest($1::bigint[], …)`;
+ * they are joined by hand, because a range of the index has hundreds of thousands of values.
+ */
+import type { Hex } from '@touchstone/verdict'
+
+/** Formats an array of numbers, or of decimal texts. */
+export function numbers(values: readonly (number | bigint | string | null)[]): string {
+  let text = ''
+  for (const value of values) text += value === null ? ',NULL' : `,${value}`
+  return `{${text.slice(1)}}`
+}
+
+/** Formats a `bytea` array. The backslash of each value is escaped by another. */
+export function bytes(values: readonly (Hex | null)[]): string {
+  let text = ''
+  for (const value of values) text += value === null ? ',NULL' : `,\\\\x${value.slice(2)}`
+  return `{${text.slice(1)}}`
+}
+
+/** Formats a text array. No value may contain U+0000, which PostgreSQL cannot store. */
+export function texts(values: readonly (string | null)[]): string {
+  let text = ''
+  for (const value of values) text += value === null ? ',NULL' : `,"${value.replace(/["\\]/g, '\\$&')}"`
+  return `{${text.slice(1)}}`
+}
+
+/** Converts trusted hex into one `bytea` parameter. */
+export function hexToBytes(hex: Hex): Uint8Array {
+  return new Uint8Array(Buffer.from(hex.slice(2), 'hex'))
+}
+
+/** Converts a `bytea` column, in lower case. */
+export function bytesToHex(stored: Uint8Array): Hex {
+  return `0x${Buffer.from(stored.buffer, stored.byteOffset, stored.byteLength).toString('hex')}`
+}
+
+/** SQL for a `bytea` column as hex text. */
+export const hex = (column: string): string => `'0x' || encode(${column}, 'hex')`
+
+/** SQL for a time as RFC 3339 text in UTC, exact to the microsecond: a JS Date would cut it, and pages would skip or repeat rows. */
+export const instant = (column: string): string =>
+  `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/** SQL for a time in whole unix seconds. */
+export const seconds = (column: string): string => `extract(epoch from ${column})::bigint`
+
+/** SQL for the zero hash, which stands for none. */
+export const zeroHashSql = `'\\x${'00'.repeat(32)}'::bytea`

@@ -1,0 +1,10 @@
+/** Returns the SQLSTATE of an error of the database, or '' for any other error. */
+export function sqlState(error: unknown): string {
+  const { code } = (error ?? {}) as { readonly code?: unknown }
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
+}
+
+/** The database ended a statement because it ran too long. */
+export function isTimeout(error: unknown): boolean {
+  return sqlState(error) === '57014'
+}

@@ -1,0 +1,40 @@
+/** Every advisory lock of the database, named once. Released migrations contain these numbers too, so they never change. */
+export type Lock = readonly [first: number, second: number]
+
+export const locks = {
+  migrations: [84532, 1],
+  /** Writers of the outbox share it until they commit: migrations 0005 and 0011. */
+  outbox: [84532, 2],
+  indexLeader: [84532, 3],
+} as const satisfies Record<string, Lock>
+
+/** Returns the lock of one account that sends transactions; `number` is derived from its address. */
+export const accountLock = (number: number): Lock => [84532003, number]
+
+/** Returns the statement that waits for a lock and holds it until the transaction ends. */
+export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`
+
+/** A lock that one process holds among all processes of a database, for longer than a transaction. */
+export type HeldLock = {
+  /** Resolves at most 3 s after the database may have given the lock to another process: the holder must stop then. */
+  readonly lost: Promise<void>
+  readonly release: () => Promise<void>
+}
+
+/** Creates locks within one process, for a database that no other process can open (PGlite). A lock that is held gives `null`. */
+export function localLocks(): (lock: Lock) => Promise<HeldLock | null> {
+  const held = new Set<string>()
+  return async (lock) => {
+    const name = lock.join(' ')
+    if (held.has(name)) return null
+    held.add(name)
+    const { promise: lost, resolve } = Promise.withResolvers<void>()
+    return {
+      lost,
+      release: async () => {
+        held.delete(name)
+        resolve()
+      },
+    }
+  }
+}

@@ -1,0 +1,119 @@
+/**
+ * Lists from a second PostgreSQL that follows the first (spec §4.9), while it is up and lags only a little. The first one answers
+ * whenever the replica fails.
+ */
+import { withDeadline } from '../lib/async/deadline.ts'
+import { sleep } from '../lib/async/sleep.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import type { Database } from './database.ts'
+import { isTimeout, sqlState } from './errors.ts'
+
+/** The database that lists are read from. */
+type ListDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
+
+export type ReplicaStats = Readonly<{ up: boolean; reads: Readonly<Record<'replica' | 'primary', number>> }>
+
+export type ReadReplica = Readonly<{
+  database: ListDatabase
+  stats: () => ReplicaStats
+  /** Begins to check the replica; until then the first database answers. */
+  start: () => void
+  close: () => Promise<void>
+}>
+
+/** The replica is left out when it lacks what the first database had so long ago, in milliseconds. */
+const maxLagMs = 5_000
+const checkMs = 1_000
+/** Time for one check of both databases. */
+const checkTimeoutMs = 3_000
+
+/** The progress of a database: block of the index, and newest event of the outbox. */
+type Position = Readonly<{ number: bigint; seq: bigint }>
+
+export function createReadReplica({
+  primary,
+  open,
+  log,
+}: {
+  readonly primary: Database
+  readonly open: () => Promise<Database>
+  readonly log: Log
+}): ReadReplica {
+  const reads = { replica: 0, primary: 0 }
+  const closing = new AbortController()
+  let replica: Database | undefined
+  let state: 'new' | 'up' | 'down' = 'new'
+  /** A position of the first database, and when it was there: the replica must reach it in time. */
+  let mark: { readonly at: number; readonly position: Position } | undefined
+  let checking: Promise<void> | undefined
+
+  async function keepChecking(): Promise<void> {
+    while (!closing.signal.aborted) {
+      await check().catch((error: unknown) => setDown(reasonOf(error)))
+      await sleep(checkMs, { ref: false, signal: closing.signal })
+    }
+  }
+
+  async function check(): Promise<void> {
+    const at = performance.now()
+    replica ??= await open()
+    const both = Promise.all([readPosition(replica), readPosition(primary)])
+    const [there, here] = await withDeadline(both, checkTimeoutMs, { ref: false })
+    mark ??= { at, position: here }
+    // A reorganisation takes the first database back as well: equal positions lack nothing.
+    const isEven = there.number === here.number && there.seq === here.seq
+    if (isEven || (there.number >= mark.position.number && there.seq >= mark.position.seq)) {
+      mark = { at, position: here }
+      if (state !== 'up') log.info('lists are read from the replica')
+      state = 'up'
+    } else if (at - mark.at > maxLagMs) setDown('it lags')
+  }
+
+  function setDown(reason: string): void {
+    if (state !== 'down' && !closing.signal.aborted) log.warn('read replica left out', { reason })
+    state = 'down'
+  }
+
+  async function read<T>(from: (database: ListDatabase) => Promise<T>): Promise<T> {
+    if (state === 'up' && replica !== undefined) {
+      try {
+        const answer = await from(replica)
+        reads.replica += 1
+        return answer
+      } catch (error) {
+        if (isTimeout(error)) throw error // the first database would take as long
+        if (!isOfStatement(error)) setDown(reasonOf(error))
+      }
+    }
+    reads.primary += 1
+    return from(primary)
+  }
+
+  return {
+    database: {
+      dialect: primary.dialect,
+      query: (text, values) => read((database) => database.query(text, values)),
+      transaction: (run) => read((database) => database.transaction(run)),
+    },
+    stats: () => ({ up: state === 'up', reads: { ...reads } }),
+    start: () => void (checking ??= keepChecking()),
+    async close() {
+      closing.abort()
+      await checking
+      await replica?.close()
+    },
+  }
+}
+
+async function readPosition(database: ListDatabase): Promise<Position> {
+  const [row] = await database.query<Position>(
+    `select coalesce((select number from index_cursor), -1) as number, coalesce((select max(seq) from outbox), 0) as seq`,
+  )
+  return row ?? { number: -1n, seq: 0n }
+}
+
+/** The statement failed, as for a row that replay removed (40001) or a table that has not arrived, and not the connection (08, 57P). */
+function isOfStatement(error: unknown): boolean {
+  return /^(?!08|57P)./.test(sqlState(error))
+}

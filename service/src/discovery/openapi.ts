@@ -1,0 +1,37 @@
+/** The OpenAPI 3.1 description of all three hosts: `service/openapi.yaml` as JSON with the URLs of this instance. */
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import type { HostUrls } from './instance.ts'
+
+/** Throws if the file is missing. */
+export function openApiText(urls: HostUrls): string {
+  return withUrls(readOpenApi(), urls)
+}
+
+let read: string | undefined
+
+/** Returns the description as it stands in the file, in JSON. Parsing takes a tenth of a second, so that a process does it once. */
+export function readOpenApi(): string {
+  if (read === undefined) {
+    const text = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')
+    const { 'x-shared': _shared, ...document } = parse(text, { merge: true }) as Record<string, unknown>
+    read = JSON.stringify(document)
+  }
+  return read
+}
+
+/** The URLs in the file; `touchstone dev` listens there too. */
+const defaultUrls: HostUrls = {
+  verification: 'http://127.0.0.1:8080',
+  gateway: 'http://127.0.0.1:8081',
+  graphql: 'http://127.0.0.1:8082',
+}
+
+/** Replaces the URLs of the file. One pass, because a new URL may equal the default of another host. */
+export function withUrls(text: string, urls: HostUrls): string {
+  const hosts = Object.keys(defaultUrls) as (keyof HostUrls)[]
+  return text.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])/g, (found) => {
+    const host = hosts.find((name) => defaultUrls[name] === found)
+    return host === undefined ? found : urls[host]
+  })
+}

@@ -1,0 +1,58 @@
+/** The codes of `extensions.code` in GraphQL errors (spec §7 leaves their form open), and the errors that clients receive. */
+import { GraphQLError } from 'graphql'
+import { isTimeout } from '../db/errors.ts'
+import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
+import { reasonOf, ServiceError } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+
+export const errorCodes: readonly ErrorCode[] = errorRows.flatMap(({ graphql }) => (graphql as ErrorCode) ?? [])
+export type ErrorCode = GraphqlCode
+
+/** Creates an error whose message is sent to the client. */
+export function graphqlError(code: ErrorCode, message: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code } })
+}
+
+/** Turns an error of an operation into the one that the client receives. Faults become INTERNAL with the id of their log line. */
+export type FormatError = (error: Error, requestId: string) => GraphQLError
+
+export function createFormatError(log: Log): FormatError {
+  return (error, requestId) => {
+    const located: Partial<GraphQLError> = error instanceof GraphQLError ? error : {}
+    const { nodes, source, positions, path, originalError } = located
+    const { code, message } =
+      originalError === undefined || originalError instanceof GraphQLError
+        ? { code: codeOf(error), message: error.message }
+        : describeFault(originalError, requestId, log)
+    return new GraphQLError(message, {
+      nodes: nodes ?? null,
+      source: source ?? null,
+      positions: positions ?? null,
+      path: path ?? null,
+      extensions: code === 'INTERNAL' ? { code, requestId } : { code },
+    })
+  }
+}
+
+/** Errors of the parser, the validation and the coercion of inputs carry no code. */
+function codeOf(error: Error): ErrorCode {
+  const code = error instanceof GraphQLError ? error.extensions['code'] : undefined
+  return errorCodes.find((known) => known === code) ?? 'BAD_USER_INPUT'
+}
+
+function describeFault(fault: Error, requestId: string, log: Log): { code: ErrorCode; message: string } {
+  if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
+  if (fault instanceof ServiceError && fault.code === 'CHAIN_UNAVAILABLE') {
+    log.warn('request failed', { code: fault.code, requestId, reason: reasonOf(fault.cause) })
+    return { code: fault.code, message: fault.message }
+  }
+  log.error('request failed', { code: 'INTERNAL', requestId, reason: reasonOf(fault) })
+  return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }
+}
+
+/** Wraps the reason of a rejected execution. */
+export function faultError(fault: unknown): GraphQLError {
+  if (fault instanceof GraphQLError) return fault
+  const originalError = fault instanceof Error ? fault : new Error(String(fault))
+  return new GraphQLError(originalError.message, { originalError })
+}

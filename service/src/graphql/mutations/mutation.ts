@@ -1,0 +1,141 @@
+/**
+ * The course of every mutation (spec §4.9, §7): the scope, the input, one write under its key, a short wait for the index, the payload.
+ * A rejection by the contract is an error of the payload, at its field; only a fault is a GraphQL error.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
+import type { OperationStore } from '../../chain/transactions/operations.ts'
+import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import { demandScope, type GraphqlContext } from '../context.ts'
+import type { Resolver } from '../schema.ts'
+import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
+
+/** Makes a resolver of a reader of the input and of the work with its values. */
+export function mutation<Input, Values>(
+  readValues: (input: Input, read: InputReader) => Values | null,
+  run: (values: Valid<Values>, context: GraphqlContext) => Promise<unknown>,
+): Resolver {
+  return async (_source, { input }: { readonly input: Input }, context) => {
+    demandScope(context, 'write')
+    const found = readInput((read) => readValues(input, read))
+    return found.ok ? run(found.values, context) : rejected(found.errors)
+  }
+}
+
+/** The payload of a mutation that wrote nothing. */
+export function rejected(errors: readonly InputError[], txHash?: Hex) {
+  return { success: false, errors, txHash: txHash ?? null }
+}
+
+export function rejectedAt(field: string, message: string) {
+  return rejected([{ field, message }])
+}
+
+/** The payload of a step of the lifecycle. The product is null while the index is behind. */
+export async function productPayload(tokenId: bigint, result: WriteOutcome, { loaders }: GraphqlContext) {
+  if (!result.ok) return rejected(result.errors, result.txHash)
+  const product = result.indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
+  return { success: true, errors: [], txHash: result.txHash, product }
+}
+
+export type WriteDeps = Readonly<{
+  writer: Pick<Writer, 'write'>
+  operations: Pick<OperationStore, 'find'>
+  transfers: Pick<TransferReads, 'reached'>
+  /** Announces a mined block to the readers of this process. Resolves whether it was indexed within two seconds. */
+  awaitIndexed: (block: bigint) => Promise<boolean>
+  log: Log
+}>
+
+/** `tokenIds` are those that were minted. `mined` and `indexed` are false while the chain or the index is behind. */
+export type Written = Readonly<{
+  ok: true
+  txHash: Hex
+  mined: boolean
+  indexed: boolean
+  tokenIds: readonly bigint[]
+}>
+type WriteFailure = Extract<WriteResult, { ok: false }>
+type FailureCode = WriteFailure['code']
+type WriteOutcome =
+  | Written
+  | Readonly<{ ok: false; code: FailureCode; errors: readonly InputError[]; txHash: Hex | undefined }>
+
+/** The fields of failures, where they differ from those below. */
+type FailureFields = Readonly<Partial<Record<FailureCode, string>>>
+
+/** Steps by signature have no key of the caller's. A reverted one is written again under another key, this often at most. */
+const mostTries = 5
+
+export type Writes = ReturnType<typeof createWrites>
+
+export function createWrites({ writer, operations, transfers, awaitIndexed, log }: WriteDeps) {
+  /** Writes under a key. Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer. */
+  async function executeWrite(
+    request: WriteRequest,
+    idempotencyKey: string,
+    { key }: GraphqlContext,
+    fields: FailureFields = {},
+  ): Promise<WriteOutcome> {
+    const result = await writer.write(request, { idempotencyKey })
+    if (!result.ok) return failed(result, fields)
+    if (result.status === 'SIMULATED') throw new ServiceError('INTERNAL', 'A write was only simulated.')
+    const { txHash } = result
+    log.info('written', { kind: request.kind, apiKey: key.id, txHash })
+    if (result.status === 'PENDING') return { ok: true, txHash, mined: false, indexed: false, tokenIds: [] }
+    const { blockNumber, tokenIds } = result
+    transfers.reached(blockNumber)
+    return { ok: true, txHash, mined: true, indexed: await awaitIndexed(blockNumber), tokenIds }
+  }
+
+  /** Writes a step whose key follows from its signature. After a try that reverted, the next is made or returns its reason. */
+  async function executeSigned(
+    request: WriteRequest,
+    baseKey: string,
+    context: GraphqlContext,
+    fields: FailureFields = {},
+  ): Promise<WriteOutcome> {
+    for (let tried = 1; ; tried += 1) {
+      const result = await executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields)
+      const isFinal = result.ok || (result.code !== 'REVERTED' && result.code !== 'SUPERSEDED')
+      if (isFinal || tried === mostTries) return result
+    }
+  }
+
+  /** Returns the request that was sent under a key; null for a kind that follows from the input alone, undefined for none. */
+  async function previousRequest(key: string): Promise<WriteRequest | null | undefined> {
+    const operation = await operations.find(key)
+    return operation && sentRequest(operation.raw)
+  }
+
+  return { executeWrite, executeSigned, previousRequest }
+}
+
+/** The field that a failure is about. The others are about the whole input. */
+const fieldOf: FailureFields = {
+  ASSET_NOT_FOUND: 'productId',
+  WRONG_STATE: 'productId',
+  TRANSFER_PENDING: 'productId',
+  TRANSFER_TO_OWNER: 'toAddress',
+  ZERO_ADDRESS: 'toAddress',
+  EXPIRY_PASSED: 'deadline',
+  SIGNATURE_EXPIRED: 'deadline',
+  INVALID_SIGNATURE: 'signature',
+  NO_PENDING_TRANSFER: 'transferId',
+  TRANSFER_EXPIRED: 'transferId',
+  NOT_TRANSFER_PARTY: 'signature',
+  NOT_OWNER: 'productId',
+  TAG_TAKEN: 'uid',
+  INVALID_FLAGS: 'reports',
+  FLAGS_ALREADY_SET: 'reports',
+  FLAGS_NOT_SET: 'reports',
+  FLAGS_NOT_ALLOWED: 'reports',
+  IDEMPOTENCY_CONFLICT: 'idempotencyKey',
+}
+
+function failed({ code, message, txHash }: WriteFailure, fields: FailureFields): WriteOutcome {
+  return { ok: false, code, errors: [{ field: fields[code] ?? fieldOf[code] ?? 'input', message }], txHash }
+}

@@ -1,0 +1,171 @@
+/**
+ * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted, once per key. The registration of a mint
+ * that was rejected is removed, so that the tag's name is free again; that of a mint that may still come stays.
+ */
+import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'
+import { keccak256, stringToHex } from 'viem'
+import type { ItemStore } from '../../assets/items.ts'
+import { canonicalMetadata } from '../../assets/metadata.ts'
+import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import type { ProductRow } from '../../index/queries/products.ts'
+import { createKeyedQueue } from '../../lib/async/concurrency.ts'
+import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { GraphqlContext } from '../context.ts'
+import { isGiven, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
+import { mutation, rejected, rejectedAt, type Writes, type Written } from './mutation.ts'
+import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
+import { formatInstant } from './transfers/rules.ts'
+
+export type RegisterDeps = Readonly<{
+  registrations: RegistrationStore
+  items: Pick<ItemStore, 'tokenOfItem'>
+  metadata: Readonly<{ put: (metadata: NewProduct['metadata']) => Promise<void> }>
+  transfers: Pick<TransferReads, 'position'>
+  /** The first owner of registered products; null without an operator key. */
+  operator: Hex | null
+  log: Log
+}>
+
+export function createRegisterProduct(
+  { registrations, items, metadata, transfers, operator, log }: RegisterDeps,
+  { executeWrite }: Writes,
+) {
+  // One at a time per key: a rejected request must not remove what the next one under its key is about to use.
+  const inTurn = createKeyedQueue<string>()
+
+  return mutation(readNewProduct, async (product, context) => {
+    if (operator === null) return rejectedAt('input', 'No operator key is configured: nothing can be minted.')
+    return inTurn(product.registration.key, () => register(product, operator, context))
+  })
+
+  async function register(product: NewProduct, to: Hex, context: GraphqlContext) {
+    const { registration } = product
+    const { key, metadataHash } = registration
+    const outcome = await registrations.add(registration)
+    if (outcome !== 'added' && outcome !== 'known') return rejected([takenErrors[outcome]])
+    if (outcome === 'added' && (await isItemTaken(registration))) {
+      await registrations.remove(key)
+      return rejected([takenErrors.item_taken])
+    }
+    try {
+      await metadata.put(product.metadata)
+      const result = await executeWrite({ kind: 'mint', to, metadataHash }, `register:${key}`, context)
+      if (result.ok) {
+        const minted = await mintedProduct(product, result, context)
+        return { success: true, errors: [], txHash: result.txHash, product: minted }
+      }
+      await registrations.remove(key)
+      return rejected(result.errors, result.txHash)
+    } catch (error) {
+      // The store keeps a registration whose mint was signed.
+      await registrations
+        .remove(key)
+        .catch((reason: unknown) => log.warn('registration not removed', { reason: reasonOf(reason) }))
+      throw error
+    }
+  }
+
+  async function isItemTaken({ gtin, serial }: Registration): Promise<boolean> {
+    return gtin !== null && serial !== null && (await items.tokenOfItem({ gtin, serial })) !== null
+  }
+
+  /** Returns the product of the index, or one made of the chain's record and the registration while the index is behind. */
+  async function mintedProduct(product: NewProduct, { tokenIds, indexed }: Written, { loaders }: GraphqlContext) {
+    const [tokenId] = tokenIds
+    if (tokenId === undefined) return null
+    const found = indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
+    return found ?? unindexedProduct(product, tokenId)
+  }
+
+  async function unindexedProduct(
+    { registration, name, brand }: NewProduct,
+    tokenId: bigint,
+  ): Promise<ProductRow | null> {
+    const position = await transfers.position(tokenId).catch((error: unknown) => {
+      if (error instanceof ServiceError) return null // minted all the same
+      throw error
+    })
+    if (position === null || position.record.state === 0) return null
+    const { owner, state, flags, timestamp } = position.record
+    const { tagId, serial, gtin, metadataHash } = registration
+    const since = formatInstant(timestamp)
+    const known = { tokenId, owner, state, flags, metadataHash, tagId, name, brand, serial, gtin }
+    return { ...known, pk: null, tagHash: null, verified: false, createdAt: since, updatedAt: since, indexed: null }
+  }
+}
+
+const takenErrors: Readonly<Record<Exclude<RegistrationOutcome, 'added' | 'known'>, InputError>> = {
+  key_taken: { field: 'idempotencyKey', message: 'This idempotency key was used for another registration.' },
+  tag_taken: { field: 'tagId', message: 'Another product is registered under this tagId.' },
+  item_taken: { field: 'serialNumber', message: 'Another product is registered under this GTIN and serial number.' },
+}
+
+type RegisterProductInput = Input<'tagId' | 'name', 'brand' | 'serialNumber' | 'gtin' | 'idempotencyKey'> & {
+  readonly metadata?: Maybe<MetadataInput>
+}
+
+type MetadataInput = Input<never, 'description' | 'imageUrl' | 'manufactureDate' | 'origin'> & {
+  readonly customFields?: unknown
+}
+
+/** `name` and `brand` are cleaned, as the index has them. */
+type NewProduct = Readonly<{
+  registration: Registration
+  metadata: Readonly<{ body: string; hash: Hex }>
+  name: string
+  brand: string | null
+}>
+
+function readNewProduct(input: RegisterProductInput, read: InputReader): NewProduct | null {
+  const tagId = readTagId(input.tagId, read)
+  const name = read.text(input.name, 'name')
+  const brand = read.text(input.brand, 'brand')
+  const item = read.item(input)
+  const serial = isGiven(input.gtin) ? null : read.text(input.serialNumber, 'serialNumber')
+  const metadata = readMetadata(input.metadata ?? {}, { name, brand }, read)
+  const key = read.idempotencyKey(input.idempotencyKey)
+  const clean = untrustedOf({ name, brand })
+  if (name !== null && !isGiven(clean.name)) read.reject('name', 'A product needs a name that can be seen.')
+  if (tagId === null || metadata === null || key === null || clean.name === undefined) return null
+  const row = { tagId, serial: item?.serial ?? serial ?? null, gtin: item?.gtin ?? null, metadataHash: metadata.hash }
+  const requestHash = keccak256(stringToHex(JSON.stringify([row.tagId, row.serial, row.gtin, row.metadataHash])))
+  return { registration: { key, requestHash, ...row }, metadata, name: clean.name, brand: clean.brand ?? null }
+}
+
+function readTagId(text: string, read: InputReader): string | null {
+  const tagId = read.text(text, 'tagId')
+  if (tagId === null || (tagId !== undefined && cleanText(tagId, { max: 200 }) === tagId)) return tagId
+  return read.reject(
+    'tagId',
+    'A tagId is your name of the tag: 1 to 200 characters that can be seen, without double spaces or spaces at its ends.',
+  )
+}
+
+/** Returns the canonical text. `imageUrl` is its `image` (spec §2.3). */
+function readMetadata(
+  { description, imageUrl, manufactureDate, origin, customFields }: MetadataInput,
+  { name, brand }: { readonly name: Maybe<string>; readonly brand: Maybe<string> },
+  read: InputReader,
+): NewProduct['metadata'] | null {
+  const all = {
+    name,
+    brand,
+    description: read.text(description, 'metadata.description', 4_000, { lines: true }),
+    origin: read.text(origin, 'metadata.origin'),
+    image: readImage(imageUrl, read),
+    manufactureDate,
+    customFields,
+  }
+  const given = Object.entries(all).filter(([, value]) => value !== null && value !== undefined)
+  const canonical = canonicalMetadata(Object.fromEntries(given))
+  if (canonical.ok) return canonical
+  const isField = canonical.key === 'manufactureDate' || canonical.key === 'customFields'
+  return read.reject(isField ? `metadata.${canonical.key}` : 'metadata', canonical.message)
+}
+
+function readImage(text: Maybe<string>, read: InputReader): string | null | undefined {
+  const image = read.text(text, 'metadata.imageUrl', 2_048)
+  if (!isGiven(image) || untrustedOf({ image }).image !== undefined) return image
+  return read.reject('metadata.imageUrl', 'An image is an https or ipfs URL without user name and password.')
+}

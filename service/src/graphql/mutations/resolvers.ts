@@ -1,0 +1,38 @@
+/** The mutations of schema.graphql and `transferTypedData` (spec §4.9). Every mutation needs the scope `write`. */
+import type { Sql } from '../../db/database.ts'
+import type { ResolverMap } from '../schema.ts'
+import { createBindTag, type BindDeps } from './bind-tag.ts'
+import { createClaimProduct, type ClaimDeps } from './claim.ts'
+import { createLifecycleMutations } from './lifecycle.ts'
+import { createWrites, type WriteDeps } from './mutation.ts'
+import { createRegisterProduct, type RegisterDeps } from './register.ts'
+import { registrationStore, transferMessageStore } from './stores.ts'
+import { createTransferMutations } from './transfers/transfers.ts'
+import { transferTypedData } from './transfers/typed-data.ts'
+
+export type MutationDeps = { readonly database: Sql } & WriteDeps &
+  Omit<RegisterDeps, 'registrations'> &
+  BindDeps &
+  ClaimDeps
+
+export function mutationResolvers(deps: MutationDeps): ResolverMap {
+  const writes = createWrites(deps)
+  const messages = transferMessageStore(deps.database)
+  const { initiate, accept, cancel } = createTransferMutations({ transfers: deps.transfers, messages }, writes)
+  const { activate, flag, resolve, recycle } = createLifecycleMutations(deps, writes)
+  return {
+    Query: { transferTypedData: transferTypedData(deps.transfers) },
+    Mutation: {
+      registerProduct: createRegisterProduct({ ...deps, registrations: registrationStore(deps.database) }, writes),
+      initiateTransfer: initiate,
+      acceptTransfer: accept,
+      cancelTransfer: cancel,
+      bindTag: createBindTag(deps, writes),
+      activateProduct: activate,
+      claimProduct: createClaimProduct(deps, writes),
+      flagProduct: flag,
+      resolveProduct: resolve,
+      recycleProduct: recycle,
+    },
+  }
+}

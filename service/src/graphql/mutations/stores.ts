@@ -1,0 +1,84 @@
+/**
+ * The stores of mutations (spec §4.9): registrations, which are stored before their mint is sent, and the messages of transfers.
+ * The index gives a registration its token. One whose mint cannot come any more makes room for another.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, hexToBytes } from 'viem'
+import type { Sql } from '../../db/database.ts'
+
+/** `key` is the caller's; the key of the mint's operation is `register:` and this one. A serial may stand alone. */
+export type Registration = Readonly<{
+  key: string
+  requestHash: Hex
+  tagId: string
+  serial: string | null
+  gtin: string | null
+  metadataHash: Hex
+}>
+
+/** `known`: the same request under the same key was registered before. */
+export type RegistrationOutcome = 'added' | 'known' | 'key_taken' | 'tag_taken' | 'item_taken'
+
+export function registrationStore(sql: Sql) {
+  async function insert(registration: Registration): Promise<boolean> {
+    const { key, requestHash, tagId, serial, gtin, metadataHash } = registration
+    const values = [key, hexToBytes(requestHash), tagId, serial, gtin, hexToBytes(metadataHash)]
+    return (await sql.query(insertStatement, values)).length > 0
+  }
+
+  return {
+    /** Stores a registration, unless its key, tag name or item belongs to another one. A rejected one changes nothing. */
+    async add(registration: Registration): Promise<RegistrationOutcome> {
+      if (await insert(registration)) return 'added'
+      const { key, tagId, gtin, serial, requestHash } = registration
+      const blocking = await sql.query<Blocking>(blockingStatement, [key, tagId, gtin, serial])
+      const same = blocking.find((row) => row.idempotency_key === key)
+      if (same !== undefined) return bytesToHex(same.request_hash) === requestHash ? 'known' : 'key_taken'
+      const others = blocking.map((row) => row.idempotency_key)
+      const freed = await sql.query(freeStatement, [others])
+      if (freed.length === others.length && (await insert(registration))) return 'added'
+      return blocking.some((row) => row.tag_id === tagId) ? 'tag_taken' : 'item_taken'
+    },
+
+    /** Removes a registration after its mint was rejected. One whose mint was signed, and may still come, stays. */
+    async remove(key: string): Promise<boolean> {
+      return (await sql.query(removeStatement, [key])).length > 0
+    },
+  }
+}
+
+export type RegistrationStore = ReturnType<typeof registrationStore>
+
+type Blocking = { idempotency_key: string; request_hash: Uint8Array; tag_id: string }
+
+const insertStatement = `insert into registration (idempotency_key, request_hash, tag_id, serial, gtin, metadata_hash)
+  values ($1, $2, $3, $4, $5, $6) on conflict do nothing returning 1`
+
+const blockingStatement = `select idempotency_key, request_hash, tag_id from registration
+  where idempotency_key = $1 or tag_id = $2 or (gtin = $3 and serial = $4)`
+
+const mint = `from operation o where o.idempotency_key = 'register:' || r.idempotency_key`
+
+/** Frees a registration whose mint failed, or was never signed within ten minutes because of a crash; signing takes seconds. */
+const freeStatement = `delete from registration r
+  where r.idempotency_key = any($1::text[]) and r.token_id is null and (
+    exists (select ${mint} and o.status = 'FAILED')
+    or (r.created_at < clock_timestamp() - interval '10 minutes' and not exists (select ${mint})))
+  returning 1`
+
+const removeStatement = `delete from registration r
+  where r.idempotency_key = $1 and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
+  returning 1`
+
+export type TransferMessageStore = ReturnType<typeof transferMessageStore>
+
+/** Messages of transfers by the keccak256 of their UTF-8 bytes. The chain holds the hash only. */
+export function transferMessageStore(sql: Sql) {
+  return {
+    /** Stores a message of at most 8,000 bytes. Storing it again changes nothing. */
+    async put({ hash, body }: { readonly hash: Hex; readonly body: string }): Promise<void> {
+      const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
+      await sql.query(text, [hexToBytes(hash), body])
+    },
+  }
+}

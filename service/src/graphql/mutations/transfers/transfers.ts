@@ -1,0 +1,162 @@
+/**
+ * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels. Signatures are checked
+ * at one block first; then the operator's key pays for the transaction.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { keccak256, zeroHash } from 'viem'
+import type { WriteRequest } from '../../../chain/transactions/calls.ts'
+import type { TransferPosition, TransferReads } from '../../../chain/transactions/transfer-reads.ts'
+import { digestOf } from '../../../chain/transactions/typed-data.ts'
+import type { TransferRow } from '../../../index/queries/transfers.ts'
+import type { GraphqlContext } from '../../context.ts'
+import type { Input, InputError, InputReader } from '../inputs.ts'
+import { mutation, rejected, rejectedAt, type Writes } from '../mutation.ts'
+import type { TransferMessageStore } from '../stores.ts'
+import { answerErrors, formatInstant, offerErrors } from './rules.ts'
+import { answers, howToSign, isSignedBy, longestMessage, offerOf, type Terms } from './typed-data.ts'
+
+type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
+
+export function createTransferMutations(
+  { transfers, messages }: { readonly transfers: TransferReads; readonly messages: TransferMessageStore },
+  { executeSigned, previousRequest }: Writes,
+) {
+  const initiate = mutation(readOffer, async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
+    const position = await transfers.position(tokenId)
+    const { record, offer } = position
+    const terms: Terms = { tokenId, from: record.owner, to, expiry, messageHash: message.hash }
+    const isSigned = async (nonce: number) =>
+      nonce >= 0 &&
+      isSignedBy(transfers, position, { signer: record.owner, signable: offerOf(terms, nonce), signature })
+    const before = offer.nonce - 1
+    // The same signed offer, sent again while it is pending, is the same transfer.
+    const isPending = offer.to === to && offer.expiry === expiry && (await isSigned(before))
+    if (!isPending) {
+      const errors = offerErrors(position, { to, expiry })
+      if (errors.length > 0) return rejected(errors)
+      if (!(await isSigned(offer.nonce)))
+        return rejectedAt(
+          'signature',
+          (await isSigned(before))
+            ? `This signature started transfer ${tokenId}-${offer.nonce}, which is over. Ask transferTypedData again and have it signed anew.`
+            : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it), productId, toAddress, message and deadline must be those given to transferTypedData, and no other transfer may have come between.`,
+        )
+    }
+
+    if (message.body !== null) await messages.put({ hash: message.hash, body: message.body })
+    const nonce = isPending ? before : offer.nonce
+    const id = `${tokenId}-${nonce + 1}`
+    const digest = digestOf(transfers.domain, offerOf(terms, nonce))
+    const { from: _, ...call } = terms
+    const request = { kind: 'initiateTransferBySig', ...call, signature } as const
+    const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
+    if (result.ok) {
+      const indexed = result.indexed ? await indexedTransfer(context, id) : null
+      const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
+      return { success: true, errors: [], txHash: result.txHash, transfer }
+    }
+    // The same terms may have been signed twice, or sent by another client: the transfer exists all the same.
+    const exists = isPending || result.code === 'IDEMPOTENCY_CONFLICT'
+    const transfer = exists ? await indexedTransfer(context, id) : null
+    if (transfer === null) return rejected(result.errors, result.txHash)
+    return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
+  })
+
+  const accept = answer('ACCEPT', {
+    party: 'recipient',
+    requestOf: ({ tokenId, signature }) => ({ kind: 'acceptTransferBySig', tokenId, signature }),
+  })
+  const cancel = answer('CANCEL', {
+    party: 'owner or the recipient',
+    requestOf: ({ tokenId, signature }, signer) => ({ kind: 'cancelTransferBySig', tokenId, signer, signature }),
+  })
+
+  function answer(
+    action: keyof typeof answers,
+    {
+      party,
+      requestOf,
+    }: { readonly party: string; readonly requestOf: (answered: Answer, signer: Hex) => WriteRequest },
+  ) {
+    return mutation(
+      (input: AnswerInput, read) => readAnswer(input, action, read),
+      async (answered, context) => {
+        const { tokenId, nonce, signature } = answered
+        const position = await transfers.position(tokenId)
+        const errors = answerErrors(position, nonce)
+        if (errors.length > 0) return repeatAnswer(answered, errors, context)
+        const { signers, signable } = answers[action](position, nonce)
+        for (const signer of signers)
+          if (await isSignedBy(transfers, position, { signer, signable, signature }))
+            return sendAnswer(requestOf(answered, signer), answered, context)
+        return rejectedAt(
+          'signature',
+          `This is not the signature of the ${party} of this transfer over what transferTypedData gives for action ${action} (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
+        )
+      },
+    )
+  }
+
+  /** Returns the first payload again when this very signature has been used for what the chain rejects now. */
+  async function repeatAnswer(answered: Answer, errors: readonly InputError[], context: GraphqlContext) {
+    const request = await previousRequest(answered.key)
+    const payload = request ? await sendAnswer(request, answered, context) : null
+    return payload?.success === true ? payload : rejected(errors)
+  }
+
+  async function sendAnswer(request: WriteRequest, { key, id }: Answer, context: GraphqlContext) {
+    const result = await executeSigned(request, key, context, {
+      ASSET_NOT_FOUND: 'transferId',
+      WRONG_STATE: 'transferId',
+      IDEMPOTENCY_CONFLICT: 'signature',
+    })
+    if (!result.ok) return rejected(result.errors, result.txHash)
+    const isBehind = result.mined && !result.indexed
+    const transfer = isBehind ? null : await indexedTransfer(context, id)
+    return { success: true, errors: [], txHash: result.txHash, transfer }
+  }
+
+  return { initiate, accept, cancel }
+}
+
+function readOffer(input: OfferInput, read: InputReader) {
+  const tokenId = read.productId(input.productId)
+  const to = read.address(input.toAddress, 'toAddress')
+  const message = read.hashedText(input.message, 'message', longestMessage)
+  const signature = read.signature(input.signature, howToSign.INITIATE)
+  const deadline = signature === null ? null : read.signedDeadline(input.deadline)
+  return { tokenId, to, message, signature, deadline }
+}
+
+type AnswerInput = Input<'transferId', 'signature'>
+type Answer = Readonly<{ id: string; tokenId: bigint; nonce: number; signature: Hex; key: string }>
+
+function readAnswer(input: AnswerInput, action: keyof typeof answers, read: InputReader): Answer | null {
+  const transfer = read.transferId(input.transferId)
+  const signature = read.signature(input.signature, howToSign[action])
+  if (transfer === null || signature === null) return null
+  return { ...transfer, signature, key: `${action.toLowerCase()}:${transfer.id}:${keccak256(signature)}` }
+}
+
+/** Reads the row after the write; the loader may have cached that there was none. */
+function indexedTransfer({ loaders }: GraphqlContext, id: string): Promise<TransferRow | null> {
+  return loaders.transferById.clear(id).load(id)
+}
+
+/** Returns the offer as the index will have it. */
+function pendingTransfer(id: string, terms: Terms, txHash: Hex, { block }: TransferPosition): TransferRow {
+  const { tokenId, from, to, expiry, messageHash } = terms
+  return {
+    pk: 0n, // it is on no page yet
+    id,
+    tokenId,
+    from,
+    to,
+    status: 'PENDING',
+    initiatedAt: formatInstant(block.timestamp),
+    initiatedTx: txHash,
+    expiresAt: formatInstant(expiry),
+    settledTx: null,
+    messageHash: messageHash === zeroHash ? null : messageHash,
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Steps that need a signature: their typed data, its signers, and the query `transferTypedData` (spec §4.9, §5), which makes it from the
+ * current state of the chain, with the deadline that is sent back with the signature.
+ */
+import { zeroAddress, type Hex, type StateCode } from '@touchstone/verdict'
+import { zeroHash } from 'viem'
+import type { TransferPosition, TransferReads } from '../../../chain/transactions/transfer-reads.ts'
+import { digestOf, walletTypedData, type Signable } from '../../../chain/transactions/typed-data.ts'
+import { readInput, type Input, type InputError, type InputReader, type Valid } from '../inputs.ts'
+import { rejected } from '../mutation.ts'
+import { answerErrors, formatInstant, latestDeadline, offerErrors, stepErrors } from './rules.ts'
+
+/** How a caller gets the signature of each step. */
+export const howToSign = {
+  INITIATE:
+    'Initiating a transfer needs the signature of the owner. Ask transferTypedData with the same productId, toAddress and message, let the owner’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
+  ACCEPT:
+    'Accepting needs the signature of the recipient. Ask transferTypedData with action ACCEPT and this transferId, and let the recipient’s wallet sign its typedData (eth_signTypedData_v4).',
+  CANCEL:
+    'Cancelling needs the signature of the owner or the recipient. Ask transferTypedData with action CANCEL and this transferId, and let the wallet sign its typedData (eth_signTypedData_v4).',
+  CLAIM:
+    'Claiming needs the claimant’s consent. Ask transferTypedData with action CLAIM, this productId and the claimant as toAddress, let the claimant’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
+  RECYCLE:
+    'A claimed product is recycled by its owner’s signature only. Ask transferTypedData with action RECYCLE and this productId, let the owner’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
+} as const
+
+type SignedStep = keyof typeof howToSign
+
+export const longestMessage = 2_000
+
+/** The terms of an offer; the nonce of the chain comes to them. */
+export type Terms = Readonly<{ tokenId: bigint; from: Hex; to: Hex; expiry: bigint; messageHash: Hex }>
+
+/** The message has the order of its type, which wallets show. */
+export function offerOf({ messageHash, ...terms }: Terms, nonce: number): Signable {
+  return { type: 'InitiateTransfer', message: { ...terms, nonce, messageHash } }
+}
+
+/** The answers to an offer: what is signed, and by one of which accounts. */
+export const answers = {
+  ACCEPT({ tokenId, record: { owner: from }, offer: { to, expiry } }: TransferPosition, nonce: number) {
+    const message = { tokenId, from, to: to ?? from, expiry, nonce }
+    return { signers: [message.to], signable: { type: 'AcceptTransfer', message } as Signable }
+  },
+  CANCEL({ tokenId, record: { owner: from }, offer: { to } }: TransferPosition, nonce: number) {
+    return {
+      signers: [from, to ?? from],
+      signable: { type: 'CancelTransfer', message: { tokenId, from, nonce } } as Signable,
+    }
+  },
+}
+
+/** The consents of one party, and the state that each leads from. */
+const consents = {
+  CLAIM: { state: 3, step: 'claimed', party: 'claimant’s' },
+  RECYCLE: { state: 4, step: 'recycled by its owner', party: 'owner’s' },
+} as const satisfies Partial<Record<SignedStep, { state: StateCode; step: string; party: string }>>
+type Consent = keyof typeof consents
+
+/** Returns the consent to a claim by `claimant`, or without one to the recycling by the owner. */
+function consentOf(
+  { tokenId, record: { owner }, offer: { nonce } }: TransferPosition,
+  { claimant, deadline }: { readonly claimant?: Hex; readonly deadline: bigint },
+): { readonly signer: Hex; readonly signable: Signable } {
+  return claimant === undefined
+    ? { signer: owner, signable: { type: 'Recycle', message: { tokenId, owner, nonce, deadline } } }
+    : { signer: claimant, signable: { type: 'ClaimConsent', message: { tokenId, claimant, nonce, deadline } } }
+}
+
+/** Returns every reason against a step by consent, its signature included. */
+export async function consentErrors(
+  transfers: TransferReads,
+  action: Consent,
+  consent: Readonly<{ tokenId: bigint; claimant?: Hex; signature: Hex; deadline: bigint }>,
+): Promise<InputError[]> {
+  const position = await transfers.position(consent.tokenId)
+  const errors = stepErrors(position, { ...consents[action], deadline: consent.deadline })
+  if (errors.length > 0) return errors
+  const { signer, signable } = consentOf(position, consent)
+  if (await isSignedBy(transfers, position, { signer, signable, signature: consent.signature })) return []
+  const message = `This is not the ${consents[action].party} signature. ${howToSign[action]}`
+  return [{ field: 'signature', message }]
+}
+
+/** Returns whether an account signed, as the contract would judge at the block of the position. */
+export function isSignedBy(
+  transfers: TransferReads,
+  { block }: TransferPosition,
+  { signer, signable, signature }: { readonly signer: Hex; readonly signable: Signable; readonly signature: Hex },
+): Promise<boolean> {
+  return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, block)
+}
+
+type StepInput = Input<never, 'productId' | 'transferId' | 'toAddress' | 'message' | 'deadline'> & {
+  readonly action: SignedStep
+}
+
+export function transferTypedData(transfers: TransferReads) {
+  return async (_source: unknown, { input }: { readonly input: StepInput }) => {
+    const found = readInput((read) => readStep(input, read))
+    if (!found.ok) return rejected(found.errors)
+    const position = await transfers.position(found.values.tokenId)
+    const { errors, signable, deadline, transferId = null } = typedStep(position, found.values)
+    if (errors.length > 0) return rejected(errors)
+    return {
+      typedData: walletTypedData(transfers.domain, signable),
+      deadline: deadline === null ? null : formatInstant(deadline),
+      nonce: signable.message.nonce,
+      transferId,
+      success: true,
+      errors: [],
+    }
+  }
+}
+
+function readStep({ action, productId, transferId, toAddress, message, deadline }: StepInput, read: InputReader) {
+  if (action === 'ACCEPT' || action === 'CANCEL') {
+    if (typeof transferId !== 'string')
+      return read.reject('transferId', `Action ${action} is about a transfer: give its id.`)
+    const transfer = read.transferId(transferId)
+    return transfer && { action, ...transfer }
+  }
+  return {
+    action,
+    tokenId:
+      typeof productId === 'string'
+        ? read.productId(productId)
+        : read.reject('productId', `Action ${action} is about a product: give its id.`),
+    to: action === 'RECYCLE' ? zeroAddress : read.address(toAddress, 'toAddress'),
+    messageHash: action === 'INITIATE' ? read.hashedText(message, 'message', longestMessage).hash : zeroHash,
+    deadline: read.deadline(deadline),
+  }
+}
+
+/** `deadline` is in unix seconds, null where the step has none. */
+type TypedStep = {
+  readonly errors: readonly InputError[]
+  readonly signable: Signable
+  readonly deadline: bigint | null
+  readonly transferId?: string
+}
+
+function typedStep(position: TransferPosition, values: Valid<NonNullable<ReturnType<typeof readStep>>>): TypedStep {
+  const { tokenId, record, offer } = position
+  if ('id' in values) {
+    const { action, id: transferId, nonce } = values
+    const deadline = action === 'ACCEPT' ? offer.expiry : null
+    const { signable } = answers[action](position, nonce)
+    return { errors: answerErrors(position, nonce), signable, deadline, transferId }
+  }
+  const { action, to, messageHash, deadline = latestDeadline(position) } = values
+  if (action === 'INITIATE') {
+    const terms = { tokenId, from: record.owner, to, expiry: deadline, messageHash }
+    const transferId = `${tokenId}-${offer.nonce + 1}`
+    return { errors: offerErrors(position, terms), signable: offerOf(terms, offer.nonce), deadline, transferId }
+  }
+  const { signable } = consentOf(position, { deadline, ...(action === 'CLAIM' && { claimant: to }) })
+  return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline }
+}

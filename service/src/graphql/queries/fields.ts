@@ -1,0 +1,130 @@
+/** The fields of Product, Owner, HistoryEvent and Transfer (spec §2.9), from rows of the index. */
+import {
+  assetFlags,
+  checksumAddress,
+  cleanText,
+  type Hex,
+  isAuthentic,
+  isFlagged,
+  lifecycleStates,
+  zeroAddress,
+} from '@touchstone/verdict'
+import { eventKinds } from '../../domain/registry-event.ts'
+import type { HistoryRow } from '../../index/queries/product-history.ts'
+import type { ProductRow } from '../../index/queries/products.ts'
+import type { TransferRow } from '../../index/queries/transfers.ts'
+import { memoize } from '../../lib/memoize.ts'
+import type { GraphqlContext } from '../context.ts'
+import type { ResolverMap } from '../schema.ts'
+import { createProductMetadata, type MetadataSource } from './metadata.ts'
+import { listName, type PageArguments, readConnection } from './pages.ts'
+
+export type ProductFieldDeps = {
+  readonly metadata: MetadataSource
+  readonly chainId: number
+  readonly contract: Hex
+}
+
+export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps): ResolverMap {
+  const metadataOf = createProductMetadata(metadata)
+  const registry = checksumAddress(contract)
+  return {
+    Product: {
+      id: ({ tokenId }: ProductRow) => tokenId.toString(),
+      tagId: ({ tagId, tagHash }: ProductRow) => (tagId === null ? (tagHash ?? '') : cleanLine(tagId)),
+      name: ({ name, tokenId }: ProductRow) => (name === null ? '' : cleanLine(name)) || `Asset ${tokenId}`,
+      brand: ({ brand }: ProductRow) => (brand === null ? null : cleanLine(brand) || null),
+      serialNumber: ({ serial }: ProductRow) => (serial === null ? null : cleanLine(serial) || null),
+      metadata: ({ metadataHash }: ProductRow) => (metadataHash === null ? null : metadataOf(metadataHash)),
+      currentOwner: ({ owner }: ProductRow) => toOwnerOrNull(owner),
+      transfers: ({ pk }: ProductRow, _args: unknown, { loaders }: GraphqlContext) =>
+        pk === null ? [] : loaders.transfersOf.load(pk),
+      state: ({ state }: ProductRow) => lifecycleStates[state],
+      stateCode: ({ state }: ProductRow) => state,
+      flagged: (row: ProductRow) => isFlagged(row),
+      authentic: (row: ProductRow) => isAuthentic(row),
+      chainRef: ({ tokenId, indexed }: ProductRow) =>
+        indexed && {
+          chainId,
+          contract: registry,
+          tokenId: tokenId.toString(),
+          blockNumber: Number(indexed.number),
+          blockHash: indexed.hash,
+        },
+      history({ tokenId }: ProductRow, given: PageArguments, { loaders }: GraphqlContext) {
+        return readConnection<HistoryRow>(given, listName('history', tokenId.toString()), ({ after, limit }) => {
+          const answer = loaders.history.load({ tokenId, after, limit })
+          return {
+            rows: answer.then(({ rows }) => rows),
+            count: () => answer.then(({ total }) => total),
+            placeOf: ({ blockNumber, logIndex }) => [blockNumber.toString(), String(logIndex)],
+          }
+        })
+      },
+    },
+    HistoryEvent: {
+      type: ({ kind }: HistoryRow) => eventTypes[kind],
+      blockNumber: ({ blockNumber }: HistoryRow) => Number(blockNumber),
+      fromState: ({ fromState }: HistoryRow) => (fromState === null ? null : lifecycleStates[fromState]),
+      toState: ({ toState }: HistoryRow) => (toState === null ? null : lifecycleStates[toState]),
+      reports: ({ flags }: HistoryRow) => (flags === null ? null : reportNames(flags)),
+      actor: ({ actor }: HistoryRow) => toOwnerOrNull(actor),
+      from: ({ from }: HistoryRow) => toOwnerOrNull(from),
+      to: ({ to }: HistoryRow) => toOwnerOrNull(to),
+      hash: ({ data }: HistoryRow) => data,
+    },
+    Transfer: {
+      from: ({ from }: TransferRow) => toOwner(from),
+      to: ({ to }: TransferRow) => toOwner(to),
+      timestamp: ({ initiatedAt }: TransferRow) => initiatedAt,
+      txHash: ({ initiatedTx }: TransferRow) => initiatedTx,
+      settledTxHash: ({ settledTx }: TransferRow) => settledTx,
+      product: ({ tokenId }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
+        loaders.productByToken.load(tokenId),
+      async message({ messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
+        const text = messageHash === null ? null : await loaders.message.load(messageHash)
+        return text === null ? null : cleanText(text, { max: 4_000, multiline: true }) || null
+      },
+    },
+  }
+}
+
+/** An owner is known by address only; no name is verified. */
+export type Owner = { readonly address: string; readonly displayName: null; readonly verifiedAt: null }
+
+/** Memoized, because the capitals of an address cost a hash and the same owners recur. */
+export const toOwner = memoize(
+  (address: Hex): Owner => ({ address: checksumAddress(address), displayName: null, verifiedAt: null }),
+  { max: 10_000 },
+)
+
+/** The zero address holds what has no owner. */
+function toOwnerOrNull(address: Hex | null): Owner | null {
+  return address === null || address === zeroAddress ? null : toOwner(address)
+}
+
+const longestLine = 200
+/** Printable ASCII with single spaces, which cleaning does not change. */
+const plain = /^[!-~]+(?: [!-~]+)*$/
+
+/** Cleans one line of supplier text (spec §2.3). */
+export function cleanLine(text: string): string {
+  return text.length <= longestLine && plain.test(text) ? text : cleanText(text, { max: longestLine })
+}
+
+const eventTypes: Readonly<Record<number, string>> = {
+  [eventKinds.AssetMinted]: 'MINTED',
+  [eventKinds.TagBound]: 'TAG_BOUND',
+  [eventKinds.StateChanged]: 'STATE_CHANGED',
+  [eventKinds.FlagsChanged]: 'FLAGS_CHANGED',
+  [eventKinds.MetadataHashSet]: 'METADATA_SET',
+  [eventKinds.Transfer]: 'OWNER_CHANGED',
+  [eventKinds.TransferInitiated]: 'TRANSFER_INITIATED',
+  [eventKinds.TransferCancelled]: 'TRANSFER_CANCELLED',
+  [eventKinds.AssetResold]: 'RESOLD',
+}
+
+/** Names the bits of an asset's flags. */
+export function reportNames(flags: number): string[] {
+  return Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
+}

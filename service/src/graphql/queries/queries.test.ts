@@ -1,0 +1,228 @@
+/** The queries of spec §4.9 over both databases: the same questions, the same answers. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import { startGraphql } from '../../../test/support/graphql/host.ts'
+import { fillExample, huge } from '../../../test/support/index/example.ts'
+import { hashOf } from '../../../test/support/index/rows.ts'
+import type { Database } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+
+for (const { name, open, skip } of testDatabases())
+  describe(`queries on ${name}`, { skip }, () => {
+    let database: Database
+    let graphql: Awaited<ReturnType<typeof startGraphql>>
+    before(async () => {
+      database = await open()
+      await migrate(database)
+      await fillExample(database)
+      graphql = await startGraphql(database)
+    })
+    after(async () => {
+      await graphql.end()
+      await database.close()
+    })
+
+    /** The data of a query that must not fail. */
+    async function data(query: string, variables?: Record<string, unknown>) {
+      const { data: found, errors } = await graphql.ask(query, variables)
+      assert.deepEqual(errors, [])
+      return found as Record<string, unknown>
+    }
+    async function codes(query: string, variables?: Record<string, unknown>) {
+      return (await graphql.ask(query, variables)).errors.map(({ extensions }) => extensions['code'])
+    }
+    async function ids(filter: object, rest = ''): Promise<string[]> {
+      const query = `query ($filter: ProductFilter) { products(filter: $filter ${rest}) { totalCount edges { node { id } } } }`
+      const { products } = (await data(query, { filter })) as {
+        products: { totalCount: number; edges: { node: { id: string } }[] }
+      }
+      assert.equal(products.totalCount, products.edges.length)
+      return products.edges.map(({ node }) => node.id)
+    }
+
+    it('gives every field of a product', async () => {
+      const { product } = await data(`{ product(id: "1") {
+        id tagId name brand serialNumber gtin verified authentic flagged state stateCode createdAt updatedAt
+        metadata { description imageUrl manufactureDate origin customFields }
+        currentOwner { address displayName verifiedAt }
+        chainRef { chainId contract tokenId blockNumber blockHash }
+      } }`)
+      assert.deepEqual(product, {
+        id: '1',
+        tagId: 'TAG-1',
+        name: 'Watch',
+        brand: 'Acme',
+        serialNumber: 'S1',
+        gtin: '09506000134352',
+        verified: true,
+        authentic: true,
+        flagged: false,
+        state: 'CLAIMED',
+        stateCode: 4,
+        createdAt: '2026-01-01T00:00:00.000001Z',
+        updatedAt: '2026-03-01T00:00:00.000Z',
+        metadata: {
+          description: 'A watch',
+          imageUrl: 'https://x.example/a.png',
+          manufactureDate: '2025-12-24',
+          origin: 'CH',
+          customFields: { care: 'dryclean' },
+        },
+        currentOwner: { address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8', displayName: null, verifiedAt: null },
+        chainRef: {
+          chainId: 84532,
+          contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+          tokenId: '1',
+          blockNumber: 77,
+          blockHash: hashOf(77),
+        },
+      })
+    })
+
+    it('names a product that was minted elsewhere by its token, and its tag by the commitment', async () => {
+      const { product } = await data(
+        `query ($id: ID!) { product(id: $id) { id name brand tagId metadata { origin } } }`,
+        {
+          id: huge.toString(),
+        },
+      )
+      assert.deepEqual(product, { id: `${huge}`, name: `Asset ${huge}`, brand: null, tagId: hashOf(8), metadata: null })
+    })
+
+    it('gives null for a product or transfer that does not exist, and BAD_USER_INPUT for what is no id', async () => {
+      assert.deepEqual(await data('{ product(id: 99) { id } transfer(id: "99-1") { id } }'), {
+        product: null,
+        transfer: null,
+      })
+      assert.deepEqual(await codes('{ product(id: "0x7") { id } }'), ['BAD_USER_INPUT'])
+      assert.deepEqual(await codes('{ transfer(id: "x") { id } }'), ['BAD_USER_INPUT'])
+      assert.deepEqual(await codes('{ transfers(productId: "-1") { totalCount } }'), ['BAD_USER_INPUT'])
+    })
+
+    it('filters by each field, and by and, or, not', async () => {
+      const all = ['3', `${huge}`, '1']
+      assert.deepEqual(await ids({}), all)
+      assert.deepEqual(await ids({ brand: 'Acme' }), ['3', '1'])
+      assert.deepEqual(await ids({ brand: 'acme' }), [])
+      assert.deepEqual(await ids({ verified: true }), ['1'])
+      assert.deepEqual(await ids({ verified: false, brand: 'Acme' }), ['3'])
+      assert.deepEqual(await ids({ owner: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' }), [`${huge}`])
+      assert.deepEqual(await ids({ state: 'FLAGGED' }), ['3'])
+      assert.deepEqual(await ids({ tagId: 'TAG-1' }), ['1'])
+      assert.deepEqual(await ids({ createdAfter: '2026-01-01T00:00:00.000001Z' }), ['3', `${huge}`])
+      assert.deepEqual(await ids({ createdBefore: '2026-01-01T01:00:00+01:00' }), [])
+      assert.deepEqual(await ids({ createdBefore: '2026-01-01T00:00:00.000002Z' }), ['1'])
+      assert.deepEqual(await ids({ or: [{ tagId: 'TAG-1' }, { state: 'FLAGGED' }] }), ['3', '1'])
+      assert.deepEqual(await ids({ and: [{ brand: 'Acme' }, { not: { state: 'FLAGGED' } }] }), ['1'])
+      assert.deepEqual(await ids({ not: { brand: 'Acme' } }), [`${huge}`])
+      assert.deepEqual(await ids({ brand: null, verified: null }), all)
+    })
+
+    it('finds part of a name in any case, its signs as they are', async () => {
+      assert.deepEqual(await ids({ nameContains: 'wat' }), ['1'])
+      assert.deepEqual(await ids({ nameContains: '50%' }), ['3'])
+      assert.deepEqual(await ids({ nameContains: '%_o' }), ['3'])
+      assert.deepEqual(await ids({ nameContains: 'off\\' }), ['3'])
+      assert.deepEqual(await ids({ nameContains: 'w%h' }), [])
+      assert.deepEqual(await ids({ nameContains: 'w_t' }), [])
+      assert.deepEqual(await codes('{ products(filter: {nameContains: "wa"}) { totalCount } }'), ['BAD_USER_INPUT'])
+    })
+
+    it('refuses filters that it cannot use', async () => {
+      const ask = (filter: object) =>
+        codes('query ($f: ProductFilter) { products(filter: $f) { totalCount } }', { f: filter })
+      for (const filter of [{ owner: '0x12' }, { owner: '0x3c44CdDdB6a900fa2b585dd299e03d12FA4293BC' }, { or: [] }])
+        assert.deepEqual(await ask(filter), ['BAD_USER_INPUT'], JSON.stringify(filter))
+      for (const filter of [
+        { brand: 'a\0b' },
+        { brand: '\ud800' },
+        { createdAfter: '2026-02-30T00:00:00Z' },
+        { state: 'LOST' },
+      ])
+        assert.deepEqual(await ask(filter), ['BAD_USER_INPUT'], JSON.stringify(filter))
+    })
+
+    it('orders by creation or last change, in both directions', async () => {
+      assert.deepEqual(await ids({}, ', orderBy: {field: UPDATED_AT}'), ['1', '3', `${huge}`])
+      assert.deepEqual(await ids({}, ', orderBy: {direction: ASC}'), ['1', `${huge}`, '3'])
+    })
+
+    it('lists transfers newest first; an offer past its time has failed', async () => {
+      const of = async (given: string) => {
+        const { transfers } = (await data(
+          `{ transfers(${given}first: 10) { totalCount edges { node { id status } } } }`,
+        )) as {
+          transfers: { totalCount: number; edges: { node: { id: string; status: string } }[] }
+        }
+        assert.equal(transfers.totalCount, transfers.edges.length)
+        return transfers.edges.map(({ node }) => `${node.id} ${node.status}`)
+      }
+      assert.deepEqual(await of(''), ['1-3 PENDING', '1-2 FAILED', '1-1 CONFIRMED'])
+      assert.deepEqual(await of('status: PENDING, '), ['1-3 PENDING'])
+      assert.deepEqual(await of('status: FAILED, '), ['1-2 FAILED'])
+      assert.deepEqual(await of('status: FAILED, productId: 1, '), ['1-2 FAILED'])
+      assert.deepEqual(await of('status: CONFIRMED, productId: "1", '), ['1-1 CONFIRMED'])
+      assert.deepEqual(await of('productId: 3, '), [])
+    })
+
+    it('gives every field of a transfer, with its product', async () => {
+      const { transfer } =
+        await data(`{ transfer(id: "1-1") { id status timestamp txHash settledTxHash expiresAt message
+        from { address } to { address } product { id transfers { id } } } }`)
+      assert.deepEqual(transfer, {
+        id: '1-1',
+        status: 'CONFIRMED',
+        timestamp: '2026-01-02T00:00:00.000Z',
+        txHash: hashOf(7),
+        settledTxHash: hashOf(5),
+        expiresAt: null,
+        message: 'Yours now',
+        from: { address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' },
+        to: { address: '0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC' },
+        product: { id: '1', transfers: [{ id: '1-3' }, { id: '1-2' }, { id: '1-1' }] },
+      })
+    })
+
+    it('pages through the history of a product, the oldest first', async () => {
+      const query = `query ($after: String) { product(id: 1) { history(first: 2, after: $after) { totalCount
+        pageInfo { hasNextPage hasPreviousPage endCursor }
+        edges { node { type blockNumber blockHash logIndex txHash timestamp fromState toState reports hash actor { address } } } } } }`
+      type Page = {
+        product: {
+          history: {
+            totalCount: number
+            pageInfo: { hasNextPage: boolean; endCursor: string }
+            edges: { node: Record<string, unknown> }[]
+          }
+        }
+      }
+      const blocks: unknown[] = []
+      let after: string | null = null
+      for (let more = true; more;) {
+        const { product }: Page = (await data(query, { after })) as Page
+        assert.equal(product.history.totalCount, 5)
+        blocks.push(...product.history.edges.map(({ node }) => node['blockNumber']))
+        after = product.history.pageInfo.endCursor
+        more = product.history.pageInfo.hasNextPage
+      }
+      assert.deepEqual(blocks, [1, 2, 3, 4, 5])
+      const { product } = (await data(query)) as Page
+      assert.deepEqual(product.history.edges[0]?.node, {
+        type: 'STATE_CHANGED',
+        blockNumber: 1,
+        blockHash: hashOf(1),
+        logIndex: 0,
+        txHash: hashOf(1001),
+        timestamp: '2026-01-01T00:00:01.000Z',
+        fromState: 'NONE',
+        toState: 'MINTED',
+        reports: ['LOST', 'TAMPER'],
+        hash: null,
+        actor: { address: '0x70997970C51812dc3A010C7d01b50e0d17dc79C8' },
+      })
+      assert.deepEqual(await data('{ product(id: 3) { history { totalCount edges { cursor } } } }'), {
+        product: { history: { totalCount: 0, edges: [] } },
+      })
+    })
+  })

@@ -1,0 +1,142 @@
+/** The limits of operations (spec §8), by literals, variables and fragments alike. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { getIntrospectionQuery } from 'graphql'
+import { createPrepareOperation } from './prepare.ts'
+import { graphqlSchema } from '../schema.ts'
+
+const schema = graphqlSchema()
+const prepare = createPrepareOperation({ schema })
+
+/** `ok`, or the code and message of the first error. */
+function outcome(query: string, variables?: Readonly<Record<string, unknown>> | null, operationName?: string): string {
+  const prepared = prepare({ query, variables, operationName })
+  if (prepared.ok) return 'ok'
+  const [error] = prepared.errors
+  const code = error?.extensions['code']
+  return `${typeof code === 'string' ? code : 'BAD_USER_INPUT'} ${error?.message}`
+}
+/** Eight fields deep with `type` as the leaf. */
+const deep = (leaf: string) =>
+  `{ transfers(first: 1) { edges { node { product { history(first: 1) { edges { node { ${leaf} } } } } } } } }`
+
+describe('the limits of an operation', () => {
+  it('2,000 tokens', () => {
+    assert.equal(outcome(`{ ${'product { id } '.repeat(30)} }`).startsWith('TOO'), false)
+    assert.match(outcome(`{ ${'__typename '.repeat(2_000)} }`), /^TOO_COMPLEX .*2000 tokens/)
+    assert.match(outcome(`{ a${'[[[['.repeat(5_000)}`), /^(TOO_COMPLEX|BAD_USER_INPUT)/)
+  })
+
+  it('eight fields deep, fragments counted where they are spread', () => {
+    assert.equal(outcome(deep('type')), 'ok')
+    assert.match(outcome(deep('actor { address }')), /^TOO_COMPLEX .*deeper than 8/)
+    assert.match(outcome(deep('... { ... { actor { address } } }')), /^TOO_COMPLEX .*deeper than 8/)
+    const fragment = 'fragment F on HistoryEvent { actor { address } }'
+    const shallow = `{ product(id: 1) { history(first: 1) { edges { node { ...F } } } } }`
+    assert.equal(outcome(`${shallow} ${fragment}`), 'ok')
+    assert.match(outcome(`${deep('...F')} ${fragment}`), /^TOO_COMPLEX .*deeper than 8/)
+  })
+
+  it('thirty aliases, fragments counted where they are spread', () => {
+    const aliases = (n: number) => Array.from({ length: n }, (_, index) => `a${index}: __typename`).join(' ')
+    assert.equal(outcome(`{ ${aliases(30)} }`), 'ok')
+    assert.match(outcome(`{ ${aliases(31)} }`), /^TOO_COMPLEX .*30 aliases/)
+    const fragment = `fragment F on Product { ${Array.from({ length: 10 }, (_, index) => `n${index}: name`).join(' ')} }`
+    const products = (n: number) => Array.from({ length: n }, () => 'product(id: 1) { ...F }').join(' ')
+    assert.equal(outcome(`{ ${products(3)} } ${fragment}`), 'ok')
+    assert.match(outcome(`{ ${products(4)} } ${fragment}`), /^TOO_COMPLEX .*30 aliases/)
+  })
+
+  it('cost 1,000: what is asked for, times what is asked of each', () => {
+    const page = (first: string, inner: string) => `{ products(first: ${first}) { edges { node { ${inner} } } } }`
+    assert.equal(outcome(page('100', 'id name currentOwner { address } metadata { origin }')), 'ok')
+    assert.equal(outcome(page('50', 'metadata { origin } transfers { id }')), 'ok')
+    assert.match(outcome(page('100', 'transfers { id }')), /^TOO_COMPLEX .*costs more than 1000/)
+    assert.match(outcome(page('10', 'history(first: 100) { edges { node { type } } }')), /^TOO_COMPLEX/)
+    assert.match(
+      outcome(`{ ${page('100', 'id transfers { id } ...F').slice(1, -1)} } fragment F on Product { name }`),
+      /^TOO_COMPLEX/,
+    )
+    assert.match(outcome('{ products(last: 100) { edges { node { transfers { id } } } } }'), /^TOO_COMPLEX/)
+  })
+
+  it('cost by variables, their defaults, and fragments', () => {
+    const query = `query ($n: Int = 100) { products(first: $n) { edges { ...E } } }
+      fragment E on ProductEdge { node { transfers { id } } }`
+    assert.equal(outcome(query, { n: 10 }), 'ok')
+    assert.match(outcome(query, { n: 100 }), /^TOO_COMPLEX/)
+    assert.match(outcome(query, {}), /^TOO_COMPLEX/)
+    assert.equal(outcome(query, { n: 10 }), 'ok', 'the kept document is asked anew for its cost')
+    assert.equal(outcome(query, { n: null }), 'ok', 'null is the default of twenty')
+    assert.match(outcome(query, { n: 'many' }), /^BAD_USER_INPUT/)
+  })
+
+  it('twenty mutations at once', () => {
+    const steps = (n: number) =>
+      `mutation { ${Array.from({ length: n }, (_, i) => `a${i}: activateProduct(input: {productId: ${i}}) { success }`).join(' ')} }`
+    assert.equal(outcome(steps(19)), 'ok')
+    assert.match(outcome(steps(21)), /^TOO_COMPLEX/)
+  })
+
+  it('fragments that spread each other many times over, or in a circle, end at once', () => {
+    const doubling = Array.from(
+      { length: 25 },
+      (_, i) =>
+        `fragment F${i} on Product { a: transfers { product { ...F${i + 1} } } b: transfers { product { ...F${i + 1} } } }`,
+    )
+    assert.match(
+      outcome(`{ product(id: 1) { ...F0 } } ${doubling.join(' ')} fragment F25 on Product { id }`),
+      /^TOO_COMPLEX/,
+    )
+    const flat = Array.from({ length: 25 }, (_, i) => `fragment F${i} on Product { ...F${i + 1} ...F${i + 1} }`)
+    assert.match(
+      outcome(`{ product(id: 1) { ...F0 } } ${flat.join(' ')} fragment F25 on Product { id }`),
+      /^TOO_COMPLEX/,
+    )
+    assert.match(
+      outcome('{ product(id: 1) { ...A } } fragment A on Product { ...B } fragment B on Product { ...A }'),
+      /^BAD_USER_INPUT Cannot spread/,
+    )
+  })
+
+  it('the same fields again and again, whose comparison grows with the square of their number', () => {
+    for (const field of ['__typename', 'product(id: 1) { id name }', '__schema { types { name } }'])
+      assert.match(outcome(`{ ${`${field} `.repeat(150)} }`), /^TOO_COMPLEX .*same fields/)
+    const fragments = Array.from(
+      { length: 80 },
+      (_, i) => `fragment F${i} on Query { __schema { types { fields { name } } } }`,
+    )
+    const began = process.cpuUsage()
+    outcome(`{ ${fragments.map((_, i) => `...F${i}`).join(' ')} } ${fragments.join(' ')}`)
+    const { user } = process.cpuUsage(began)
+    assert.ok(user < 2_000_000, `${user} µs of processor time`)
+  })
+
+  it('variables nested beyond reason are refused, not recursed into', () => {
+    const deep = JSON.parse(`${'{"not":'.repeat(8_000)}{}${'}'.repeat(8_000)}`) as Record<string, unknown>
+    assert.match(
+      outcome('query ($f: ProductFilter) { products(filter: $f) { totalCount } }', { f: deep }),
+      /^BAD_USER_INPUT .*nested too deeply/,
+    )
+  })
+
+  it('introspection is free of depth and cost, and can be switched off', () => {
+    const query = getIntrospectionQuery({ inputValueDeprecation: true, specifiedByUrl: true, oneOf: true })
+    assert.equal(outcome(query), 'ok')
+    const closed = createPrepareOperation({ schema, introspection: false })
+    assert.equal(closed({ query }).ok, false)
+    assert.equal(closed({ query: '{ __typename }' }).ok, true)
+  })
+
+  it('introspection that multiplies is refused', () => {
+    const lists = 'types { fields { type { fields { type { fields { type { fields { name } } } } } } } }'
+    assert.match(outcome(`{ __schema { ${lists} } }`), /^BAD_USER_INPUT .*introspection depth/i)
+  })
+
+  it('a document of several operations needs a name', () => {
+    const two = 'query A { __typename } query B { __typename }'
+    assert.match(outcome(two), /^BAD_USER_INPUT Name the operation/)
+    assert.equal(outcome(two, null, 'B'), 'ok')
+    assert.match(outcome(two, null, 'C'), /^BAD_USER_INPUT/)
+  })
+})

@@ -1,0 +1,85 @@
+/** One operation over HTTP by graphql-http: parameters, media types and statuses of GraphQL over HTTP. */
+import type { IncomingMessage } from 'node:http'
+import { execute, type ExecutionArgs, type ExecutionResult } from 'graphql'
+import { createHandler } from 'graphql-http'
+import { requestIdFor } from '../../http/request-id.ts'
+import { parseRequestTarget } from '../../http/request-target.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import type { ApiKey } from '../api-keys.ts'
+import type { CreateContext, GraphqlContext } from '../context.ts'
+import { faultError, graphqlError, type FormatError } from '../errors.ts'
+import type { PrepareOperation } from './prepare.ts'
+
+/** Returns the text and head of the response. */
+export type HttpOperation = (
+  request: IncomingMessage,
+  body: string,
+  key: ApiKey,
+) => Promise<readonly [text: string, { readonly status: number; readonly headers: Readonly<Record<string, string>> }]>
+
+/** The steps that HTTP and socket share. */
+export type OperationSteps = {
+  readonly prepare: PrepareOperation
+  readonly createContext: CreateContext
+  readonly formatError: FormatError
+  readonly timeoutMs?: number
+}
+
+export function createHttpOperation({
+  prepare,
+  createContext,
+  formatError,
+  timeoutMs = 30_000,
+}: OperationSteps): HttpOperation {
+  return async (request, body, key) => {
+    const requestId = newRequestId()
+    const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
+      formatError: (error) => formatError(error, requestId),
+      execute: (args) => executeWithin(args, timeoutMs),
+      onSubscribe: (_request, parameters) => {
+        const prepared = prepare(parameters)
+        return prepared.ok
+          ? { ...prepared.args, contextValue: createContext(key, requestId, prepared.listing) }
+          : [...prepared.errors]
+      },
+    })
+    const { method = 'GET', headers: sent } = request
+    const { path, query } = parseRequestTarget(request.url ?? '')
+    const url = `${path}?${query.replaceAll('?', '%3F')}`
+    const [text, { status, headers = {} }] = await handler({
+      method,
+      url,
+      headers: sent,
+      body,
+      raw: request,
+      context: key,
+    })
+    if (text !== null) return [text, { status, headers }]
+    const message = messages[status] ?? 'The request is not GraphQL over HTTP.'
+    return [
+      JSON.stringify({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }),
+      { status, headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' } },
+    ]
+  }
+}
+
+const messages: Readonly<Record<number, string>> = {
+  405: 'Send a query by GET or POST, a mutation by POST.',
+  406: 'Accept application/graphql-response+json or application/json, in UTF-8.',
+  415: 'Send JSON: Content-Type: application/json, in UTF-8.',
+}
+
+/** Executes within a time. What still runs afterwards ends by itself: every statement and outside call has its own deadline. */
+export async function executeWithin(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
+  const result = execute(args)
+  if (!(result instanceof Promise)) return result
+  const onTimeout = (): ExecutionResult => ({
+    errors: [graphqlError('TOO_COMPLEX', `The operation took longer than ${timeoutMs / 1_000} s.`)],
+  })
+  return withDeadline(result, timeoutMs, { onTimeout }).catch((error: unknown) => ({ errors: [faultError(error)] }))
+}
+
+/** Returns an id under which the log has the faults of an operation. */
+export function newRequestId(): string {
+  return requestIdFor(undefined)
+}

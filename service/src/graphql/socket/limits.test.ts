@@ -1,0 +1,172 @@
+/** Clients of the WebSocket that do not answer, do not read, or send too much cost others nothing. */
+import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import { WebSocket } from 'ws'
+import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
+import { insertAsset } from '../../../test/support/index/rows.ts'
+import type { Database } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+import { until } from '../../../test/support/wait.ts'
+
+setFlagsFromString('--expose-gc')
+const collectGarbage = runInNewContext('gc') as () => void
+
+const verified =
+  'subscription { productVerified { verifiedAt product { id name description: metadata { description } } } }'
+/** Makes a message of 300 bytes. */
+const name = 'x'.repeat(200)
+
+describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }, () => {
+  let database: Database
+  let world: SocketWorld
+  const opened: Socket[] = []
+  before(async () => {
+    database = await openOwnDatabase()
+    await migrate(database)
+    await insertAsset(database, { tokenId: 1, name, tagHash: `0x${'09'.repeat(32)}`, state: 2 })
+    world = await startSockets(database, { maxUnauthenticated: 5 })
+  })
+  after(async () => {
+    for (const socket of opened) socket.destroy()
+    await world.end()
+    await database.close()
+  })
+
+  const tap = (count: number) =>
+    database.query(
+      `insert into outbox (topic, token_id, payload) select 'tap', 1, '{"at":"2026-01-01T00:00:00Z"}' from generate_series(1, $1::int)`,
+      [count],
+    )
+
+  /** Connects over TCP: the client sends these messages, and reads nothing while it is paused. */
+  async function byHand(messages: readonly object[], { url } = world): Promise<Socket> {
+    const { port } = new URL(url)
+    const socket = connect(Number(port), '127.0.0.1')
+    opened.push(socket)
+    socket.on('error', () => {})
+    socket.write(
+      `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n` +
+        `Sec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Protocol: graphql-transport-ws\r\n\r\n`,
+    )
+    await once(socket, 'data')
+    for (const message of messages) socket.write(frame(0x1, JSON.stringify(message)))
+    return socket
+  }
+  const init = ({ key } = world) => ({ type: 'connection_init', payload: { authorization: `Bearer ${key}` } })
+  const subscription = (id: number) => ({ id: String(id), type: 'subscribe', payload: { query: verified } })
+  const dropped = () => world.lines.filter((line) => line.includes('"it does not read"')).length
+
+  it('that answers no ping is dropped after two, and its subscription ended', async () => {
+    // Two pings must leave a busy machine the time to subscribe.
+    await using own = await startSockets(database, { keepAliveMs: 4_000 })
+    await byHand([init(own), subscription(1)], own)
+    await until(() => own.subscriptions() === 1)
+    await until(() => own.subscriptions() === 0) // it reads on, but sends no pong
+    assert.match(own.lines.join('\n'), /"no answer"/)
+  })
+
+  it('that does not read is dropped, does not grow memory and costs others nothing', async (t) => {
+    const other = subscribe(world.connect(), verified)
+    await until(() => world.subscriptions() === 1)
+    const stuck = await byHand([init(), ...Array.from({ length: 49 }, (_, id) => subscription(id))])
+    await until(() => world.subscriptions() === 50)
+    stuck.pause()
+    const ponging = setInterval(() => stuck.write(frame(0xa, '')), 100) // answers pings without having read
+    t.after(() => clearInterval(ponging))
+    const before = memory()
+    let most = 0
+    for (let round = 0; round < 10; round += 1) {
+      await tap(1_000)
+      most = Math.max(most, memory() - before)
+      await until(() => other.events.length >= (round + 1) * 1_000 - 256)
+    }
+    await until(() => other.events.length === 10_000)
+    clearInterval(ponging)
+    assert.equal(world.subscriptions(), 1, 'its subscriptions have ended')
+    assert.ok(most < 25_000_000, `${Math.round(most / 1e6)} MB while 490,000 messages of 300 bytes could not be sent`)
+    other.stop()
+    stuck.destroy()
+  })
+
+  it('that floods with pings without reading the answers is dropped', async () => {
+    const before = dropped()
+    const socket = await byHand([init()])
+    socket.pause()
+    const flood = Buffer.concat(Array.from({ length: 500 }, () => frame(0x9, 'p'.repeat(125))))
+    for (let round = 0; round < 2_000 && !socket.destroyed && socket.writable; round += 1) {
+      if (!socket.write(flood)) await Promise.race([once(socket, 'drain').catch(() => {}), delay(500)])
+      if (dropped() > before) break
+    }
+    await until(() => dropped() > before)
+    socket.destroy()
+  })
+
+  it('may send 64 kB, not more', async () => {
+    const socket = new WebSocket(world.url, 'graphql-transport-ws')
+    await once(socket, 'open')
+    socket.send(JSON.stringify(init()))
+    await once(socket, 'message')
+    socket.send(
+      JSON.stringify({ id: '1', type: 'subscribe', payload: { query: `{ __typename } #${'x'.repeat(60_000)}` } }),
+    )
+    assert.match(String((await once(socket, 'message'))[0]), /"next"/)
+    socket.send('x'.repeat(65_537))
+    assert.equal((await once(socket, 'close'))[0], 1009)
+  })
+
+  it('may be one of a limited number that have sent no key yet', async () => {
+    const unauthenticated = await Promise.all(
+      Array.from({ length: 5 }, async () => {
+        const socket = new WebSocket(world.url, 'graphql-transport-ws')
+        await once(socket, 'open')
+        return socket
+      }),
+    )
+    const sixth = new WebSocket(world.url, 'graphql-transport-ws')
+    assert.match(((await once(sixth, 'error')) as [Error])[0].message, /429/)
+    const [first, ...others] = unauthenticated
+    first?.send(JSON.stringify(init()))
+    await once(first as WebSocket, 'message')
+    const seventh = new WebSocket(world.url, 'graphql-transport-ws')
+    await once(seventh, 'open') // an authenticated connection does not count
+    for (const socket of [first, seventh, ...others]) socket?.close()
+  })
+
+  it('gets 1001 when the server stops, and is dropped when it does not answer', { timeout: 120_000 }, async () => {
+    await using own = await startSockets(database)
+    const polite = new WebSocket(own.url, 'graphql-transport-ws')
+    await once(polite, 'open')
+    const { port } = new URL(own.url)
+    const silent = connect(Number(port), '127.0.0.1')
+    opened.push(silent)
+    silent.write(
+      `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${createHash('sha256').digest('base64').slice(0, 22)}==\r\n\r\n`,
+    )
+    await once(silent, 'data')
+    const goodbye = once(polite, 'close')
+    await own.end()
+    assert.equal((await goodbye)[0], 1001)
+  })
+})
+
+/** A masked frame of a client (RFC 6455 §5.2) with a mask of zeros. */
+function frame(opcode: number, text: string): Buffer {
+  const body = Buffer.from(text)
+  const head =
+    body.length < 126 ? [0x80 | opcode, 0x80 | body.length] : [0x80 | opcode, 0xfe, body.length >> 8, body.length & 255]
+  return Buffer.concat([Buffer.from(head), Buffer.alloc(4), body])
+}
+
+/** Bytes in use, without garbage. */
+function memory(): number {
+  collectGarbage()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,0 +1,148 @@
+/**
+ * The GraphQL host {graphql_url} (spec §4.9, §5): /graphql by POST, and by GET for queries; the playground beside it. In order: key,
+ * quota, body, then parse, validate, cost, execute. It opens itself to no other origin, because keys do not belong in browsers.
+ */
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { Authenticate } from '../../graphql/api-keys.ts'
+import type { ErrorCode } from '../../graphql/errors.ts'
+import type { HttpOperation } from '../../graphql/server/operation.ts'
+import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
+import type { ClientKey } from '../../http/client-ip.ts'
+import { getHeader } from '../../http/headers.ts'
+import type { OnUpgrade } from '../../http/listener.ts'
+import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { parseRequestTarget } from '../../http/request-target.ts'
+import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+
+export type GraphqlHost = {
+  readonly authenticate: Authenticate
+  /** By API key. Left out: no limit. */
+  readonly limiter?: RateLimiter | undefined
+  readonly clientKey: ClientKey
+  readonly operation: HttpOperation
+  /** Answers /playground and the paths below it. */
+  readonly playground: RequestListener
+  readonly upgrade: OnUpgrade
+  readonly log: Log
+  readonly bodyTimeoutMs?: number
+}
+
+type Headers = Readonly<Record<string, string>>
+
+export function createGraphqlHost(host: GraphqlHost): {
+  readonly listener: RequestListener
+  readonly upgrade: OnUpgrade
+} {
+  return {
+    upgrade: host.upgrade,
+    listener(request, response) {
+      const { path } = parseRequestTarget(request.url ?? '/')
+      if (path === '/graphql') void graphqlRoute(host, request, response).catch(onFault(host, request, response))
+      else if (path === '/playground' || path.startsWith('/playground/')) host.playground(request, response)
+      else if (path === '/health') response.writeHead(200, healthHeaders).end(livenessBody())
+      else if (path === '/') response.writeHead(302, { Location: '/playground', 'Content-Length': '0' }).end()
+      else sendError(response, 404, 'There is nothing at this path. GraphQL is at /graphql, by POST.')
+    },
+  }
+}
+
+/** Open to every origin, because balancers and other origins probe it. */
+const healthHeaders = {
+  'Content-Type': 'application/json',
+  'Cache-Control': 'no-store',
+  'Access-Control-Allow-Origin': '*',
+  'X-Content-Type-Options': 'nosniff',
+} as const
+
+async function graphqlRoute(host: GraphqlHost, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  if (request.method === 'OPTIONS') return void response.writeHead(204, { Allow: 'GET, POST, OPTIONS' }).end()
+  const client = host.clientKey(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for'))
+  const authenticated = await host.authenticate(request.headers.authorization, client)
+  if (!authenticated.ok) {
+    const { error, headers } = keyFailures[authenticated.because]
+    return reject(request, response, error, headers)
+  }
+
+  const quota = await host.limiter?.take(authenticated.key.id)
+  const headers: Headers = quotaHeaders(quota)
+  if (quota?.allowed === false) {
+    const wait = String(quota.resetSeconds)
+    const error = [429, 'RATE_LIMITED', `Too many requests. Send the next one in ${wait} s.`] as const
+    return reject(request, response, error, { ...headers, 'Retry-After': wait })
+  }
+  const limits = { maxBytes: 65_536, timeoutMs: host.bodyTimeoutMs ?? 10_000 }
+  const body: Body = request.method === 'POST' ? await readBody(request, limits) : { ok: true, text: '' }
+  if (!body.ok) {
+    if (body.because === 'aborted') return void response.destroy()
+    // Unread bytes of the body would precede the next request.
+    return reject(request, response, bodyFailures[body.because], { ...headers, Connection: 'close' })
+  }
+  const [text, { status, headers: own }] = await host.operation(request, body.text, authenticated.key)
+  respond(request, response, status, text, { ...headers, ...own })
+}
+
+function onFault({ log }: GraphqlHost, request: IncomingMessage, response: ServerResponse) {
+  return (error: unknown) => {
+    log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error) })
+    if (response.headersSent) return void response.destroy()
+    reject(request, response, [500, 'INTERNAL', 'The request failed unexpectedly. Try it again.'], {})
+  }
+}
+
+type Rejection = readonly [status: number, code: ErrorCode, message: string]
+
+const keyFailures = {
+  missing: {
+    error: [401, 'UNAUTHENTICATED', 'Send an API key in the header Authorization: Bearer <API_KEY>.'],
+    headers: { 'WWW-Authenticate': 'Bearer' },
+  },
+  wrong: {
+    error: [401, 'UNAUTHENTICATED', 'This API key is wrong or revoked. Make one with: touchstone key create <name>'],
+    headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' }, // RFC 6750 §3
+  },
+  busy: {
+    error: [429, 'RATE_LIMITED', 'Too many requests with unknown keys. Try again in a minute.'],
+    headers: { 'Retry-After': '60' },
+  },
+} as const satisfies Readonly<Record<string, { error: Rejection; headers: Headers }>>
+
+const bodyFailures: Readonly<Record<Exclude<BodyFailure, 'aborted'>, Rejection>> = {
+  'too-large': [413, 'TOO_COMPLEX', 'The body may have at most 64 kB.'],
+  'too-slow': [408, 'BAD_USER_INPUT', 'The body did not arrive in time.'],
+  encoded: [415, 'BAD_USER_INPUT', 'Send the body without Content-Encoding.'],
+  'not-utf8': [400, 'BAD_USER_INPUT', 'The body must be UTF-8.'],
+}
+
+/** Rejects a request before it is read as GraphQL, with one GraphQL error in the media type that was asked for. */
+function reject(
+  request: IncomingMessage,
+  response: ServerResponse,
+  [status, code, message]: Rejection,
+  headers: Headers,
+): void {
+  const wantsGraphql = request.headers.accept?.toLowerCase().includes('application/graphql-response+json') === true
+  const type = wantsGraphql ? 'application/graphql-response+json' : 'application/json'
+  const text = JSON.stringify({ errors: [{ message, extensions: { code } }] })
+  respond(request, response, status, text, { 'Content-Type': `${type}; charset=utf-8`, ...headers })
+}
+
+function respond(
+  { method }: IncomingMessage,
+  response: ServerResponse,
+  status: number,
+  text: string,
+  headers: Headers,
+): void {
+  if (response.destroyed) return
+  response
+    .writeHead(status, {
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      Vary: 'Accept, Authorization',
+      ...headers,
+      'Content-Length': Buffer.byteLength(text),
+    })
+    .end(method === 'HEAD' ? undefined : text)
+}

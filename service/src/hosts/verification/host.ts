@@ -1,0 +1,82 @@
+/** The verification host {base_url}: its routes in the order of the specification. Each file below documents its own answers and failures. */
+import { getRequestListener } from '@hono/node-server'
+import { Hono } from 'hono'
+import type { RequestListener } from 'node:http'
+import { mcpListener, type McpListener } from '../../agents/mcp/endpoint.ts'
+import type { ClientKey } from '../../http/client-ip.ts'
+import { asProblem, wantsProblem } from '../../http/problem-details.ts'
+import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { identified } from '../../http/request-id.ts'
+import { failure } from '../../http/responses.ts'
+import type { Log } from '../../lib/log.ts'
+import { fastPath } from './fast-path.ts'
+import { pageRoutes, type PageRoutes } from './pages/routes.ts'
+import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
+import { statusRoutes, type StatusRoutes } from './passport/status.ts'
+import { createRequestHelpers, rawPath, type Env } from './request.ts'
+import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
+import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
+import { assetRoutes, nothingHere, type AssetRoutes } from './routes/asset.ts'
+import { discoveryRoutes, type DiscoveryRoutes } from './routes/discovery.ts'
+import { docsRoutes, type DocsSite } from './routes/docs.ts'
+import { metadataRoutes, type MetadataRoutes } from './routes/metadata.ts'
+import { verifyRoutes, type VerifyRoutes } from './routes/verify.ts'
+import { wellKnownRoutes, type WellKnownRoutes } from './routes/well-known.ts'
+
+type AgentInterfaces = A2aRoutes &
+  AgentRoutes & { readonly mcp: Pick<McpListener, 'tools' | 'identity' | 'origins' | 'limiter' | 'otherLimiter'> }
+
+export type VerificationHost = AssetRoutes &
+  VerifyRoutes &
+  PassportRoutes &
+  StatusRoutes &
+  MetadataRoutes &
+  PageRoutes &
+  WellKnownRoutes &
+  DiscoveryRoutes &
+  DocsSite & {
+    /** MCP, A2A and the agent registry. Left out: the host has none. */
+    readonly agents?: AgentInterfaces | undefined
+    /** Limit of keyless reads; taps have `tapLimiter`. Left out: no limit. */
+    readonly limiter?: RateLimiter | undefined
+    readonly clientKey: ClientKey
+    readonly log: Log
+  }
+
+/** Returns the routes as a Hono app; `app.request()` needs no socket. */
+export function verificationHost(host: VerificationHost): Hono<Env> {
+  const app = new Hono<Env>({ getPath: rawPath, strict: true })
+  const helpers = createRequestHelpers(host)
+  assetRoutes(app, helpers, host) // §4.1  /api/asset/{tokenId}, …/proof
+  if (host.agents !== undefined) {
+    a2aRoutes(app, helpers, host.agents) // §4.3  /a2a/v1/…
+    agentRoutes(app, helpers, host.agents) // §4.3  /api/agent, /api/agents/{agentId}, agent card
+  }
+  verifyRoutes(app, helpers, host) // §4.4  /api/verify
+  passportRoutes(app, helpers, host) // §4.5  /api/dpp/01/{gtin}/21/{serial}, /api/dpp/token/{tokenId}
+  pageRoutes(app, helpers, host) // §4.5, §4.6  /, /01/…, /token/{tokenId}, /assets/…
+  metadataRoutes(app, helpers, host) // §2.8  /api/metadata/{hash}
+  wellKnownRoutes(app, host) // §2.8  did:web, GS1 resolver, JSON-LD context and vocabulary
+  statusRoutes(app, helpers, host) // §9  /api/status/{purpose}/{list}
+  discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
+  docsRoutes(app, host) // §9  /docs
+  app.notFound(() => failure(404, { error: nothingHere }))
+  app.onError((error, c) => failure(500, { error: helpers.faultOf(error, c).message }))
+  return app
+}
+
+/** Returns the host as a listener of `node:http`, with the fast path in front. MCP (§4.2) is a listener of its own. */
+export function verificationListener(host: VerificationHost): RequestListener {
+  const app = verificationHost(host)
+  const errorCodes = `${host.baseUrl}/docs/error-codes`
+  const router = getRequestListener(
+    (request, env) => {
+      const answer = app.fetch(request, env)
+      return wantsProblem(env.incoming.headers.accept) ? asProblem(answer, errorCodes) : answer
+    },
+    { errorHandler: () => failure(400, { error: 'The request target or its Host is not valid.' }) },
+  )
+  const { clientKey, log, agents } = host
+  const rest = identified((request, response) => void router(request, response))
+  return fastPath(host, agents === undefined ? rest : mcpListener({ ...agents.mcp, clientKey, log }, rest))
+}

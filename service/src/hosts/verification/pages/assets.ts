@@ -1,0 +1,111 @@
+/**
+ * The assets of the pages: style, script, icon, and the client library for the recheck in the browser (spec §1, «Trust model»).
+ * All bytes are made once, at start-up, and their hash is part of their path.
+ */
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { posix } from 'node:path'
+import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import { failure } from '../../../http/responses.ts'
+
+export type PageAssets = {
+  /** Path of the folder, without a slash at the end. */
+  readonly folder: string
+  /** Answers a raw path below `/assets/`. */
+  readonly respond: (path: string, ifNoneMatch: string | undefined) => Response
+}
+
+export const assetsPrefix = '/assets/'
+
+/** Returns the assets, the same for every host of the process. Throws when a file of the program is missing. */
+export function pageAssets(): PageAssets {
+  return (made ??= readAssets())
+}
+
+let made: PageAssets | undefined
+
+function readAssets(): PageAssets {
+  const files = new Map<string, string>()
+  for (const name of ['page.css', 'page.js', 'icon.svg', 'docs.css'])
+    files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
+  const library = new URL('.', import.meta.resolve('@touchstone/verdict'))
+  for (const entry of ['recheck.ts', 'owner-commitment.ts']) addModule(files, library, new URL(entry, library))
+
+  const hash = createHash('sha256')
+  for (const [name, text] of files) hash.update(`${name}\0${text}\0`)
+  const version = hash.digest('hex').slice(0, 16)
+  const etag = `"${version}"`
+  return {
+    folder: `${assetsPrefix}${version}`,
+    respond(path, ifNoneMatch) {
+      const [asked, ...rest] = path.slice(assetsPrefix.length).split('/')
+      const name = rest.join('/')
+      const text = files.get(name)
+      if (text === undefined) return failure(404, { error: 'There is nothing at this path.' })
+      // A page of an older or newer instance names another version: it gets these files, but does not cache them.
+      const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
+      const headers = { ...assetHeaders, 'Cache-Control': lifetime, ETag: etag }
+      if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers })
+      return new Response(text, { headers: { ...headers, 'Content-Type': typeOf(name) } })
+    },
+  }
+}
+
+const assetHeaders = {
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+} as const
+
+function typeOf(name: string): string {
+  const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+  return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
+}
+
+/** Adds a module and its imports as JavaScript with relative specifiers: without an import map the policy stays `'self'`. */
+function addModule(files: Map<string, string>, library: URL, file: URL): void {
+  const name = nameOf(library, file)
+  if (files.has(name)) return
+  files.set(name, '') // modules may import one another
+  const source = read(file)
+  const imported: URL[] = []
+  const text = (file.pathname.endsWith('.ts') ? withoutTypes(source) : source)
+    .replace(importLine, (_line, before: string, specifier: string) => {
+      const target = specifier.startsWith('.') ? new URL(specifier, file) : new URL(import.meta.resolve(specifier))
+      imported.push(target)
+      const path = posix.relative(posix.dirname(name), nameOf(library, target))
+      return `${before}'${path.startsWith('.') ? path : `./${path}`}'`
+    })
+    .replace(/^\/\/# sourceMappingURL=.*$/gm, '')
+  files.set(name, text)
+  for (const target of imported) addModule(files, library, target)
+}
+
+/** An import begins its line; an example in a comment does not. */
+const importLine = /^((?:import|export|\})[^'"\n]*?\bfrom\s*|import\s*)['"]([^'"\n]+)['"]/gm
+
+/** Names a module, such as `verdict/recheck.js` or `noble/hashes/sha3.js`. */
+function nameOf(library: URL, file: URL): string {
+  if (file.href.startsWith(library.href))
+    return `verdict/${file.href.slice(library.href.length).replace(/\.ts$/, '.js')}`
+  const below = /\/node_modules\/@noble\/(.+)$/.exec(file.pathname)?.[1]
+  if (below === undefined)
+    throw new Error(`The client library imports a file that cannot be served: ${file.pathname.split('/').at(-1)}`)
+  return `noble/${below}`
+}
+
+/** Strips types without Node's warning that the function is experimental, which operators do not need. */
+function withoutTypes(source: string): string {
+  const emitWarning = process.emitWarning.bind(process)
+  process.emitWarning = () => {}
+  try {
+    return stripTypeScriptTypes(source)
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+function read(file: URL): string {
+  return readFileSync(file, 'utf8')
+}

@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { pageAssets } from './assets.ts'
+
+describe('the assets of the pages', () => {
+  const { folder, respond } = pageAssets()
+  const get = (name: string, ifNoneMatch?: string) => respond(`${folder}/${name}`, ifNoneMatch)
+
+  it('are kept for ever under the hash of their bytes, and for no other visit under another one', async () => {
+    const style = get('page.css')
+    assert.equal(style.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    const old = respond('/assets/0123456789abcdef/page.css', undefined)
+    assert.deepEqual([old.status, old.headers.get('cache-control')], [200, 'no-cache'])
+    assert.equal(await old.text(), await style.text())
+    assert.equal(get('page.css', style.headers.get('etag') ?? '').status, 304)
+  })
+
+  it('have their types and nothing else is below their path', () => {
+    for (const [name, type] of [
+      ['page.css', 'text/css; charset=utf-8'],
+      ['page.js', 'text/javascript; charset=utf-8'],
+      ['icon.svg', 'image/svg+xml; charset=utf-8'],
+      ['verdict/recheck.js', 'text/javascript; charset=utf-8'],
+    ] as const)
+      assert.deepEqual(
+        [get(name).headers.get('content-type'), get(name).headers.get('x-content-type-options')],
+        [type, 'nosniff'],
+      )
+    for (const name of [
+      '',
+      'page.ts',
+      '../page.css',
+      'verdict/index.js',
+      'constructor',
+      'verdict/../../../package.json',
+    ])
+      assert.equal(get(name).status, 404, name)
+  })
+
+  it('hold every module that the client library imports, as JavaScript with relative specifiers', async () => {
+    const seen = new Set<string>()
+    async function visit(name: string): Promise<void> {
+      if (seen.has(name)) return
+      seen.add(name)
+      const response = get(name)
+      assert.equal(response.status, 200, name)
+      const text = await response.text()
+      assert.ok(!/\.ts'|sourceMappingURL|^import type/m.test(text), name)
+      for (const [, specifier = ''] of text.matchAll(/^(?:import|export|\})[^'"\n]*\bfrom '([^']+)'/gm)) {
+        assert.match(specifier, /^\.\.?\//, name)
+        await visit(new URL(specifier, `http://x/${name}`).pathname.slice(1))
+      }
+    }
+    await visit('verdict/recheck.js')
+    await visit('verdict/owner-commitment.js')
+    assert.ok(seen.has('noble/hashes/sha3.js') && seen.size > 10)
+  })
+})

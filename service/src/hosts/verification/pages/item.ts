@@ -1,0 +1,109 @@
+/**
+ * The data of an item's page from the chain, the store and the tap (spec §4.5, §4.6). Only the verdict is required: the page leaves out
+ * whatever the database or the history cannot supply.
+ */
+import { assetFlags, type AssetRecord, type Hex, type Verdict } from '@touchstone/verdict'
+import type { Histories } from '../../../assets/history.ts'
+import { withDeadline } from '../../../lib/async/deadline.ts'
+import type { ReportKind } from '../../../pages/cards/result.ts'
+import type { ItemView, TapView } from '../../../pages/item-view.ts'
+import { countryOf } from '../../../passport/country.ts'
+import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
+import { linksOf } from '../../../passport/links.ts'
+import { passportMetadata } from '../../../passport/metadata.ts'
+import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
+import { timelineOf } from './timeline.ts'
+
+export type PageOptions = {
+  /** Seconds in which a tap may be repeated. */
+  readonly windowSeconds: number
+  /** A provider for every visitor's browser; null: none. */
+  readonly publicRpcUrl: string | null
+  /** A block explorer for transactions, without a slash at the end; null: none. */
+  readonly explorerUrl: string | null
+  /** Tokens on the start page. */
+  readonly examples: readonly bigint[]
+}
+
+export type ItemSite = PassportSite & {
+  /** Reads the record with its flag bits, which a verdict does not contain. */
+  readonly reader: {
+    readonly read: (
+      tokenId: bigint,
+    ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
+  }
+  readonly history: Histories
+  readonly pages: PageOptions
+}
+
+export type Found = {
+  readonly verdict: Verdict
+  readonly item: ItemKey | null
+  readonly tap: Exclude<TapView, { kind: 'tapped' }> | Resolved
+}
+
+export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found): Promise<ItemView> {
+  const { baseUrl, pages, now = Date.now } = site
+  const tokenId = BigInt(verdict.token_id)
+  const [asset, history, passport] = await Promise.all([
+    orNull(site.reader.read(tokenId).then((reading) => reading.asset)),
+    orNull(site.history(tokenId)),
+    tap.kind === 'resolved' ? orNull(passportFor(site, tap, item)) : null,
+  ])
+  const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
+  const { _warning, ...product } = verdict.untrusted ?? { _warning: '' }
+  return {
+    tap:
+      tap.kind === 'resolved'
+        ? { kind: 'tapped', counter: tap.tag.tapCounter, windowSeconds: pages.windowSeconds }
+        : tap,
+    verdict,
+    product,
+    metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
+    country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
+    item,
+    reports: reportsOf(verdict, asset?.record.flags ?? 0),
+    tampered: ((asset?.record.flags ?? 0) & assetFlags.TAMPER) !== 0,
+    owner: ownerOf(verdict, asset?.record.reserved ?? 0),
+    checkedAt: Math.floor(now() / 1000),
+    link: page,
+    path: item === null ? `/token/${tokenId}` : itemPath(item),
+    verdictLink,
+    verdictPath: `/api/asset/${tokenId}`,
+    history: history?.available === true ? timelineOf(history.events) : null,
+    passport: passport === null ? null : JSON.stringify(passport),
+    publicRpcUrl: pages.publicRpcUrl,
+    explorerUrl: pages.explorerUrl,
+  }
+}
+
+/** Returns whether the stored text is missing or does not match the on-chain hash. */
+async function missingText({ metadata }: ItemSite, hash: Hex | null): Promise<'mismatch' | 'none'> {
+  const text = hash === null ? null : await orNull(metadata.stored(hash))
+  return passportMetadata(hash, text ?? undefined).status === 'mismatch' ? 'mismatch' : 'none'
+}
+
+function reportsOf({ flagged }: Verdict, flags: number): readonly ReportKind[] {
+  if (!flagged) return []
+  const kinds = (['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST'] as const).filter(
+    (kind) => (flags & assetFlags[kind]) !== 0,
+  )
+  const isConfirmed = kinds.includes('STOLEN_CONFIRMED')
+  const reports = kinds.filter((kind) => kind !== 'STOLEN' || !isConfirmed)
+  return reports.length > 0 ? reports : ['REPORTED']
+}
+
+/** A flagged item keeps its owner: the record holds the state before the flag in its low reserved byte. */
+function ownerOf({ state }: Verdict, reserved: number): ItemView['owner'] {
+  if (state === 'RECYCLED') return 'closed'
+  return state === 'CLAIMED' || (state === 'FLAGGED' && (reserved & 0xff) === 4) ? 'claimed' : 'unclaimed'
+}
+
+/** Returns null when optional data fails or takes longer than two seconds. Its component has logged the failure. */
+function orNull<T>(wanted: Promise<T>): Promise<T | null> {
+  return withDeadline(
+    wanted.catch(() => null),
+    2_000,
+    { onTimeout: () => null },
+  )
+}

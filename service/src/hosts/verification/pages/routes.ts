@@ -1,0 +1,193 @@
+/**
+ * The pages for people (spec §4.5, §4.6): `/`, `/01/{gtin}/21/{serial}`, `/01/{gtin}`, `/token/{tokenId}`, and their assets. The server
+ * verifies a tap in the address, so that the page is complete without script; HEAD, OPTIONS and prefetches consume none. An item without
+ * a GTIN has its link, and so its tag, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
+ */
+import type { Context, Hono } from 'hono'
+import { homeLinks } from '../../../discovery/documents.ts'
+import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { quotaHeaders, methodRefused, preflight } from '../../../http/responses.ts'
+import type { PageContext } from '../../../pages/context.ts'
+import { classPage } from '../../../pages/home.ts'
+import { itemPage } from '../../../pages/item.ts'
+import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
+import { parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
+import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
+import {
+  isRead,
+  parseTokenIdSegment,
+  rawQuery,
+  readMethods,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+} from '../request.ts'
+import type { TapRouteOptions } from '../tap-guard.ts'
+import { assetsPrefix, pageAssets } from './assets.ts'
+import { homeResponse, type HomeSite } from './home.ts'
+import { itemViewOf, type Found, type ItemSite } from './item.ts'
+import { contextOf, pageResponse } from './respond.ts'
+
+export type PageRoutes = ItemSite &
+  HomeSite &
+  LinkSite &
+  TapRouteOptions & { readonly limiter?: RateLimiter | undefined }
+
+type Visit = {
+  readonly c: Context<Env>
+  readonly context: PageContext
+  readonly query: string
+  readonly quota: Quota | undefined
+  /** Headers of the route, with the quota. */
+  readonly headers: Headers
+  readonly hasTap: boolean
+}
+
+/** The meaning of a path: one item, one token, a class, or a notice. */
+type Target = ItemTarget | Extract<DigitalLink, { kind: 'class' }> | NoticeTarget
+type ItemTarget = { readonly kind: 'token'; readonly tokenId: bigint } | Extract<DigitalLink, { kind: 'item' }>
+type NoticeTarget = { readonly kind: 'notice'; readonly status: 400 | 404; readonly notice: Notice }
+
+export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRoutes): void {
+  const assets = pageAssets()
+
+  app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
+  for (const path of ['/', '/01/*', '/token/*']) {
+    app.options(path, () => preflight(readMethods))
+    app.all(path, answer)
+  }
+
+  async function answer(c: Context<Env>): Promise<Response> {
+    const query = rawQuery(c)
+    const parameters = new URLSearchParams(query.slice(0, 4_000))
+    // HEAD answers like a GET without a tap: it must not consume one.
+    const hasTap = c.req.method === 'GET' && c.req.path !== '/' && (parameters.has('picc') || parameters.has('cmac'))
+    const quota = await helpers.consume(c, hasTap ? site.tapLimiter : site.limiter)
+    const context = contextOf(assets.folder, parameters, c.req.header('accept-language'))
+    const link = c.req.path.startsWith('/01/')
+      ? linkHeaders(site.baseUrl, parseDigitalLink(c.req.path))
+      : c.req.path === '/' && { Link: homeLinks }
+    const visit = { c, context, query, quota, headers: { ...link, ...quotaHeaders(quota) }, hasTap }
+    if (!isRead(c.req.method)) return methodRefused(readMethods, visit.headers)
+    if (quota?.allowed === false) return noticeResponse(visit, 429, { kind: 'limited', seconds: quota.resetSeconds })
+    try {
+      if (c.req.path === '/') return await homeResponse(site, context, parameters, visit.headers)
+      return await targetResponse(visit)
+    } catch (error) {
+      const { code, status } = helpers.faultOf(error, c)
+      const kind = code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault'
+      return noticeResponse(visit, status, { kind, tapped: hasTap })
+    }
+  }
+
+  async function targetResponse(visit: Visit): Promise<Response> {
+    const { c, query, quota, hasTap } = visit
+    const { path } = c.req
+    const linked = await resolveLinkRequest(site, { path, query, accept: c.req.header('accept'), quota })
+    if (linked !== null) return linked
+    const target = path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
+    if (target === null) return c.notFound()
+    if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
+    if (target.kind === 'class') return classResponse(visit, target.gtin)
+    return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
+  }
+
+  async function classResponse(visit: Visit, gtin: string): Promise<Response> {
+    if (!(await site.items.hasGtin(gtin))) return noticeResponse(visit, 404, { kind: 'unknown' })
+    const html = classPage(visit.context, { gtin, path: visit.c.req.path })
+    return pageResponse(visit.context, { status: 200, html, search: true }, visit.headers)
+  }
+
+  async function tapResponse(visit: Visit, target: ItemTarget): Promise<Response> {
+    const header = (name: string) => visit.c.req.header(name)
+    if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
+    const outcome = await site.resolveTap({ ...parseTapParameters(visit.query), ...getTapTokens(header) })
+    const response = await outcomeResponse(visit, target, outcome)
+    for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
+    return response
+  }
+
+  async function outcomeResponse(visit: Visit, target: ItemTarget, outcome: TapOutcome): Promise<Response> {
+    const checkedAt = Math.floor((site.now ?? Date.now)() / 1000)
+    const record = visit.c.req.path
+    switch (outcome.kind) {
+      case 'malformed':
+        return recordResponse(visit, target, 'incomplete')
+      case 'replayed':
+        return recordResponse(visit, target, 'replayed')
+      case 'not_configured':
+        return noticeResponse(visit, 503, { kind: 'notConfigured', record })
+      case 'counterfeit':
+        return noticeResponse(visit, 200, { kind: 'counterfeit', checkedAt, record })
+      case 'challenge':
+        return noticeResponse(visit, 200, { kind: 'challenge', seconds: outcome.seconds })
+      case 'unbound': {
+        const [counter, block] = [outcome.tag.tapCounter, Number(outcome.block.number)]
+        return noticeResponse(visit, 200, { kind: 'unbound', counter, checkedAt, block })
+      }
+      case 'resolved': {
+        const { verdict } = outcome
+        const tokenId = BigInt(verdict.token_id)
+        const item = await itemOf(tokenId, target)
+        const isNamed =
+          target.kind === 'token'
+            ? target.tokenId === tokenId
+            : item?.gtin === target.gtin && item.serial === target.serial
+        return isNamed
+          ? itemResponse(visit, { verdict, item, tap: outcome })
+          : noticeResponse(visit, 200, { kind: 'other', checkedAt, record })
+      }
+    }
+  }
+
+  async function recordResponse(
+    visit: Visit,
+    target: ItemTarget,
+    tap: 'untapped' | 'incomplete' | 'replayed',
+  ): Promise<Response> {
+    const tokenId = target.kind === 'token' ? target.tokenId : await site.items.tokenOfItem(target)
+    const known = tokenId === null ? null : await site.verdicts.answer(tokenId)
+    if (tokenId === null || known === null) return noticeResponse(visit, 404, { kind: 'unknown' })
+    return itemResponse(visit, { verdict: known.verdict, item: await itemOf(tokenId, target), tap: { kind: tap } })
+  }
+
+  /** Reads the names of a token. Only a path that names an item depends on the store. */
+  function itemOf(tokenId: bigint, target: ItemTarget) {
+    const found = site.items.itemOfToken(tokenId)
+    return target.kind === 'token' ? found.catch(() => null) : found
+  }
+
+  async function itemResponse({ context, headers }: Visit, found: Found): Promise<Response> {
+    const view = await itemViewOf(site, found)
+    const { publicRpcUrl } = site.pages
+    const connect = ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
+    const html = itemPage(context, view)
+    return pageResponse(context, { status: 200, html, search: view.tap.kind !== 'tapped', connect }, headers)
+  }
+
+  function noticeResponse({ c, context, headers, quota }: Visit, status: number, notice: Notice): Response {
+    const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(quota?.resetSeconds) : undefined
+    return pageResponse(
+      context,
+      { status, html: noticePage(context, c.req.path, notice), search: hasSearch(notice.kind) },
+      { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
+    )
+  }
+}
+
+function parseLinkTarget(path: string): Target {
+  const link = parseDigitalLink(path)
+  if (link.kind === 'item' || link.kind === 'class') return link
+  return link.kind === 'unsupported'
+    ? { kind: 'notice', status: 404, notice: { kind: 'unknown' } }
+    : { kind: 'notice', status: 400, notice: { kind: 'badLink' } }
+}
+
+/** Returns null for a path below `/token/` without a page. */
+function parseTokenTarget(path: string): Target | null {
+  const [text = '', ...rest] = path.slice('/token/'.length).split('/', 3)
+  if (!path.startsWith('/token/') || rest.length > 0) return null
+  const tokenId = parseTokenIdSegment(text)
+  return tokenId === null ? { kind: 'notice', status: 400, notice: { kind: 'badToken' } } : { kind: 'token', tokenId }
+}

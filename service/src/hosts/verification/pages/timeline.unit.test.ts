@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { HistoryEvent } from '../../../assets/history.ts'
+import { timelineOf } from './timeline.ts'
+
+type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
+
+/** Each list is one transaction. */
+function history(...transactions: readonly (readonly Given[])[]): HistoryEvent[] {
+  return transactions.flatMap((events, index) =>
+    events.map((event, logIndex) => ({
+      ...event,
+      blockNumber: BigInt(index + 1),
+      blockHash: `0x${'0b'.repeat(32)}` as const,
+      logIndex,
+      transactionHash: `0x${String(index).padStart(64, '0')}` as const,
+      timestamp: BigInt(1_000 + index),
+    })),
+  )
+}
+
+const change = (fromState: Given['fromState'], toState: Given['toState']) =>
+  ({ type: 'StateChanged', ...(fromState && { fromState }), ...(toState && { toState }) }) satisfies Given
+
+describe('timelineOf', () => {
+  it('lists the life of an item, one line for each change', () => {
+    const events = history(
+      [{ type: 'AssetMinted' }, change('NONE', 'MINTED')],
+      [{ type: 'TagBound' }, change('MINTED', 'BOUND')],
+      [change('BOUND', 'ACTIVATED')],
+      [change('ACTIVATED', 'CLAIMED')],
+      [{ type: 'TransferInitiated' }],
+      [{ type: 'TransferCancelled' }],
+      [{ type: 'TransferInitiated' }],
+      [{ type: 'AssetResold' }],
+      [{ type: 'FlagsChanged' }, change('CLAIMED', 'FLAGGED')],
+      [{ type: 'FlagsChanged' }],
+      [{ type: 'FlagsChanged' }, change('FLAGGED', 'CLAIMED')],
+      [change('CLAIMED', 'ACTIVATED')],
+      [{ type: 'MetadataHashSet' }],
+      [change('ACTIVATED', 'RECYCLED')],
+    )
+    assert.deepEqual(
+      timelineOf(events).map(({ kind }) => kind),
+      [
+        'minted',
+        'bound',
+        'activated',
+        'claimed',
+        'transferStarted',
+        'transferCancelled',
+        'transferStarted',
+        'transferred',
+        'flagged',
+        'flagsChanged',
+        'unflagged',
+        'resold',
+        'metadataSet',
+        'recycled',
+      ],
+    )
+  })
+
+  it('names time, block and transaction, and an unknown step by its state', () => {
+    const [entry] = timelineOf(history([change('ACTIVATED', 'MINTED')]))
+    assert.deepEqual(entry, {
+      kind: 'stateChanged',
+      state: 'MINTED',
+      at: 1_000,
+      block: 1,
+      transaction: `0x${'0'.repeat(64)}`,
+    })
+  })
+
+  it('ends the life of a flagged item by recycling, not by lifting the flag', () => {
+    assert.equal(timelineOf(history([change('FLAGGED', 'RECYCLED')]))[0]?.kind, 'recycled')
+  })
+})

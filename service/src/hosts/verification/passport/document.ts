@@ -1,0 +1,54 @@
+/** The passport of a tapped item (spec §2.8), as the passport routes serve it and the page embeds it. */
+import type { Hex } from '@touchstone/verdict'
+import { passportOf, type Passport } from '../../../passport/credential.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import type { ItemKey } from '../../../passport/digital-link.ts'
+import { passportMetadata } from '../../../passport/metadata.ts'
+import { programVersion } from '../../../lib/version.ts'
+import type { TapOutcome } from '../../../tap/resolve-tap.ts'
+
+export type Resolved = Extract<TapOutcome, { kind: 'resolved' }>
+
+/** The service and its items; `baseUrl` is the public origin, without a slash at the end. */
+export type PassportSite = {
+  readonly baseUrl: string
+  readonly issuerName: string
+  readonly contract: string
+  readonly items: { readonly itemOfToken: (tokenId: bigint) => Promise<ItemKey | null> }
+  /** Returns the stored text of a hash, altered or not. */
+  readonly metadata: { readonly stored: (hash: Hex) => Promise<string | undefined> }
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+const software = {
+  id: `https://touchstone.example/releases/${programVersion}`,
+  name: 'Touchstone',
+  version: programVersion,
+  vendor: { id: 'https://touchstone.example', name: 'Touchstone contributors' },
+} as const
+
+/** Returns the unsigned document. `item` is the stored GTIN and serial of the token. It throws INTERNAL when the store does not answer. */
+export async function passportFor(site: PassportSite, tap: Resolved, item: ItemKey | null): Promise<Passport> {
+  const { baseUrl, issuerName, contract, metadata, now = Date.now } = site
+  const { verdict, block, tag, metadataHash } = tap
+  const text = metadataHash === null ? undefined : await metadata.stored(metadataHash)
+  return passportOf({
+    baseUrl,
+    issuer: { name: issuerName, did: didOf(baseUrl) },
+    software,
+    tokenId: BigInt(verdict.token_id),
+    item,
+    record: {
+      state: verdict.state,
+      stateCode: verdict.state_code,
+      flagged: verdict.flagged,
+      ownerCommitment: verdict.owner_commitment,
+    },
+    tapCounter: tag.tapCounter,
+    block,
+    contract: contract as Hex,
+    metadata: passportMetadata(metadataHash, text),
+    now: now(),
+  })
+}

@@ -1,0 +1,146 @@
+/**
+ * GET {base_url}/api/dpp/01/{gtin}/21/{serial} and /api/dpp/token/{tokenId}: the passport of the tapped item (spec §4.5, §4.6).
+ * Parameters, path and media type are checked before a tap is consumed. The path is parsed raw, which alone keeps `%2F` and `/` apart.
+ */
+import type { Hono } from 'hono'
+import { etagOf, etagOfText } from '../../../http/etag.ts'
+import { negotiate, type PassportForm } from '../../../http/accept.ts'
+import { failure, openToAll } from '../../../http/responses.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import { parsePassportPath, type ItemKey } from '../../../passport/digital-link.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
+import { snapshotOf } from '../../../passport/signing/signer.ts'
+import { statusEntries } from '../../../passport/signing/status-list.ts'
+import type { StatusIndex } from '../../../passport/signing/status-store.ts'
+import { notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import type { TapRequest } from '../../../tap/verify-tap.ts'
+import { invalidTokenId, parseTokenIdSegment, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
+import { passportFor, type PassportSite, type Resolved } from './document.ts'
+
+export type PassportRoutes = PassportSite &
+  TapRouteOptions & {
+    readonly issuer: Pick<Issuer, 'signerFor'>
+    /** Returns the index of a token in the status lists, allocated with its first signed passport. */
+    readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
+  }
+
+const prefix = '/api/dpp/'
+
+export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PassportRoutes): void {
+  const signer = () => site.issuer.signerFor(didOf(site.baseUrl))
+
+  tapRoute(
+    app,
+    helpers,
+    { ...site, path: prefix, headers: { Vary: 'Accept' } },
+    async ({ c, headers, header, parameters, resolve }) => {
+      const path = parsePath(c.req.path)
+      const form = negotiate(header('accept') ?? null, signer().forms)
+      const wrong = parameterError(parameters) ?? ('error' in path ? path : null)
+      if (wrong !== null || form === null || 'error' in path) return errorResponse(wrong ?? notOffered, headers)
+      const outcome = await resolve()
+      const response =
+        outcome.kind === 'resolved'
+          ? await passportResponse(outcome, path, form, headers)
+          : errorResponse(failures[outcome.kind], headers)
+      for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
+      return response
+    },
+    errorResponse,
+  )
+
+  /** Returns the passport of a tapped item, if the path names that item. */
+  async function passportResponse(
+    tap: Resolved,
+    path: PassportPath,
+    form: PassportForm,
+    headers: Headers,
+  ): Promise<Response> {
+    const tokenId = BigInt(tap.verdict.token_id)
+    const item = await site.items.itemOfToken(tokenId)
+    if (!isNamedBy(path, tokenId, item)) return errorResponse(wrongItem, headers)
+    const passport = await passportFor(site, tap, item)
+    if (form === 'application/ld+json') return documentResponse(passport, form, headers)
+    const now = (site.now ?? Date.now)()
+    const status = statusEntries(site.baseUrl, await site.statusIndexOf(tokenId))
+    const snapshot = snapshotOf(passport, { now, status })
+    if (form === 'application/vc') return documentResponse(signer().addProof(snapshot, now), form, headers)
+    const jws = await signer().signJwt(snapshot)
+    return bodyResponse(jws, form, etagOfText(jws), headers)
+  }
+}
+
+type PassportPath = { readonly tokenId: bigint } | ItemKey
+
+function parsePath(rawPath: string): PassportPath | TapFailure {
+  const below = rawPath.slice(prefix.length)
+  if (below === 'token' || below.startsWith('token/')) {
+    const [text = '', ...rest] = below.slice('token/'.length).split('/', 3)
+    const tokenId = parseTokenIdSegment(text)
+    if (tokenId === null) return { status: 400, error: invalidTokenId }
+    return rest.length === 0 ? { tokenId } : nothingHere
+  }
+  if (below !== '01' && !below.startsWith('01/')) return nothingHere
+  const link = parsePassportPath(rawPath)
+  if (link.kind === 'item') return link
+  if (link.kind !== 'malformed') return nothingHere
+  return link.error.startsWith('gtin') ? invalidGtin : invalidSerial
+}
+
+/** Returns one text for every fault of the parameters, so that it always names both (spec §4.5). */
+function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): TapFailure | null {
+  const [piccs, cmacs] = [[picc ?? []].flat(), [cmac ?? []].flat()]
+  if ((piccs[0] ?? '') === '' || (cmacs[0] ?? '') === '') return missingTap
+  const isOnce = piccs.length === 1 && cmacs.length === 1
+  return isOnce && /^[0-9a-f]{32}$/i.test(piccs[0] ?? '') && /^[0-9a-f]{16}$/i.test(cmacs[0] ?? '')
+    ? null
+    : malformedTap
+}
+
+function isNamedBy(path: PassportPath, tokenId: bigint, item: ItemKey | null): boolean {
+  return 'tokenId' in path ? path.tokenId === tokenId : item?.gtin === path.gtin && item.serial === path.serial
+}
+
+const missingTap = { status: 400, error: 'The picc or cmac parameters are missing. Tap the item to get them.' }
+const malformedTap = {
+  status: 400,
+  error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.',
+}
+const invalidGtin = { status: 400, error: 'The GTIN must have 14 digits with a right check digit.' }
+const invalidSerial = {
+  status: 400,
+  error:
+    'The path must be /api/dpp/01/{gtin}/21/{serial}, the serial 1 to 20 percent-encoded characters of GS1 (CSET 82).',
+}
+const nothingHere = {
+  status: 404,
+  error: 'There is no passport at this path. They are at /api/dpp/01/{gtin}/21/{serial} and /api/dpp/token/{tokenId}.',
+}
+const wrongItem = { status: 404, error: 'This chip is genuine, but it does not belong to the item in this address.' }
+const notOffered = { status: 406, error: 'Signed passports are not offered here. Ask for application/ld+json.' }
+
+/** The failures of a tap without an item. A counterfeit has no detail. */
+const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, TapFailure>> = {
+  malformed: malformedTap,
+  not_configured: { status: 503, error: notConfigured },
+  counterfeit: { status: 400, error: 'This tap is not genuine.' },
+  replayed: { status: 400, error: 'This tap was used before. Tap the item again.' },
+  challenge: { status: 400, error: 'One tap is not enough here. Tap the item once more within a minute.' },
+  unbound: { status: 404, error: 'This chip is genuine, but it belongs to no item yet.' },
+}
+
+/** A rejected request has `verified: false`; a fault or a limit is no statement about the chip. */
+function errorResponse({ status, error }: TapFailure, headers: Headers): Response {
+  return failure(status, status < 429 ? { verified: false, error } : { error }, headers)
+}
+
+function documentResponse(document: object, form: PassportForm, headers: Headers): Response {
+  return bodyResponse(JSON.stringify(document), form, etagOf(document), headers)
+}
+
+function bodyResponse(body: string, form: PassportForm, etag: string, headers: Headers): Response {
+  return new Response(body, {
+    headers: { 'Content-Type': form, ETag: etag, 'X-Content-Type-Options': 'nosniff', ...openToAll, ...headers },
+  })
+}

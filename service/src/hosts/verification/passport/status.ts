@@ -1,0 +1,93 @@
+/**
+ * GET {base_url}/api/status/{purpose}/{list}: the status lists of signed passports (W3C Bitstring Status List 1.0; signing is an
+ * addition of spec §9). `suspension` is set while an item is flagged, `revocation` once it is RECYCLED. Lists are always signed.
+ */
+import type { Hono } from 'hono'
+import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { negotiate, type SignedForm } from '../../../http/accept.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { failure, openToAll } from '../../../http/responses.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
+import type { Signer } from '../../../passport/signing/signer.ts'
+import {
+  statusListCredential,
+  statusPurposes,
+  type StatusBits,
+  type StatusPurpose,
+} from '../../../passport/signing/status-list.ts'
+import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+
+export type StatusRoutes = {
+  readonly baseUrl: string
+  readonly issuerName: string
+  readonly issuer: Pick<Issuer, 'signerFor'>
+  /** Returns the bits of a list, null when there is no such list. */
+  readonly statusBits: (list: number) => Promise<StatusBits | null>
+  readonly limiter?: RateLimiter | undefined
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+const prefix = '/api/status/'
+/** Milliseconds for which a signed copy is served while no bit changes. */
+const copyMs = 60_000
+
+export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: StatusRoutes): void {
+  const { baseUrl, issuerName, issuer, statusBits, limiter, now = Date.now } = site
+  const did = didOf(baseUrl)
+  const copies = new Map<string, Copy>()
+
+  readRoute(app, helpers, { prefix, limiter, headers: { Vary: 'Accept' } }, async (c, headers) => {
+    const asked = parsePath(c.req.path)
+    const signer = issuer.signerFor(did)
+    const form = formFor(c.req.header('accept'), signer)
+    const bits = asked === null || form === null ? null : await statusBits(asked.list)
+    if (asked === null || form === null || bits === null) return failure(404, { error: noList }, headers)
+    const { text, etag } = await copyOf(asked, bits, form, signer)
+    const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
+    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
+      ? new Response(null, { status: 304, headers: shared })
+      : new Response(text, { headers: { ...shared, 'Content-Type': form, 'X-Content-Type-Options': 'nosniff' } })
+  })
+
+  async function copyOf({ purpose, list }: Asked, bits: StatusBits, form: SignedForm, signer: Signer): Promise<Copy> {
+    const key = `${purpose}/${list}/${form}`
+    const at = now()
+    const known = copies.get(key)
+    if (known?.bits === bits && known.signer === signer && at >= known.at && at < known.at + copyMs) return known
+    const issued = { did, name: issuerName }
+    const credential = statusListCredential({ baseUrl, issuer: issued, purpose, list, set: bits[purpose], now: at })
+    const text =
+      form === 'application/vc+jwt' ? await signer.signJwt(credential) : JSON.stringify(signer.addProof(credential, at))
+    const made = { bits, signer, at, text, etag: etagOfText(text) }
+    copies.set(key, made) // as many as there are lists, purposes and forms
+    return made
+  }
+}
+
+type Asked = { readonly purpose: StatusPurpose; readonly list: number }
+type Copy = {
+  readonly bits: StatusBits
+  readonly signer: Signer
+  readonly at: number
+  readonly text: string
+  readonly etag: string
+}
+
+const noList = 'There is no such status list.'
+
+function parsePath(path: string): Asked | null {
+  const [name, number = '', ...rest] = path.slice(prefix.length).split('/', 3)
+  const purpose = statusPurposes.find((known) => known === name)
+  return purpose === undefined || rest.length > 0 || !/^[1-9][0-9]{0,5}$/.test(number)
+    ? null
+    : { purpose, list: Number(number) }
+}
+
+/** Chooses the form: an embedded proof unless the client names a JWS, because libraries fetch lists without a media type. Null: signing is off. */
+function formFor(accept: string | undefined, { forms }: Signer): SignedForm | null {
+  const preferred = negotiate(accept ?? null, forms)
+  if (preferred !== null && preferred !== 'application/ld+json') return preferred
+  return forms.find((form) => form === 'application/vc') ?? forms[0] ?? null
+}

@@ -1,0 +1,118 @@
+/**
+ * The agent registries (ERC-8004) on {base_url}: the service's own registration file, and keyless look-ups of the identity and the reputation
+ * of any agent. Errors have the body of the keyless read (spec §2.4).
+ */
+import { isAddress, type Hex } from '@touchstone/verdict'
+import type { Hono } from 'hono'
+import { registrationFile, type OwnAgent } from '../../../agents/erc8004/registration-file.ts'
+import type { Agents } from '../../../agents/erc8004/registry.ts'
+import {
+  isQueryTag,
+  maxReviewers,
+  maxTags,
+  type ReputationQuery,
+  type Reputations,
+} from '../../../agents/erc8004/reputation.ts'
+import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { documentResponse, staticDocument } from '../../../http/static-document.ts'
+import { errorCodes, type RestCode } from '../../../lib/error-codes.ts'
+import {
+  isRead,
+  parseTokenIdSegment,
+  rateLimitMessage,
+  rawQuery,
+  readMethods,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+} from '../request.ts'
+
+export type AgentRoutes = {
+  readonly ownAgent: OwnAgent & CardOwner
+  readonly agents: Agents
+  readonly reputations: Reputations
+  readonly limiter?: RateLimiter | undefined
+}
+
+const prefix = '/api/agents/'
+
+export function agentRoutes(
+  app: Hono<Env>,
+  helpers: RequestHelpers,
+  { ownAgent, agents, reputations, limiter }: AgentRoutes,
+): void {
+  const registration = registrationFile(ownAgent)
+  documentRoute(app, '/api/agent', registration)
+  documentRoute(app, '/.well-known/agent-registration.json', registration)
+  documentRoute(app, '/.well-known/agent-card.json', agentCard(ownAgent), {
+    'Last-Modified': new Date().toUTCString(),
+  })
+
+  app.options(`${prefix}*`, () => preflight(readMethods))
+  app.all(`${prefix}*`, async (c) => {
+    if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
+    const quota = await helpers.consume(c, limiter)
+    const headers = quotaHeaders(quota)
+    if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
+    if (quota?.allowed === false) {
+      const wait = { ...headers, 'Retry-After': String(quota.resetSeconds) }
+      return reject('RATE_LIMITED', rateLimitMessage(quota), wait)
+    }
+    const [segment = '', ...rest] = c.req.path.slice(prefix.length).split('/', 3)
+    const agentId = parseTokenIdSegment(segment)
+    if (agentId === null) return reject('INVALID_AGENT_ID', invalidAgentId, headers)
+    if (rest.length > 1 || (rest.length === 1 && rest[0] !== 'reputation')) return c.notFound()
+    try {
+      if (rest.length === 0) return respond(await agents(agentId), headers)
+      const query = parseQuery(agentId, rawQuery(c))
+      if (typeof query === 'string') return reject('INVALID_ARGUMENT', query, headers)
+      return respond(await reputations(query), headers)
+    } catch (error) {
+      const { code, message } = helpers.faultOf(error, c)
+      return reject(code === 'CHAIN_UNAVAILABLE' ? code : 'INTERNAL', message, headers)
+    }
+  })
+}
+
+function documentRoute(app: Hono<Env>, path: string, content: object, headers: Headers = {}): void {
+  const document = staticDocument('application/json', JSON.stringify(content), headers)
+  app.options(path, () => preflight(readMethods))
+  app.all(path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
+}
+
+const invalidAgentId = 'The agent id must be a decimal integer from 0 to 2^256-1, in digits only, such as 0.'
+
+function reject(code: RestCode, message: string, headers: Headers): Response {
+  return failure(errorCodes[code].rest, { version: '1', error: { code, message } }, headers)
+}
+
+/** Null means that the registry has no such agent. */
+function respond(answer: object | null, headers: Headers): Response {
+  if (answer === null) return reject('AGENT_NOT_FOUND', 'The registry has no agent with this id.', headers)
+  return new Response(JSON.stringify(answer), {
+    headers: {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...openToAll,
+      ...headers,
+    },
+  })
+}
+
+/** Parses `tag1` (repeatable), `tag2` (for each of them) and `reviewers` (separated by commas). Returns a sentence if one is wrong. */
+function parseQuery(agentId: bigint, raw: string): ReputationQuery | string {
+  const query = new URLSearchParams(raw)
+  const tag1s = new Set(query.getAll('tag1').filter((tag) => tag !== ''))
+  const tag2 = query.get('tag2') ?? ''
+  if (tag1s.size > maxTags) return `At most ${maxTags} tags can be asked for at once.`
+  if (tag1s.size === 0 && tag2 !== '') return 'tag2 narrows a tag1: send both.'
+  if (![...tag1s, tag2].every(isQueryTag)) return 'A tag has at most 100 characters, all of them visible.'
+  const listed = (query.get('reviewers') ?? '').split(',').filter((one) => one !== '')
+  if (listed.length > maxReviewers) return `At most ${maxReviewers} reviewers can be asked for at once.`
+  if (!listed.every(isAddress)) return 'reviewers are addresses (0x and 40 hex digits) with commas between them.'
+  const reviewers = [...new Set(listed.map((one) => one.toLowerCase() as Hex))]
+  return { agentId, tags: Array.from(tag1s, (tag1) => ({ tag1, tag2 })), reviewers }
+}

@@ -1,0 +1,131 @@
+/**
+ * GET {base_url}/api/asset/{tokenId}: the keyless verdict (spec §4.1), and its storage proof below it (opt-in).
+ * Paths are parsed from the raw path, so that no router's decoding decides what is a token id.
+ */
+import type { Hono } from 'hono'
+import type { ProofBundles } from '../../../assets/proof-bundle.ts'
+import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
+import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { quotaHeaders, exposedHeaders, failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import {
+  invalidTokenId,
+  isRead,
+  parseTokenIdSegment,
+  rateLimitMessage,
+  readMethods,
+  type Env,
+  type RequestHelpers,
+} from '../request.ts'
+
+export const assetPrefix = '/api/asset/'
+
+export type AssetRoutes = {
+  readonly verdicts: Verdicts
+  /** Left out: the proof route does not exist. */
+  readonly proofs?: ProofBundles | undefined
+  readonly limiter?: RateLimiter | undefined
+}
+
+export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts, proofs, limiter }: AssetRoutes): void {
+  app.options(`${assetPrefix}*`, () => preflight(readMethods))
+  app.all(`${assetPrefix}*`, async (c) => {
+    if (!c.req.path.startsWith(assetPrefix)) return c.notFound() // the pattern also matches without the slash
+    const quota = await helpers.consume(c, limiter)
+    if (!isRead(c.req.method)) return methodRefused(readMethods, quotaHeaders(quota))
+    try {
+      return await answer(c.req.path, c.req.header('if-none-match'), quota)
+    } catch (error) {
+      return assetFailure(helpers.faultOf(error, c), quota)
+    }
+  })
+
+  async function answer(rawPath: string, ifNoneMatch: string | undefined, quota: Quota | undefined): Promise<Response> {
+    if (quota?.allowed === false) throw new ServiceError('RATE_LIMITED', rateLimitMessage(quota))
+    const [segment = '', ...rest] = rawPath.slice(assetPrefix.length).split('/', 4)
+    const tokenId = parseTokenIdSegment(segment)
+    if (tokenId === null) throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
+    if (rest.length === 0) return assetResponse(verdicts, tokenId, ifNoneMatch, quota)
+    if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, quota)
+    return failure(404, { error: nothingHere }, quotaHeaders(quota))
+  }
+}
+
+/** Error text of a path without a route. */
+export const nothingHere = 'There is nothing at this path. A verdict is at /api/asset/{tokenId}.'
+
+/** Returns the verdict: 304 when the caller holds the same bytes, 404 when the token does not exist. */
+async function assetResponse(
+  verdicts: Verdicts,
+  tokenId: bigint,
+  ifNoneMatch: string | undefined,
+  quota: Quota | undefined,
+): Promise<Response> {
+  const answer = await verdicts.answer(tokenId)
+  if (answer === null) throw noAsset()
+  const isSame = matchesIfNoneMatch(ifNoneMatch, answer.etag)
+  const headers = isSame ? sharedHeaders(answer, quota) : verdictHeaders(answer, quota)
+  return new Response(isSame ? null : answer.body, { status: isSame ? 304 : 200, headers: pairs(headers) })
+}
+
+/** Returns the verdict with its storage proof, which can be checked without any provider. */
+async function proofResponse(proofs: ProofBundles, tokenId: bigint, quota: Quota | undefined): Promise<Response> {
+  const bundle = await proofs(tokenId)
+  if (bundle === null) throw noAsset()
+  return new Response(JSON.stringify(bundle), {
+    headers: {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...openToAll,
+      ...quotaHeaders(quota),
+    },
+  })
+}
+
+/** Lists the headers of a 200 in the flat form of `writeHead`. */
+export function verdictHeaders(answer: Answer, quota: Quota | undefined): string[] {
+  const headers = sharedHeaders(answer, quota)
+  headers.push('Content-Type', 'application/json', 'Content-Length', String(answer.byteLength))
+  return headers
+}
+
+/** Lists the headers that a 200 shares with its 304 (RFC 9110 §15.4.5). A flag must show within seconds: one second of caching. */
+export function sharedHeaders({ etag }: Answer, quota: Quota | undefined): string[] {
+  const headers = [
+    'ETag',
+    etag,
+    'Cache-Control',
+    'public, max-age=1, stale-while-revalidate=1',
+    'Access-Control-Allow-Origin',
+    '*',
+    'Access-Control-Expose-Headers',
+    exposedHeaders,
+    'X-Content-Type-Options',
+    'nosniff',
+  ]
+  if (quota === undefined) return headers
+  const { limit, policy } = quota
+  const [remaining, reset] = [String(quota.remaining), String(quota.resetSeconds)]
+  headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', remaining, 'X-RateLimit-Reset', reset)
+  headers.push('RateLimit-Policy', policy.text, 'RateLimit', `${policy.name};r=${remaining};t=${reset}`)
+  return headers
+}
+
+/** Returns the fixed error body of the keyless read (spec §2.4). */
+function assetFailure(error: ServiceError, quota: Quota | undefined): Response {
+  const headers = {
+    ...quotaHeaders(quota),
+    ...(error.code === 'RATE_LIMITED' && quota && { 'Retry-After': String(quota.resetSeconds) }),
+  }
+  return failure(error.status, { version: '1', error: { code: error.code, message: error.message } }, headers)
+}
+
+function noAsset(): ServiceError {
+  return new ServiceError('ASSET_NOT_FOUND', 'No asset has this token id.')
+}
+
+function pairs(flat: readonly string[]): [string, string][] {
+  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? '']] : []))
+}

@@ -1,0 +1,42 @@
+/**
+ * GET {base_url}/api/metadata/{hash}: product metadata as it was hashed (spec §2.8 `metadataHash`), for recomputation: keccak256 of these
+ * bytes. Only this route sends supplier text as it was written, as a file and never as a page.
+ */
+import type { Hex } from '@touchstone/verdict'
+import type { Hono } from 'hono'
+import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { failure, openToAll } from '../../../http/responses.ts'
+import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+
+export type MetadataRoutes = {
+  /** Returns the texts of the hashes that are stored unaltered. */
+  readonly metadata: { readonly getMany: (hashes: readonly Hex[]) => Promise<ReadonlyMap<Hex, string>> }
+  readonly limiter?: RateLimiter | undefined
+}
+
+const prefix = '/api/metadata/'
+
+export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metadata, limiter }: MetadataRoutes): void {
+  readRoute(app, helpers, { prefix, limiter }, async (c, headers) => {
+    const text = c.req.path.slice(prefix.length)
+    if (!/^0x[0-9a-fA-F]{64}$/.test(text)) return failure(400, { error: invalidHash }, headers)
+    const hash = text.toLowerCase() as Hex
+    const body = (await metadata.getMany([hash])).get(hash)
+    if (body === undefined) return failure(404, { error: 'No metadata is stored under this hash.' }, headers)
+    const etag = `"${hash}"`
+    const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=86400, immutable' }
+    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
+      ? new Response(null, { status: 304, headers: shared })
+      : new Response(body, { headers: { ...shared, ...fileHeaders } })
+  })
+}
+
+const invalidHash = 'A metadata hash is 0x and 64 hex digits.'
+/** A browser saves the text as a file and runs none of it. */
+const fileHeaders = {
+  'Content-Type': 'application/json',
+  'Content-Disposition': 'attachment; filename="metadata.json"',
+  'X-Content-Type-Options': 'nosniff',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+} as const

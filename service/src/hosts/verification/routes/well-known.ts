@@ -1,0 +1,67 @@
+/**
+ * Documents that are the same for every item: the issuer's did:web document, the GS1 resolver description, the JSON-LD context and vocabulary
+ * of the passport (spec §2.8), and the placeholder of a facility that was not specified.
+ */
+import type { Hono } from 'hono'
+import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { passportContext, unspecifiedFacilityDocument, vocabularyDocument } from '../../../passport/vocabulary.ts'
+import { didDocument, didOf } from '../../../passport/did-document.ts'
+import { resolverDescription } from '../../../passport/resolver.ts'
+import { isRead, readMethods, type Env } from '../request.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
+
+export type WellKnownRoutes = {
+  readonly baseUrl: string
+  readonly issuerName: string
+  readonly issuer: Pick<Issuer, 'keys'>
+}
+
+type WellKnownDocument = {
+  readonly type: string
+  readonly cache: string
+  readonly build: (site: WellKnownRoutes) => object
+}
+
+const [hour, year] = ['public, max-age=3600', 'public, max-age=31536000, immutable']
+const resolver: WellKnownDocument = {
+  type: 'application/json',
+  cache: hour,
+  build: ({ baseUrl, issuerName }) => resolverDescription(baseUrl, issuerName),
+}
+
+const documents: Readonly<Record<string, WellKnownDocument>> = {
+  '/.well-known/did.json': {
+    type: 'application/did+ld+json',
+    cache: 'public, max-age=60', // verifiers need a new key as soon as it signs
+    build: ({ baseUrl, issuer }) => didDocument({ baseUrl, did: didOf(baseUrl), keys: issuer.keys() }),
+  },
+  '/.well-known/gs1resolver': resolver,
+  '/.well-known/resolver': resolver,
+  '/contexts/passport/v1': {
+    type: 'application/ld+json',
+    cache: year,
+    build: ({ baseUrl }) => passportContext(baseUrl),
+  },
+  '/ns/passport': { type: 'application/ld+json', cache: hour, build: ({ baseUrl }) => vocabularyDocument(baseUrl) },
+  '/ns/unspecified-facility': {
+    type: 'application/ld+json',
+    cache: hour,
+    build: ({ baseUrl }) => unspecifiedFacilityDocument(baseUrl),
+  },
+}
+
+export function wellKnownRoutes(app: Hono<Env>, site: WellKnownRoutes): void {
+  for (const [path, { type, cache, build }] of Object.entries(documents)) {
+    app.options(path, () => preflight(readMethods))
+    app.all(path, (c) => {
+      if (!isRead(c.req.method)) return methodRefused(readMethods)
+      const body = JSON.stringify(build(site))
+      const etag = etagOfText(body)
+      const shared = { ...openToAll, ETag: etag, 'Cache-Control': cache }
+      if (matchesIfNoneMatch(c.req.header('if-none-match'), etag))
+        return new Response(null, { status: 304, headers: shared })
+      return new Response(body, { headers: { ...shared, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' } })
+    })
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * The guard of tap routes for programs (spec §4.4, §4.5, §8): quota, method, limit and prefetches come before a tap is consumed.
+ * Pages have the same order in pages/routes.ts, with texts for people.
+ */
+import type { Context, Hono } from 'hono'
+import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { quotaHeaders, failure, methodRefused, preflight } from '../../http/responses.ts'
+import {
+  getTapTokens,
+  isPrefetch,
+  parseTapParameters,
+  prefetchRefused,
+  tapFailure,
+  tapHeaders,
+  type ResolveTap,
+  type TapOutcome,
+} from '../../tap/resolve-tap.ts'
+import type { TapRequest } from '../../tap/verify-tap.ts'
+import { headerReader, rateLimited, rawQuery, type Env, type Headers, type RequestHelpers } from './request.ts'
+
+export type TapRouteOptions = {
+  readonly resolveTap: ResolveTap
+  readonly tapLimiter?: RateLimiter | undefined
+}
+
+/** A request with a tap that is not consumed yet. */
+export type TapVisit = {
+  readonly c: Context<Env>
+  /** Headers of the route, with the quota, for every response. */
+  readonly headers: Headers
+  /** Returns a request header by its lower-case name. */
+  readonly header: (name: string) => string | undefined
+  readonly parameters: Pick<TapRequest, 'picc' | 'cmac'>
+  /** Consumes the tap. */
+  readonly resolve: () => Promise<TapOutcome>
+}
+
+export type TapFailure = ReturnType<typeof tapFailure>
+
+const tapMethods = 'GET, OPTIONS'
+
+/** Adds a tap route at a path, or below it when it ends with a slash. `reject` words an exception of `answer`. */
+export function tapRoute(
+  app: Hono<Env>,
+  helpers: RequestHelpers,
+  {
+    path,
+    resolveTap,
+    tapLimiter,
+    headers: own,
+  }: TapRouteOptions & { readonly path: string; readonly headers?: Headers },
+  answer: (visit: TapVisit) => Promise<Response>,
+  reject: (failure: TapFailure, headers: Headers) => Response,
+): void {
+  const pattern = path.endsWith('/') ? `${path}*` : path
+  app.options(pattern, () => preflight(tapMethods))
+  app.all(pattern, async (c) => {
+    if (!c.req.path.startsWith(path)) return c.notFound() // the pattern also matches without the slash
+    const quota = await helpers.consume(c, tapLimiter)
+    const headers = { ...tapHeaders, ...own, ...quotaHeaders(quota) }
+    if (c.req.method !== 'GET') return methodRefused(tapMethods, headers) // HEAD must not consume a tap
+    if (quota?.allowed === false) return rateLimited(quota, headers)
+    const header = headerReader(c)
+    if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
+    const parameters = parseTapParameters(rawQuery(c))
+    const resolve = () => resolveTap({ ...parameters, ...getTapTokens(header) })
+    try {
+      return await answer({ c, headers, header, parameters, resolve })
+    } catch (error) {
+      return reject(tapFailure(helpers.faultOf(error, c)), headers)
+    }
+  })
+}

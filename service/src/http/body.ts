@@ -1,0 +1,104 @@
+/** Bodies of requests: bounded in bytes and time, without a content coding, in strict UTF-8. */
+import type { IncomingMessage } from 'node:http'
+import { withDeadline } from '../lib/async/deadline.ts'
+
+export type BodyLimits = {
+  readonly maxBytes: number
+  /** The deadline of the whole body. Left out: only the listener's timeout for requests applies. */
+  readonly timeoutMs?: number
+  /** A body that is too large is discarded up to here before it is rejected, so that the client reads the response. Node requests only. */
+  readonly drainBytes?: number
+}
+
+/** `aborted`: the client closed the connection, so that no response can be sent. */
+export type BodyFailure = 'too-large' | 'too-slow' | 'encoded' | 'not-utf8' | 'aborted'
+export type Body = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly because: BodyFailure }
+
+/**
+ * Reads the body of a Node request. An empty body is an empty text. After `too-large` and `too-slow` bytes may be left unread:
+ * then the response needs `Connection: close`. Events are used because an async iterator costs several times as much.
+ */
+export async function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Body> {
+  const { headers } = request
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') return failed('encoded')
+  if (Number(headers['content-length'] ?? 0) > readLimit(limits)) return failed('too-large')
+  return decoded(await requestBytes(request, limits))
+}
+
+/** Reads the body of a web `Request` with the same rules. A body that is rejected is cancelled. */
+export async function readWebBody({ headers, body }: Request, limits: BodyLimits): Promise<Body> {
+  if ((headers.get('content-encoding') ?? 'identity') !== 'identity') return failed('encoded')
+  if (Number(headers.get('content-length') ?? 0) > limits.maxBytes) return failed('too-large')
+  if (body === null) return { ok: true, text: '' }
+  const reader: ReadableStreamDefaultReader<Uint8Array> = body.getReader()
+  try {
+    const bytes = streamBytes(reader, limits.maxBytes)
+    return decoded(await withDeadline(bytes, limits.timeoutMs ?? Infinity, { onTimeout: () => 'too-slow' as const }))
+  } catch {
+    return failed('aborted')
+  } finally {
+    void reader.cancel().catch(() => {})
+  }
+}
+
+function readLimit({ maxBytes, drainBytes = 0 }: BodyLimits): number {
+  return Math.max(maxBytes, drainBytes)
+}
+
+function requestBytes(request: IncomingMessage, limits: BodyLimits): Promise<Buffer | BodyFailure> {
+  const { maxBytes, timeoutMs } = limits
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const timer = timeoutMs === undefined ? undefined : setTimeout(() => settle('too-slow'), timeoutMs)
+
+    function settle(result: Buffer | BodyFailure): void {
+      clearTimeout(timer)
+      request.off('data', take).off('end', end).off('close', abort).off('error', abort)
+      // A later error of the connection would end the process when no listener takes it.
+      if (typeof result === 'string') request.on('error', () => {})
+      if (!request.complete) request.pause()
+      resolve(result)
+    }
+    function take(chunk: Buffer): void {
+      size += chunk.length
+      if (size <= maxBytes) chunks.push(chunk)
+      else if (size > readLimit(limits)) settle('too-large')
+      else chunks.length = 0
+    }
+    const end = () => settle(size > maxBytes ? 'too-large' : Buffer.concat(chunks, size))
+    const abort = () => settle('aborted')
+    request.on('data', take).on('end', end).on('close', abort).on('error', abort)
+    if (request.destroyed && !request.readableEnded) abort() // closed before: its events are over
+  })
+}
+
+async function streamBytes(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  maxBytes: number,
+): Promise<Buffer | BodyFailure> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for (;;) {
+    const read = await reader.read()
+    if (read.done) return Buffer.concat(chunks, size)
+    size += read.value.length
+    if (size > maxBytes) return 'too-large'
+    chunks.push(read.value)
+  }
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
+function decoded(bytes: Buffer | BodyFailure): Body {
+  if (typeof bytes === 'string') return failed(bytes)
+  try {
+    return { ok: true, text: utf8.decode(bytes) }
+  } catch {
+    return failed('not-utf8')
+  }
+}
+
+function failed(because: BodyFailure): Body {
+  return { ok: false, because }
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { clientKeys } from './client-ip.ts'
+
+describe('the client of a request', () => {
+  const direct = clientKeys([])
+  const proxied = clientKeys(['10.0.0.0/8', '::1'])
+
+  it('is the peer address, an IPv4 one without its IPv6 wrapping', () => {
+    assert.equal(direct('192.0.2.7', undefined), '192.0.2.7')
+    assert.equal(direct('::ffff:192.0.2.7', undefined), '192.0.2.7')
+  })
+
+  it('is the /64 of an IPv6 address, however it is written', () => {
+    const key = '2001:db8:0:7::/64'
+    for (const address of [
+      '2001:db8:0:7::1',
+      '2001:db8:0:7:ffff::9',
+      '2001:db8::7:0:0:0:1',
+      '2001:0db8:0000:0007:1:2:3:4',
+      '2001:DB8:0:7::1%eth0',
+    ]) {
+      assert.equal(direct(address, undefined), key, address)
+    }
+    assert.notEqual(direct('2001:db8:0:8::1', undefined), key)
+    assert.equal(direct('::1', undefined), '0:0:0:0::/64')
+  })
+
+  it('is not changed by X-Forwarded-For of an unknown peer', () => {
+    assert.equal(direct('192.0.2.7', '203.0.113.1'), '192.0.2.7')
+    assert.equal(proxied('192.0.2.7', '203.0.113.1'), '192.0.2.7')
+  })
+
+  it('is the last address in X-Forwarded-For that is no proxy of ours', () => {
+    assert.equal(proxied('10.1.1.1', '203.0.113.1'), '203.0.113.1')
+    assert.equal(proxied('10.1.1.1', '198.51.100.9, 203.0.113.1, 10.2.2.2'), '203.0.113.1')
+    assert.equal(proxied('::1', '2001:db8::5'), '2001:db8:0:0::/64')
+  })
+
+  it('ignores what a client wrote in front of a text that is no address', () => {
+    assert.equal(proxied('10.1.1.1', '203.0.113.1, <script>'), '10.1.1.1')
+    assert.equal(proxied('10.1.1.1', '203.0.113.1, nonsense, 10.2.2.2'), '10.2.2.2')
+  })
+
+  it('refuses a proxy setting that is no range', () => {
+    assert.throws(() => clientKeys(['example.com']), /"example.com" is not an address or CIDR range/)
+  })
+})

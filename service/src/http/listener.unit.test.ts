@@ -1,0 +1,93 @@
+import assert from 'node:assert/strict'
+import { Agent, request as httpRequest } from 'node:http'
+import { connect } from 'node:net'
+import { describe, it } from 'node:test'
+import { listen } from './listener.ts'
+
+const options = { name: 'test host', host: '127.0.0.1', port: 0 } as const
+
+describe('a listener', () => {
+  it('says in one sentence that its port is in use', async () => {
+    const first = await listen({ ...options, onRequest: (_, response) => response.end() })
+    await assert.rejects(listen({ ...options, port: first.port, onRequest: () => {} }), {
+      message: `Port ${first.port} for the test host is in use. Stop the program that listens there, or choose another port.`,
+    })
+    await first.close()
+  })
+
+  it('answers what is not HTTP, and headers over 16 kB, with JSON open to every origin', async () => {
+    const listener = await listen({ ...options, onRequest: (_, response) => response.end() })
+    for (const [text, status] of [
+      ['nonsense\r\n\r\n', 400],
+      [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
+    ] as const) {
+      const answer = await raw(listener.port, text)
+      assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
+      assert.match(answer, /Cache-Control: no-store\r\nAccess-Control-Allow-Origin: \*/)
+      assert.equal(typeof (JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { error: unknown }).error, 'string')
+    }
+    await listener.close()
+  })
+
+  it(
+    'closes without failing a request: those under way finish, busy connections are told, new ones are refused',
+    {
+      timeout: 120_000,
+    },
+    async () => {
+      const listener = await listen({
+        ...options,
+        onRequest: (_, response) => setTimeout(() => response.end('done'), 20),
+      })
+      const agent = new Agent({ keepAlive: true, maxSockets: 16 })
+      let answered = 0
+      let closed = false
+      const failures: string[] = []
+      const clients = Array.from({ length: 16 }, async () => {
+        while (!closed) {
+          const outcome = await get(listener.port, agent)
+          if (outcome === 'done') answered += 1
+          else if (outcome === 'ECONNREFUSED') return
+          else failures.push(outcome)
+        }
+      })
+      while (answered < 64) await new Promise((resolve) => setTimeout(resolve, 5))
+      await listener.close(600_000) // ends long before its bound
+      closed = true
+      await Promise.all(clients)
+      agent.destroy()
+      assert.deepEqual(failures, [])
+    },
+  )
+
+  it('ends within its bound although a request never ends', { timeout: 120_000 }, async () => {
+    const { promise: arrived, resolve: arrive } = Promise.withResolvers<unknown>()
+    const listener = await listen({ ...options, onRequest: arrive })
+    const hanging = get(listener.port, new Agent())
+    await arrived
+    await listener.close(200)
+    assert.equal(await hanging, 'ECONNRESET')
+  })
+})
+
+function get(port: number, agent: Agent): Promise<string> {
+  return new Promise((resolve) => {
+    const request = httpRequest({ port, host: '127.0.0.1', agent }, (response) => {
+      let text = ''
+      response.on('data', (chunk: Buffer) => (text += chunk.toString()))
+      response.on('end', () => resolve(text))
+    })
+    request.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
+    request.end()
+  })
+}
+
+function raw(port: number, text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(port, '127.0.0.1', () => socket.write(text))
+    let answer = ''
+    socket.on('data', (chunk) => (answer += chunk.toString()))
+    socket.on('close', () => resolve(answer))
+    socket.on('error', reject)
+  })
+}

@@ -1,0 +1,84 @@
+/** Headers and bodies that every host shares (spec §4.1, §7): JSON, CORS open to every origin, errors never stored. */
+import type { ServerResponse } from 'node:http'
+import type { Quota } from './rate-limit/limiter.ts'
+
+/** Response headers that a page of another origin may read. */
+export const exposedHeaders =
+  'ETag, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit, RateLimit-Policy, X-Request-Id'
+
+export const openToAll = {
+  'Access-Control-Allow-Origin': '*',
+  'Access-Control-Expose-Headers': exposedHeaders,
+} as const
+
+/** Returns the fields of spec §8 and of draft-ietf-httpapi-ratelimit-headers; none when the limit is switched off. */
+export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
+  if (quota === undefined) return {}
+  const { limit, remaining, resetSeconds, policy } = quota
+  return {
+    'X-RateLimit-Limit': String(limit),
+    'X-RateLimit-Remaining': String(remaining),
+    'X-RateLimit-Reset': String(resetSeconds),
+    'RateLimit-Policy': policy.text,
+    RateLimit: `${policy.name};r=${remaining};t=${resetSeconds}`,
+  }
+}
+
+/** Returns an error response as JSON, with open CORS and no caching. */
+export function failure(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+  return new Response(JSON.stringify(body), {
+    status,
+    headers: {
+      'Content-Type': 'application/json',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...openToAll,
+      ...headers,
+    },
+  })
+}
+
+/** Sends an error body as JSON over a Node response. It opens nothing to other origins. */
+export function sendError(
+  response: ServerResponse,
+  status: number,
+  error: string,
+  headers: Readonly<Record<string, string>> = {},
+): void {
+  const body = JSON.stringify({ error })
+  response
+    .writeHead(status, {
+      'Content-Type': 'application/json',
+      'Content-Length': Buffer.byteLength(body),
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      ...headers,
+    })
+    .end(body)
+}
+
+/** Returns 405 with the methods of the route in `Allow` (RFC 9110 §15.5.6). */
+export function methodRefused(methods: string, headers: Readonly<Record<string, string>> = {}): Response {
+  return failure(405, { error: `This route answers ${methods}.` }, { Allow: methods, ...headers })
+}
+
+/** Returns the answer to a CORS preflight: 204 with the methods of the route. */
+export function preflight(methods: string): Response {
+  return new Response(null, {
+    status: 204,
+    headers: {
+      ...openToAll,
+      'Access-Control-Allow-Methods': methods,
+      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match, X-Request-Id',
+      'Access-Control-Max-Age': '86400',
+    },
+  })
+}
+
+/** The version of Node that `/health` reports. */
+export const runtime = `node/${process.versions.node.split('.')[0]}.x`
+
+/** Returns the body of `/health` on hosts that report only that they run (spec §2.6). */
+export function livenessBody(now = new Date()): string {
+  return JSON.stringify({ status: 'ok', timestamp: now.toISOString(), runtime })
+}

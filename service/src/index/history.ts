@@ -1,0 +1,126 @@
+/** The events of the chain as the index keeps them (spec §2.9, §3, §4.9): the table `history`. */
+import { bytes, hex, numbers, seconds } from '../db/columns.ts'
+import type { Sql } from '../db/database.ts'
+import type { BlockId } from '../domain/chain.ts'
+import { clampSeconds } from '../domain/chain-index.ts'
+import type { AssetEvent } from '../domain/registry-event.ts'
+import { readCursor } from './cursor.ts'
+
+/** `rows` are in the order of the chain, and complete up to the block `cursor`. */
+type IndexedHistory = Readonly<{ cursor: BlockId; rows: readonly AssetEvent[] }>
+
+export type HistoryStore = ReturnType<typeof historyStore>
+
+export function historyStore(sql: Sql) {
+  return {
+    /** Returns `null` before the first leader of the index. */
+    cursor: () => readCursor(sql),
+    /** Returns the first `limit` events of a token, in one snapshot with the cursor; `null` before the first leader. */
+    async of(tokenId: bigint, limit = 1_000): Promise<IndexedHistory | null> {
+      const rows = await sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit])
+      const [first] = rows
+      if (first === undefined) return null
+      const cursor = { number: first.cursorNumber, hash: first.cursorHash }
+      // A token without events still has one row, of the cursor alone.
+      const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, ...row }) =>
+        row.kind === null ? [] : [parseEvent(row)],
+      )
+      return { cursor, rows: found }
+    },
+  }
+}
+
+/**
+ * Adds events; one that is already stored is an error, because it would be counted twice. The values of a transaction are sent once
+ * for all its events: they are most of the text.
+ */
+export async function insertEvents(sql: Sql, events: readonly AssetEvent[]): Promise<void> {
+  if (events.length === 0) return
+  const transactions: AssetEvent[] = []
+  const places = events.map((event) => {
+    if (event.transactionHash !== transactions.at(-1)?.transactionHash) transactions.push(event)
+    return transactions.length
+  })
+  await sql.query(insertStatement, [
+    numbers(transactions.map((event) => event.blockNumber)),
+    bytes(transactions.map((event) => event.blockHash)),
+    bytes(transactions.map((event) => event.transactionHash)),
+    numbers(transactions.map((event) => clampSeconds(event.timestamp))),
+    numbers(places),
+    numbers(events.map((event) => event.logIndex)),
+    numbers(events.map((event) => event.tokenId)),
+    numbers(events.map((event) => event.kind)),
+    numbers(events.map((event) => event.fromState)),
+    numbers(events.map((event) => event.toState)),
+    numbers(events.map((event) => event.flags)),
+    bytes(events.map((event) => event.from)),
+    bytes(events.map((event) => event.to)),
+    bytes(events.map((event) => event.actor)),
+    numbers(events.map((event) => event.nonce)),
+    numbers(events.map((event) => event.expiry)),
+    bytes(events.map((event) => event.data)),
+  ])
+}
+
+const eventsAtOnce = 10_000
+
+/** Reads all events of these tokens, each token's in the order of the chain. */
+export async function readEvents(sql: Sql, tokenIds: readonly string[]): Promise<AssetEvent[]> {
+  const events: AssetEvent[] = []
+  let after: readonly [string, bigint, number] = ['-1', -1n, -1]
+  for (;;) {
+    const rows = await sql.query<EventRow>(eventsStatement, [numbers(tokenIds), ...after, eventsAtOnce])
+    for (const row of rows) events.push(parseEvent(row))
+    const last = rows.at(-1)
+    if (last === undefined || rows.length < eventsAtOnce) return events
+    after = [last.tokenId, last.blockNumber, last.logIndex]
+  }
+}
+
+/** Deletes all events above a block and returns the tokens that they named. */
+export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<string[]> {
+  const tokens = new Set<string>()
+  for (;;) {
+    const deleted = await sql.query<{ token_id: string }>(deleteStatement, [number, eventsAtOnce])
+    if (deleted.length === 0) return [...tokens]
+    for (const { token_id } of deleted) tokens.add(token_id)
+  }
+}
+
+type EventRow = Omit<AssetEvent, 'expiry'> & { readonly expiry: string | null }
+type HistoryRow = Readonly<{ cursorNumber: bigint; cursorHash: BlockId['hash'] }> & (EventRow | { readonly kind: null })
+
+function parseEvent({ expiry, ...row }: EventRow): AssetEvent {
+  return { ...row, expiry: expiry === null ? null : BigInt(expiry) }
+}
+
+const eventColumns = `kind, token_id as "tokenId", from_state as "fromState", to_state as "toState", flags,
+  ${hex('from_addr')} as "from", ${hex('to_addr')} as "to", ${hex('actor')} as actor, nonce::float8 as nonce, expiry,
+  ${hex('data')} as data, block_number as "blockNumber", log_index as "logIndex", ${hex('block_hash')} as "blockHash",
+  ${hex('tx_hash')} as "transactionHash", ${seconds('ts')} as timestamp`
+
+const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", h.*
+  from index_cursor c left join lateral (
+    select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
+  order by h."blockNumber", h."logIndex"`
+
+const eventsStatement = `select ${eventColumns} from history
+  where token_id in (select unnest($1::numeric[])) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)
+  order by token_id, block_number, log_index limit $5`
+
+const insertStatement = `insert into history (block_number, log_index, token_id, kind, from_state, to_state, flags,
+    from_addr, to_addr, actor, nonce, expiry, data, block_hash, tx_hash, ts)
+  select t.block_number, e.log_index, e.token_id, e.kind, e.from_state, e.to_state, e.flags,
+    e.from_addr, e.to_addr, e.actor, e.nonce, e.expiry, e.data, t.block_hash, t.tx_hash, to_timestamp(t.seconds)
+  from unnest($5::bigint[], $6::int[], $7::numeric[], $8::smallint[], $9::smallint[], $10::smallint[], $11::smallint[],
+    $12::bytea[], $13::bytea[], $14::bytea[], $15::bigint[], $16::numeric[], $17::bytea[])
+    e (place, log_index, token_id, kind, from_state, to_state, flags, from_addr, to_addr, actor, nonce, expiry, data)
+  join unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::bigint[]) with ordinality
+    t (block_number, block_hash, tx_hash, seconds, place) on t.place = e.place`
+
+const deleteStatement = `with deleted as (
+    delete from history where (block_number, log_index) in (
+      select block_number, log_index from history where block_number > $1
+      order by block_number desc, log_index desc limit $2)
+    returning token_id)
+  select distinct token_id from deleted`

@@ -1,0 +1,39 @@
+/** Events are given out in the order of their numbers, and none comes later below one that was given (spec §6). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { testDatabases } from '../../test/support/database/databases.ts'
+import { migrate } from '../db/migrate.ts'
+import { outboxStore } from './outbox.ts'
+import type { Sql } from '../db/database.ts'
+
+const [, postgres] = testDatabases()
+const insert = (sql: Sql, token: number) =>
+  sql.query("insert into outbox (topic, token_id, payload) values ('tap', $1, '{}')", [String(token)])
+
+describe('the outbox', { skip: postgres?.skip ?? true }, () => {
+  it('waits for an event that was numbered earlier and is committed later', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    await migrate(database)
+    const outbox = outboxStore(database)
+    const [numbered, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const slow = database.transaction(async (sql) => {
+      await insert(sql, 1)
+      numbered.resolve()
+      await release.promise
+    })
+    await numbered.promise
+    await database.transaction((sql) => insert(sql, 2)) // no writer waits for another
+
+    let given: bigint[] | undefined
+    const reading = outbox.after(0n, 10).then((events) => (given = events.map(({ tokenId }) => tokenId)))
+    await delay(100)
+    assert.equal(given, undefined, 'the second event is not given before the first')
+    release.resolve()
+    await slow
+    assert.deepEqual(await reading, [1n, 2n])
+    assert.deepEqual(await outbox.after(2n, 10), [])
+    assert.equal(await outbox.newest(), 2n)
+  })
+})

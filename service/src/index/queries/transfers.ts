@@ -1,0 +1,130 @@
+/** Transfers of the index (spec §2.9, §3, §4.9): by id, the newest of products, or in pages by keyset. */
+import type { Hex } from '@touchstone/verdict'
+import { countWithin } from '../../db/bounded-count.ts'
+import { hex, instant } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
+import type { TransferStatus } from '../../domain/chain-index.ts'
+import type { Keyset } from './products.ts'
+
+/** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
+export type TransferRow = {
+  readonly pk: bigint
+  readonly id: string
+  readonly tokenId: bigint
+  readonly from: Hex
+  readonly to: Hex
+  /** FAILED also for an expired offer whose row is not updated yet. */
+  readonly status: TransferStatus
+  readonly initiatedAt: string
+  readonly initiatedTx: Hex
+  readonly expiresAt: string | null
+  readonly settledTx: Hex | null
+  readonly messageHash: Hex | null
+}
+
+/** A null stands for all products, or all statuses. */
+export type TransferFilter = { readonly tokenId: bigint | null; readonly status: TransferStatus | null }
+export type TransferPage = TransferFilter & { readonly after: Keyset | null; readonly limit: number }
+
+/** Product.transfers has no arguments and shows this many. */
+const newest = 100
+
+export function transferStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  return {
+    /** Returns the indexed ones, in no order. */
+    async byIds(ids: readonly string[]): Promise<TransferRow[]> {
+      const text = `select ${columns} from transfer t join asset a on a.pk = t.asset_pk where t.id = any($1::text[])`
+      return (await database.query<StoredTransfer>(text, [ids])).map(parseRow)
+    },
+    /** Returns the newest 100 of each product, by its `pk`, newest first, in one statement. */
+    async newestOf(pks: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
+      const rows = await database.query<StoredTransfer & { assetPk: bigint }>(newestStatement, [pks.map(String)])
+      const groups = Map.groupBy(rows, ({ assetPk }) => assetPk)
+      return new Map([...groups].map(([pk, group]) => [pk, group.map(({ assetPk: _pk, ...row }) => parseRow(row))]))
+    },
+    /** Returns one page, newest first. */
+    async page(page: TransferPage): Promise<TransferRow[]> {
+      const { text, values } = transferPageStatement(page)
+      return (await database.query<StoredTransfer>(text, values)).map(parseRow)
+    },
+    /** Returns the number of transfers; null where a count takes too long. */
+    async count(filter: TransferFilter): Promise<number | null> {
+      const values: unknown[] = []
+      const branches = branchesOf(filter).map(
+        (branch) => `select from transfer t where ${conditionOf(filter, branch, values)}`,
+      )
+      return countWithin(database, branches.join(' union all '), values)
+    },
+    /** Returns the texts of the known hashes. */
+    async messages(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
+      const rows = await database.query<{ hash: Hex; body: string }>(
+        `select ${hex('hash')} as hash, body from transfer_message
+         where hash in (select decode(digits, 'hex') from unnest($1::text[]) digits)`,
+        [hashes.map((hash) => hash.slice(2))],
+      )
+      return new Map(rows.map(({ hash, body }) => [hash, body]))
+    },
+  }
+}
+
+/** The chain's time where it is ahead of the database's: an offer has expired when it can no longer be accepted. */
+const now = 'greatest(now(), (select block_time from index_cursor))'
+const isExpired = `t.status = 'PENDING' and t.expires_at < ${now}`
+
+const columns = `t.pk, t.id, a.token_id::text as "tokenId", ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to",
+  case when ${isExpired} then 'FAILED' else t.status end as status, ${instant('t.initiated_at')} as "initiatedAt",
+  ${hex('t.initiated_tx')} as "initiatedTx", ${instant('t.expires_at')} as "expiresAt", ${hex('t.settled_tx')} as "settledTx",
+  ${hex('t.message_hash')} as "messageHash"`
+
+export const newestStatement = `select a.pk as "assetPk", ${columns}
+  from (select a.pk, a.token_id from unnest($1::text[]::bigint[]) k join asset a on a.pk = k) a
+  cross join lateral (
+    select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit ${newest}
+  ) t
+  order by a.pk, t.initiated_at desc, t.pk desc`
+
+/** FAILED is two branches, each read by its own index: with one «or» the planner would scan all transfers. */
+type Branch = 'all' | 'confirmed' | 'open' | 'failed' | 'expired'
+
+function branchesOf({ status }: TransferFilter): readonly Branch[] {
+  if (status === null) return ['all']
+  if (status === 'PENDING') return ['open']
+  return status === 'FAILED' ? ['failed', 'expired'] : ['confirmed']
+}
+
+const conditions: Readonly<Record<Branch, string>> = {
+  all: 'true',
+  confirmed: "t.status = 'CONFIRMED'",
+  failed: "t.status = 'FAILED'",
+  expired: isExpired,
+  // An offer without an end stays open.
+  open: `t.status = 'PENDING' and (t.expires_at >= ${now}) is not false`,
+}
+
+function conditionOf({ tokenId }: TransferFilter, branch: Branch, values: unknown[]): string {
+  if (tokenId === null) return conditions[branch]
+  const id = values.push(tokenId.toString())
+  return `t.asset_pk = (select pk from asset where token_id = $${id}::text::numeric) and ${conditions[branch]}`
+}
+
+export function transferPageStatement({ after, limit, ...filter }: TransferPage) {
+  const values: unknown[] = []
+  const branches = branchesOf(filter).map((branch) => {
+    const wanted = [conditionOf(filter, branch, values)]
+    if (after !== null) {
+      const [at, pk] = [values.push(after[0]), values.push(after[1])]
+      wanted.push(`(t.initiated_at, t.pk) < ($${at}::text::timestamptz, $${pk}::text::bigint)`)
+    }
+    return `(select t.* from transfer t where ${wanted.join(' and ')}
+      order by t.initiated_at desc, t.pk desc limit $${values.push(limit)})`
+  })
+  const text = `select ${columns} from (${branches.join(' union all ')}) t join asset a on a.pk = t.asset_pk
+    order by t.initiated_at desc, t.pk desc limit $${values.push(limit)}`
+  return { text, values }
+}
+
+type StoredTransfer = Omit<TransferRow, 'tokenId'> & { readonly tokenId: string }
+
+function parseRow(row: StoredTransfer): TransferRow {
+  return { ...row, tokenId: BigInt(row.tokenId) }
+}

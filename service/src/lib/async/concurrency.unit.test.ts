@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createKeyedQueue, createQueue, mapConcurrently } from './concurrency.ts'
+
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+describe('a concurrent map', () => {
+  it('returns the results in the order of the items and keeps to its limit', async () => {
+    let running = 0
+    let most = 0
+    const results = await mapConcurrently([3, 1, 2, 0], 2, async (item, index) => {
+      most = Math.max(most, (running += 1))
+      for (let turns = 0; turns < item; turns += 1) await turn()
+      running -= 1
+      return `${index}:${item}`
+    })
+    assert.deepEqual(results, ['0:3', '1:1', '2:2', '3:0'])
+    assert.equal(most, 2)
+  })
+
+  it('of no items is empty', async () => {
+    assert.deepEqual(await mapConcurrently([], 4, () => Promise.reject(new Error('not called'))), [])
+  })
+
+  it('starts nothing after the first failure', async () => {
+    const started: number[] = []
+    const result = mapConcurrently([0, 1, 2, 3, 4], 2, async (item) => {
+      started.push(item)
+      await turn()
+      if (item === 1) throw new Error('item 1')
+    })
+    await assert.rejects(result, /item 1/)
+    for (let turns = 0; turns < 10; turns += 1) await turn()
+    assert.ok(started.length <= 3)
+  })
+})
+
+describe('a keyed queue', () => {
+  it('runs one work at a time per key, in order, even after a failure', async () => {
+    const inTurn = createKeyedQueue<string>()
+    const log: string[] = []
+    const step = (name: string, turns: number) => async () => {
+      log.push(`${name} begins`)
+      for (let count = 0; count < turns; count += 1) await turn()
+      log.push(`${name} ends`)
+      if (name === 'a1') throw new Error('a1 failed')
+      return name
+    }
+    const [a1, a2, b1] = await Promise.allSettled([
+      inTurn('a', step('a1', 3)),
+      inTurn('a', step('a2', 1)),
+      inTurn('b', step('b1', 1)),
+    ])
+    assert.deepEqual([a1.status, a2.status, b1.status], ['rejected', 'fulfilled', 'fulfilled'])
+    assert.deepEqual(log, ['a1 begins', 'b1 begins', 'b1 ends', 'a1 ends', 'a2 begins', 'a2 ends'])
+    assert.equal(await inTurn('a', async () => 'again'), 'again')
+  })
+})
+
+describe('a queue', () => {
+  it('runs one work at a time, in order', async () => {
+    const inTurn = createQueue()
+    const log: string[] = []
+    const step = (name: string) => async () => {
+      log.push(`${name} begins`)
+      await turn()
+      log.push(`${name} ends`)
+    }
+    await Promise.all([inTurn(step('a')), inTurn(step('b'))])
+    assert.deepEqual(log, ['a begins', 'a ends', 'b begins', 'b ends'])
+  })
+})

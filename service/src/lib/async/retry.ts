@@ -1,0 +1,38 @@
+/** Retries of work that may be repeated. */
+import { sleep } from './sleep.ts'
+
+export type RetryOptions = {
+  /** One pause before each retry; after the last of them the error is thrown. May be endless, see `backoff`. */
+  readonly pausesMs: Iterable<number>
+  readonly isRetryable: (error: unknown) => boolean
+  readonly onRetry?: (error: unknown, pauseMs: number) => void
+  /** Ends the retries: the last error is thrown. */
+  readonly signal?: AbortSignal | undefined
+  readonly pause?: typeof sleep
+}
+
+/** Runs `work` until it succeeds. Throws the last error when it is not retryable or no retry is left. */
+export async function retry<T>(
+  work: () => Promise<T>,
+  { pausesMs, isRetryable, onRetry, signal, pause = sleep }: RetryOptions,
+): Promise<T> {
+  const pauses = pausesMs[Symbol.iterator]()
+  const isOver = () => signal?.aborted === true
+  for (;;) {
+    try {
+      return await work()
+    } catch (error) {
+      if (isOver() || !isRetryable(error)) throw error
+      const next = pauses.next()
+      if (next.done === true) throw error
+      onRetry?.(error, next.value)
+      await pause(next.value, { signal })
+      if (isOver()) throw error
+    }
+  }
+}
+
+/** Yields endless pauses that double from `firstMs` up to `mostMs`. */
+export function* backoff(firstMs: number, mostMs: number): Generator<number, never> {
+  for (let pauseMs = firstMs; ; pauseMs = Math.min(pauseMs * 2, mostMs)) yield pauseMs
+}

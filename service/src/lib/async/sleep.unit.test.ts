@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { poll, sleep } from './sleep.ts'
+
+/** A clock that only pauses move. */
+function clock() {
+  let at = 0
+  return {
+    now: () => at,
+    async pause(ms: number) {
+      at += ms
+    },
+  }
+}
+
+describe('a pause', () => {
+  it('ends when its signal aborts, without an error', async () => {
+    const over = new AbortController()
+    const paused = sleep(600_000, { signal: over.signal })
+    over.abort()
+    await paused
+    await sleep(600_000, { signal: over.signal })
+  })
+})
+
+describe('polling', () => {
+  it('returns the first answer', async () => {
+    let asked = 0
+    const answer = () => ((asked += 1) === 3 ? 'ready' : undefined)
+    assert.equal(await poll(answer, { everyMs: 10, timeoutMs: 1_000, ...clock() }), 'ready')
+    assert.equal(asked, 3)
+  })
+
+  it('takes 0 and an empty text for answers', async () => {
+    assert.equal(await poll(() => 0, { everyMs: 1, timeoutMs: 0 }), 0)
+    assert.equal(await poll(async () => '', { everyMs: 1, timeoutMs: 0 }), '')
+  })
+
+  it('ends at its timeout, after a last call', async () => {
+    const time = clock()
+    const askedAt: number[] = []
+    const never = () => askedAt.push(time.now()) === 0
+    assert.equal(await poll(never, { everyMs: 10, timeoutMs: 25, ...time }), undefined)
+    assert.deepEqual(askedAt, [0, 10, 20, 25])
+  })
+
+  it('ends when its signal aborts', async () => {
+    const over = new AbortController()
+    const answer = poll(() => null, { everyMs: 600_000, timeoutMs: 600_000, signal: over.signal })
+    over.abort()
+    assert.equal(await answer, undefined)
+  })
+
+  it('rejects with the error of a call', async () => {
+    const fails = () => Promise.reject(new Error('no'))
+    await assert.rejects(poll(fails, { everyMs: 1, timeoutMs: 1 }), /no/)
+  })
+})

@@ -1,0 +1,47 @@
+/** The error class of the service, and how errors are written to the log. */
+import { errorCodes, type RestCode } from './error-codes.ts'
+
+/**
+ * A fault with a code of the error table (spec §2.4, §7). `message` may be shown to the caller; `cause` is for the log only.
+ * Wrong input and negative answers (counterfeit, unbound, payment required) are values, not errors.
+ */
+export class ServiceError extends Error {
+  readonly code: RestCode
+  readonly status: (typeof errorCodes)[RestCode]['rest']
+
+  constructor(code: RestCode, message: string, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'ServiceError'
+    this.code = code
+    this.status = errorCodes[code].rest
+  }
+}
+
+/** Returns the error of a chain that gives no usable answer. A `ServiceError` is returned as it is; `cause` is for the log only. */
+export function chainUnavailable(cause: unknown): ServiceError {
+  if (cause instanceof ServiceError) return cause
+  const reason = typeof cause === 'string' ? new Error(cause) : cause
+  return new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be read.', { cause: reason })
+}
+
+export function isChainUnavailable(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
+}
+
+/**
+ * Returns message and causes of a thrown value for the log, at most 500 characters, without the stack.
+ * Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.
+ */
+export function reasonOf(error: unknown): string {
+  const parts: string[] = []
+  for (
+    let at: unknown = error;
+    at !== undefined && at !== null && parts.length < 5;
+    at = at instanceof Error ? at.cause : undefined
+  ) {
+    parts.push(at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : typeof at)
+  }
+  return parts.join(': ').slice(0, 10_000).replaceAll(personal, '0x…').slice(0, 500)
+}
+
+const personal = /0x(?:[0-9a-f]{65,}|[0-9a-f]{40}(?![0-9a-f]))/gi

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { chainUnavailable, reasonOf, ServiceError } from './errors.ts'
+
+const address = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+const hash = `0x${'ab'.repeat(32)}`
+const signature = `0x${'cd'.repeat(65)}`
+
+describe('the reason in a log line', () => {
+  it('names causes, and hashes of blocks and transactions', () => {
+    const error = new Error('not sent', { cause: new Error(`transaction ${hash} is unknown`) })
+    assert.equal(reasonOf(error), `not sent: transaction ${hash} is unknown`)
+  })
+
+  it('names no account and no signature, wherever a provider put it', () => {
+    for (const text of [
+      address,
+      address.toLowerCase(),
+      signature,
+      `0x${'0'.repeat(24)}${address.slice(2)}${'0'.repeat(80)}`,
+    ]) {
+      const reason = reasonOf(new Error('refused', { cause: `insufficient funds of ${text}, have 0` }))
+      assert.equal(reason, 'refused: insufficient funds of 0x…, have 0')
+    }
+  })
+
+  it('is short, and cuts nothing open', () => {
+    const reason = reasonOf(new Error(`${'x'.repeat(490)} ${address}`))
+    assert.ok(reason.length <= 500 && !reason.includes('70997'))
+  })
+})
+
+describe('an unavailable chain', () => {
+  it('keeps the reason as the cause, and is made once', () => {
+    const error = chainUnavailable('no head')
+    assert.deepEqual([error.code, error.status, reasonOf(error.cause)], ['CHAIN_UNAVAILABLE', 502, 'no head'])
+    assert.equal(chainUnavailable(error), error)
+    const other = new ServiceError('INTERNAL', 'no')
+    assert.equal(chainUnavailable(other), other)
+  })
+})

@@ -1,0 +1,79 @@
+/**
+ * Secrets at rest: one versioned JSON envelope, AES-256-GCM under a key encryption key that lives elsewhere (spec §5).
+ * Files are written whole or not at all, readable by their owner only.
+ */
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+
+/** The kind is part of the seal, so that one kind cannot be passed off as the other. */
+export type SealedKind = 'tag-keys' | 'tag-app-keys'
+
+/** Seals a JSON value under a key of 32 bytes. */
+export function seal(kind: SealedKind, value: unknown, kek: Uint8Array): string {
+  const nonce = randomBytes(12)
+  const cipher = createCipheriv('aes-256-gcm', kek, nonce).setAAD(associated(kind))
+  const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
+  const envelope: Envelope = {
+    touchstone: kind,
+    version: 1,
+    algorithm: 'A256GCM',
+    nonce: nonce.toString('base64url'),
+    tag: cipher.getAuthTag().toString('base64url'),
+    sealed: sealed.toString('base64url'),
+  }
+  return `${JSON.stringify(envelope, null, 2)}\n`
+}
+
+/** Opens an envelope; `null` for another kind or version, a wrong key, or any altered byte. */
+export function unseal(kind: SealedKind, text: string, kek: Uint8Array): { value: unknown } | null {
+  try {
+    const envelope = JSON.parse(text) as Partial<Envelope>
+    if (envelope.touchstone !== kind || envelope.version !== 1 || envelope.algorithm !== 'A256GCM') return null
+    const [nonce, tag, sealed] = [envelope.nonce, envelope.tag, envelope.sealed].map((part) =>
+      Buffer.from(String(part), 'base64url'),
+    )
+    if (nonce?.length !== 12 || tag?.length !== 16 || sealed === undefined) return null
+    const decipher = createDecipheriv('aes-256-gcm', kek, nonce, { authTagLength: 16 }).setAAD(associated(kind))
+    const plain = Buffer.concat([decipher.setAuthTag(tag).update(sealed), decipher.final()])
+    const value: unknown = JSON.parse(plain.toString('utf8'))
+    plain.fill(0)
+    return { value }
+  } catch {
+    return null
+  }
+}
+
+/** Replaces a file atomically: a crash leaves the old one or the new one. Mode 0600. */
+export async function writePrivateFile(path: string, text: string): Promise<void> {
+  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  try {
+    const file = await open(temporary, 'wx', 0o600)
+    try {
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await rename(temporary, path)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+  // The rename itself is durable only once its folder is.
+  const folder = await open(dirname(path), 'r')
+  await folder.sync().finally(() => folder.close())
+}
+
+type Envelope = {
+  touchstone: SealedKind
+  version: 1
+  algorithm: 'A256GCM'
+  nonce: string
+  tag: string
+  sealed: string
+}
+
+function associated(kind: SealedKind): Buffer {
+  return Buffer.from(`touchstone ${kind} v1`)
+}

@@ -1,0 +1,140 @@
+/**
+ * The issuer's signing keys as one JWK Set text (RFC 7517), which the caller stores. Rotation adds keys and never removes one.
+ * The gateway's secp256k1 key is rejected: one key, one purpose.
+ */
+import {
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  sign,
+  verify,
+  type JsonWebKey,
+  type KeyObject,
+} from 'node:crypto'
+import { isObject, parseJson, type JsonObject } from '../../lib/json.ts'
+
+const algorithms = { ES256: { kty: 'EC', crv: 'P-256' }, Ed25519: { kty: 'OKP', crv: 'Ed25519' } } as const
+export type Algorithm = keyof typeof algorithms
+/** `active` signs; `retired` only verifies; `revoked` (compromised) is listed and verifies nothing. */
+type KeyStatus = 'active' | 'retired' | 'revoked'
+type PublicJwk = { readonly kty: string; readonly crv: string; readonly x: string; readonly y?: string }
+
+export type IssuerKey = {
+  /** Fragment of the verification method, `key-1` and up. */
+  readonly id: string
+  readonly algorithm: Algorithm
+  readonly status: KeyStatus
+  readonly publicJwk: PublicJwk
+  /** Null when the file holds only the public half: enough for a key that no longer signs. */
+  readonly privateKey: KeyObject | null
+  /** Time of revocation, ISO 8601. */
+  readonly revoked: string | null
+}
+/** The keys of a text, or the reason why it is rejected; a reason never quotes the text. */
+export type IssuerKeys =
+  | { readonly ok: true; readonly keys: readonly IssuerKey[] }
+  | { readonly ok: false; readonly reason: string }
+
+const maxLength = 65_536
+const maxKeys = 100
+
+/** Parses a JWK Set, or a single JWK as `key-1`. At most one active key an algorithm. */
+export function parseIssuerKeys(text: string): IssuerKeys {
+  if (text.length > maxLength) return failure('The issuer key text is too long.')
+  const members = parseMembers(text)
+  if (members === null) return failure('The issuer key text is neither a JWK Set nor a JWK.')
+  if (members.length > maxKeys) return failure('The issuer key text holds too many keys.')
+  const keys: IssuerKey[] = []
+  for (const [index, member] of members.entries()) {
+    const key = parseKey(member, `key-${index + 1}`)
+    if (typeof key === 'string') return failure(`Issuer key ${index + 1}: ${key}`)
+    if (keys.some(({ id }) => id === key.id)) return failure(`Issuer key ${index + 1}: its kid is used twice.`)
+    if (key.status === 'active' && keys.some((other) => other.status === 'active' && other.algorithm === key.algorithm))
+      return failure(`Issuer key ${index + 1}: another key of its algorithm is active.`)
+    keys.push(key)
+  }
+  return { ok: true, keys }
+}
+
+/** Returns the secret text of a new pair of keys: `key-1` for ES256 (JWS), `key-2` for Ed25519 (embedded proof). */
+export function generateIssuerKeys(): string {
+  return setText([newKey('ES256', 'key-1'), newKey('Ed25519', 'key-2')])
+}
+
+/** Retires the active keys of a text and adds new ones. With `revokedAt` (ISO 8601) it revokes them: their signatures verify no more. */
+export function rotateIssuerKeys(text: string, revokedAt?: string): string | null {
+  const members = parseIssuerKeys(text).ok ? parseMembers(text) : null
+  if (members === null) return null
+  const kept = members.map((member, index) => {
+    const { status = 'active', kid = `key-${index + 1}` } = member
+    if (status !== 'active') return { ...member, kid }
+    return {
+      ...member,
+      kid,
+      ...(revokedAt === undefined ? { status: 'retired' } : { status: 'revoked', revoked: revokedAt }),
+    }
+  })
+  const next = Math.max(...kept.map(({ kid }) => Number(String(kid).slice(4)))) + 1
+  return setText([...kept, newKey('ES256', `key-${next}`), newKey('Ed25519', `key-${next + 1}`)])
+}
+
+function parseMembers(text: string): readonly JsonObject[] | null {
+  const value = parseJson(text)
+  if (!isObject(value)) return null
+  const members = 'kty' in value ? [value] : value['keys']
+  return Array.isArray(members) && members.length > 0 && members.every(isObject) ? members : null
+}
+
+/** Returns the key, or a sentence about its fault. */
+function parseKey(member: JsonObject, fallbackId: string): IssuerKey | string {
+  const { kid: id = fallbackId, status = 'active', kty, crv, x, y, d, revoked = null } = member
+  if (crv === 'secp256k1') return 'secp256k1 is the gateway curve; the issuer needs its own P-256 or Ed25519 key.'
+  const algorithm = crv === 'P-256' ? 'ES256' : crv === 'Ed25519' ? 'Ed25519' : null
+  if (algorithm === null || algorithms[algorithm].kty !== kty) return 'only P-256 (EC) and Ed25519 (OKP) keys can sign.'
+  if (typeof id !== 'string' || !/^key-[1-9]\d{0,5}$/.test(id)) return 'its kid is not key- and a number.'
+  if (status !== 'active' && status !== 'retired' && status !== 'revoked') return 'its status is unknown.'
+  if (typeof x !== 'string' || (algorithm === 'ES256') !== (typeof y === 'string'))
+    return 'its public half is incomplete.'
+  if (status === 'active' && typeof d !== 'string') return 'an active key needs its private half.'
+  if (revoked !== null && (typeof revoked !== 'string' || Number.isNaN(Date.parse(revoked))))
+    return 'revoked is no time.'
+  const publicJwk: PublicJwk = { ...algorithms[algorithm], x, ...(typeof y === 'string' && { y }) }
+  const publicKey = keyFrom(createPublicKey, publicJwk)
+  if (publicKey === null) return 'its public half is no key.'
+  const privateKey = typeof d === 'string' ? keyFrom(createPrivateKey, { ...publicJwk, d }) : null
+  if (typeof d === 'string' && (privateKey === null || !isPair(privateKey, publicKey)))
+    return 'its halves do not belong together.'
+  return { id, algorithm, status, publicJwk, privateKey, revoked }
+}
+
+function keyFrom(
+  create: (input: { key: JsonWebKey; format: 'jwk' }) => KeyObject,
+  jwk: PublicJwk & { readonly d?: string },
+): KeyObject | null {
+  try {
+    return create({ key: { ...jwk }, format: 'jwk' })
+  } catch {
+    return null
+  }
+}
+
+/** Tries a signature: Node accepts a P-256 JWK whose halves are of two keys. */
+function isPair(privateKey: KeyObject, publicKey: KeyObject): boolean {
+  const digest = privateKey.asymmetricKeyType === 'ec' ? 'sha256' : null
+  const probe = Buffer.from('issuer key')
+  return verify(digest, probe, publicKey, sign(digest, probe, privateKey))
+}
+
+function newKey(algorithm: Algorithm, kid: string): JsonObject {
+  const { privateKey } =
+    algorithm === 'ES256' ? generateKeyPairSync('ec', { namedCurve: 'P-256' }) : generateKeyPairSync('ed25519')
+  return { ...privateKey.export({ format: 'jwk' }), alg: algorithm, kid, status: 'active' }
+}
+
+function setText(keys: readonly JsonObject[]): string {
+  return `${JSON.stringify({ keys }, null, 2)}\n`
+}
+
+function failure(reason: string): IssuerKeys {
+  return { ok: false, reason }
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { generateKeyPairSync } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+
+type Jwk = Record<string, unknown>
+const textOf = (...keys: Jwk[]): string => JSON.stringify({ keys })
+const membersOf = (text: string): Jwk[] => JSON.parse(text).keys
+const [es256 = {}, ed25519 = {}] = membersOf(generateIssuerKeys())
+const [otherEs256 = {}, otherEd25519 = {}] = membersOf(generateIssuerKeys())
+
+function keysOf(text: string | null): readonly IssuerKey[] {
+  const read = parseIssuerKeys(text ?? '')
+  assert.ok(read.ok, read.ok ? '' : read.reason)
+  return read.keys
+}
+const summary = (text: string | null) => keysOf(text).map(({ id, algorithm, status }) => `${id} ${algorithm} ${status}`)
+
+describe('issuer keys', () => {
+  it('are made as one ES256 and one Ed25519 key', () => {
+    assert.deepEqual(summary(generateIssuerKeys()), ['key-1 ES256 active', 'key-2 Ed25519 active'])
+    assert.notEqual(generateIssuerKeys(), generateIssuerKeys())
+  })
+
+  it('may be a single JWK', () => {
+    const { kid: _kid, status: _status, ...plain } = es256
+    assert.deepEqual(summary(JSON.stringify(plain)), ['key-1 ES256 active'])
+  })
+
+  it('rotate by addition: the old ones stay and only verify', () => {
+    const text = rotateIssuerKeys(textOf(es256, ed25519))
+    assert.deepEqual(summary(text), [
+      'key-1 ES256 retired',
+      'key-2 Ed25519 retired',
+      'key-3 ES256 active',
+      'key-4 Ed25519 active',
+    ])
+    assert.equal(membersOf(text ?? '')[0]?.['x'], es256['x'])
+    assert.equal(summary(rotateIssuerKeys(text ?? '')).length, 6)
+  })
+
+  it('are revoked with a time when they were stolen, and older ones keep their status', () => {
+    const text = rotateIssuerKeys(rotateIssuerKeys(textOf(es256, ed25519)) ?? '', '2026-11-20T00:00:00Z')
+    assert.deepEqual(
+      keysOf(text).map(({ status, revoked }) => [status, revoked]),
+      [
+        ...Array.from({ length: 2 }, () => ['retired', null]),
+        ...Array.from({ length: 2 }, () => ['revoked', '2026-11-20T00:00:00Z']),
+        ...Array.from({ length: 2 }, () => ['active', null]),
+      ],
+    )
+  })
+
+  it('that no longer sign may be public only', () => {
+    const { d: _d, ...publicHalf } = es256
+    assert.equal(keysOf(textOf({ ...publicHalf, status: 'retired' }))[0]?.privateKey, null)
+  })
+
+  it('never show their private half in what is published', () => {
+    for (const key of keysOf(textOf(es256, ed25519))) assert.ok(!('d' in key.publicJwk))
+  })
+
+  const gateway = generateKeyPairSync('ec', { namedCurve: 'secp256k1' }).privateKey.export({ format: 'jwk' })
+  const refused: readonly (readonly [string, string, RegExp])[] = [
+    ['no JSON', 'secret-text', /neither a JWK Set nor a JWK/],
+    ['an empty set', '{"keys":[]}', /neither/],
+    ['a list', '[]', /neither/],
+    ['a very long text', ' '.repeat(70_000), /too long/],
+    ['the gateway key', JSON.stringify(gateway), /gateway/],
+    ['an RSA key', '{"kty":"RSA","n":"AQ","e":"AQAB"}', /only P-256/],
+    ['a key of the wrong type', textOf({ ...es256, kty: 'OKP' }), /only P-256/],
+    ['a key without private half that is to sign', textOf({ ...es256, d: undefined }), /private half/],
+    ['P-256 halves of two keys', textOf({ ...es256, d: otherEs256['d'] }), /belong together/],
+    ['Ed25519 halves of two keys', textOf({ ...ed25519, d: otherEd25519['d'] }), /belong together/],
+    ['a point that is not on the curve', textOf({ ...es256, y: es256['x'] }), /no key/],
+    ['a point without y', textOf({ ...es256, y: undefined }), /incomplete/],
+    ['an odd kid', textOf({ ...es256, kid: '../x' }), /kid/],
+    ['the same kid twice', textOf(es256, { ...ed25519, kid: 'key-1' }), /twice/],
+    ['two active keys of one algorithm', textOf(es256, { ...otherEs256, kid: 'key-2' }), /active/],
+    ['an unknown status', textOf({ ...es256, status: 'on' }), /status/],
+    ['a revocation without time', textOf({ ...es256, status: 'revoked', revoked: 'yes' }), /revoked/],
+  ]
+  for (const [what, text, reason] of refused) {
+    it(`are refused for ${what}, without quoting the text`, () => {
+      const read = parseIssuerKeys(text)
+      assert.ok(!read.ok)
+      assert.match(read.reason, reason)
+      assert.ok(!read.reason.includes('secret') && !read.reason.includes(String(es256['d'])))
+      assert.equal(rotateIssuerKeys(text), null)
+    })
+  }
+})

@@ -1,0 +1,152 @@
+/**
+ * The issuer's signing keys while the service runs (spec §9): one file of DATA_DIR, readable by its owner only. It is made when signing is
+ * first switched on. Keys that ever signed stay published when signing is switched off again.
+ */
+import { randomUUID } from 'node:crypto'
+import { link, mkdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Sql } from '../../db/database.ts'
+import { createQueue } from '../../lib/async/concurrency.ts'
+import { writePrivateFile } from '../../lib/sealed-file.ts'
+import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+import { createSigner, type Signer } from './signer.ts'
+
+export type Issuer = {
+  /** Every key that a signature may name; the same object until the keys change. */
+  readonly keys: () => readonly IssuerKey[]
+  /** Signs with the active keys; offers nothing while signing is off. */
+  readonly signerFor: (did: string) => Signer
+  /**
+   * Makes new keys that sign; the former ones only verify, or with `revokedAt` (ISO 8601) verify nothing any more.
+   * Other instances use them after the file is copied to them and they are restarted.
+   */
+  readonly rotate: (revokedAt?: string) => Promise<void>
+  /** Reads the key file again: another process may have written it. */
+  readonly reload: () => Promise<void>
+}
+
+/** A public half: the coordinates of the JWK. */
+type Row = Readonly<{ id: string; publicKey: string }>
+type IssuerKeyStore = ReturnType<typeof issuerKeyStore>
+
+/** The public keys that all instances share (spec §9). The private halves are in the key file only. */
+export function issuerKeyStore(sql: Sql) {
+  return {
+    list: () => sql.query<Row>('select id, public_key as "publicKey" from issuer_key'),
+    /** Adds all keys in one statement, so that one of two instances is first with every key. A known id keeps its public half. */
+    async add(keys: readonly Row[]): Promise<void> {
+      await sql.query(addStatement, [keys.map(({ id }) => id), keys.map(({ publicKey }) => publicKey)])
+    },
+  }
+}
+
+const addStatement =
+  'insert into issuer_key (id, public_key) select * from unnest($1::text[], $2::text[]) order by 1 on conflict do nothing'
+
+const noStore: IssuerKeyStore = { list: () => Promise.resolve([]), add: () => Promise.resolve() }
+
+/** Opens the key file. It throws one sentence for a broken file, and for one without the keys that other instances published. */
+export async function openIssuer({
+  folder,
+  signing,
+  published = noStore,
+}: {
+  readonly folder: string
+  readonly signing: boolean
+  readonly published?: IssuerKeyStore
+}): Promise<Issuer> {
+  const path = join(folder, 'issuer.jwks.json')
+  const publish = (text: string) => publishKeys(parseKeys(text, path), published, path)
+  const inTurn = createQueue()
+  let text = await readText(path)
+  if (text === null && signing) {
+    if ((await published.list()).length > 0) throw new Error(foreignKeys(path))
+    await createOnce(path, folder, generateIssuerKeys()).catch((cause: unknown) => {
+      throw new Error(
+        `PASSPORT_SIGNING=on needs issuer keys, and ${path} cannot be written: make the file with a folder that can, and copy it there.`,
+        { cause },
+      )
+    })
+    text = await readText(path)
+  }
+  let keys = text === null ? [] : await publish(text)
+  let signer: { readonly did: string; readonly keys: readonly IssuerKey[]; readonly signer: Signer } | undefined
+
+  return {
+    keys: () => keys,
+    signerFor(did) {
+      if (signer?.did !== did || signer.keys !== keys)
+        signer = { did, keys, signer: createSigner({ did, keys: signing ? keys : [] }) }
+      return signer.signer
+    },
+    rotate: (revokedAt) =>
+      inTurn(async () => {
+        const known = await readText(path)
+        const next = known === null ? generateIssuerKeys() : rotateIssuerKeys(known, revokedAt)
+        if (next === null) throw new Error(unreadable(path))
+        await mkdir(folder, { recursive: true, mode: 0o700 })
+        await writePrivateFile(path, next)
+        keys = await publish(next)
+      }),
+    async reload() {
+      const known = await readText(path)
+      if (known === null || known === text) return
+      keys = await publish(known)
+      text = known
+    },
+  }
+}
+
+/** Publishes the keys of the file, and checks that every instance publishes the same keys under the same ids. */
+async function publishKeys(
+  keys: readonly IssuerKey[],
+  published: IssuerKeyStore,
+  path: string,
+): Promise<readonly IssuerKey[]> {
+  const halves = new Map(keys.map(({ id, publicJwk: { x, y } }) => [id, y === undefined ? x : `${x}.${y}`]))
+  const check = async () => {
+    for (const { id, publicKey } of await published.list())
+      if (halves.get(id) !== publicKey) throw new Error(foreignKeys(path))
+  }
+  await check()
+  await published.add([...halves].map(([id, publicKey]) => ({ id, publicKey })))
+  await check() // another instance may have been first
+  return keys
+}
+
+async function readText(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw new Error(unreadable(path), { cause: error })
+  }
+}
+
+/** Links a finished draft into place: of two processes that start together one makes the file, and both read its keys. */
+async function createOnce(path: string, folder: string, text: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const draft = `${path}.${randomUUID()}`
+  await writePrivateFile(draft, text)
+  try {
+    await link(draft, path)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    await rm(draft, { force: true })
+  }
+}
+
+function parseKeys(text: string, path: string): readonly IssuerKey[] {
+  const parsed = parseIssuerKeys(text)
+  if (!parsed.ok) throw new Error(`${parsed.reason} (${path})`)
+  return parsed.keys
+}
+
+function foreignKeys(path: string): string {
+  return `The passports of this database are signed with issuer keys that are not in ${path}: copy that file from the instance that has them, then start again.`
+}
+
+function unreadable(path: string): string {
+  return `The issuer keys in ${path} cannot be read. Restore the file from a backup: what was signed with it is checked against it.`
+}

@@ -1,0 +1,166 @@
+/** Signed passports, checked by the libraries that others use. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
+import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
+import { _checkCredential, verifyCredential } from '@digitalbazaar/vc'
+import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { catchAllTerms, expanded, loaderWith, passportErrors } from '../../../test/support/passport/documents.ts'
+import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
+import { passportOf } from '../credential.ts'
+import { didDocument } from '../did-document.ts'
+import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+import { createSigner, snapshotOf } from './signer.ts'
+import { statusEntries } from './status-list.ts'
+
+const text = generateIssuerKeys()
+const rotated = rotateIssuerKeys(text) ?? ''
+const passport = passportOf(sampleInput())
+const snapshot = snapshotOf(passport, { now, status: statusEntries(baseUrl, { list: 1, index: 94_567 }) })
+const signer = createSigner({ did, keys: keysOf(text) })
+
+function keysOf(keyText: string): readonly IssuerKey[] {
+  const read = parseIssuerKeys(keyText)
+  assert.ok(read.ok)
+  return read.keys
+}
+
+/** The documents that a verifier would fetch for `did`. */
+function documentsOf(keys: readonly IssuerKey[]): Record<string, object> {
+  const document = didDocument({ baseUrl, did, keys })
+  const methods = (document.verificationMethod ?? []).map((method) => [
+    method.id,
+    { '@context': 'https://w3id.org/security/multikey/v1', ...method },
+  ])
+  return { [did]: document, ...Object.fromEntries(methods) }
+}
+
+function verifyProof(credential: object, keys = keysOf(text), at = now) {
+  const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
+  // The signed entries have a status; their lists are checked in status-list.test.ts.
+  const checkStatus = async () => ({ verified: true })
+  return verifyCredential({
+    credential,
+    suite,
+    documentLoader: loaderWith(documentsOf(keys)),
+    now: new Date(at),
+    checkStatus,
+  })
+}
+
+async function verifyJws(jws: string, keys = keysOf(text)): Promise<unknown> {
+  const { kid } = decodeProtectedHeader(jws)
+  const method = didDocument({ baseUrl, did, keys }).verificationMethod?.find(({ id }) => id === kid)
+  const key = await importJWK(
+    method !== undefined && 'publicKeyJwk' in method ? { ...method.publicKeyJwk } : {},
+    'ES256',
+  )
+  const { payload } = await compactVerify(jws, key, { algorithms: ['ES256'] })
+  return JSON.parse(Buffer.from(payload).toString())
+}
+
+describe('a signed snapshot', () => {
+  it('says that it is signed, ends after a day and names its status; the unsigned passport is untouched', () => {
+    const before = JSON.stringify(passport)
+    const { description, validUntil, credentialStatus } = snapshotOf(passport, {
+      now,
+      status: snapshot.credentialStatus,
+    })
+    assert.match(description, /^Signed passport/)
+    assert.equal(validUntil, '2026-11-21T09:30:20Z')
+    assert.deepEqual(
+      credentialStatus.map(({ statusPurpose, statusListIndex }) => [statusPurpose, statusListIndex]),
+      [
+        ['suspension', '94567'],
+        ['revocation', '94567'],
+      ],
+    )
+    assert.equal(JSON.stringify(passport), before)
+    assert.match(passport.description, /^Unsigned passport/)
+  })
+
+  it('follows VCDM 2.0, expands without unknown terms and, but for its status, is valid UNTP', async () => {
+    _checkCredential({ credential: snapshot, now: new Date(now) })
+    const signed = signer.addProof(snapshot, now)
+    const { '@context': _context, ...proof } = signed.proof
+    assert.deepEqual(catchAllTerms(await expanded({ ...snapshot, proof })), [])
+    const { credentialStatus: _status, ...rest } = snapshot
+    assert.deepEqual(passportErrors(rest), [])
+    assert.notDeepEqual(passportErrors(snapshot), [])
+  })
+})
+
+describe('application/vc+jwt', () => {
+  it('is a JWS over the credential with the header of VC-JOSE-COSE', async () => {
+    const jws = await signer.signJwt(snapshot)
+    assert.deepEqual(decodeProtectedHeader(jws), { alg: 'ES256', typ: 'vc+jwt', cty: 'vc', kid: `${did}#key-1` })
+    assert.deepEqual(await verifyJws(jws), JSON.parse(JSON.stringify(snapshot)))
+  })
+
+  it('fails after one flipped byte, wherever it is', async () => {
+    const jws = await signer.signJwt(snapshot)
+    for (const part of [0, 1, 2]) {
+      const parts = jws.split('.').map((each) => Buffer.from(each, 'base64url'))
+      const bytes = parts[part] ?? Buffer.alloc(0)
+      const at = bytes.length >> 1
+      bytes[at] = (bytes[at] ?? 0) ^ 1
+      await assert.rejects(verifyJws(parts.map((each) => each.toString('base64url')).join('.')))
+    }
+  })
+
+  it('signed before a rotation verifies after it, and fails with a key of the same name', async () => {
+    const jws = await signer.signJwt(snapshot)
+    await verifyJws(jws, keysOf(rotated))
+    await assert.rejects(verifyJws(jws, keysOf(generateIssuerKeys())))
+    assert.equal(
+      decodeProtectedHeader(await createSigner({ did, keys: keysOf(rotated) }).signJwt(snapshot)).kid,
+      `${did}#key-3`,
+    )
+  })
+})
+
+describe('application/vc', () => {
+  it('has an embedded eddsa-jcs-2022 proof that verifies', async () => {
+    const signed = signer.addProof(snapshot, now)
+    const { verified, error } = await verifyProof(signed)
+    assert.ok(verified, String(error))
+    assert.equal(signed.proof.verificationMethod, `${did}#key-2`)
+    assert.equal(signed.proof.created, '2026-11-20T09:30:20Z')
+  })
+
+  it('fails after a changed value, a changed proof and its end', async () => {
+    const signed = signer.addProof(snapshot, now)
+    const { proofValue } = signed.proof
+    const otherLast = proofValue.endsWith('2') ? '3' : '2'
+    const broken = [
+      { ...signed, name: `${signed.name} ` },
+      { ...signed, validUntil: '2027-11-21T09:30:20Z' },
+      { ...signed, proof: { ...signed.proof, created: '2026-11-20T09:30:21Z' } },
+      { ...signed, proof: { ...signed.proof, proofValue: proofValue.slice(0, -1) + otherLast } },
+    ]
+    for (const credential of broken) assert.equal((await verifyProof(credential)).verified, false)
+    assert.equal((await verifyProof(signed, keysOf(text), now + 25 * 3_600_000)).verified, false)
+  })
+
+  it('signed before a rotation verifies after it, and not once its key is revoked', async () => {
+    const signed = signer.addProof(snapshot, now)
+    assert.equal((await verifyProof(signed, keysOf(rotated))).verified, true)
+    assert.equal(
+      (await verifyProof(signed, keysOf(rotateIssuerKeys(text, '2026-11-20T00:00:00Z') ?? ''))).verified,
+      false,
+    )
+    assert.equal((await verifyProof(signed, keysOf(generateIssuerKeys()))).verified, false)
+  })
+})
+
+describe('a signer', () => {
+  it('offers what it has keys for, and fails for the rest', async () => {
+    assert.deepEqual(signer.forms, ['application/vc+jwt', 'application/vc'])
+    const none = createSigner({ did, keys: [] })
+    assert.deepEqual(none.forms, [])
+    await assert.rejects(none.signJwt(snapshot), { code: 'INTERNAL' })
+    assert.throws(() => none.addProof(snapshot, now), { code: 'INTERNAL' })
+    const onlyEs256 = createSigner({ did, keys: keysOf(text).slice(0, 1) })
+    assert.deepEqual(onlyEs256.forms, ['application/vc+jwt'])
+  })
+})

@@ -1,0 +1,183 @@
+/**
+ * Status lists of signed passports (W3C Bitstring Status List 1.0): `suspension` is set while an item is FLAGGED, `revocation` once it is
+ * RECYCLED. An item has one index, the same in both lists, chosen at random so that neighbours reveal nothing.
+ */
+import { randomInt } from 'node:crypto'
+import { gzipSync } from 'node:zlib'
+import { isFlagged, type AssetRecord } from '@touchstone/verdict'
+import { singleFlight } from '../../lib/async/single-flight.ts'
+import { ServiceError } from '../../lib/errors.ts'
+import { timeText } from '../product.ts'
+import type { StatusIndex, StatusMember, StatusStore } from './status-store.ts'
+
+export const statusPurposes = ['suspension', 'revocation'] as const
+export type StatusPurpose = (typeof statusPurposes)[number]
+/** Entries of one list; fewer would make an item easy to guess (specification §6.1). */
+export const listEntries = 131_072
+/** Milliseconds for which a copy of a list may be used. */
+const listTtlMs = 300_000
+
+/** Lists are half full at most, so that so many taken bits in a row mean a broken store. */
+const maxAttempts = 64
+
+export type StatusEntry = {
+  readonly id: string
+  readonly type: 'BitstringStatusListEntry'
+  readonly statusPurpose: StatusPurpose
+  readonly statusListIndex: string
+  readonly statusListCredential: string
+}
+
+/** Finds or allocates the index of a token. Lists are filled to a half, so a random bit is free with at least even odds. */
+export function createStatusIndexes(
+  store: Pick<StatusStore, 'find' | 'claim' | 'count'>,
+  random: (below: number) => number = randomInt,
+) {
+  return async function indexOf(tokenId: bigint): Promise<StatusIndex> {
+    for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+      const known = await store.find(tokenId)
+      if (known !== null) return known
+      const at = { list: 1 + Math.floor((await store.count()) / (listEntries / 2)), index: random(listEntries) }
+      if (await store.claim(tokenId, at)) return at
+    }
+    throw new ServiceError('INTERNAL', 'No status index could be allocated.')
+  }
+}
+
+/** Returns the `credentialStatus` of a signed passport: one entry a purpose. */
+export function statusEntries(baseUrl: string, { list, index }: StatusIndex): readonly StatusEntry[] {
+  return statusPurposes.map((statusPurpose) => {
+    const url = statusListUrl(baseUrl, statusPurpose, list)
+    return {
+      id: `${url}#${index}`,
+      type: 'BitstringStatusListEntry',
+      statusPurpose,
+      statusListIndex: String(index),
+      statusListCredential: url,
+    }
+  })
+}
+
+function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): string {
+  return `${baseUrl}/api/status/${purpose}/${list}`
+}
+
+/** Indexes in rising order; the same object as long as they stay the same. */
+export type StatusBits = Readonly<Record<StatusPurpose, readonly number[]>>
+
+type Asset = { readonly record: AssetRecord; readonly current: boolean }
+type List = {
+  members: (StatusMember & { asset?: Asset | undefined })[]
+  bits?: StatusBits
+  /** A moment of `performance.now()`. */
+  restUntil: number
+}
+
+/** A list that took longer rests before it is made again, in milliseconds. */
+const quickMs = 100
+/** Tokens that the reader takes in one call. */
+const batchSize = 1_000
+
+/**
+ * Reads the bits of a list from the current chain; null for an empty list. It throws CHAIN_UNAVAILABLE rather than leave a flag out.
+ * Only assets that the reader no longer holds valid are read again. A list that took long rests for four times as long.
+ */
+export function createStatusBits({
+  reader,
+  store,
+}: {
+  /** An asset that is `current` after the head was resolved is the one at that head. */
+  readonly reader: {
+    readonly head: () => unknown
+    readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset }>
+  }
+  readonly store: Pick<StatusStore, 'members' | 'size'>
+}): (list: number) => Promise<StatusBits | null> {
+  const lists = new Map<number, List>()
+
+  const refresh = singleFlight(
+    async (list: List, number: number): Promise<StatusBits> => {
+      const began = performance.now()
+      if ((await store.size(number)) !== list.members.length) {
+        const known = new Map(list.members.map((member) => [member.tokenId, member]))
+        list.members = (await store.members(number)).map((member) => known.get(member.tokenId) ?? member)
+      }
+      const [first] = list.members
+      // Validity is judged at a current head; reading any asset resolves one.
+      if (reader.head() === undefined && first !== undefined) await reader.read(first.tokenId)
+      const stale = list.members.filter(({ asset }) => asset?.current !== true)
+      for (let from = 0; from < stale.length; from += batchSize)
+        await Promise.all(
+          stale.slice(from, from + batchSize).map(async (member) => {
+            member.asset = (await reader.read(member.tokenId)).asset
+          }),
+        )
+      const bits = bitsOf(list.members)
+      list.bits = isSame(bits, list.bits) ? list.bits : bits
+      const tookMs = performance.now() - began
+      list.restUntil = tookMs > quickMs ? performance.now() + 4 * tookMs : 0
+      return list.bits
+    },
+    (_list, number) => number,
+  )
+
+  return async (number) => {
+    if (!lists.has(number) && (await store.size(number)) === 0) return null
+    const list = lists.get(number) ?? { members: [], restUntil: 0 }
+    lists.set(number, list)
+    return list.bits !== undefined && performance.now() < list.restUntil ? list.bits : refresh(list, number)
+  }
+}
+
+function bitsOf(members: List['members']): StatusBits {
+  const indexes = (isSet: (record: AssetRecord) => boolean) =>
+    members
+      .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
+      .sort((a, b) => a - b)
+  return { suspension: indexes(isFlagged), revocation: indexes(({ state }) => state === 6) }
+}
+
+function isSame(one: StatusBits, other: StatusBits | undefined): other is StatusBits {
+  return statusPurposes.every((purpose) => one[purpose].join() === other?.[purpose].join())
+}
+
+/** Returns a list as a credential, to be signed like a passport; `set` are its set indexes, `now` is in milliseconds. */
+export function statusListCredential(input: {
+  readonly baseUrl: string
+  readonly issuer: { readonly did: string; readonly name: string }
+  readonly purpose: StatusPurpose
+  readonly list: number
+  readonly set: Iterable<number>
+  readonly now: number
+}) {
+  const { baseUrl, issuer, purpose, list, set, now } = input
+  const url = statusListUrl(baseUrl, purpose, list)
+  const seconds = Math.floor(now / 1000)
+  return {
+    '@context': ['https://www.w3.org/ns/credentials/v2'],
+    id: url,
+    type: ['VerifiableCredential', 'BitstringStatusListCredential'],
+    issuer: { id: issuer.did, name: issuer.name },
+    validFrom: timeText(seconds),
+    // A verifier that is shown an old copy must not take it for today's state.
+    validUntil: timeText(seconds + 3600),
+    credentialSubject: {
+      id: `${url}#list`,
+      type: 'BitstringStatusList',
+      statusPurpose: purpose,
+      encodedList: encodeList(set),
+      ttl: listTtlMs,
+    },
+  }
+}
+
+/** Index 0 is the leftmost bit of the first byte; gzip, then base64url with its multibase prefix `u`. */
+export function encodeList(set: Iterable<number>): string {
+  const bits = new Uint8Array(listEntries / 8)
+  for (const index of set) {
+    if (!Number.isInteger(index) || index < 0 || index >= listEntries)
+      throw new ServiceError('INTERNAL', 'A status index is outside its list.')
+    bits[index >> 3] = (bits[index >> 3] ?? 0) | (0x80 >> (index & 7))
+  }
+  return `u${gzipSync(bits).toString('base64url')}`
+}

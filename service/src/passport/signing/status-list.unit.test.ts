@@ -1,0 +1,253 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
+import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
+import { _checkCredential } from '@digitalbazaar/vc'
+import { checkStatus, decodeList } from '@digitalbazaar/vc-bitstring-status-list'
+import { expanded, loaderWith } from '../../../test/support/passport/documents.ts'
+import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
+import { passportOf } from '../credential.ts'
+import { didDocument } from '../did-document.ts'
+import { generateIssuerKeys, parseIssuerKeys } from './issuer-keys.ts'
+import { createSigner, snapshotOf } from './signer.ts'
+import {
+  createStatusBits,
+  createStatusIndexes,
+  encodeList,
+  listEntries,
+  statusEntries,
+  statusListCredential,
+} from './status-list.ts'
+import { assetFlags, type StateCode, zeroAddress } from '@touchstone/verdict'
+import { ServiceError } from '../../lib/errors.ts'
+
+import type { StatusIndex, StatusStore } from './status-store.ts'
+
+const issuer = { did, name: 'Example Verification Service' }
+
+/** A store that keeps the two rules of its table: one index a token, one token an index. */
+function tableStore() {
+  const rows = new Map<bigint, StatusIndex>()
+  const store: Pick<StatusStore, 'find' | 'claim' | 'count'> = {
+    find: async (tokenId) => rows.get(tokenId) ?? null,
+    async claim(tokenId, at) {
+      const isTaken = [...rows.values()].some(({ list, index }) => list === at.list && index === at.index)
+      if (isTaken || rows.has(tokenId)) return false
+      rows.set(tokenId, at)
+      return true
+    },
+    count: async () => rows.size,
+  }
+  return { rows, store }
+}
+
+describe('a status list', () => {
+  it('is decoded bit by bit by the W3C list library', async () => {
+    const set = [0, 1, 7, 8, 94_567, listEntries - 1]
+    const list = await decodeList({ encodedList: encodeList(set) })
+    assert.equal(list.length, 131_072)
+    const found = Array.from({ length: list.length }, (_none, index) => index).filter((index) => list.getStatus(index))
+    assert.deepEqual(found, set)
+  })
+
+  it('refuses an index outside of it', () => {
+    for (const index of [-1, listEntries, 1.5, NaN]) assert.throws(() => encodeList([index]), { code: 'INTERNAL' })
+  })
+
+  it('is a credential of VCDM 2.0 with a short life', async () => {
+    const credential = statusListCredential({ baseUrl, issuer, purpose: 'suspension', list: 1, set: [5], now })
+    _checkCredential({ credential, now: new Date(now) })
+    await expanded(credential)
+    assert.equal(credential.id, 'https://verify.example/api/status/suspension/1')
+    assert.equal(credential.credentialSubject.ttl, 300_000)
+    assert.equal(credential.validUntil, '2026-11-20T10:30:20Z')
+  })
+})
+
+describe('the status of a signed passport', () => {
+  const keyText = generateIssuerKeys()
+  const read = parseIssuerKeys(keyText)
+  const keys = read.ok ? read.keys : []
+  const signer = createSigner({ did, keys })
+  const index = 94_567
+  const status = statusEntries(baseUrl, { list: 1, index })
+  // The list library checks times against the clock of the machine.
+  const today = Date.now()
+
+  async function statusOf(suspended: readonly number[], revoked: readonly number[], forge = (list: object) => list) {
+    const document = didDocument({ baseUrl, did, keys })
+    const lists = [['suspension', suspended] as const, ['revocation', revoked] as const].map(([purpose, set]) => {
+      const list = statusListCredential({ baseUrl, issuer, purpose, list: 1, set, now: today })
+      return [list.id, forge(signer.addProof(list, today))] as const
+    })
+    const methods = (document.verificationMethod ?? []).map((method) => [
+      method.id,
+      { '@context': 'https://w3id.org/security/multikey/v1', ...method },
+    ])
+    const documentLoader = loaderWith({ [did]: document, ...Object.fromEntries(methods), ...Object.fromEntries(lists) })
+    const credential = signer.addProof(
+      snapshotOf(passportOf(sampleInput({ now: today })), { now: today, status }),
+      today,
+    )
+    const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
+    const { verified, results } = await checkStatus({ credential, documentLoader, suite })
+    return {
+      verified,
+      set: (results ?? []).filter((each) => each.status).map((each) => each.credentialStatus.statusPurpose),
+    }
+  }
+
+  it('is read from the signed lists', async () => {
+    assert.deepEqual(await statusOf([], [index - 1, index + 1]), { verified: true, set: [] })
+    assert.deepEqual(await statusOf([index], []), { verified: true, set: ['suspension'] })
+    assert.deepEqual(await statusOf([index], [index]), { verified: true, set: ['suspension', 'revocation'] })
+  })
+
+  it('is rejected from a list that was changed after signing', async () => {
+    const cleared = (list: object) => ({ ...list, validUntil: '2099-01-01T00:00:00Z' })
+    assert.equal((await statusOf([index], [], cleared)).verified, false)
+  })
+})
+
+describe('a status index', () => {
+  it('is given once and for ever', async () => {
+    const { store } = tableStore()
+    const indexOf = createStatusIndexes(store)
+    assert.deepEqual(await indexOf(1n), await indexOf(1n))
+    assert.notDeepEqual(await indexOf(1n), await indexOf(2n))
+  })
+
+  it('is random and another one when the first is taken', async () => {
+    const { store, rows } = tableStore()
+    const chosen = [7, 7, 7, 9]
+    const indexOf = createStatusIndexes(store, () => chosen.shift() ?? 0)
+    await indexOf(1n)
+    await indexOf(2n)
+    assert.deepEqual(
+      [...rows.values()],
+      [
+        { list: 1, index: 7 },
+        { list: 1, index: 9 },
+      ],
+    )
+  })
+
+  it('is in the next list once the first is half full', async () => {
+    const { store } = tableStore()
+    const indexOf = createStatusIndexes({ ...store, count: async () => listEntries / 2 })
+    assert.equal((await indexOf(1n)).list, 2)
+  })
+
+  it('is what the other process claimed, when two ask at once', async () => {
+    const { store } = tableStore()
+    const indexOf = createStatusIndexes(store)
+    const [first, second] = await Promise.all([indexOf(1n), indexOf(1n)])
+    assert.deepEqual(first, second)
+  })
+
+  it('ends with an error when the store refuses for ever', async () => {
+    const indexOf = createStatusIndexes({ find: async () => null, claim: async () => false, count: async () => 0 })
+    await assert.rejects(indexOf(1n), { code: 'INTERNAL' })
+  })
+})
+
+/** A reader as the real one behaves: what was read lives until the token changes or the head is lost. */
+function world(tokens: Record<string, { state: StateCode; flags?: number }>) {
+  const assets = new Map<bigint, { current: boolean }>()
+  const members = Object.keys(tokens).map((id, index) => ({ tokenId: BigInt(id), index: index * 10 }))
+  const state = { reads: 0, hasHead: true, broken: false, delayMs: 0 }
+  const bits = createStatusBits({
+    store: {
+      members: async (list) => (list === 1 ? members : []),
+      size: async (list) => (list === 1 ? members.length : 0),
+    },
+    reader: {
+      head: () => (state.hasHead ? {} : undefined),
+      async read(tokenId) {
+        state.reads += 1
+        state.hasHead = true
+        if (state.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, state.delayMs))
+        if (state.broken) throw new ServiceError('CHAIN_UNAVAILABLE', 'The chain could not be read.')
+        const { state: code, flags = 0 } = tokens[String(tokenId)] ?? { state: 0 }
+        const record = { owner: zeroAddress, timestamp: 1n, state: code, flags, reserved: 0 }
+        const asset = { current: true, record }
+        assets.set(tokenId, asset)
+        return { asset }
+      },
+    },
+  })
+  return {
+    state,
+    bits,
+    members,
+    change: (id: string, state: StateCode, flags = 0): void => {
+      tokens[id] = { state, flags }
+      const known = assets.get(BigInt(id))
+      if (known !== undefined) known.current = false
+    },
+    add: (id: string, state: StateCode): void => {
+      tokens[id] = { state }
+      members.push({ tokenId: BigInt(id), index: members.length * 10 })
+    },
+  }
+}
+
+describe('the bits of a status list', () => {
+  it('are set for flagged and for recycled items, each in its own list', async () => {
+    const { bits } = world({
+      1: { state: 4 },
+      2: { state: 5, flags: assetFlags.LOST },
+      3: { state: 6 },
+      4: { state: 6, flags: assetFlags.RECALL },
+    })
+    assert.deepEqual(await bits(1), { suspension: [10, 30], revocation: [20, 30] })
+    assert.equal(await bits(2), null)
+  })
+
+  it('are read again only for what has changed, and stay the same object while they stay the same', async () => {
+    const { bits, change, state } = world({ 1: { state: 4 }, 2: { state: 4 }, 3: { state: 4 } })
+    const first = await bits(1)
+    assert.equal(await bits(1), first)
+    assert.equal(state.reads, 3)
+    change('2', 5, assetFlags.STOLEN)
+    assert.deepEqual(await bits(1), { suspension: [10], revocation: [] })
+    assert.equal(state.reads, 4)
+    change('2', 4)
+    assert.deepEqual(await bits(1), { suspension: [], revocation: [] })
+  })
+
+  it('are not valid without a current head', async () => {
+    const { bits, state } = world({ 1: { state: 4 } })
+    await bits(1)
+    state.hasHead = false
+    await bits(1)
+    assert.equal(state.reads, 2)
+  })
+
+  it('include tokens that were added to the list', async () => {
+    const { bits, add } = world({ 1: { state: 4 } })
+    await bits(1)
+    add('2', 6)
+    assert.deepEqual(await bits(1), { suspension: [], revocation: [10] })
+  })
+
+  it('are not guessed while the chain cannot be read', async () => {
+    const { bits, change, state } = world({ 1: { state: 4 } })
+    await bits(1)
+    change('1', 5, assetFlags.LOST)
+    state.broken = true
+    await assert.rejects(bits(1), { code: 'CHAIN_UNAVAILABLE' })
+    state.broken = false
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [] })
+  })
+
+  it('of a slow list are made once for concurrent readers, and then rest', async () => {
+    const { bits, change, state } = world({ 1: { state: 4 } })
+    state.delayMs = 120
+    const together = await Promise.all([bits(1), bits(1), bits(1)])
+    assert.deepEqual([state.reads, new Set(together).size], [1, 1])
+    change('1', 6)
+    assert.equal(await bits(1), together[0])
+    assert.equal(state.reads, 1)
+  })
+})

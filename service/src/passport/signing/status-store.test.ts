@@ -1,0 +1,38 @@
+/** Places in status lists on PGlite and on PostgreSQL. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import type { Database } from '../../db/database.ts'
+import { migrate } from '../../db/migrate.ts'
+import { statusStore, type StatusStore } from './status-store.ts'
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`places in status lists on ${name}`, { skip }, () => {
+    let database: Database
+    let places: StatusStore
+    before(async () => {
+      database = await open()
+      await migrate(database)
+      places = statusStore(database)
+    })
+    after(() => database.close())
+
+    it('are given once, to one token, and counted', async () => {
+      const tokenId = 2n ** 256n - 1n
+      assert.equal(await places.find(tokenId), null)
+      assert.equal(await places.claim(tokenId, { list: 1, index: 131_071 }), true)
+      assert.equal(await places.claim(tokenId, { list: 1, index: 7 }), false, 'it has one')
+      assert.equal(await places.claim(5n, { list: 1, index: 131_071 }), false, 'it is taken')
+      assert.equal(await places.claim(5n, { list: 2, index: 131_071 }), true)
+      await assert.rejects(places.claim(6n, { list: 1, index: 131_072 }))
+      assert.deepEqual(await places.find(tokenId), { list: 1, index: 131_071 })
+      assert.deepEqual([await places.count(), await places.size(1), await places.size(3)], [2, 1, 0])
+      assert.deepEqual(await places.members(1), [{ tokenId, index: 131_071 }])
+    })
+
+    it('are one for a token, however many ask for it at once', async () => {
+      const asked = Array.from({ length: 8 }, (_, index) => places.claim(77n, { list: 1, index }))
+      assert.equal((await Promise.all(asked)).filter(Boolean).length, 1)
+    })
+  })
+}

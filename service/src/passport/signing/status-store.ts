@@ -1,0 +1,42 @@
+/** The indexes of tokens in the status lists of signed passports (spec §9): each is given once, never to another token. */
+import type { Sql } from '../../db/database.ts'
+
+/** A list, from 1, and a bit of it, from 0. */
+export type StatusIndex = { readonly list: number; readonly index: number }
+export type StatusMember = { readonly tokenId: bigint; readonly index: number }
+
+export type StatusStore = ReturnType<typeof statusStore>
+
+export function statusStore(sql: Sql) {
+  async function count(statement: string, values?: readonly unknown[]): Promise<number> {
+    const [row] = await sql.query<{ taken: number }>(statement, values)
+    return row?.taken ?? 0
+  }
+  return {
+    async find(tokenId: bigint): Promise<StatusIndex | null> {
+      const [row] = await sql.query<Row>('select * from status_place where token_id = $1::numeric', [
+        tokenId.toString(),
+      ])
+      return row === undefined ? null : { list: row.list, index: row.entry }
+    },
+    /** Returns false when the bit is taken or the token has one. */
+    async claim(tokenId: bigint, { list, index }: StatusIndex): Promise<boolean> {
+      const values = [tokenId.toString(), list, index]
+      return (await sql.query(claimStatement, values)).length > 0
+    },
+    /** Counts the taken bits of all lists together. */
+    count: () => count('select count(*)::int as taken from status_place'),
+    /** Counts the taken bits of one list; the number never falls. */
+    size: (list: number) => count('select count(*)::int as taken from status_place where list = $1', [list]),
+    /** Lists the tokens of a list; empty where there is no such list. */
+    async members(list: number): Promise<StatusMember[]> {
+      const rows = await sql.query<Row>('select * from status_place where list = $1', [list])
+      return rows.map(({ token_id, entry }) => ({ tokenId: BigInt(token_id), index: entry }))
+    },
+  }
+}
+
+type Row = { token_id: string; list: number; entry: number }
+
+const claimStatement =
+  'insert into status_place (token_id, list, entry) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'

@@ -1,0 +1,174 @@
+/**
+ * The rotation of attestation keys (spec §4.8, §8): add, publish, switch, keep the old key as retired; `revoked` for a stolen one. The private
+ * half is in the source, the history in the database.
+ */
+import { attestationKeyId, type Hex, type PublishedKey } from '@touchstone/verdict'
+import type { AttestationKey } from './attest.ts'
+import { openKeyHistory, type KeyHistory, type KeyHistoryStore } from './history.ts'
+import { openKeySource, type KeySource, type KeySourceOptions } from './source.ts'
+
+/** The key after the change, or one sentence why nothing was changed. */
+export type KeyChange = PublishedKey | { readonly refused: string }
+
+export type AttestationKeys = Awaited<ReturnType<typeof openAttestationKeys>>
+
+export type AttestationKeysOptions = KeySourceOptions & {
+  readonly history: KeyHistoryStore
+  /** False: a folder without a key stays so. */
+  readonly mayMake?: boolean
+  /** Milliseconds. */
+  readonly now?: () => number
+}
+
+/** Other processes may sign with a retired key until they reload the history. */
+const graceSeconds = 120
+
+/** Reads or makes the key that signs. Throws one sentence that says what to do. */
+export async function openAttestationKeys({
+  history: store,
+  now = Date.now,
+  mayMake = true,
+  ...options
+}: AttestationKeysOptions) {
+  const seconds = () => Math.floor(now() / 1000)
+  const source = await openKeySource(options, seconds())
+  const history = await openKeyHistory({ store, now })
+  await begin({ source, history, mayMake }, seconds())
+
+  const signing = () => signingKey({ source, history })
+
+  async function stateOf(keyId: string): Promise<KeyChange> {
+    return (await history.find(keyId)) ?? unknown(keyId)
+  }
+
+  /** Announces a key: a new one in this folder, or the `address` of one that will be configured. */
+  async function add(address?: Hex): Promise<KeyChange> {
+    if (address === undefined) {
+      if (source.make === null)
+        return refused('The key of this service is configured, not made here: announce the next one by its address.')
+      const { key, made } = await source.make(seconds())
+      await history.add(key.address, { validFrom: made, status: 'next' })
+      return stateOf(key.keyId)
+    }
+    if (options.isPublicKnowledge(address) && options.demo !== true)
+      return refused('That key is publicly known (anvil’s): announce another one.')
+    const keyId = attestationKeyId(address)
+    const added = await history.add(address, { validFrom: seconds(), status: 'next' })
+    return added ? stateOf(keyId) : refused(`Key ${keyId} is listed already.`)
+  }
+
+  /** Signs with an announced key of this folder from now on; the one before is retired. */
+  async function switchTo(keyId: string): Promise<KeyChange> {
+    if (source.make === null)
+      return refused(
+        'The key of this service is configured: configure the next one, restart every process, then retire the one before.',
+      )
+    const row = await history.find(keyId)
+    if (row === null) return unknown(keyId)
+    const before = signing()
+    if (before?.keyId === keyId) return refused(`Key ${keyId} signs already.`)
+    if (!source.own().some(({ key }) => key.keyId === keyId))
+      return refused(`The private half of ${keyId} is not in this data folder.`)
+    if (!(await history.change(row.address, ['next', 'active'], { status: 'active', validUntil: null })))
+      return refused(`Key ${keyId} is ${row.status}: add a new one.`)
+    if (before !== undefined) await end(before.address)
+    return stateOf(keyId)
+  }
+
+  /** Ends the window of a key that no longer signs. */
+  async function retire(keyId: string): Promise<KeyChange> {
+    const row = await history.find(keyId)
+    if (row === null) return unknown(keyId)
+    if (signing()?.keyId === keyId) return refused(`Key ${keyId} signs at the moment: switch to another one first.`)
+    return (await end(row.address)) ? stateOf(keyId) : refused(`Key ${keyId} is ${row.status} already.`)
+  }
+
+  const end = (address: Hex) =>
+    history.change(address, ['next', 'active'], { status: 'retired', validUntil: seconds() + graceSeconds })
+
+  /** Invalidates every signature of a stolen key. `at` (unix seconds) is informative. */
+  async function revoke(keyId: string, at = seconds()): Promise<KeyChange> {
+    const row = await history.find(keyId)
+    if (row === null) return unknown(keyId)
+    const from = ['next', 'active', 'retired'] as const
+    if (!(await history.change(row.address, from, { status: 'revoked', validUntil: at })))
+      return refused(`Key ${keyId} is revoked already.`)
+    await ensureActive({ source, history }, seconds())
+    return stateOf(keyId)
+  }
+
+  return {
+    /** Returns the key that signs now. Its `sign` throws when it was revoked without a successor. Throws when there is no key here. */
+    active: () => signing() ?? unusable(source, newestActive(history), options.folder),
+    /** Returns the address of the key that signs here, else of the newest one that signs elsewhere. */
+    address: () => signing()?.address ?? newestActive(history)?.address ?? null,
+    /** Adopts the keys and changes of other processes. */
+    reload: async () => {
+      await source.reload()
+      await history.read()
+    },
+    /** Returns every key ever used or announced, oldest first, from memory. Changes by other processes follow within a minute of use. */
+    published: history.rows,
+    add,
+    switchTo,
+    retire,
+    revoke,
+  }
+}
+
+type Both = { readonly source: KeySource; readonly history: KeyHistory }
+
+async function begin(
+  { source, history, mayMake }: Both & { readonly mayMake: boolean },
+  seconds: number,
+): Promise<void> {
+  const newest = source.own().at(-1)
+  if (newest !== undefined) {
+    const { key, made } = newest
+    const row = await history.find(key.keyId)
+    // New in the configuration, or a folder older than its database. Its older keys stay unlisted: one may have been revoked.
+    if (row === null) await history.add(key.address, { validFrom: made, status: 'active' })
+    else if (
+      source.make === null &&
+      !(await history.change(key.address, ['next', 'active'], { status: 'active', validUntil: null }))
+    )
+      throw new Error(
+        `The configured attestation key ${key.keyId} is ${row.status}, so its signatures are no longer valid: configure another one.`,
+      )
+  }
+  // A second key would sign beside that of another instance, and be lost with a temporary folder.
+  if (mayMake && newestActive(history) === undefined) await ensureActive({ source, history }, seconds)
+}
+
+/** Returns the newest active key of this process. */
+function signingKey({ source, history }: Both): AttestationKey | undefined {
+  const active = history.rows().filter(({ status }) => status === 'active')
+  return source.own().findLast(({ key }) => active.some(({ keyId }) => keyId === key.keyId))?.key
+}
+
+function newestActive(history: KeyHistory): PublishedKey | undefined {
+  return history.rows().findLast(({ status }) => status === 'active')
+}
+
+/** Makes a key when the folder has none that signs. The operator provides configured keys. */
+async function ensureActive({ source, history }: Both, seconds: number): Promise<void> {
+  if (source.make === null || signingKey({ source, history }) !== undefined) return
+  const { key, made } = await source.make(seconds)
+  await history.add(key.address, { validFrom: made, status: 'active' })
+}
+
+/** Returns a key that cannot sign, so that the gateway rejects the buyer before money moves. */
+function unusable(source: KeySource, other: PublishedKey | undefined, folder: string): AttestationKey {
+  const last = source.own().at(-1)?.key
+  if (last === undefined)
+    throw new Error(
+      other === undefined
+        ? 'There is no attestation key here.'
+        : `The attestation key ${other.keyId} of this database is not in ${folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other.keyId}`,
+    )
+  const fail = () => Promise.reject(new Error(`attestation key ${last.keyId} may no longer sign`))
+  return { ...last, sign: fail, signTypedData: fail }
+}
+
+const refused = (sentence: string): KeyChange => ({ refused: sentence })
+const unknown = (keyId: string) => refused(`There is no key ${keyId}.`)

@@ -1,0 +1,147 @@
+/**
+ * The private half of attestation keys (spec §4.8): configured by the operator, or made in the data folder. A made key is one file,
+ * mode 0600, written once and whole, never overwritten, never removed.
+ */
+import { randomBytes } from 'node:crypto'
+import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, hexToBytes } from 'viem'
+import { parseJsonObject } from '../../lib/json.ts'
+import type { AttestationKey } from './attest.ts'
+import { localKey } from './key.ts'
+import { readKeystore } from './keystore.ts'
+
+/** At most one of `privateKey` (32 bytes), `keystore` (path of a V3 file) and `kms`; none: a key made in `folder`. */
+export type KeySourceOptions = {
+  readonly folder: string
+  readonly privateKey?: Uint8Array | null
+  readonly keystore?: string | null
+  /** Path of a file whose first line is the password. */
+  readonly keystorePasswordFile?: string | null
+  readonly kms?: AttestationKey | null
+  /** Recognizes published keys, such as anvil's: accepted with `demo` only. */
+  readonly isPublicKnowledge: (address: Hex) => boolean
+  readonly demo?: boolean
+}
+
+/** `made` in unix seconds. */
+export type MadeKey = { readonly key: AttestationKey; readonly made: number }
+
+export type KeySource = {
+  /** The keys that can sign here, oldest first; at least one where they are configured. */
+  readonly own: () => readonly MadeKey[]
+  /** Makes another key in the folder; null where the key is configured. */
+  readonly make: ((seconds: number) => Promise<MadeKey>) | null
+  /** Reads the folder again: another process may have made a key there. */
+  readonly reload: () => Promise<void>
+}
+
+/** Throws one sentence that says what to do, without secrets. `seconds` is the current time. */
+export async function openKeySource(options: KeySourceOptions, seconds: number): Promise<KeySource> {
+  const configured = await configuredKey(options)
+  if (configured === null) {
+    let made = await readKeyFolder(options.folder)
+    return {
+      own: () => made,
+      make: async (at) => {
+        const key = await makeKey(options.folder, at)
+        made = [...made, key]
+        return key
+      },
+      reload: async () => void (made = await readKeyFolder(options.folder)),
+    }
+  }
+  if (options.isPublicKnowledge(configured.address) && options.demo !== true)
+    throw new Error(
+      'The attestation key is publicly known (anvil’s): configure another one. Only a demonstration accepts it (DEMO=on).',
+    )
+  const own = [{ key: configured, made: seconds }]
+  return { own: () => own, make: null, reload: () => Promise.resolve() }
+}
+
+async function configuredKey(options: KeySourceOptions): Promise<AttestationKey | null> {
+  const { privateKey = null, keystore = null, keystorePasswordFile = null, kms = null } = options
+  const given = [privateKey, keystore, kms].filter((source) => source !== null)
+  if (given.length > 1)
+    throw new Error('Configure one attestation key: ATTESTATION_KEY, ATTESTATION_KEYSTORE or a KMS.')
+  if (kms !== null) return kms
+  if (privateKey !== null) return usable(localKey(privateKey), 'ATTESTATION_KEY')
+  if (keystore === null) return null
+  if (keystorePasswordFile === null) throw new Error('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE.')
+  const [text, passwordText] = [await readText(keystore), await readText(keystorePasswordFile)]
+  const found = await readKeystore(text, passwordText.split(/\r?\n/)[0] ?? '')
+  if (!found.ok) throw new Error(`The keystore ${keystore} cannot be used: ${found.reason}.`)
+  return usable(localKey(found.privateKey), `The keystore ${keystore}`)
+}
+
+function usable(key: AttestationKey | null, name: string): AttestationKey {
+  if (key === null) throw new Error(`${name} holds no private key of secp256k1.`)
+  return key
+}
+
+const fileName = /^attest-[0-9a-f]{16}\.json$/
+
+/** Reads all keys of a folder, oldest first. Throws one sentence for a damaged file, because its key may still be needed. */
+export async function readKeyFolder(folder: string): Promise<readonly MadeKey[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return []
+    throw unreadable(folder, error)
+  })
+  const keys: MadeKey[] = []
+  for (const name of names.filter((each) => fileName.test(each))) {
+    const path = join(folder, name)
+    const key = parseMadeKey(await readText(path))
+    if (key === null) throw new Error(`${path} is damaged: restore it from a backup, or move it away for good.`)
+    keys.push(key)
+  }
+  return keys.toSorted((a, b) => a.made - b.made)
+}
+
+function parseMadeKey(text: string): MadeKey | null {
+  const { touchstone, version, address, made, key: hex } = parseJsonObject(text) ?? {}
+  if (touchstone !== 'attestation-key' || version !== 1 || !Number.isSafeInteger(made)) return null
+  if (typeof hex !== 'string' || !/^0x[0-9a-f]{64}$/.test(hex)) return null
+  const key = localKey(hexToBytes(hex as Hex))
+  return key !== null && key.address === address ? { key, made: Number(made) } : null
+}
+
+export async function makeKey(folder: string, made: number): Promise<MadeKey> {
+  const privateKey = Uint8Array.from(randomBytes(32))
+  const key = localKey(privateKey)
+  if (key === null) return makeKey(folder, made) // one value in 2^128 is not a key
+  await mkdir(folder, { recursive: true, mode: 0o700 })
+  const file = { touchstone: 'attestation-key', version: 1, address: key.address, made, key: bytesToHex(privateKey) }
+  await writeOnce(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)
+  return { key, made }
+}
+
+/** Links a finished draft, because a link fails where a file exists, which a rename would replace. */
+async function writeOnce(path: string, text: string): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`
+  try {
+    const file = await open(draft, 'wx', 0o600)
+    try {
+      await file.writeFile(text)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await link(draft, path)
+  } finally {
+    await rm(draft, { force: true })
+  }
+  // The new name is durable only once its folder is.
+  const folder = await open(join(path, '..'), 'r')
+  await folder.sync().finally(() => folder.close())
+}
+
+async function readText(path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw unreadable(path, error)
+  })
+}
+
+function unreadable(path: string, { code }: NodeJS.ErrnoException): Error {
+  return new Error(`${path} cannot be read (${code ?? 'unknown reason'}).`)
+}

@@ -1,0 +1,39 @@
+/** The answers of POST {gateway_url}/verify that carry no proof (spec §4.8, §7). Codes, statuses and messages come from the error table. */
+import { withDeadline } from '../lib/async/deadline.ts'
+import { errorRows, type GatewayCode } from '../lib/error-codes.ts'
+
+export type ErrorCode = GatewayCode
+
+type ErrorAnswer = Readonly<{ error: ErrorCode; status: number; message: string; retryAfter?: number }>
+
+/** 402 is only for what the buyer can mend by paying (again). An unknown outcome is 503, and the same header is tried again. */
+export const errors = Object.fromEntries(
+  errorRows.flatMap(({ gateway, meaning }) => (gateway ? [[gateway.error, { message: meaning, ...gateway }]] : [])),
+) as unknown as Readonly<Record<ErrorCode, ErrorAnswer>>
+
+/** The result of a checkout: the bytes of the proof, or an error code. */
+export type Outcome =
+  | { readonly kind: 'proof'; readonly body: string; readonly transaction: string; readonly payer: string }
+  | { readonly kind: 'error'; readonly error: ErrorCode }
+
+export function failure(error: ErrorCode): Outcome {
+  return { kind: 'error', error }
+}
+
+/** A dependency of the gateway failed. `error` is the answer to the buyer; `cause` is for the log only. */
+export class GatewayFault extends Error {
+  readonly error: ErrorCode
+
+  constructor(error: ErrorCode, options?: { cause?: unknown }) {
+    super(error, options)
+    this.name = 'GatewayFault'
+    this.error = error
+  }
+}
+
+/** Returns the result of `work`, or throws a fault with this code when it fails or takes longer. */
+export function within<T>(milliseconds: number, error: ErrorCode, work: Promise<T>): Promise<T> {
+  return withDeadline(work, milliseconds).catch((cause: unknown) => {
+    throw cause instanceof GatewayFault ? cause : new GatewayFault(error, { cause })
+  })
+}

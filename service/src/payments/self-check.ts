@@ -1,0 +1,182 @@
+/**
+ * The gateway's self-check at start and every minute. A wrong answer stops the sale (503 `not_ready`). A missing answer only makes the
+ * health `degraded`, because each request finds out for itself.
+ */
+import { checksumAddress, type Hex } from '@touchstone/verdict'
+import { AbiDecodingZeroDataError, domainSeparator, keccak256, parseAbi, toHex, type Abi } from 'viem'
+import { isRefusal, type RpcClient } from '../chain/rpc/client.ts'
+import { chainId } from '../domain/chain.ts'
+import { withDeadline } from '../lib/async/deadline.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import type { AttestationKey } from './attestation/attest.ts'
+import type { Facilitator } from './facilitator/facilitator.ts'
+import type { Ledger } from './ledger.ts'
+import { parseQuantity, readContract, tokenAbi } from './rpc.ts'
+import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
+
+/** wrong: the sale stops. missing: no answer, or a warning for the operator. */
+type CheckResult = { readonly state: 'ok' | 'wrong' | 'missing'; readonly message: string }
+export type SelfCheck = Disposable & {
+  readonly run: () => Promise<void>
+  readonly results: () => ReadonlyMap<string, CheckResult>
+  /** Returns false from a wrong answer to the next right one. */
+  readonly ready: () => boolean
+}
+
+export type SelfCheckOptions = {
+  readonly rpc: RpcClient
+  readonly terms: Terms
+  readonly contract: Hex
+  readonly key: () => AttestationKey
+  readonly facilitator: Facilitator
+  /** The account whose ether pays for settlements; null where a remote facilitator pays. */
+  readonly facilitatorAddress: Hex | null
+  readonly ledger: Pick<Ledger, 'find'>
+  readonly allowHighPrice: boolean
+  readonly log: Log
+}
+
+const ok = (message: string): CheckResult => ({ state: 'ok', message })
+const wrong = (message: string): CheckResult => ({ state: 'wrong', message })
+const missing = (message: string): CheckResult => ({ state: 'missing', message })
+
+const everyMs = 60_000
+const checkMs = 8_000
+/** About a hundred settlements at 0.1 gwei. */
+const lowGas = 1_000_000_000_000_000n
+
+export function createSelfCheck(options: SelfCheckOptions): SelfCheck {
+  const { log } = options
+  let results: ReadonlyMap<string, CheckResult> = new Map()
+
+  async function run(): Promise<void> {
+    const checked = Object.entries(checks).map(
+      async ([name, check]) => [name, await withDeadline(check(options), checkMs).catch(noAnswer)] as const,
+    )
+    const next = await Promise.all(checked)
+    for (const [name, { state, message }] of next) {
+      if (state === (results.get(name)?.state ?? 'ok')) continue
+      const level = ({ wrong: 'error', missing: 'warn', ok: 'info' } as const)[state]
+      log[level]('gateway check', { check: name, state, message })
+    }
+    // A wrong check stays wrong until it is right: a missing answer proves nothing.
+    results = new Map(
+      next.map(([name, found]) => {
+        const before = results.get(name)
+        return [name, found.state === 'missing' && before?.state === 'wrong' ? before : found]
+      }),
+    )
+  }
+
+  const noAnswer = (error: unknown): CheckResult => {
+    log.debug('gateway check without answer', { reason: reasonOf(error) })
+    return missing('No answer.')
+  }
+  const timer = setInterval(() => void run(), everyMs).unref()
+  return {
+    run,
+    results: () => results,
+    ready: () => results.size > 0 && [...results.values()].every(({ state }) => state !== 'wrong'),
+    [Symbol.dispose]: () => clearInterval(timer),
+  }
+}
+
+const checks: Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>> = {
+  async price({ terms, allowHighPrice }) {
+    if (terms.price <= 0n) return wrong('The price is zero.')
+    if (terms.price > highestUsualPrice && !allowHighPrice)
+      return wrong(
+        'The price is above 100000 units, which common buyers refuse by default; it must be allowed explicitly.',
+      )
+    return ok(`${terms.price} units of ${terms.tokenName}.`)
+  },
+
+  async chain({ rpc }) {
+    const found = parseQuantity(await rpc('eth_chainId'))
+    return found === BigInt(chainId) ? ok(`Chain ${chainId}.`) : wrong(`The provider serves chain ${found}.`)
+  },
+
+  async token({ rpc, terms }) {
+    const read = (functionName: string) => readContract(rpc, { to: terms.asset, abi: tokenAbi as Abi, functionName })
+    if ((await rpc('eth_getCode', [terms.asset, 'latest'])) === '0x')
+      return wrong('There is no contract at the payment token’s address.')
+    const [name, version, decimals, separator] = await Promise.all(
+      ['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'].map(read),
+    )
+    const right =
+      name === terms.tokenName &&
+      version === terms.tokenVersion &&
+      decimals === 6 &&
+      separator === domainSeparator({ domain: tokenDomain(terms) })
+    return right
+      ? ok(`${terms.tokenName} ${terms.tokenVersion}.`)
+      : wrong('The payment token’s name, version, decimals or domain differ from the offer.')
+  },
+
+  async contract({ rpc, contract }) {
+    const code = await rpc('eth_getCode', [contract, 'latest'])
+    return code === '0x'
+      ? wrong('There is no contract at the core contract’s address.')
+      : ok('The core contract is there.')
+  },
+
+  async facilitator({ facilitator }) {
+    return (await facilitator.supports())
+      ? ok('The facilitator serves exact payments on this chain.')
+      : wrong('The facilitator does not serve exact payments on this chain.')
+  },
+
+  async gas({ rpc, facilitatorAddress }) {
+    if (facilitatorAddress === null) return ok('The remote facilitator pays for settlements.')
+    const balance = parseQuantity(await rpc('eth_getBalance', [facilitatorAddress, 'latest']))
+    return balance < lowGas
+      ? missing('The facilitator’s account is short of ether.')
+      : ok('The facilitator’s account has ether.')
+  },
+
+  async ledger({ ledger }) {
+    await ledger.find({ payer: `0x${'0'.repeat(40)}`, nonce: `0x${'0'.repeat(64)}` })
+    return ok('The ledger answers.')
+  },
+
+  /** Guard 3 of the attestation key: anything else it signs could be passed off as an attestation, and the reverse. */
+  async signer({ rpc, terms, contract, key, facilitatorAddress }) {
+    const { address } = key()
+    const others = [terms.payTo, ...(facilitatorAddress === null ? [] : [facilitatorAddress])]
+    if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
+      return wrong('The attestation key is also the recipient or the facilitator.')
+    const [count, code, balance, holdsRole] = await Promise.all([
+      rpc('eth_getTransactionCount', [address, 'latest']).then(parseQuantity),
+      rpc('eth_getCode', [address, 'latest']),
+      rpc('eth_getBalance', [address, 'latest']).then(parseQuantity),
+      holdsAnyRole(rpc, contract, address),
+    ])
+    if (count > 0n || code !== '0x') return wrong('The attestation key has sent transactions or holds code.')
+    if (holdsRole) return wrong('The attestation key holds a role of the core contract.')
+    return balance > 0n
+      ? missing('The attestation key’s account holds ether.')
+      : ok(`${checksumAddress(address)} signs nothing else.`)
+  },
+}
+
+const roleAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)']) as Abi
+const roles: readonly Hex[] = [
+  `0x${'0'.repeat(64)}`,
+  ...['ISSUER', 'BINDER', 'QA', 'ATTESTER', 'GUARDIAN', 'RECYCLER', 'MINTER'].map((name) =>
+    keccak256(toHex(`${name}_ROLE`)),
+  ),
+]
+
+/** A contract without roles reverts or returns no data. */
+async function holdsAnyRole(rpc: RpcClient, contract: Hex, address: Hex): Promise<boolean> {
+  const held = roles.map((role) =>
+    readContract(rpc, { to: contract, abi: roleAbi, functionName: 'hasRole', args: [role, address] }).catch(
+      (error: unknown) => {
+        if (isRefusal(error) || error instanceof AbiDecodingZeroDataError) return false
+        throw error
+      },
+    ),
+  )
+  return (await Promise.all(held)).includes(true)
+}

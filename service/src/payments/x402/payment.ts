@@ -1,0 +1,153 @@
+/**
+ * A payment on the wire: `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the same
+ * EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
+ */
+import { attestationSigner, isAddress, type Hex } from '@touchstone/verdict'
+import { hashTypedData } from 'viem'
+import { caipNetwork, chainName } from '../../domain/chain.ts'
+import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
+import type { ErrorCode } from '../errors.ts'
+import { requirementsV2, tokenDomain, type Terms } from './terms.ts'
+
+/** An EIP-712 `TransferWithAuthorization` of the payment token with its signature; hex in lower case, times in unix seconds. */
+export type Payment = {
+  readonly from: Hex
+  readonly to: Hex
+  readonly value: bigint
+  readonly validAfter: bigint
+  readonly validBefore: bigint
+  readonly nonce: Hex
+  readonly signature: Hex
+}
+/** `accepted` are the terms that a version 2 buyer sends back. */
+export type Presented = { readonly payment: Payment; readonly accepted: JsonObject | undefined }
+type Decoded =
+  | ({ readonly kind: 'payment' } & Presented)
+  | { readonly kind: 'none' }
+  | { readonly kind: 'error'; readonly error: ErrorCode }
+
+const maxHeaderLength = 8_192
+
+/** Decodes the payment of a request from its two headers. Version 2 wins when both are present. */
+export function decodePayment(xPayment: string | undefined, paymentSignature: string | undefined): Decoded {
+  const text = (paymentSignature ?? xPayment)?.trim()
+  if (text === undefined) return { kind: 'none' }
+  // Standard base64, padding optional. Two headers of one name arrive joined by a comma, which is not base64.
+  const isBase64 = text.length <= maxHeaderLength && /^[A-Za-z0-9+/]+={0,2}$/.test(text)
+  const envelope = isBase64 ? parseJsonObject(Buffer.from(text, 'base64').toString('utf8')) : null
+  if (envelope === null) return failed('invalid_payload')
+  return paymentSignature === undefined ? decodeV1(envelope) : decodeV2(envelope)
+}
+
+function decodeV1({ x402Version, scheme, network, payload }: JsonObject): Decoded {
+  if (x402Version !== 1) return failed('invalid_x402_version')
+  if (scheme !== 'exact') return failed('unsupported_scheme')
+  if (network !== chainName) return failed('invalid_network')
+  return decodePayload(payload, undefined)
+}
+
+function decodeV2({ x402Version, accepted, payload }: JsonObject): Decoded {
+  if (x402Version !== 2) return failed('invalid_x402_version')
+  if (!isObject(accepted)) return failed('invalid_payment_requirements')
+  if (accepted['scheme'] !== 'exact') return failed('unsupported_scheme')
+  if (accepted['network'] !== caipNetwork) return failed('invalid_network')
+  return decodePayload(payload, accepted)
+}
+
+function decodePayload(payload: unknown, accepted: JsonObject | undefined): Decoded {
+  const payment = isObject(payload) ? parsePayment(payload) : undefined
+  return payment === undefined ? failed('invalid_payload') : { kind: 'payment', payment, accepted }
+}
+
+function parsePayment({ signature, authorization }: JsonObject): Payment | undefined {
+  if (!isObject(authorization)) return undefined
+  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  if (!isAccount(from) || !isAccount(to)) return undefined
+  if (!isAmount(value) || !isAmount(validAfter) || !isAmount(validBefore)) return undefined
+  if (typeof nonce !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(nonce)) return undefined
+  if (typeof signature !== 'string' || !/^0x(?:[0-9a-fA-F]{2})+$/.test(signature)) return undefined
+  return {
+    from: toLower(from),
+    to: toLower(to),
+    value: BigInt(value),
+    validAfter: BigInt(validAfter),
+    validBefore: BigInt(validBefore),
+    nonce: toLower(nonce),
+    signature: withUsualParity(toLower(signature)),
+  }
+}
+
+const isAccount = (value: unknown): value is string => typeof value === 'string' && isAddress(value)
+
+/** Returns whether a value is a decimal string that fits 256 bits. */
+function isAmount(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9]{1,78}$/.test(value) && BigInt(value) < 2n ** 256n
+}
+
+const toLower = (text: string) => text.toLowerCase() as Hex
+
+/** Some wallets end a signature in 0 or 1; the token accepts 27 or 28 only. */
+function withUsualParity(signature: Hex): Hex {
+  const parity = signature.length === 132 ? Number.parseInt(signature.slice(130), 16) : 27
+  return parity > 1 ? signature : `0x${signature.slice(2, 130)}${(27 + parity).toString(16)}`
+}
+
+const failed = (error: ErrorCode): Decoded => ({ kind: 'error', error })
+
+export const transferTypes = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const
+
+/**
+ * Returns an error when a 65-byte signature is not the payer's. Other lengths belong to smart wallets, which only the chain can check.
+ * This check comes before the facilitator's, whose library reports a bad signature when the provider is unreachable.
+ */
+export function checkSignature(payment: Payment, terms: Terms): ErrorCode | undefined {
+  if (payment.signature.length !== 132) return undefined
+  const { signature, ...message } = payment
+  const digest = hashTypedData({
+    domain: tokenDomain(terms),
+    types: transferTypes,
+    primaryType: 'TransferWithAuthorization',
+    message,
+  })
+  return attestationSigner(digest, signature) === payment.from ? undefined : 'invalid_signature'
+}
+
+/** Returns an error when the payment does not meet today's terms. */
+export function checkTerms({ payment, accepted }: Presented, terms: Terms): ErrorCode | undefined {
+  if (accepted !== undefined && !meetsRequirements(accepted, terms)) return 'invalid_payment_requirements'
+  if (payment.to !== terms.payTo.toLowerCase()) return 'recipient_mismatch'
+  return payment.value === terms.price ? undefined : 'amount_mismatch'
+}
+
+/** Compares addresses in any case and ignores the buyer's additional keys. */
+function meetsRequirements(accepted: JsonObject, terms: Terms): boolean {
+  const { extra: domain, ...required } = requirementsV2(terms)
+  const extra = (accepted['extra'] ?? {}) as JsonObject
+  return (
+    Object.entries(required).every(([name, value]) => isSame(accepted[name], value)) &&
+    Object.entries(domain).every(([name, value]) => extra[name] === value)
+  )
+}
+
+function isSame(found: unknown, required: string | number): boolean {
+  if (typeof found === 'string' && typeof required === 'string') return found.toLowerCase() === required.toLowerCase()
+  return found === required
+}
+
+/** A facilitator needs this many seconds to get a transfer mined. */
+const settlingSeconds = 6n
+
+/** Returns an error when the authorization is too late or too early. `now` is in unix seconds. */
+export function checkTimes({ validAfter, validBefore }: Payment, now: bigint): ErrorCode | undefined {
+  if (validBefore < now + settlingSeconds) return 'authorization_expired'
+  return validAfter >= now ? 'authorization_not_yet_valid' : undefined
+}

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import { decodePayment } from './payment.ts'
+
+const address = `0x${'Ab'.repeat(20)}`
+const authorization = {
+  from: address,
+  to: address,
+  value: '10000',
+  validAfter: '0',
+  validBefore: '1900000000',
+  nonce: `0x${'Cd'.repeat(32)}`,
+}
+const first = { x402Version: 1, scheme: 'exact', network: 'base-sepolia' }
+const base64 = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64')
+const headerOf = (changed: object, signature = `0x${'11'.repeat(64)}1b`) =>
+  base64({ ...first, payload: { signature, authorization: { ...authorization, ...changed } } })
+
+describe('a payment header', () => {
+  it('is read with addresses, nonce and signature in lower case', () => {
+    const decoded = decodePayment(headerOf({}), undefined)
+    assert.ok(decoded.kind === 'payment')
+    assert.equal(decoded.payment.from, address.toLowerCase())
+    assert.equal(decoded.payment.value, 10_000n)
+    assert.equal(decoded.accepted, undefined)
+  })
+
+  it('gets the parity that the token takes', () => {
+    for (const [written, read] of [
+      ['00', '1b'],
+      ['01', '1c'],
+      ['1c', '1c'],
+    ] as const) {
+      const decoded = decodePayment(headerOf({}, `0x${'11'.repeat(64)}${written}`), undefined)
+      assert.ok(decoded.kind === 'payment')
+      assert.equal(decoded.payment.signature.slice(130), read)
+    }
+  })
+
+  it('of version 2 wins over one of version 1', () => {
+    const decoded = decodePayment(headerOf({}), base64({ x402Version: 2 }))
+    assert.deepEqual(decoded, { kind: 'error', error: 'invalid_payment_requirements' })
+  })
+
+  it('that is missing is no payment', () => {
+    assert.deepEqual(decodePayment(undefined, undefined), { kind: 'none' })
+  })
+
+  it('of any text at all is an answer, never an exception', () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), fc.json().map(base64JsonText)), (text) => {
+        for (const decoded of [decodePayment(text, undefined), decodePayment(undefined, text)])
+          assert.notEqual(decoded.kind, 'payment')
+      }),
+    )
+  })
+
+  it('with any value in place of a field is refused or read exactly', () => {
+    const fields = fc.constantFrom(...(Object.keys(authorization) as (keyof typeof authorization)[]))
+    fc.assert(
+      fc.property(fields, fc.anything(), (field, value) => {
+        const decoded = decodePayment(headerOf({ [field]: value }), undefined)
+        if (decoded.kind !== 'payment') return
+        assert.equal(
+          String(decoded.payment[field]),
+          String(typeof value === 'string' && value.startsWith('0x') ? value.toLowerCase() : BigInt(value as string)),
+        )
+      }),
+    )
+  })
+})
+
+function base64JsonText(text: string): string {
+  return Buffer.from(text).toString('base64')
+}

@@ -1,0 +1,114 @@
+/**
+ * A batch as the key file stores it (spec §4.4): its settings and the two secrets that the verifier holds. The application master,
+ * which can rewrite chips, is made with the batch and stored apart.
+ */
+import { randomBytes } from 'node:crypto'
+import { parseHex } from '../../lib/bytes.ts'
+import { isObject } from '../../lib/json.ts'
+import { toHex } from '../bytes.ts'
+import { embeddedKey } from '../sun/aes.ts'
+import { macInputs, type MacInput } from '../sun/sun.ts'
+import { deriveFileKey, deriveMetaKey, derivations, type Derivation } from './derivations.ts'
+import { batchStatuses, type TagBatch } from './ring.ts'
+
+export type BatchRecord = Readonly<
+  Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
+    demo: boolean
+    /** Absent where the scheme derives metaRead from its master. */
+    metaKey?: Uint8Array
+    fileMaster: Uint8Array
+  }
+>
+
+export type NewBatchOptions = Readonly<{
+  id: string
+  epoch?: number
+  systemId?: string
+  macInput?: MacInput
+  demo?: boolean
+  hints?: readonly string[]
+}>
+
+/** Makes a batch under random keys, and the application master of its chips (slots 0, 3, 4). Returns `null` when an option is not legal. */
+export function newBatch(options: NewBatchOptions): { record: BatchRecord; appMaster: Uint8Array } | null {
+  const newKey = () => Uint8Array.from(randomBytes(16))
+  const record: BatchRecord = {
+    epoch: 0,
+    status: 'active',
+    demo: false,
+    systemId: 'touchstone',
+    macInput: 'empty',
+    ...options,
+    fileKeyNo: 2,
+    derivation: 'an10922',
+    metaKey: newKey(),
+    fileMaster: newKey(),
+  }
+  return batchFromJson(batchToJson(record)) === null ? null : { record, appMaster: newKey() }
+}
+
+/** Makes a batch usable by the verifier, with its keys in this process. Throws a `RangeError` without a metaRead key. */
+export async function embeddedBatch(record: BatchRecord): Promise<TagBatch> {
+  const { metaKey: _, fileMaster, ...settings } = record
+  return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: embeddedKey(fileMaster) }
+}
+
+/** Returns the two keys on one chip of the batch that a verifier needs. Throws a `RangeError` without a metaRead key. */
+export async function chipKeys(
+  batch: BatchRecord,
+  uid: Uint8Array,
+): Promise<{ metaKey: Uint8Array; fileKey: Uint8Array }> {
+  const fileKey = await deriveFileKey({ ...batch, fileMaster: embeddedKey(batch.fileMaster) }, uid)
+  return { metaKey: await metaKeyOf(batch), fileKey: fileKey ?? batch.fileMaster }
+}
+
+async function metaKeyOf({ id, metaKey, derivation, fileMaster }: BatchRecord): Promise<Uint8Array> {
+  const key = metaKey ?? (await deriveMetaKey(derivation, fileMaster))
+  if (key === null) throw new RangeError(`The batch ${id} has no metaRead key.`)
+  return key
+}
+
+/** Converts a batch to JSON with its keys as hex. The result belongs inside a sealed file only. */
+export function batchToJson({ metaKey, fileMaster, ...settings }: BatchRecord): Record<string, unknown> {
+  return { ...settings, ...(metaKey && { metaKey: toHex(metaKey) }), fileMaster: toHex(fileMaster) }
+}
+
+/** Parses the JSON form, or returns `null` when it is not a legal batch. */
+export function batchFromJson(json: unknown): BatchRecord | null {
+  if (!isObject(json)) return null
+  const { metaKey, fileMaster, ...settings } = json
+  for (const [name, isLegal] of Object.entries(legal)) if (!isLegal(settings[name])) return null
+  if (Object.keys(settings).some((name) => !Object.hasOwn(legal, name))) return null
+  const master = typeof fileMaster === 'string' ? parseHex(fileMaster) : null
+  const meta = typeof metaKey === 'string' ? parseHex(metaKey) : undefined
+  const { derivation } = settings as { derivation: Derivation }
+  const needsMeta = derivation === 'an10922' || derivation === 'direct'
+  if (master === null || meta === null || (needsMeta && meta === undefined)) return null
+  const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
+  if (!masterBytes.includes(master.length) || (meta !== undefined && meta.length !== 16)) return null
+  return { ...(settings as BatchRecord), fileMaster: master, ...(meta && { metaKey: meta }) }
+}
+
+/** Returns the settings without any key: for the database, `tag batch list` and logs. */
+export function publicSettings({ metaKey: _meta, fileMaster: _master, ...settings }: BatchRecord) {
+  return settings
+}
+
+const isWhole = (from: number, to: number) => (value: unknown) =>
+  typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to
+const isText = (pattern: RegExp) => (value: unknown) => typeof value === 'string' && pattern.test(value)
+const isOneOf = (values: readonly string[]) => (value: unknown) => typeof value === 'string' && values.includes(value)
+const optional = (isLegal: (value: unknown) => boolean) => (value: unknown) => value === undefined || isLegal(value)
+
+const legal: Readonly<Record<string, (value: unknown) => boolean>> = {
+  id: isText(/^[A-Za-z0-9._-]{1,64}$/),
+  epoch: isWhole(0, 0x7fffffff),
+  status: isOneOf(batchStatuses),
+  demo: (value) => typeof value === 'boolean',
+  systemId: isText(/^[\x20-\x7e]{1,16}$/),
+  fileKeyNo: isWhole(0, 4),
+  macInput: isOneOf(macInputs),
+  derivation: isOneOf(derivations),
+  derivationVersion: optional(isWhole(0, 0xffffffff)),
+  hints: optional((value) => Array.isArray(value) && value.length <= 32 && value.every(isText(/^[\x21-\x7e]{1,253}$/))),
+}

@@ -1,0 +1,189 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
+import { toHex } from '../bytes.ts'
+import { KeyFileError, openKeys, readAppKeyFile, readKeyFile, sealKeys, writeAppKeyFile, writeKeyFile } from './file.ts'
+import { isPublishedKey, publishedKeys } from './published.ts'
+import { testBatch } from '../../../test/support/tap/tags.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'touchstone-keys-'))
+after(() => rmSync(folder, { recursive: true }))
+const kek = Uint8Array.from(randomBytes(32))
+const fails = (pattern: RegExp) => (error: unknown) => error instanceof KeyFileError && pattern.test(error.message)
+const inUse = (id: string, change: Partial<BatchRecord> = {}): BatchRecord => ({
+  ...testBatch({ id, demo: false }),
+  ...change,
+})
+
+describe('the key file', () => {
+  it('gives back what was written, and no batch where there is no file', async () => {
+    const path = join(folder, 'keys.json')
+    assert.deepEqual(await readKeyFile(path, { kek }), [])
+    const batches = [inUse('a'), inUse('b', { epoch: 2, macInput: 'picc', hints: ['shop.example'], status: 'retired' })]
+    await writeKeyFile(path, batches, { kek })
+    assert.deepEqual(await readKeyFile(path, { kek }), batches)
+  })
+
+  it('is readable by its owner only and leaves nothing beside it, also when it is replaced', async () => {
+    const path = join(folder, 'private.json')
+    writeFileSync(path, 'old', { mode: 0o644 })
+    await writeKeyFile(path, [inUse('a')], { kek })
+    assert.equal(statSync(path).mode & 0o777, 0o600)
+    assert.deepEqual(
+      readdirSync(folder).filter((name) => name.includes('tmp')),
+      [],
+    )
+  })
+
+  it('keeps the old file when the new one is refused', async () => {
+    const path = join(folder, 'kept.json')
+    await writeKeyFile(path, [inUse('a')], { kek })
+    const before = readFileSync(path, 'utf8')
+    const refused = writeKeyFile(path, [inUse('a', { fileMaster: new Uint8Array(16) })], { kek })
+    await assert.rejects(refused, fails(/factory key/))
+    assert.equal(readFileSync(path, 'utf8'), before)
+  })
+
+  it('shows no key and no batch in its text', () => {
+    const batch = inUse('secret-batch')
+    const text = sealKeys([batch], kek)
+    assert.deepEqual(Object.keys(JSON.parse(text) as object), [
+      'touchstone',
+      'version',
+      'algorithm',
+      'nonce',
+      'tag',
+      'sealed',
+    ])
+    assert.ok(!text.includes('secret-batch') && !text.toUpperCase().includes(toHex(batch.fileMaster)))
+  })
+
+  it('opens with the right key and every byte in place, else says one sentence', () => {
+    const text = sealKeys([inUse('a')], kek)
+    openKeys(text, { kek })
+    assert.throws(
+      () => openKeys(text, { kek: Uint8Array.from(randomBytes(32)) }),
+      fails(/another TAG_KEK, or it is damaged/),
+    )
+    const envelope = JSON.parse(text) as Record<string, string>
+    for (const part of ['nonce', 'tag', 'sealed']) {
+      const value = envelope[part] ?? ''
+      const altered = JSON.stringify({ ...envelope, [part]: (value.startsWith('A') ? 'B' : 'A') + value.slice(1) })
+      assert.throws(() => openKeys(altered, { kek }), fails(/damaged/))
+    }
+    for (const other of [
+      '',
+      '{}',
+      'null',
+      text.replace('"version": 1', '"version": 2'),
+      text.replace('tag-keys', 'tag-app-keys'),
+    ]) {
+      assert.throws(() => openKeys(other, { kek }), fails(/damaged/))
+    }
+  })
+
+  it('needs a key encryption key of 32 random bytes', async () => {
+    assert.throws(() => openKeys('', { kek: new Uint8Array(16).fill(1) }), fails(/32 bytes/))
+    await assert.rejects(writeKeyFile(join(folder, 'x'), [], { kek: new Uint8Array(32) }), fails(/random/))
+  })
+
+  it('refuses factory, published and demo keys, unless it is a demo', () => {
+    const published = publishedKeys()
+    assert.ok(published.length >= 10)
+    for (const key of published) {
+      for (const batch of [inUse('a', { fileMaster: key }), inUse('a', { metaKey: key })]) {
+        assert.throws(() => openKeys(sealKeys([batch], kek), { kek }), fails(/factory key or a published/))
+        openKeys(sealKeys([batch], kek), { kek, demo: true })
+      }
+    }
+    const demo = testBatch({ id: 'd' })
+    assert.throws(() => openKeys(sealKeys([demo], kek), { kek }), fails(/for demos/))
+    openKeys(sealKeys([demo], kek), { kek, demo: true })
+  })
+
+  it('refuses two batches of one id, and two batches under the same keys', () => {
+    const batch = inUse('a')
+    assert.throws(() => openKeys(sealKeys([batch, inUse('a')], kek), { kek }), fails(/Two batches have the id a/))
+    assert.throws(
+      () => openKeys(sealKeys([batch, { ...batch, id: 'b', epoch: 1 }], kek), { kek }),
+      fails(/a and b have the same keys/),
+    )
+  })
+
+  it('refuses a batch that is not legal', () => {
+    const batch = batchToJson(inUse('a'))
+    const changes = [
+      { id: 'a b' },
+      { epoch: -1 },
+      { status: 'lost' },
+      { systemId: '' },
+      { fileKeyNo: 5 },
+      { macInput: 'enc' },
+      { derivation: 'own' },
+    ]
+    const more: object[] = [
+      { metaKey: undefined },
+      { metaKey: '00' },
+      { fileMaster: 'xyz' },
+      { fileMaster: '00'.repeat(32) },
+      { hints: 'a' },
+      { extra: 1 },
+      { constructor: 1 },
+    ]
+    for (const change of [...changes, ...more])
+      assert.equal(batchFromJson({ ...batch, ...change }), null, JSON.stringify(change))
+    assert.notEqual(batchFromJson(batch), null)
+    for (const other of [null, 7, 'a', []]) assert.equal(batchFromJson(other), null)
+    const broken = sealKeys([{ ...inUse('a'), epoch: -1 }], kek)
+    assert.throws(() => openKeys(broken, { kek }), fails(/not legal/))
+  })
+})
+
+describe('application masters', () => {
+  it('are in a file of their own, which the verifier cannot take for its keys', async () => {
+    const path = join(folder, 'app.json')
+    assert.deepEqual(await readAppKeyFile(path, { kek }), new Map())
+    const made = newBatch({ id: 'a' })
+    assert.ok(made)
+    const masters = new Map([['a', made.appMaster]])
+    await writeAppKeyFile(path, masters, { kek })
+    assert.deepEqual(await readAppKeyFile(path, { kek }), masters)
+    await assert.rejects(readKeyFile(path, { kek }), fails(/damaged/))
+    await assert.rejects(readAppKeyFile(path, { kek: Uint8Array.from(randomBytes(32)) }), fails(/damaged/))
+  })
+})
+
+describe('a new batch', () => {
+  it('has three independent random keys and shows none in its settings', () => {
+    const made = newBatch({ id: 'a', epoch: 4 })
+    assert.ok(made)
+    const keys = [made.record.metaKey ?? new Uint8Array(0), made.record.fileMaster, made.appMaster].map(toHex)
+    assert.equal(new Set(keys).size, 3)
+    const shown = JSON.stringify(publicSettings(made.record))
+    assert.match(shown, /"epoch":4/)
+    for (const key of keys) assert.ok(!shown.toUpperCase().includes(key))
+    assert.ok(![made.record.fileMaster, made.appMaster].some(isPublishedKey))
+  })
+
+  it('is null for settings that are not legal', () => {
+    for (const options of [
+      { id: '' },
+      { id: 'x/y' },
+      { id: 'a', epoch: 0.5 },
+      { id: 'a', systemId: 'seventeen letters' },
+    ])
+      assert.equal(newBatch(options), null)
+  })
+
+  it('of a scheme with one master derives metaRead from it', async () => {
+    const { metaKey: _none, ...record } = inUse('a', { derivation: 'tagit-sdm' })
+    const batch = await embeddedBatch(record)
+    const block = new Uint8Array(16)
+    assert.deepEqual(await batch.meta.ecbDecrypt(block), await batch.fileMaster.ecbDecrypt(block))
+    await assert.rejects(embeddedBatch({ ...record, derivation: 'direct' }), RangeError)
+  })
+})

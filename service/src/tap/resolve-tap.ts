@@ -1,0 +1,115 @@
+/**
+ * Resolves a tap from its query parameters to the asset (spec §4.4–§4.6): cryptogram, replay, then the chain. Every tap route uses it.
+ * A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; it is announced once, when first resolved.
+ */
+import type { Hex, Verdict } from '@touchstone/verdict'
+import type { Verdicts } from '../assets/verdicts.ts'
+import type { ServiceError } from '../lib/errors.ts'
+import { bindCookieName } from './tap-tokens.ts'
+import type { TappedTag, TapRequest, TapResult } from './verify-tap.ts'
+
+/** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
+export type TapOutcome =
+  | Exclude<TapResult, TappedTag>
+  | { readonly kind: 'unbound'; readonly tag: TappedTag; readonly block: Block }
+  | {
+      readonly kind: 'resolved'
+      readonly tag: TappedTag
+      readonly block: Block
+      readonly verdict: Verdict
+      readonly timestamp: number
+      readonly metadataHash: Hex | null
+    }
+
+/** `timestamp` is in unix seconds. */
+type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+
+export type ResolveTap = (request: TapRequest) => Promise<TapOutcome>
+
+/** Creates the resolution. It throws CHAIN_UNAVAILABLE after a genuine tap, INTERNAL when the ledger does not answer. */
+export function createResolveTap({
+  verifyTap,
+  verdicts,
+  announce,
+  onRefused,
+}: {
+  readonly verifyTap: (request: TapRequest) => Promise<TapResult>
+  readonly verdicts: Pick<Verdicts, 'byTag'>
+  /** Publishes that a bound item was tapped. It is called for every resolved tap and publishes each once. */
+  readonly announce: (tag: TappedTag, verdict: Verdict) => Promise<void>
+  /** Logs why a tap did not count. The caller never learns the reason. */
+  readonly onRefused: (kind: string, reason: string | undefined) => void
+}): ResolveTap {
+  return async (request) => {
+    const tag = await verifyTap(request)
+    if (tag.kind !== 'tapped') {
+      onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
+      return tag
+    }
+    const { block, asset } = await verdicts.byTag(tag.tagHash)
+    if (asset === null) return { kind: 'unbound', tag, block }
+    await announce(tag, asset.verdict)
+    return { kind: 'resolved', tag, block, ...asset }
+  }
+}
+
+/** Returns whether a request is a prefetch or a link preview, which must not consume a tap (Fetch, `Sec-Purpose`). */
+export function isPrefetch(header: (name: string) => string | undefined): boolean {
+  return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
+}
+
+/** Error text of a tap route while the verifier holds no keys, with status 503. */
+export const notConfigured = 'This verifier holds no tag keys yet.'
+
+/** Error text of a tap route for a prefetch, with status 503 and Retry-After. */
+export const prefetchRefused = 'A tap is not verified in advance. Open the link itself.'
+
+/** The query as chips write it; anything else is parsed as a general query. */
+const usualQuery = /^picc=([0-9a-fA-F]{32})&cmac=([0-9a-fA-F]{16})$/
+
+/** Parses the tap parameters of a raw query with every value, so that a repeated one is noticed. */
+export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac'> {
+  const [, picc, cmac] = usualQuery.exec(query) ?? []
+  if (picc !== undefined && cmac !== undefined) return { picc, cmac }
+  const values = new URLSearchParams(query.slice(0, 4_000))
+  return { picc: values.getAll('picc'), cmac: values.getAll('cmac') }
+}
+
+/** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app may send the challenge as a header. */
+export function getTapTokens(
+  header: (name: string) => string | undefined,
+): Pick<TapRequest, 'bindToken' | 'challengeToken'> {
+  const cookies = header('cookie')?.slice(0, 4_000)
+  const valueOf = (pattern: RegExp) => (cookies === undefined ? undefined : pattern.exec(cookies)?.[1])
+  return {
+    bindToken: valueOf(bindCookie),
+    challengeToken: valueOf(challengeCookie) ?? header('x-tap-challenge')?.slice(0, 200),
+  }
+}
+
+const challengeCookieName = '__Host-tap-challenge'
+const [bindCookie, challengeCookie] = [bindCookieName, challengeCookieName].map(
+  (name) => new RegExp(`(?:^|;\\s*)${name}=([\\w.-]{1,200})(?:;|$)`),
+) as [RegExp, RegExp]
+
+/** Formats the cookies of a response. `__Host-` ties them to this host and TLS; they end with the browser session. */
+export function tapCookies(answer: TapOutcome): string[] {
+  const bind = answer.kind === 'challenge' ? answer.bindToken : 'tag' in answer ? answer.tag.bindToken : undefined
+  const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax'
+  return [
+    ...(bind === undefined ? [] : [`${bindCookieName}=${bind}; ${attributes}`]),
+    ...(answer.kind === 'challenge'
+      ? [`${challengeCookieName}=${answer.token}; Max-Age=${answer.seconds}; ${attributes}`]
+      : []),
+  ]
+}
+
+/** Headers that keep a tap out of caches and its URL out of the Referer. */
+export const tapHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } as const
+
+/** Returns status and text for a failure of a tap route (spec §7). */
+export function tapFailure(error: ServiceError): { readonly status: number; readonly error: string } {
+  if (error.code === 'CHAIN_UNAVAILABLE')
+    return { status: 502, error: 'The chip was read, but the chain could not be. Try the same link again.' }
+  return { status: error.status, error: error.message }
+}

@@ -1,0 +1,110 @@
+/**
+ * AES-128 blocks and AES-CMAC (RFC 4493) over reusable key schedules of noble's block cipher.
+ * The SUN check uses them (spec §4.4; NXP AN12196 calls the MAC CMAC and the block mode CBC with a zero IV).
+ */
+import { cbc, unsafe } from '@noble/ciphers/aes.js'
+
+/** A result that software returns at once and a remote key store by promise. */
+export type Bytes = Uint8Array | Promise<Uint8Array>
+
+/** A key that can be used but not read. */
+export interface AesKeyRef {
+  ecbDecrypt: (block: Uint8Array) => Bytes
+  cmac: (message: Uint8Array) => Bytes
+  /** Returns the key's bytes, for schemes that are not built from AES. Only an embedded key has them. */
+  secret?: () => Uint8Array
+}
+
+/** An expanded AES-128 key. `destroy` overwrites the schedules; the key is useless afterwards. */
+export type AesKey = Readonly<{
+  encryptBlock: (block: Uint8Array) => Uint8Array
+  ecbDecrypt: (block: Uint8Array) => Uint8Array
+  cmac: (message: Uint8Array) => Uint8Array
+  destroy: () => void
+}>
+
+/** Expands a 16-byte key once for many blocks and MACs. Throws a `RangeError` for another length. */
+export function createAesKey(key: Uint8Array): AesKey {
+  const forward = expandForward(key)
+  let backward: Uint32Array | undefined
+  const raw = key.slice()
+  return {
+    encryptBlock: (block) => encryptBlock(forward.schedule, block),
+    ecbDecrypt: (block) => unsafe.decryptBlock((backward ??= unsafe.expandKeyDecLE(raw)), copyOfBlock(block)),
+    cmac: (message) => cmacWith(forward, message),
+    destroy: () => {
+      for (const secret of [raw, forward.schedule, forward.k1, forward.k2, backward]) secret?.fill(0)
+    },
+  }
+}
+
+/** Makes a key in this process that is readable for the schemes that need its bytes. Other lengths than 16 only have bytes. */
+export function embeddedKey(key: Uint8Array): AesKeyRef {
+  const secret = () => key
+  if (key.length === 16) return { ...createAesKey(key), secret }
+  const noAesKey = () => {
+    throw new RangeError('This key is not an AES-128 key.')
+  }
+  return { ecbDecrypt: noAesKey, cmac: noAesKey, secret }
+}
+
+/** Computes a CMAC under a key that is used once, such as a session key. */
+export function cmacOnce(key: Uint8Array, message: Uint8Array): Uint8Array {
+  const forward = expandForward(key)
+  const mac = cmacWith(forward, message)
+  forward.schedule.fill(0)
+  return mac
+}
+
+/** Encrypts whole blocks with AES-128-CBC without padding, for secure messaging with a chip. */
+export function cbcEncrypt(key: Uint8Array, iv: Uint8Array, plain: Uint8Array): Uint8Array {
+  return cbc(key, iv, { disablePadding: true }).encrypt(plain)
+}
+
+/** Decrypts what `cbcEncrypt` encrypted. */
+export function cbcDecrypt(key: Uint8Array, iv: Uint8Array, cipher: Uint8Array): Uint8Array {
+  return cbc(key, iv, { disablePadding: true }).decrypt(cipher)
+}
+
+type CmacKey = Readonly<{ schedule: Uint32Array; k1: Uint8Array; k2: Uint8Array }>
+
+/** Expands the schedule and the two subkeys of RFC 4493 §2.3. */
+function expandForward(key: Uint8Array): CmacKey {
+  if (key.length !== 16) throw new RangeError('An AES-128 key has 16 bytes.')
+  const schedule = unsafe.expandKeyLE(key)
+  const k1 = unsafe.dbl(encryptBlock(schedule, zeroBlock))
+  return { schedule, k1, k2: unsafe.dbl(k1.slice()) }
+}
+
+const zeroBlock = new Uint8Array(16)
+
+function encryptBlock(schedule: Uint32Array, block: Uint8Array): Uint8Array {
+  return unsafe.encryptBlock(schedule, copyOfBlock(block))
+}
+
+/** Copies a block, because noble's block functions work in place and need it aligned. */
+function copyOfBlock(block: Uint8Array): Uint8Array {
+  if (block.length !== 16) throw new RangeError('An AES block has 16 bytes.')
+  const copy = new Uint8Array(16)
+  copy.set(block)
+  return copy
+}
+
+/** Masks the last block with K1 when it is whole and with K2 when it is padded (RFC 4493 §2.4). */
+function cmacWith({ schedule, k1, k2 }: CmacKey, message: Uint8Array): Uint8Array {
+  const state = new Uint8Array(16)
+  const last = Math.max(0, Math.ceil(message.length / 16) - 1) * 16
+  for (let at = 0; at < last; at += 16) {
+    mix(state, message, at, 16)
+    unsafe.encryptBlock(schedule, state)
+  }
+  const rest = message.length - last
+  mix(state, message, last, rest)
+  if (rest < 16) state[rest] = (state[rest] ?? 0) ^ 0x80
+  mix(state, rest < 16 ? k2 : k1, 0, 16)
+  return unsafe.encryptBlock(schedule, state)
+}
+
+function mix(state: Uint8Array, source: Uint8Array, from: number, length: number): void {
+  for (let index = 0; index < length; index++) state[index] = (state[index] ?? 0) ^ (source[from + index] ?? 0)
+}

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { createCipheriv, createDecipheriv } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { hexToBytes } from '@noble/hashes/utils.js'
+import { cmac } from '@noble/ciphers/aes.js'
+import fc from 'fast-check'
+import { cbcDecrypt, cbcEncrypt, cmacOnce, createAesKey, embeddedKey } from './aes.ts'
+import { toHex } from '../bytes.ts'
+
+const keyBytes = fc.uint8Array({ minLength: 16, maxLength: 16 })
+
+describe('AES-CMAC, RFC 4493 §4', () => {
+  const key = hexToBytes('2b7e151628aed2a6abf7158809cf4f3c')
+  const message = hexToBytes(
+    '6bc1bee22e409f96e93d7e117393172aae2d8a571e03ac9c9eb76fac45af8e5130c81c46a35ce411e5fbc1191a0a52eff69f2445df4f9b17ad2b417be66c3710',
+  )
+  const macs: Readonly<Record<number, string>> = {
+    0: 'bb1d6929e95937287fa37d129b756746',
+    16: '070a16b46b4d4144f79bdd9dd04a287c',
+    40: 'dfa66747de9ae63030ca32611497c827',
+    64: '51f0bebf7e3b9d92fc49741779363cfe',
+  }
+  for (const [length, mac] of Object.entries(macs)) {
+    it(`gives the published MAC of ${length} bytes`, () => {
+      const part = message.subarray(0, Number(length))
+      assert.equal(toHex(createAesKey(key).cmac(part)), mac.toUpperCase())
+      assert.equal(toHex(cmacOnce(key, part)), mac.toUpperCase())
+    })
+  }
+
+  it('is what noble computes without kept schedules, for any key and message', () => {
+    fc.assert(
+      fc.property(keyBytes, fc.uint8Array({ maxLength: 70 }), (anyKey, anyMessage) => {
+        const expected = toHex(cmac(anyMessage, anyKey))
+        assert.equal(toHex(createAesKey(anyKey).cmac(anyMessage)), expected)
+        assert.equal(toHex(cmacOnce(anyKey, anyMessage)), expected)
+      }),
+    )
+  })
+})
+
+describe('AES blocks', () => {
+  it('are those of node:crypto, and leave their input as it is', () => {
+    fc.assert(
+      fc.property(keyBytes, keyBytes, (key, block) => {
+        const before = block.slice()
+        const aes = createAesKey(key)
+        const cipher = createCipheriv('aes-128-ecb', key, null).setAutoPadding(false)
+        assert.equal(toHex(aes.encryptBlock(block)), toHex(cipher.update(block)))
+        const decipher = createDecipheriv('aes-128-ecb', key, null).setAutoPadding(false)
+        assert.equal(toHex(aes.ecbDecrypt(block)), toHex(decipher.update(block)))
+        assert.deepEqual(block, before)
+      }),
+    )
+  })
+
+  it('chain in CBC as in node:crypto, there and back', () => {
+    const blocks = fc.uint8Array({ minLength: 48, maxLength: 48 })
+    fc.assert(
+      fc.property(keyBytes, keyBytes, blocks, (key, iv, plain) => {
+        const cipher = createCipheriv('aes-128-cbc', key, iv).setAutoPadding(false)
+        const sealed = cbcEncrypt(key, iv, plain)
+        assert.equal(toHex(sealed), toHex(cipher.update(plain)))
+        assert.deepEqual(cbcDecrypt(key, iv, sealed), plain)
+      }),
+    )
+  })
+
+  it('have 16 bytes, as have the keys', () => {
+    assert.throws(() => createAesKey(new Uint8Array(15)), RangeError)
+    assert.throws(() => createAesKey(new Uint8Array(32)), RangeError)
+    assert.throws(() => createAesKey(new Uint8Array(16)).encryptBlock(new Uint8Array(17)), RangeError)
+  })
+})
+
+describe('keys in memory', () => {
+  it('are of no use after destroy', () => {
+    const key = createAesKey(hexToBytes('2b7e151628aed2a6abf7158809cf4f3c'))
+    const block = new Uint8Array(16)
+    const before = [toHex(key.cmac(block)), toHex(key.ecbDecrypt(block))]
+    key.destroy()
+    const after = [toHex(key.cmac(block)), toHex(key.ecbDecrypt(block))]
+    assert.notEqual(after[0], before[0])
+    assert.notEqual(after[1], before[1])
+  })
+
+  it('of another length than 16 only give their bytes', () => {
+    const bulk = embeddedKey(new Uint8Array(32).fill(7))
+    assert.equal(bulk.secret?.().length, 32)
+    assert.throws(() => bulk.cmac(new Uint8Array(1)), RangeError)
+  })
+})

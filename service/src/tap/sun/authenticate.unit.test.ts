@@ -1,0 +1,275 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { hexToBytes } from '@noble/hashes/utils.js'
+import fc from 'fast-check'
+import { createAesKey, embeddedKey } from './aes.ts'
+import { type Authenticated, createAuthenticate, createFileKeyCache } from './authenticate.ts'
+import { toHex } from '../bytes.ts'
+import { createKeyRing, type TagBatch } from '../keys/ring.ts'
+import { readPicc } from './sun.ts'
+import { testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
+
+const reasonOf = (found: Authenticated) => (found.genuine ? 'genuine' : found.reason)
+
+function verifier(...batches: TagBatch[]) {
+  const authenticate = createAuthenticate({ keys: createKeyRing(batches) })
+  return (tap: { picc: string; cmac: string }, hint?: string) =>
+    authenticate(hexToBytes(tap.picc), hexToBytes(tap.cmac), hint)
+}
+
+function direct(meta: string, file: string, macInput: TagBatch['macInput'] = 'empty'): TagBatch {
+  return {
+    id: 'direct',
+    epoch: 0,
+    status: 'active',
+    systemId: 'x',
+    fileKeyNo: 2,
+    macInput,
+    derivation: 'direct',
+    meta: embeddedKey(hexToBytes(meta)),
+    fileMaster: embeddedKey(hexToBytes(file)),
+  }
+}
+
+const zeros = '0'.repeat(32)
+const zeroBatch = direct(zeros, zeros)
+
+describe('published taps', () => {
+  const cases: readonly [string, TagBatch, string, string, string, number][] = [
+    ['AN12196 §3.4.4', zeroBatch, 'EF963FF7828658A599F3041510671E88', '94EED9EE65337086', '04DE5F1EACC040', 61],
+    [
+      'Bolt Card',
+      direct('0c3b25d92b38ae443229dd59ad34b85d', 'b45775776cb224c75bcde7ca3704e933'),
+      '4E2E289D945A66BB13377A728884E867',
+      'E19CCB1FED8892CE',
+      '04996C6A926980',
+      3,
+    ],
+  ]
+  for (const [name, batch, picc, cmac, uid, counter] of cases) {
+    it(`${name} is genuine, in both cases of hex`, async () => {
+      for (const tap of [
+        { picc, cmac },
+        { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() },
+      ]) {
+        const found = await verifier(batch)(tap)
+        assert.ok(found.genuine)
+        assert.deepEqual([toHex(found.uid), found.counter], [uid, counter])
+      }
+    })
+  }
+
+  it('AN12196 without a mirrored counter (tag 87) is refused although its MAC is right', async () => {
+    const tap = { picc: 'BFA4ECDA959BB0B6A05A594250E9C22A', cmac: 'B1EE1FD5DC0D9654' }
+    assert.equal(reasonOf(await verifier(zeroBatch)(tap)), 'counter_not_mirrored')
+    assert.equal(reasonOf(await verifier(zeroBatch)({ ...tap, cmac: 'B1EE1FD5DC0D9655' })), 'bad_picc_tag')
+  })
+
+  it('AN12196 without a mirrored UID (tag 40) is refused although its MAC is right', async () => {
+    const tap = { picc: '6AE2FC322BDA1DEE03C0141CBC6F5180', cmac: '8415EA4B86F5D7D5' }
+    const block = readPicc(createAesKey(new Uint8Array(16)).ecbDecrypt(hexToBytes(tap.picc)))
+    assert.equal(block.form === 'counter only' && block.counter, 5)
+    assert.equal(reasonOf(await verifier(zeroBatch)(tap)), 'uid_not_mirrored')
+    assert.equal(reasonOf(await verifier({ ...zeroBatch, derivation: 'an10922' })(tap)), 'bad_picc_tag')
+  })
+})
+
+describe('a genuine tap', () => {
+  it('verifies for 100 random tags, any counter, both MAC inputs and both cases of hex', async () => {
+    for (const macInput of ['empty', 'picc'] as const) {
+      const batch = testBatch({ macInput })
+      const verify = verifier(...(await testBatches(batch)))
+      const counters = fc.oneof(
+        fc.constantFrom(0, 1, 0xfe, 0xff, 0xffff, 0xfeffff, 0xfffffe),
+        fc.integer({ min: 0, max: 0xfffffe }),
+      )
+      await fc.assert(
+        fc.asyncProperty(
+          fc.uint8Array({ minLength: 6, maxLength: 6 }),
+          counters,
+          fc.boolean(),
+          async (tail, counter, lower) => {
+            const tag = await testTag(batch, { uid: Uint8Array.from([4, ...tail]), counter })
+            const { picc, cmac } = tag.next()
+            const found = await verify(lower ? { picc: picc.toLowerCase(), cmac: cmac.toLowerCase() } : { picc, cmac })
+            assert.ok(found.genuine)
+            assert.deepEqual([toHex(found.uid), found.counter, found.batch.id], [toHex(tag.uid), counter + 1, 'test'])
+          },
+        ),
+        { numRuns: 100 },
+      )
+    }
+  })
+
+  it('verifies for every address template that can be laid out', async () => {
+    const word = fc.stringMatching(/^[a-z0-9._~-]{1,12}$/)
+    const pair = fc.tuple(fc.stringMatching(/^[a-bd-oq-z]{1,6}$/), word).map(([name, value]) => `${name}=${value}`)
+    const shape = fc.record({
+      path: fc.array(word, { maxLength: 5 }),
+      before: fc.array(pair, { maxLength: 2 }),
+      after: fc.array(pair, { maxLength: 2 }),
+    })
+    for (const macInput of ['empty', 'picc'] as const) {
+      const batch = testBatch({ macInput })
+      const verify = verifier(...(await testBatches(batch)))
+      await fc.assert(
+        fc.asyncProperty(shape, fc.boolean(), async ({ path, before, after }, macFirst) => {
+          const tap = macFirst && macInput === 'empty' ? ['cmac={cmac}', 'picc={picc}'] : ['picc={picc}', 'cmac={cmac}']
+          const query = [...before, ...tap, ...after].join('&')
+          const template = testTemplate(batch, `https://verify.example.com/${path.join('/')}?${query}`)
+          const found = await verify((await testTag(batch, { template })).next())
+          assert.ok(found.genuine && found.counter === 1)
+        }),
+      )
+    }
+  })
+
+  it('is none any more with any bit flipped', async () => {
+    for (const macInput of ['empty', 'picc'] as const) {
+      const batch = testBatch({ macInput })
+      const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)) })
+      const { picc, cmac } = (await testTag(batch)).next()
+      for (let bit = 0; bit < 192; bit++) {
+        const whole = hexToBytes(picc + cmac)
+        whole[bit >> 3] = (whole[bit >> 3] ?? 0) ^ (1 << (bit & 7))
+        const found = await authenticate(whole.subarray(0, 16), whole.subarray(16))
+        assert.equal(found.genuine, false, `bit ${bit}`)
+      }
+    }
+  })
+
+  it('is none with the two keys swapped, another master, another system id or another slot', async () => {
+    const batch = testBatch()
+    const tap = (await testTag(batch)).next()
+    const { metaKey = new Uint8Array(16), fileMaster } = batch
+    const others = [
+      { ...batch, metaKey: fileMaster, fileMaster: metaKey },
+      { ...batch, fileMaster: metaKey },
+      { ...batch, systemId: 'another' },
+      { ...batch, fileKeyNo: 3 },
+      { ...batch, macInput: 'picc' as const },
+      testBatch(),
+    ]
+    for (const other of others) {
+      const found = await verifier(...(await testBatches(other)))(tap)
+      assert.ok(['bad_cmac', 'unknown_batch', 'bad_picc_tag'].includes(reasonOf(found)), reasonOf(found))
+    }
+  })
+
+  it('is none when block and MAC come from two taps or two tags', async () => {
+    const batch = testBatch()
+    const verify = verifier(...(await testBatches(batch)))
+    const [tag, other] = [await testTag(batch), await testTag(batch)]
+    const [first, second, foreign] = [tag.next(), tag.next(), other.next()]
+    assert.equal(reasonOf(await verify(first)), 'genuine')
+    assert.equal(reasonOf(await verify({ picc: first.picc, cmac: second.cmac })), 'bad_cmac')
+    assert.equal(reasonOf(await verify({ picc: second.picc, cmac: first.cmac })), 'bad_cmac')
+    assert.equal(reasonOf(await verify({ picc: first.picc, cmac: foreign.cmac })), 'bad_cmac')
+  })
+})
+
+describe('what is counterfeit', () => {
+  it('has a reason for the log', async () => {
+    const batch = testBatch()
+    const verify = verifier(...(await testBatches(batch)))
+    const { picc, cmac } = (await testTag(batch)).next()
+    assert.equal(reasonOf(await verify({ picc: zeros, cmac: zeros.slice(16) })), 'placeholders')
+    assert.equal(reasonOf(await verify({ picc, cmac: zeros.slice(16) })), 'placeholders')
+    assert.equal(reasonOf(await verifier()({ picc, cmac })), 'unknown_batch')
+    const meta = createAesKey(batch.metaKey ?? new Uint8Array(16))
+    const other = toHex(meta.encryptBlock(hexToBytes(`D7${zeros.slice(2)}`)))
+    assert.equal(reasonOf(await verify({ picc: other, cmac })), 'unknown_batch')
+  })
+
+  it('includes counter 0, which no chip ever shows', async () => {
+    const batch = testBatch()
+    const tag = await testTag(batch, { counter: -1 })
+    assert.equal(reasonOf(await verifier(...(await testBatches(batch)))(tag.next())), 'counter_zero')
+  })
+})
+
+describe('batches', () => {
+  it('verify while active or retired, not once revoked', async () => {
+    const batch = testBatch()
+    const keys = createKeyRing(await testBatches(batch))
+    const authenticate = createAuthenticate({ keys })
+    const tag = await testTag(batch)
+    const next = () => {
+      const { picc, cmac } = tag.next()
+      return authenticate(hexToBytes(picc), hexToBytes(cmac))
+    }
+    assert.equal(reasonOf(await next()), 'genuine')
+    assert.equal(keys.setStatus('test', 'retired'), true)
+    assert.equal(reasonOf(await next()), 'genuine')
+    keys.setStatus('test', 'revoked')
+    assert.equal(reasonOf(await next()), 'revoked_batch')
+    keys.setStatus('test', 'active')
+    assert.equal(reasonOf(await next()), 'genuine')
+  })
+
+  it('are found among 300, whatever the hint says', async () => {
+    const records = Array.from({ length: 300 }, (_, index) => testBatch({ id: `batch-${index}`, epoch: index }))
+    const verify = verifier(...(await testBatches(...records)))
+    for (const index of [299, 0, 150, 7]) {
+      const record = records[index] ?? testBatch()
+      const tag = await testTag(record)
+      for (const hint of [undefined, record.id, 'batch-5', 'no such batch']) {
+        const found = await verify(tag.next(), hint)
+        assert.ok(found.genuine)
+        assert.deepEqual([found.batch.id, found.batch.epoch], [record.id, index])
+      }
+    }
+  })
+
+  it('may keep their keys elsewhere: promises work as well', async () => {
+    const batch = testBatch()
+    const [local] = await testBatches(batch)
+    assert.ok(local)
+    let derived = 0
+    const later = (key: TagBatch['meta']) => ({
+      ecbDecrypt: async (block: Uint8Array) => key.ecbDecrypt(block),
+      cmac: async (message: Uint8Array) => {
+        derived += 1
+        return key.cmac(message)
+      },
+    })
+    const verify = verifier({ ...local, meta: later(local.meta), fileMaster: later(local.fileMaster) })
+    const tag = await testTag(batch)
+    for (let count = 0; count < 3; count++) assert.equal(reasonOf(await verify(tag.next())), 'genuine')
+    assert.equal(derived, 1, 'the remote master derives once per tag')
+  })
+})
+
+describe('cached file keys', () => {
+  it('are only those of tags with a valid MAC', async () => {
+    const batch = testBatch()
+    const fileKeys = createFileKeyCache()
+    const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)), fileKeys })
+    const { picc, cmac } = (await testTag(batch)).next()
+    await authenticate(hexToBytes(picc), hexToBytes('0102030405060708'))
+    assert.equal(fileKeys.size, 0)
+    await authenticate(hexToBytes(picc), hexToBytes(cmac))
+    assert.equal(fileKeys.size, 1)
+  })
+
+  it('leave oldest first, overwritten, and a tag verifies without them', async () => {
+    const batch = testBatch()
+    const [loaded] = await testBatches(batch)
+    assert.ok(loaded)
+    const fileKeys = createFileKeyCache(2)
+    const key = createAesKey(new Uint8Array(16).fill(9))
+    const mac = toHex(key.cmac(new Uint8Array(16)))
+    fileKeys.set('first', key)
+    for (const name of ['second', 'third']) fileKeys.set(name, createAesKey(new Uint8Array(16)))
+    assert.equal(fileKeys.size, 2)
+    assert.notEqual(toHex(key.cmac(new Uint8Array(16))), mac)
+    const verify = createAuthenticate({ keys: createKeyRing([loaded]), fileKeys: null })
+    const tag = await testTag(batch)
+    for (let count = 0; count < 3; count++) {
+      const { picc, cmac } = tag.next()
+      assert.equal((await verify(hexToBytes(picc), hexToBytes(cmac))).genuine, true)
+    }
+    fileKeys.clear()
+    assert.equal(fileKeys.size, 0)
+  })
+})

@@ -1,0 +1,160 @@
+/** The tag registry on PGlite and on PostgreSQL. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import type { Database } from '../db/database.ts'
+import { migrate } from '../db/migrate.ts'
+import { type TagRow, tagStore, type TagStore } from './tag-registry.ts'
+import { pruneTaps } from './replay-ledger.ts'
+import { testDatabases } from '../../test/support/database/databases.ts'
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`the tag registry on ${name}`, { skip }, () => {
+    let database: Database
+    let tags: TagStore
+    before(async () => {
+      database = await open()
+      await migrate(database)
+      tags = tagStore(database)
+    })
+    after(() => database.close())
+
+    let tokens = 0n
+    const newRow = (change: Partial<TagRow> = {}): TagRow => {
+      tokens += 1n
+      const uid = Uint8Array.from([4, ...randomBytes(6)])
+      return { uid, epoch: 0, batchId: 'a', tokenId: tokens, gtin: '09506000134352', serial: `S${tokens}`, ...change }
+    }
+
+    it('finds a tag by UID, token and item', async () => {
+      const row = newRow({ tokenId: 2n ** 256n - 1n, baselineCounter: 5 })
+      assert.deepEqual(await tags.importTag(row), { outcome: 'registered', created: true })
+      const { uid, epoch, batchId, tokenId = 0n, gtin = '', serial = '' } = row
+      const expected = { uid, epoch, batchId, tokenId, gtin, serial, lastCounter: 5, baselineCounter: 5 }
+      assert.deepEqual(await tags.tagOfUid(uid), expected)
+      assert.deepEqual(await tags.tagOfToken(tokenId), expected)
+      assert.deepEqual(await tags.tagOfItem(gtin, serial), expected)
+      assert.equal(await tags.tagOfUid(new Uint8Array(7)), undefined)
+    })
+
+    it('takes the same row again without changing anything, and never lowers a counter', async () => {
+      const row = newRow({ baselineCounter: 5 })
+      await tags.importTag(row)
+      const before = await tags.tagOfUid(row.uid)
+      assert.deepEqual(await tags.importTag(row), { outcome: 'registered', created: false })
+      assert.deepEqual(await tags.tagOfUid(row.uid), before)
+      await tags.importTag({ ...row, baselineCounter: 2 })
+      assert.equal((await tags.tagOfUid(row.uid))?.lastCounter, 5)
+      await tags.importTag({ uid: row.uid, epoch: 0, batchId: 'a', baselineCounter: 9 })
+      const later = await tags.tagOfUid(row.uid)
+      assert.deepEqual([later?.lastCounter, later?.tokenId], [9, row.tokenId], 'a missing column erases nothing')
+    })
+
+    it('completes the row that a tap has made', async () => {
+      const row = newRow()
+      await database.query(`insert into tag (uid, epoch, batch_id, last_counter) values ($1, 0, 'a', 77)`, [row.uid])
+      assert.deepEqual(await tags.importTag(row), { outcome: 'registered', created: false })
+      const tag = await tags.tagOfUid(row.uid)
+      assert.deepEqual([tag?.lastCounter, tag?.tokenId], [77, row.tokenId])
+    })
+
+    it('closes the former epochs of a chip, which hand over their token', async () => {
+      const row = newRow()
+      await tags.importTag(row)
+      assert.deepEqual(await tags.importTag({ ...row, epoch: 2 }), { outcome: 'registered', created: true })
+      const rows = await database.query<{ epoch: number; last_counter: number; token_id: string | null }>(
+        'select epoch, last_counter, token_id from tag where uid = $1 order by epoch',
+        [row.uid],
+      )
+      assert.deepEqual(rows, [
+        { epoch: 0, last_counter: 0xffffff, token_id: null },
+        { epoch: 2, last_counter: 0, token_id: String(row.tokenId) },
+      ])
+      assert.deepEqual(await tags.importTag(row), { outcome: 'refused', because: 'newer_epoch' })
+      assert.deepEqual(await tags.importTag({ ...row, epoch: 1 }), { outcome: 'refused', because: 'newer_epoch' })
+      assert.equal((await tags.tagOfToken(row.tokenId ?? 0n))?.epoch, 2)
+    })
+
+    it('refuses a token or an item of another chip, and changes nothing then', async () => {
+      const [one, other] = [newRow(), newRow()]
+      await tags.importTag(one)
+      await tags.importTag(other)
+      const before = await tags.tagOfUid(other.uid)
+      const { tokenId = 0n, gtin = '', serial = '' } = one
+      assert.deepEqual(await tags.importTag({ ...other, tokenId }), { outcome: 'refused', because: 'token_taken' })
+      assert.deepEqual(await tags.importTag({ ...other, epoch: 1, gtin, serial }), {
+        outcome: 'refused',
+        because: 'item_taken',
+      })
+      assert.deepEqual(await tags.tagOfUid(other.uid), before)
+    })
+
+    it('refuses one epoch in two batches', async () => {
+      const row = newRow()
+      await tags.importTag(row)
+      assert.deepEqual(await tags.importTag({ ...row, batchId: 'b' }), { outcome: 'refused', because: 'other_batch' })
+      assert.equal((await tags.tagOfUid(row.uid))?.batchId, 'a')
+    })
+
+    it('refuses rows that are not legal', async () => {
+      const changes: Partial<TagRow>[] = [
+        { uid: new Uint8Array(4) },
+        { epoch: -1 },
+        { epoch: 0.5 },
+        { batchId: 'a b' },
+        { baselineCounter: 0x1000000 },
+        { tokenId: -1n },
+        { tokenId: 2n ** 256n },
+        { gtin: '9506000134352' },
+        { gtin: '09506000134353' },
+        { serial: 'x'.repeat(21) },
+        { serial: '..' },
+      ]
+      for (const change of changes)
+        assert.deepEqual(await tags.importTag(newRow(change)), { outcome: 'refused', because: 'not_legal' })
+      const { serial: _none, ...withoutSerial } = newRow()
+      const { tokenId: _nothing, ...withoutToken } = newRow()
+      for (const row of [withoutSerial, withoutToken])
+        assert.deepEqual(await tags.importTag(row), { outcome: 'refused', because: 'not_legal' })
+    })
+
+    it('gives a token to one of two chips that are registered at once', async () => {
+      const rows = [newRow(), newRow(), newRow()].map((row) => ({ ...row, tokenId: 10n ** 30n }))
+      const outcomes = await Promise.all(rows.map((row) => tags.importTag(row)))
+      assert.equal(outcomes.filter(({ outcome }) => outcome === 'registered').length, 1)
+    })
+
+    it('keeps batches without keys, and their status', async () => {
+      const batches = tagStore(database)
+      assert.equal(await batches.putBatch({ id: 'x', epoch: 1, settings: { macInput: 'empty' } }), true)
+      assert.equal(await batches.setBatchStatus('x', 'revoked'), true)
+      assert.equal(await batches.putBatch({ id: 'x', epoch: 1, settings: { macInput: 'picc' } }), true)
+      assert.equal(await batches.putBatch({ id: 'x', epoch: 2, settings: {} }), false)
+      assert.equal(await batches.setBatchStatus('y', 'revoked'), false)
+      const [batch] = await batches.batches()
+      assert.ok(batch)
+      const { createdAt, ...rest } = batch
+      assert.deepEqual(rest, { id: 'x', epoch: 1, status: 'revoked', settings: { macInput: 'picc' } })
+      assert.match(createdAt, /^\d{4}-/)
+    })
+
+    it('forgets old taps and keeps the counter of their tag', async () => {
+      const { uid } = newRow()
+      const add = `insert into tap (uid, epoch, counter, picc, first_seen) values ($1, 0, $2, $3, clock_timestamp() - make_interval(days => $4::int))`
+      await database.query(`insert into tag (uid, epoch, batch_id, last_counter) values ($1, 0, 'a', 3)`, [uid])
+      for (const [counter, days] of [
+        [1, 91],
+        [2, 89],
+        [3, 0],
+      ] as const)
+        await database.query(add, [uid, counter, new Uint8Array(16), days])
+      assert.equal(await pruneTaps(database), 1)
+      assert.deepEqual(await database.query('select counter from tap where uid = $1 order by counter', [uid]), [
+        { counter: 2 },
+        { counter: 3 },
+      ])
+      assert.equal((await tags.tagOfUid(uid))?.lastCounter, 3)
+      await assert.rejects(pruneTaps(database, 0), RangeError)
+    })
+  })
+}

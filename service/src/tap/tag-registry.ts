@@ -1,0 +1,188 @@
+/**
+ * The registry of tags and their batches (spec §4.4–4.6). A tag row says which chip in which epoch carries which token. The newest epoch
+ * counts; registering it closes the former ones, so that none of their URLs verifies any more. `items.ts` holds the item of a token:
+ * a row with an item registers it there.
+ */
+import type { Sql } from '../db/database.ts'
+import { refusalOf } from '../assets/items.ts'
+import type { BatchStatus } from './keys/ring.ts'
+
+/**
+ * A tag to register. `uid` has 7 bytes; `baselineCounter` is the counter read when the tag was made. `gtin` and `serial` go together
+ * and need a token: they replace its item.
+ */
+export type TagRow = Readonly<{
+  uid: Uint8Array
+  epoch: number
+  batchId: string
+  baselineCounter?: number
+  tokenId?: bigint
+  gtin?: string
+  serial?: string
+}>
+
+/** A refused row changes nothing. `token_taken`: another chip has the token; `item_taken`: another token is the item. */
+export type ImportOutcome =
+  | { readonly outcome: 'registered'; readonly created: boolean }
+  | {
+      readonly outcome: 'refused'
+      readonly because: 'newer_epoch' | 'other_batch' | 'token_taken' | 'item_taken' | 'not_legal'
+    }
+
+export type RegisteredTag = Readonly<{
+  uid: Uint8Array
+  epoch: number
+  batchId: string
+  lastCounter: number
+  baselineCounter: number | null
+  tokenId: bigint | null
+  gtin: string | null
+  serial: string | null
+}>
+
+/** The part of a batch that all instances share: epoch, settings and status, never a key. */
+export type StoredBatch = Readonly<{
+  id: string
+  epoch: number
+  status: BatchStatus
+  settings: unknown
+  createdAt: string
+}>
+
+export type TagStore = ReturnType<typeof tagStore>
+
+/** Opens the registry. A batch status takes effect on all instances from the next tap, because the ledger reads it with every tap. */
+export function tagStore(sql: Sql) {
+  async function one(where: string, values: readonly unknown[]): Promise<RegisteredTag | undefined> {
+    const [row] = await sql.query<Omit<RegisteredTag, 'tokenId'> & { tokenId: string | null }>(
+      `SELECT ${columns} FROM tag t LEFT JOIN item i ON i.token_id = t.token_id WHERE ${where} ORDER BY t.epoch DESC LIMIT 1`,
+      values,
+    )
+    return row && { ...row, tokenId: row.tokenId === null ? null : BigInt(row.tokenId) }
+  }
+  return {
+    /** Registers one tag atomically. It is idempotent and never lowers a counter. */
+    importTag: async (row: TagRow): Promise<ImportOutcome> => {
+      if (!isLegal(row)) return { outcome: 'refused', because: 'not_legal' }
+      const { uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, serial } = row
+      const values = [uid, epoch, batchId, baselineCounter, tokenId?.toString() ?? null, gtin ?? null, serial ?? null]
+      try {
+        const [answer] = await sql.query<{ newer: boolean; created: boolean | null }>(importStatement, values)
+        if (answer?.newer === true) return { outcome: 'refused', because: 'newer_epoch' }
+        const created = answer?.created ?? null
+        return created === null ? { outcome: 'refused', because: 'other_batch' } : { outcome: 'registered', created }
+      } catch (error) {
+        const { code, constraint } = error as { code?: string; constraint?: string }
+        if (code === '23505' && constraint === 'tag_token') return { outcome: 'refused', because: 'token_taken' }
+        const refusal = refusalOf(error)
+        if (refusal === undefined) throw error
+        return { outcome: 'refused', because: refusal === 'item_taken' ? refusal : 'not_legal' }
+      }
+    },
+    /** Returns the chip's newest epoch. */
+    tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
+    tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
+    tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
+    /** Adds a batch, or updates its settings but not its status. Returns false when the id has another epoch. */
+    putBatch: async (batch: Omit<StoredBatch, 'status' | 'createdAt'> & { status?: BatchStatus }): Promise<boolean> => {
+      const values = [batch.id, batch.epoch, batch.status ?? 'active', JSON.stringify(batch.settings)]
+      return (await sql.query(putStatement, values)).length > 0
+    },
+    /** Returns false when no batch has the id. */
+    setBatchStatus: async (id: string, status: BatchStatus): Promise<boolean> =>
+      (await sql.query(statusStatement, [id, status])).length > 0,
+    batches: async (): Promise<readonly StoredBatch[]> => {
+      const rows = await sql.query<StoredBatch & { settings: string }>(listStatement)
+      return rows.map((row) => ({ ...row, settings: JSON.parse(row.settings) as unknown }))
+    },
+  }
+}
+
+function isLegal({ uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, serial }: TagRow): boolean {
+  return (
+    uid.length === 7 &&
+    isWhole(epoch, 0x7fffffff) &&
+    /^[A-Za-z0-9._-]{1,64}$/.test(batchId) &&
+    isWhole(baselineCounter, 0xffffff) &&
+    (tokenId === undefined || (tokenId >= 0n && tokenId < 2n ** 256n)) &&
+    (gtin === undefined) === (serial === undefined) &&
+    (gtin === undefined || tokenId !== undefined)
+  )
+}
+
+function isWhole(value: number, to: number): boolean {
+  return Number.isInteger(value) && value >= 0 && value <= to
+}
+
+const columns = `t.uid, t.epoch, t.batch_id AS "batchId", t.last_counter AS "lastCounter",
+  t.baseline_counter AS "baselineCounter", t.token_id AS "tokenId", i.gtin, i.serial`
+
+// The former epochs end first: their counter is used up and their token is free for the new one; the count fixes this order.
+// `created` is null when the same epoch is registered under another batch.
+const importStatement = `
+WITH newer AS (SELECT count(*) > 0 AS is_so FROM tag WHERE uid = $1 AND epoch > $2),
+closed AS (
+  UPDATE tag SET last_counter = 16777215, token_id = NULL
+  WHERE uid = $1 AND epoch < $2 AND NOT (SELECT is_so FROM newer)
+    AND NOT EXISTS (SELECT FROM tag same WHERE same.uid = $1 AND same.epoch = $2 AND same.batch_id <> $3)
+  RETURNING 1),
+kept AS (
+  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter, baseline_counter, token_id, registered_at)
+  SELECT $1, $2, $3, $4, $4, $5::numeric, clock_timestamp() FROM (SELECT count(*) FROM closed) ended, newer WHERE NOT is_so
+  ON CONFLICT (uid, epoch) DO UPDATE SET
+    last_counter = greatest(t.last_counter, EXCLUDED.last_counter),
+    baseline_counter = coalesce(t.baseline_counter, EXCLUDED.baseline_counter),
+    token_id = coalesce(EXCLUDED.token_id, t.token_id),
+    registered_at = coalesce(t.registered_at, EXCLUDED.registered_at)
+  WHERE t.batch_id = EXCLUDED.batch_id
+  RETURNING xmax = 0 AS created),
+named AS (
+  INSERT INTO item (token_id, gtin, serial) SELECT $5::numeric, $6::text, $7::text FROM kept WHERE $6::text IS NOT NULL
+  ON CONFLICT (token_id) DO UPDATE SET gtin = EXCLUDED.gtin, serial = EXCLUDED.serial)
+SELECT (SELECT is_so FROM newer) AS newer, (SELECT created FROM kept) AS created`
+
+const putStatement = `
+INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
+ON CONFLICT (id) DO UPDATE SET settings = EXCLUDED.settings WHERE b.epoch = EXCLUDED.epoch RETURNING id`
+
+const statusStatement = `
+UPDATE tag_batch SET status = $2, status_at = CASE WHEN status = $2 THEN status_at ELSE clock_timestamp() END
+WHERE id = $1 RETURNING id`
+
+const listStatement =
+  'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch ORDER BY created_at, id LIMIT 10000'
+
+/** `uid` has 7 bytes. */
+type Binding = Readonly<{
+  tokenId: bigint
+  uid: Uint8Array
+  batchId: string
+  item: Readonly<{ gtin: string; serial: string }> | null
+}>
+
+/** `epoch` is the batch's, under which the tag is registered; `about` says which part of the binding was refused. */
+type BindingAnswer =
+  | { readonly ok: true; readonly epoch: number }
+  | { readonly ok: false; readonly about: 'batch' | 'tag' | 'item'; readonly message: string }
+
+/** Checks whether a tag may be bound to an asset. It runs before the transaction, because a binding on chain is for ever (spec §3, BOUND). */
+export async function mayBind(
+  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'batches'>,
+  { tokenId, uid, batchId, item }: Binding,
+): Promise<BindingAnswer> {
+  const batch = (await tags.batches()).find(({ id }) => id === batchId)
+  if (batch === undefined) return { ok: false, about: 'batch', message: `There is no batch named ${batchId}.` }
+  const known = await tags.tagOfUid(uid)
+  const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
+  if (elsewhere !== null) return { ok: false, about: 'tag', message: elsewhere }
+  const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
+  if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
+    return { ok: false, about: 'item', message: 'Another tag is registered with this gtin and serial.' }
+  return { ok: true, epoch: batch.epoch }
+}
+
+function registeredElsewhere(known: RegisteredTag, tokenId: bigint, batch: StoredBatch): string | null {
+  if (known.tokenId !== null && known.tokenId !== tokenId) return `This tag is registered with asset ${known.tokenId}.`
+  const isNewer = known.epoch > batch.epoch || (known.epoch === batch.epoch && known.batchId !== batch.id)
+  return isNewer ? `This tag is registered in batch ${known.batchId}.` : null
+}

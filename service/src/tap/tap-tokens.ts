@@ -1,0 +1,79 @@
+/**
+ * Tap tokens: two optional stricter rules for taps (spec §4.4). Under TAP_BIND only the client that presented a tap first may repeat it.
+ * Under TAP_CHALLENGE a second tap must follow the first, against addresses that were harvested from a chip in advance.
+ * Both are stateless: a token is an HMAC over the tap, and the replay ledger keeps every tap from counting twice.
+ */
+import { createHmac } from 'node:crypto'
+import { constantTimeEqual } from '../lib/bytes.ts'
+import { littleEndian } from './bytes.ts'
+
+/** The tap that a token is about. */
+type TokenTap = Readonly<{ uid: Uint8Array; epoch: number; counter: number }>
+
+export type TapBinding = Readonly<{
+  /** Makes the token for the response to a FRESH tap, sent in the cookie `bindCookieName`. */
+  token: (tap: TokenTap) => string
+  isValid: (tap: TokenTap, presented: string | undefined) => boolean
+}>
+
+/** The `__Host-` prefix ties the cookie to this host, to TLS and to the path `/`. */
+export const bindCookieName = '__Host-tap'
+
+/** Creates the binding. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. */
+export function createTapBinding({ secret }: { secret: Uint8Array }): TapBinding {
+  const mac = createMac(secret, 'touchstone tap binding')
+  return {
+    token: (tap) => mac(tap, 0).toString('base64url'),
+    isValid: (tap, presented) => presented !== undefined && isMac(mac(tap, 0), presented),
+  }
+}
+
+export type TapChallenge = Readonly<{
+  /** Issues a token that asks for another tap of the same chip within `seconds`. */
+  issue: (tap: TokenTap) => { token: string; seconds: number }
+  /** Returns whether `tap` answers the challenge: in time, and 1 to 8 counts after the first tap. */
+  isAnswered: (tap: TokenTap, presented: string | undefined) => boolean
+}>
+
+/** Creates the challenge. `secret` is as for the binding; `now` is in unix milliseconds. */
+export function createTapChallenge({
+  secret,
+  now = Date.now,
+}: {
+  secret: Uint8Array
+  now?: () => number
+}): TapChallenge {
+  const mac = createMac(secret, 'touchstone tap challenge')
+  return {
+    issue: (tap) => {
+      const until = Math.floor(now() / 1000) + challengeSeconds
+      return { token: `${tap.counter}.${until}.${mac(tap, until).toString('base64url')}`, seconds: challengeSeconds }
+    },
+    isAnswered: (tap, presented) => {
+      const [, first, until, text] = /^(\d{1,8})\.(\d{1,12})\.([\w-]{43})$/.exec(presented ?? '') ?? []
+      if (first === undefined || until === undefined || text === undefined) return false
+      const counts = tap.counter - Number(first)
+      if (counts < 1 || counts > challengeCounts || now() / 1000 > Number(until)) return false
+      return isMac(mac({ ...tap, counter: Number(first) }, Number(until)), text)
+    },
+  }
+}
+
+const challengeSeconds = 60
+const challengeCounts = 8
+
+function createMac(secret: Uint8Array, purpose: string): (tap: TokenTap, until: number) => Buffer {
+  if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
+  const key = createHmac('sha256', secret).update(purpose).digest()
+  return ({ uid, epoch, counter }, until) =>
+    createHmac('sha256', key)
+      .update(uid)
+      .update(littleEndian(epoch, 4))
+      .update(littleEndian(counter, 4))
+      .update(littleEndian(until, 6))
+      .digest()
+}
+
+function isMac(mac: Uint8Array, presented: string): boolean {
+  return presented.length === 43 && constantTimeEqual(mac, Buffer.from(presented, 'base64url'))
+}

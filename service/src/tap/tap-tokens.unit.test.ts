@@ -1,0 +1,65 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
+import { newUid } from '../../test/support/tap/tags.ts'
+
+const secret = new Uint8Array(32).fill(3)
+const tap = { uid: newUid(), epoch: 0, counter: 10 }
+
+describe('a tap binding', () => {
+  const binding = createTapBinding({ secret })
+
+  it('holds for the tap it was made for, on every instance', () => {
+    const token = binding.token(tap)
+    assert.equal(createTapBinding({ secret }).isValid(tap, token), true)
+    for (const other of [
+      { ...tap, counter: 11 },
+      { ...tap, epoch: 1 },
+      { ...tap, uid: newUid() },
+    ])
+      assert.equal(binding.isValid(other, token), false)
+    assert.equal(createTapBinding({ secret: new Uint8Array(32).fill(4) }).isValid(tap, token), false)
+    for (const wrong of [undefined, '', 'x', `${token}A`, token.slice(1)])
+      assert.equal(binding.isValid(tap, wrong), false)
+  })
+
+  it('needs a secret of 32 bytes', () => {
+    assert.throws(() => createTapBinding({ secret: new Uint8Array(31) }), RangeError)
+  })
+})
+
+describe('a tap challenge', () => {
+  let time = Date.parse('2026-01-01T00:00:00Z')
+  const challenge = createTapChallenge({ secret, now: () => time })
+  const { token, seconds } = challenge.issue(tap)
+
+  it('is answered by the next eight counts of the same epoch of the same chip', () => {
+    for (let counter = 0; counter < 30; counter++) {
+      assert.equal(
+        challenge.isAnswered({ ...tap, counter }, token),
+        counter > 10 && counter <= 18,
+        `counter ${counter}`,
+      )
+    }
+    assert.equal(challenge.isAnswered({ ...tap, counter: 11, epoch: 1 }, token), false)
+    assert.equal(challenge.isAnswered({ ...tap, counter: 11, uid: newUid() }, token), false)
+  })
+
+  it('cannot be altered', () => {
+    const [counter, until, mac] = token.split('.')
+    const next = { ...tap, counter: 12 }
+    assert.equal(challenge.isAnswered(next, `11.${until}.${mac}`), false)
+    assert.equal(challenge.isAnswered(next, `${counter}.${Number(until) + 1}.${mac}`), false)
+    for (const wrong of [undefined, '', '10', `${token}A`, '..']) assert.equal(challenge.isAnswered(next, wrong), false)
+    const binding = createTapBinding({ secret }).token(tap)
+    assert.equal(challenge.isAnswered(next, `${counter}.0.${binding}`), false)
+  })
+
+  it('holds for 60 seconds', () => {
+    assert.equal(seconds, 60)
+    time += 60_000
+    assert.equal(challenge.isAnswered({ ...tap, counter: 11 }, token), true)
+    time += 1000
+    assert.equal(challenge.isAnswered({ ...tap, counter: 11 }, token), false)
+  })
+})

@@ -1,0 +1,119 @@
+/** The architecture as a table: which folder may import which, and how large a folder may grow (ARCHITECTURE.md). */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const source = fileURLToPath(new URL('../../src/', import.meta.url))
+const library = fileURLToPath(new URL('../../../verdict/src/', import.meta.url))
+
+/** Folders that a folder may import besides itself and `@touchstone/verdict`. The longest matching name counts. */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  domain: ['lib'],
+  http: ['lib'],
+  db: ['lib'],
+  'chain/rpc': ['lib', 'domain'],
+  'chain/assets': ['lib', 'domain', 'chain/rpc'],
+  'chain/indexer': ['lib', 'domain', 'chain/rpc', 'chain/assets'],
+  'chain/transactions': ['lib', 'domain', 'db', 'chain/rpc'],
+  'chain/devchain': ['lib', 'domain', 'chain/rpc'],
+  index: ['lib', 'domain', 'db'],
+  assets: ['lib', 'domain', 'db', 'chain', 'index'],
+  tap: ['lib', 'domain', 'db', 'assets'],
+  passport: ['lib', 'domain', 'db', 'http'],
+  payments: ['lib', 'domain', 'db', 'http', 'assets', 'chain/rpc', 'chain/transactions'],
+  agents: ['lib', 'domain', 'http', 'assets'],
+  discovery: ['lib', 'domain', 'http'],
+  graphql: ['lib', 'domain', 'db', 'http', 'index', 'assets', 'tap', 'chain/transactions'],
+  pages: ['lib', 'domain'],
+  hosts: 'lib domain http assets tap passport payments agents discovery graphql pages'.split(' '),
+  app: 'lib domain http db chain index assets tap passport payments agents discovery graphql pages hosts'.split(' '),
+  cli: 'lib domain http db chain index assets tap passport payments graphql app'.split(' '),
+  'cli.ts': ['cli'],
+}
+
+/** A folder with more source files holds more than one concept. */
+const mostFiles = 12
+
+const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+const sources = files.filter((name) => !name.endsWith('.test.ts'))
+
+describe('the import table', () => {
+  for (const name of files) {
+    it(`${name} imports only what its folder may`, () => {
+      const folder = ruleOf(name.replace(/(?:\.unit)?\.test\.ts$/, '.ts'))
+      for (const target of importsOf(join(source, name))) {
+        if (name.endsWith('.test.ts') && target.includes('/test/')) continue
+        const to = relative(source, resolve(dirname(join(source, name)), target))
+        if (to.startsWith('../../contracts/artifacts/')) continue
+        assert.ok(!to.startsWith('..'), `${name} imports from outside service/src: ${target}`)
+        if (ruleOf(to) === folder) continue
+        const allowed = (mayImport[folder] ?? []).some((other) => to === other || to.startsWith(`${other}/`))
+        assert.ok(allowed, `${name} imports ${to}; ${folder} may import ${(mayImport[folder] ?? []).join(', ')}`)
+      }
+    })
+  }
+
+  it('holds no cycle of files, types included', () => {
+    const importsOfFile = new Map(
+      sources.map((name) => [
+        name,
+        importsOf(join(source, name)).map((target) => relative(source, resolve(dirname(join(source, name)), target))),
+      ]),
+    )
+    const done = new Set<string>()
+    function visit(name: string, path: readonly string[]): void {
+      assert.ok(!path.includes(name), `a cycle: ${[...path.slice(path.indexOf(name)), name].join(' → ')}`)
+      if (done.has(name)) return
+      for (const target of importsOfFile.get(name) ?? []) visit(target, [...path, name])
+      done.add(name)
+    }
+    for (const name of sources) visit(name, [])
+  })
+
+  it('lets only app/config read the environment', () => {
+    for (const name of sources.filter((file) => !file.startsWith('app/config/') && !file.startsWith('cli/')))
+      assert.ok(!readFileSync(join(source, name), 'utf8').includes('process.env'), `${name} reads process.env`)
+  })
+
+  it('keeps the client library free of the service and of Node', () => {
+    for (const name of readdirSync(library).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts')))
+      for (const target of importsOf(join(library, name), /^/))
+        assert.ok(target.startsWith('./') || target.startsWith('@noble/'), `${name} imports ${target}`)
+  })
+})
+
+describe('the layout', () => {
+  const folders = new Map<string, string[]>()
+  for (const name of sources) folders.set(dirname(name), [...(folders.get(dirname(name)) ?? []), basename(name, '.ts')])
+
+  for (const [folder, names] of folders) {
+    it(`${folder} holds at most ${mostFiles} source files, no three with the same first word`, () => {
+      assert.ok(names.length <= mostFiles, `${folder} holds ${names.length} files; which concepts are in it?`)
+      for (const word of names.map((name) => name.split('-')[0])) {
+        const family = names.filter((name) => name.split('-')[0] === word)
+        assert.ok(family.length < 3, `${family.join(', ')} of ${folder} are a folder of their own`)
+      }
+    })
+  }
+
+  it('has no source file at the root but cli.ts', () => assert.deepEqual(folders.get('.'), ['cli']))
+})
+
+/** Returns the longest name of the table that holds a file. */
+function ruleOf(file: string): string {
+  const [rule] = Object.keys(mayImport)
+    .filter((name) => file === name || file.startsWith(`${name}/`))
+    .toSorted((left, right) => right.length - left.length)
+  assert.ok(rule, `${file} is in no folder of the table`)
+  return rule
+}
+
+/** Returns the relative specifiers of static, dynamic and type imports. */
+function importsOf(file: string, wanted = /^\./): string[] {
+  return [...readFileSync(file, 'utf8').matchAll(/\b(?:from|import)[\s(]*'([^'\n]+)'/g)]
+    .map(([, target = '']) => target)
+    .filter((target) => wanted.test(target))
+}

@@ -1,0 +1,150 @@
+/** Every list of GraphQL is read through its index: the plans of PostgreSQL over 100,000 products and as many transfers. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Database } from '../../src/db/database.ts'
+import { migrate } from '../../src/db/migrate.ts'
+import {
+  type ProductCondition,
+  type ProductPage,
+  productPageStatement,
+  productStore,
+} from '../../src/index/queries/products.ts'
+import { pagesStatement } from '../../src/index/queries/product-history.ts'
+import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
+import { testDatabases } from '../support/database/databases.ts'
+
+const [, postgres] = testDatabases()
+
+/** The parts of a plan that are checked here. */
+type Plan = {
+  'Node Type': string
+  'Index Name'?: string
+  'Actual Rows': number
+  'Actual Loops': number
+  Plans?: Plan[]
+}
+
+describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => {
+  let database: Database
+  before(async () => {
+    database = (await postgres?.open()) as Database
+    await migrate(database)
+    for (let from = 1; from <= 100_000; from += 5_000) await fill(database, from, from + 4_999)
+    await database.exec('analyze')
+  })
+  after(() => database.close())
+
+  async function planOf({ text, values }: { text: string; values: readonly unknown[] }): Promise<Plan[]> {
+    const [row] = await database.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
+      `explain (analyze, format json) ${text}`,
+      values,
+    )
+    const plan = row?.['QUERY PLAN'][0]?.Plan
+    assert.ok(plan)
+    const flat = (one: Plan): Plan[] => [one, ...(one.Plans ?? []).flatMap(flat)]
+    return flat(plan)
+  }
+  /** Through this index, without reading a table from end to end, and no more rows than `most` at any step. */
+  async function assertIndexed(statement: { text: string; values: readonly unknown[] }, index: string, most: number) {
+    const plan = await planOf(statement)
+    const summary = JSON.stringify(plan.map((one) => [one['Node Type'], one['Index Name'], one['Actual Rows']]))
+    assert.ok(
+      plan.some((one) => one['Index Name'] === index),
+      `${index} in ${summary}`,
+    )
+    assert.ok(
+      plan.every((one) => one['Node Type'] !== 'Seq Scan' || one['Actual Rows'] <= 1),
+      summary,
+    )
+    for (const one of plan) assert.ok(one['Actual Rows'] * one['Actual Loops'] <= most, summary)
+  }
+  const page = (condition: ProductCondition, rest: Partial<ProductPage> = {}) =>
+    productPageStatement({ condition, by: 'created_at', descending: true, after: null, limit: 21, ...rest })
+  const all: ProductCondition = { kind: 'and', of: [] }
+  const middle = ['2026-01-01T13:53:20.000000Z', '50000'] as const
+
+  it('products, newest first, at any depth and in both directions', async () => {
+    await assertIndexed(page(all), 'asset_created', 21)
+    await assertIndexed(page(all, { after: middle }), 'asset_created', 21)
+    await assertIndexed(page(all, { after: middle, descending: false }), 'asset_created', 21)
+    await assertIndexed(
+      page(all, { by: 'updated_at', after: ['2026-02-28T10:00:00.000000Z', '50000'] }),
+      'asset_updated',
+      21,
+    )
+  })
+
+  it('products by brand, verified, both, and owner', async () => {
+    const brand: ProductCondition = { kind: 'brand', value: 'Brand 7' }
+    await assertIndexed(page(brand), 'asset_brand', 21)
+    await assertIndexed(page(brand, { after: middle }), 'asset_brand', 21)
+    await assertIndexed(page({ kind: 'verified', value: true }, { after: middle }), 'asset_verified', 21)
+    await assertIndexed(page({ kind: 'verified', value: false }), 'asset_created', 30)
+    const unverified: ProductCondition = { kind: 'and', of: [brand, { kind: 'verified', value: false }] }
+    await assertIndexed(page(unverified, { after: middle }), 'asset_brand_unverified', 21)
+    await assertIndexed(page({ kind: 'owner', value: `0x${'7'.padStart(40, '0')}` }), 'asset_owner', 21)
+  })
+
+  it('products by tag, part of the name, and time', async () => {
+    await assertIndexed(page({ kind: 'tagId', value: 'TAG-777' }), 'asset_tag_id', 1)
+    await assertIndexed(page({ kind: 'nameContains', value: 'mber 99999' }), 'asset_name', 300)
+    await assertIndexed(page({ kind: 'createdBefore', value: '2026-01-01T02:00:00.000000Z' }), 'asset_created', 21)
+  })
+
+  it('transfers of all, of one product, of each status', async () => {
+    const of = (
+      tokenId: bigint | null,
+      status: 'PENDING' | 'CONFIRMED' | 'FAILED' | null,
+      after: typeof middle | null = null,
+    ) => transferPageStatement({ tokenId, status, after, limit: 21 })
+    await assertIndexed(of(null, null), 'transfer_initiated', 42)
+    await assertIndexed(of(null, null, middle), 'transfer_initiated', 42)
+    await assertIndexed(of(null, 'CONFIRMED', middle), 'transfer_confirmed', 42)
+    await assertIndexed(of(null, 'PENDING'), 'transfer_due', 1_000) // so few that sorting them costs less than their order
+    await assertIndexed(of(null, 'FAILED'), 'transfer_failed', 42)
+    await assertIndexed(of(7n, null), 'transfer_asset', 2)
+    await assertIndexed(of(7n, 'FAILED'), 'transfer_asset', 2)
+  })
+
+  it('the transfers and the history of a page of products', async () => {
+    const pks = Array.from({ length: 50 }, (_, index) => String(index + 1))
+    await assertIndexed({ text: newestStatement, values: [pks] }, 'transfer_asset', 100)
+    const values = [pks, pks.map(() => '-1'), pks.map(() => '0'), pks.map(() => '21')]
+    await assertIndexed({ text: pagesStatement, values }, 'history_token', 300)
+  })
+
+  it('sums equal counts', async () => {
+    const products = productStore(database)
+    assert.equal(await products.count(all), 100_000)
+    assert.equal(await products.count({ kind: 'brand', value: 'Brand 7' }), 500)
+    assert.equal(await products.count({ kind: 'state', value: 3 }), 25_000)
+    assert.equal(await transferStore(database).count({ tokenId: null, status: 'PENDING' }), 980)
+    assert.equal(await transferStore(database).count({ tokenId: null, status: 'FAILED' }), 120)
+  })
+})
+
+async function fill(database: Database, from: number, to: number): Promise<void> {
+  const rows = [from, to]
+  await database.query(
+    `insert into asset (token_id, owner, state, flags, tag_hash, tag_id, name, brand, tapped_at, created_at, updated_at, updated_block)
+     select n, decode(lpad(to_hex(n % 5000), 40, '0'), 'hex'), 1 + n % 4, 0, decode(lpad(to_hex(n), 64, '0'), 'hex'), 'TAG-' || n,
+       'Watch number ' || n, 'Brand ' || n % 200, case when n % 10 = 0 then now() end,
+       '2026-01-01'::timestamptz + n * interval '1 second', '2026-03-01'::timestamptz - n * interval '1 second', n
+     from generate_series($1::int, $2::int) n`,
+    rows,
+  )
+  await database.query(
+    `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at)
+     select token_id || '-1', pk, owner, owner,
+       case when token_id % 100 = 0 then 'PENDING' when token_id % 1000 = 1 then 'FAILED' else 'CONFIRMED' end, created_at,
+       decode(repeat('ab', 32), 'hex'), case when token_id % 5000 = 0 then '2026-01-01'::timestamptz else '9999-01-01' end
+     from asset where token_id between $1::int and $2::int`,
+    rows,
+  )
+  await database.query(
+    `insert into history (block_number, log_index, token_id, kind, block_hash, tx_hash, ts)
+     select n, 0, n % 20000, 3, decode(repeat('ab', 32), 'hex'), decode(repeat('cd', 32), 'hex'), now()
+     from generate_series($1::int, $2::int) n`,
+    rows,
+  )
+}

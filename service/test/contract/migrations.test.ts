@@ -1,0 +1,174 @@
+/** `touchstone migrate`: what is missing, what was done, what can be taken back; other statements do not queue behind it. */
+import assert from 'node:assert/strict'
+import { readdirSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
+import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
+import { eventually } from '../support/wait.ts'
+import { copyEmptyPglite } from '../support/database/pglite.ts'
+import type { Database } from '../../src/db/database.ts'
+import { migrate, readMigrations, undoMigration } from '../../src/db/migrate.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+const all = readMigrations()
+const [newest, before8] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
+
+for (const engine of ['PGlite', 'PostgreSQL'] as const) {
+  describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : skip }, () => {
+    let folder: string
+    let database: Awaited<ReturnType<typeof openOwnDatabase>> | undefined
+    let run: ReturnType<typeof bareCommandsOf>
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'touchstone-migrate-'))
+      if (engine === 'PostgreSQL') database = await openOwnDatabase()
+      else await copyEmptyPglite(join(folder, 'store'), 'none')
+      run = bareCommandsOf({ DATA_DIR: folder, ...(database && { DATABASE_URL: database.url }) })
+    })
+    after(async () => {
+      await database?.close()
+      await rm(folder, { recursive: true, force: true })
+    })
+
+    it('names what is missing and changes nothing with --check', async () => {
+      for (let twice = 0; twice < 2; twice += 1) {
+        const { exit, out } = await run('migrate', '--check')
+        assert.equal(exit, 1)
+        assert.deepEqual(
+          out.match(/\d{4}\S+/g),
+          all.map(({ name }) => name),
+        )
+      }
+    })
+
+    it('goes up to --to, each file with its time, then to the end', async () => {
+      const first = await run('migrate', '--to', before8.slice(0, 4))
+      assert.equal(first.exit, 0, first.err)
+      assert.equal([...first.out.matchAll(/^\d{4}-\S+\.sql +\d+ ms$/gm)].length, all.length - 1)
+      assert.match(first.out, new RegExp(`The database has ${before8}\\.$`))
+      assert.match((await run('migrate', '--check')).out, new RegExp(`^missing +${newest}\n1 missing`))
+      assert.match((await run('migrate')).out, new RegExp(`^${newest} +\\d+ ms\n`))
+      assert.deepEqual(await run('migrate', '--check'), {
+        exit: 0,
+        out: `Nothing is missing: the database has ${newest}.`,
+        err: '',
+      })
+      assert.match((await run('migrate')).out, /^Nothing was missing/)
+    })
+
+    it('rejects in one sentence what it cannot do', async () => {
+      assert.match((await run('migrate', '--to', '9999')).err, /has no migration 9999; the newest is/)
+      assert.match((await run('migrate', '--undo', '--check')).err, /cannot be used with option '--check'/)
+      assert.match((await run('migrate', '--undo', '0001')).err, /only the newest can be reverted/)
+    })
+
+    it('takes the newest back with --yes, as long as that loses nothing', async () => {
+      const undoable = all.findLastIndex(({ undo }) => undo === undefined)
+      for (const { name } of all.slice(undoable + 1).toReversed()) {
+        const asked = await run('migrate', '--undo')
+        assert.equal(asked.exit, 1)
+        assert.match(asked.err, new RegExp(`^${name}: .*\\. Repeat the command with --yes`))
+        assert.match((await run('migrate', '--undo', name, '--yes')).out, new RegExp(`^${name} is reverted`))
+      }
+      const rejected = await run('migrate', '--undo', '--yes')
+      assert.match(rejected.err, /cannot be reverted: restore a backup instead/)
+      assert.equal((await run('migrate')).exit, 0)
+    })
+  })
+}
+
+describe('a migration beside others', { skip }, () => {
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-migrate-'))
+    database = await openOwnDatabase()
+    await database.exec('create table busy (n int); insert into busy values (1)')
+  })
+  after(async () => {
+    await database.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+  const change = {
+    name: '9001-busy.sql',
+    script: 'alter table busy add column m int;',
+    undo: 'alter table busy drop column m;',
+  }
+
+  it('lets readers pass while a long transaction keeps it from its table', async () => {
+    const migrated = await held(async () => {
+      const migrating = migrate(database, [change])
+      for (let reads = 0; reads < 2; reads += 1) {
+        assert.ok(await eventually(isQueued), 'the migration tries')
+        // It waits behind the ALTER TABLE, which must give up long before this read runs into its timeout.
+        assert.deepEqual(await database.query('select n from busy'), [{ n: 1 }])
+      }
+      return { migrating }
+    })
+    assert.deepEqual(await migrated.migrating, [change.name])
+  })
+
+  it('fails with one sentence, and nothing has changed', async () => {
+    const undoing = () => undoMigration(database, change, { timeoutMs: 0 })
+    await held(() =>
+      assert.rejects(undoing(), /^Error: 9001-busy\.sql did not get its locks within \d+ s: .*pg_stat_activity/),
+    )
+    assert.deepEqual(await database.query('select m from busy'), [{ m: null }])
+  })
+
+  it('of a newer program disturbs neither a start nor touchstone migrate', async () => {
+    await migrate(database)
+    await migrate(database)
+    assert.deepEqual(
+      (await database.query<{ name: string }>('select name from migration')).map(({ name }) => name).sort(),
+      [...all.map(({ name }) => name), change.name],
+    )
+    const run = bareCommandsOf({ DATA_DIR: folder, DATABASE_URL: database.url })
+    assert.equal((await run('migrate', '--check')).exit, 0)
+    assert.match((await run('migrate', '--undo')).err, /9001-busy\.sql is of a newer program/)
+  })
+
+  it('is not made by a start with MIGRATE=off, which names the command that makes it', async () => {
+    await undoMigration(database, change)
+    await database.query('delete from migration where name = $1', [newest])
+    const env = {
+      DATA_DIR: folder,
+      DATABASE_URL: database.url,
+      MIGRATE: 'off',
+      CHAIN_RPC_URLS: 'http://127.0.0.1:9',
+      CHAIN_CONTRACT: `0x${'1'.repeat(40)}`,
+    }
+    const { exit, err } = await touchstone(['serve'], env).ended
+    assert.equal(exit, 1)
+    assert.match(
+      err,
+      new RegExp(`^touchstone: The database lacks ${newest} and MIGRATE is off: run touchstone migrate`),
+    )
+  })
+
+  const isQueued = async () =>
+    (
+      await database.query(
+        `select from pg_stat_activity where wait_event_type = 'Lock' and query like 'alter table busy%'`,
+      )
+    ).length > 0
+
+  /** Runs `work` while a transaction reads the table and does not end. */
+  async function held<T>(work: () => Promise<T>): Promise<T> {
+    return database.transaction(async (sql: Pick<Database, 'query'>) => {
+      await sql.query('select n from busy')
+      return work()
+    })
+  }
+})
+
+describe('the files of migrations', () => {
+  it('have an undo only beside a file of the same name, which begins with what is lost', () => {
+    const names = readdirSync(new URL('../../src/db/migrations/', import.meta.url))
+    for (const name of names.filter((one) => one.endsWith('.undo.sql')))
+      assert.ok(names.includes(name.replace('.undo.sql', '.sql')), name)
+    for (const { name, undo } of all) if (undo !== undefined) assert.match(undo, /^-- .+\.\n/, name)
+  })
+})

@@ -1,0 +1,162 @@
+/** The OpenAPI description (spec §9): clean to the linter, equal to the lists of the code, and a strict check of responses. */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
+import { routeNames } from '../../src/app/metrics/routes.ts'
+import { readOpenApi, withUrls } from '../../src/discovery/openapi.ts'
+import { errorRows } from '../../src/lib/error-codes.ts'
+import { readContract, type Operation, type Reply } from '../support/contract.ts'
+
+type Json = Readonly<Record<string, any>> // oxlint-disable-line typescript/no-explicit-any
+
+const text = readOpenApi()
+const { components } = JSON.parse(text) as { components: { schemas: Json } }
+const contract = readContract(text)
+
+describe('the OpenAPI description', () => {
+  it('has not one problem for the linter', async () => {
+    const script = fileURLToPath(new URL('../../../scripts/openapi.ts', import.meta.url))
+    const { stdout, stderr } = await promisify(execFile)(process.execPath, [script], { timeout: 120_000 })
+    assert.match(stdout + stderr, /Your API description is valid/)
+    assert.doesNotMatch(stdout + stderr, /warning|error/i)
+  })
+
+  it('describes every route of every host, and no other', () => {
+    const hosts = { verification: 8080, gateway: 8081, graphql: 8082 }
+    for (const [host, port] of Object.entries(hosts)) {
+      const paths = contract.operations
+        .filter(({ servers }) => servers.includes(`http://127.0.0.1:${port}`))
+        .map(({ path }) => path)
+      const prefixes = routeNames[host as keyof typeof hosts].map(([prefix]) => prefix)
+      const isBelow = (path: string, prefix: string) =>
+        prefix !== '/' && prefix.endsWith('/') ? path.startsWith(prefix) : path === prefix
+      assert.deepEqual(
+        paths.filter((path) => !prefixes.some((prefix) => isBelow(path, prefix))),
+        [],
+        `routes of ${host} that the program does not name`,
+      )
+      assert.deepEqual(
+        prefixes.filter((prefix) => !paths.some((path) => isBelow(path, prefix))),
+        undescribed[host as keyof typeof hosts],
+        `routes of ${host} that are not described`,
+      )
+    }
+  })
+
+  it('names exactly the error codes that the code has', () => {
+    const gateway = errorRows.flatMap((row) => row.gateway ?? [])
+    const graphql = errorRows.flatMap((row) => row.graphql ?? [])
+    assert.deepEqual(
+      components.schemas['GatewayError'].properties.error.enum.toSorted(),
+      gateway.flatMap(({ error, status }) => (status === 402 ? [] : [error])).toSorted(),
+    )
+    const { errors } = components.schemas['GraphqlAnswer'].properties
+    assert.deepEqual(
+      errors.items.properties.extensions.properties.code.enum.toSorted(),
+      [...new Set(graphql)].toSorted(),
+    )
+    const documented = Object.keys(operationOf('buyAttestation').responses)
+    assert.deepEqual(
+      gateway.filter(({ error, status }) => error !== 'method_not_allowed' && !documented.includes(String(status))),
+      [],
+    )
+  })
+
+  it('describes a verdict as the tools of MCP do', () => {
+    const { $schema: _dialect, ...ofTool } = toJsonSchema(verdictSchema, 'output')
+    assert.deepEqual(withoutTexts(inlined(components.schemas['Verdict'])), withoutTexts(ofTool))
+  })
+
+  it('gives examples of a verdict that fit it', () => {
+    const examples = components.schemas['Verdict'].examples as unknown[]
+    assert.deepEqual(examples, toJsonSchema(verdictSchema, 'output')['examples'])
+    for (const example of examples) verdictSchema.parse(example)
+  })
+
+  it('puts the URLs of an instance in place of its own, each once', () => {
+    const urls = { verification: 'http://127.0.0.1:8082', gateway: 'https://pay.example', graphql: 'https://g.example' }
+    const servers = readContract(withUrls(text, urls)).operations.map((operation) => operation.servers.join())
+    assert.deepEqual(
+      new Set(servers),
+      new Set([
+        urls.verification,
+        urls.gateway,
+        urls.graphql,
+        `${urls.verification},${urls.gateway}`,
+        `${urls.gateway},${urls.verification},${urls.graphql}`,
+      ]),
+    )
+  })
+})
+
+/** Files of pages, and the pages of the documentation. */
+const undescribed = { verification: ['/assets/', '/docs', '/docs/'], gateway: [], graphql: ['/playground/'] }
+
+/** Replaces references by what they name; members beside a reference overrule it. */
+function inlined(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(inlined)
+  if (typeof node !== 'object' || node === null) return node
+  const { $ref, ...own } = node as Json
+  const entries = Object.fromEntries(Object.entries(own).map(([name, value]) => [name, inlined(value)]))
+  if (typeof $ref !== 'string') return entries
+  return { ...(inlined(components.schemas[$ref.replace('#/components/schemas/', '')]) as Json), ...entries }
+}
+
+/** Leaves out what is written for people, and writes the integers of a list as Zod does. */
+function withoutTexts(node: unknown): unknown {
+  if (Array.isArray(node)) return node.map(withoutTexts)
+  if (typeof node !== 'object' || node === null) return node
+  const { examples: _examples, description, ...rest } = node as Json
+  const isText = typeof description === 'string'
+  const isList = rest['type'] === 'integer' && ('enum' in rest || 'const' in rest)
+  return Object.fromEntries(
+    Object.entries({ ...rest, ...(!isText && description && { description }), ...(isList && { type: 'number' }) }).map(
+      ([name, value]) => [name, withoutTexts(value)],
+    ),
+  )
+}
+
+describe('the check of responses', () => {
+  const readAsset = operationOf('readAsset')
+  const right: Reply = {
+    status: 404,
+    headers: {
+      'content-type': 'application/json',
+      'cache-control': 'no-store',
+      'access-control-allow-origin': '*',
+      'x-content-type-options': 'nosniff',
+      'x-request-id': 'a',
+      'x-ratelimit-limit': '60',
+      'x-ratelimit-remaining': '59',
+      'x-ratelimit-reset': '60',
+      'ratelimit-policy': '"default";q=60;w=60',
+      ratelimit: '"default";r=59;t=60',
+    },
+    text: '{"version":"1","error":{"code":"ASSET_NOT_FOUND","message":"No asset has this token id."}}',
+  }
+  const faults = (changed: Partial<Reply>) => contract.faultsOf(readAsset, { ...right, ...changed }).join()
+
+  it('finds no fault in a right response', () => assert.equal(faults({}), ''))
+
+  for (const [what, changed, found] of [
+    ['a status that is not documented', { status: 418 }, /status 418/],
+    ['a missing header', { headers: { ...right.headers, ratelimit: undefined } }, /RateLimit is missing/],
+    ['a header that is no number', { headers: { ...right.headers, 'x-ratelimit-reset': 'soon' } }, /X-RateLimit-Reset/],
+    ['another media type', { headers: { ...right.headers, 'content-type': 'text/html' } }, /media type text\/html/],
+    ['a code of another route', { text: right.text.replace('ASSET_NOT_FOUND', 'NOT_FOUND') }, /body/],
+    ['a member too many', { text: right.text.replace('{"version', '{"more":1,"version') }, /additional/],
+    ['a body that is no JSON', { text: '<html>' }, /no JSON/],
+    ['a stack trace', { text: `${right.text.slice(0, -3)}\\n    at f (a.ts:1)"}}` }, /leaks/],
+    ['a body where none belongs', { status: 304 }, /a body where none is documented/],
+  ] as const)
+    it(`finds ${what}`, () => assert.match(faults(changed), found))
+})
+
+function operationOf(id: string): Operation {
+  const found = contract.operations.find(({ operationId }) => operationId === id)
+  if (found === undefined) throw new Error(`There is no operation ${id}.`)
+  return found
+}

@@ -1,0 +1,176 @@
+/** An upgrade while people ask (docs/operators-handbook.md): the version before serves on the schema of the next, then beside it, then leaves. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { bytesToHex } from 'viem'
+import { touchstone, type Ran, type Running } from '../support/processes/cli.ts'
+import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
+import { keepSecret } from '../support/evidence.ts'
+import { eventually } from '../support/wait.ts'
+import { commitBeforeNewestMigration, extractVersion } from '../support/processes/previous-version.ts'
+import { createSteadyLoad, type SteadyLoad, type Target } from '../support/processes/steady-load.ts'
+import { newUid, testTag } from '../support/tap/tags.ts'
+import { operator, startWriterWorld } from '../support/index/writer-world.ts'
+import { readMigrations } from '../../src/db/migrate.ts'
+import { readKeyFile } from '../../src/tap/keys/file.ts'
+
+const before = await commitBeforeNewestMigration()
+const mustRun = process.env['REQUIRE_SERVICES'] === '1' && 'reason' in before && !before.isExcuse
+const skip = testDatabases()[1]?.skip || ('reason' in before && !mustRun ? before.reason : false)
+const kinds = ['read', 'tap', 'list'] as const
+const kek = '6b'.repeat(31) + '07'
+
+describe('an upgrade', { skip }, () => {
+  const opened = new AsyncDisposableStack()
+  after(() => opened.disposeAsync())
+
+  it('from the version before the newest migration, which runs on meanwhile, fails no request and no tap', async () => {
+    assert.ok('commit' in before, 'reason' in before ? before.reason : '')
+    const { old, env, database } = await openWorld(before.commit)
+    const commandOfOld = (...args: string[]) => succeeded(touchstone(args, env, env.DATA_DIR, old.cli))
+    const [first, firstTarget] = await start(env, old.cli)
+    const key = (await commandOfOld('key', 'create', 'load', '--scope', 'read')).out.trim()
+    keepSecret(key)
+    const tags = await boundTags(env.DATA_DIR, commandOfOld)
+    const accepted = { count: 0 }
+    const load = startLoad({ key, tags, accepted, first: firstTarget })
+    opened.defer(() => load.end())
+    const goesOn = async (target: Target) => {
+      const since = kinds.map((kind) => load.count(kind, target) + 20)
+      const isMore = () => kinds.every((kind, index) => load.count(kind, target) >= (since[index] ?? 0))
+      assert.ok((await eventually(() => isMore() || load.failures.length > 0)) && isMore(), load.failures.join('\n'))
+    }
+    await goesOn(firstTarget)
+
+    const newest = readMigrations().at(-1)?.name ?? ''
+    assert.equal((await touchstone(['migrate', '--check'], env).ended).exit, 1)
+    assert.match((await succeeded(touchstone(['migrate'], env))).out, new RegExp(`^${newest} +\\d+ ms$`, 'm'))
+    await goesOn(firstTarget)
+    const [second, secondTarget] = await start({ ...env, MIGRATE: 'off' })
+    load.targets.push(secondTarget)
+    await Promise.all([goesOn(firstTarget), goesOn(secondTarget)])
+
+    first.child.kill('SIGTERM')
+    assert.equal((await first.ended).exit, 0, first.said())
+    await goesOn(secondTarget)
+    await load.end()
+    second.child.kill('SIGTERM')
+    assert.equal((await second.ended).exit, 0, second.said())
+
+    assert.deepEqual(load.failures, [])
+    const [{ taps, announced } = { taps: 0, announced: 0 }] = await database.query<{ taps: number; announced: number }>(
+      'select count(*)::int as taps, count(announced_at)::int as announced from tap',
+    )
+    assert.deepEqual(
+      [taps, announced],
+      [accepted.count, accepted.count],
+      'every tap was accepted once, and announced once',
+    )
+  })
+
+  async function openWorld(commit: string) {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-upgrade-'))
+    opened.defer(() => rm(folder, { recursive: true, force: true }))
+    const old = await extractVersion(commit)
+    opened.defer(old.remove)
+    const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
+    const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const env = {
+      DATA_DIR: folder,
+      DATABASE_URL: database.url,
+      CHAIN_RPC_URLS: chain.url,
+      CHAIN_CONTRACT: chain.contract,
+      CHAIN_INTERFACE: 'registry',
+      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+      INDEX_POLL_MS: '25',
+      VERIFICATION_PORT: '0',
+      GATEWAY_PORT: '0',
+      GRAPHQL_PORT: '0',
+      RATE_LIMIT_ASSET: '0',
+      RATE_LIMIT_TAP: '0',
+      RATE_LIMIT_GRAPHQL: '0',
+      OPERATOR_KEY: bytesToHex(operator.getHdKey().privateKey ?? new Uint8Array()),
+      TAG_KEK: kek,
+      TAG_PEPPER: '70'.repeat(31) + '08',
+      TAP_WINDOW_SECONDS: '0',
+      DEMO: 'on',
+    }
+    return { old, env, database }
+  }
+
+  async function start(env: Record<string, string>, program?: string): Promise<[Running, Target]> {
+    const running = touchstone(['serve'], env, env['DATA_DIR'], program)
+    opened.defer(async () => {
+      running.child.kill('SIGKILL')
+      await running.ended
+    })
+    const port = (host: string) =>
+      Number(new RegExp(`"${host} host listens","port":(\\d+)`).exec(running.said())?.[1] ?? 0)
+    const isOpen = () => (port('verification') > 0 && port('graphql') > 0) || running.child.exitCode !== null
+    assert.ok((await eventually(isOpen)) && running.child.exitCode === null, running.said())
+    return [running, { verification: port('verification'), graphql: port('graphql') }]
+  }
+})
+
+async function succeeded({ ended }: Running): Promise<Ran> {
+  const ran = await ended
+  assert.equal(ran.exit, 0, ran.err)
+  return ran
+}
+
+/** Two products with software tags, minted, bound and activated by the old version. */
+async function boundTags(dataDir: string, command: (...args: string[]) => Promise<Ran>) {
+  await command('tag', 'batch', 'create', 'load', '--demo')
+  const uids = [newUid(), newUid()]
+  const rows = uids.map((uid, index) => `${Buffer.from(uid).toString('hex')},load,Product ${index}`)
+  await writeFile(join(dataDir, 'tags.csv'), `${['uid,batch,name', ...rows].join('\n')}\n`)
+  await command('tag', 'import', 'tags.csv', '--mint', '--bind', '--activate')
+  const batches = await readKeyFile(join(dataDir, 'keys', 'tag-keys.json'), {
+    kek: Buffer.from(kek, 'hex'),
+    demo: true,
+  })
+  const batch = batches.find(({ id }) => id === 'load')
+  assert.ok(batch)
+  return Promise.all(uids.map((uid) => testTag(batch, { uid })))
+}
+
+/** Keyless reads, lists, and taps: each is presented to one process, and once more to another one if there is one. */
+function startLoad({
+  key,
+  tags,
+  accepted,
+  first,
+}: {
+  readonly key: string
+  readonly tags: Awaited<ReturnType<typeof boundTags>>
+  readonly accepted: { count: number }
+  readonly first: Target
+}): SteadyLoad {
+  const load = createSteadyLoad()
+  load.targets.push(first)
+  const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
+  const body = JSON.stringify({
+    query: '{ products(first: 5) { totalCount edges { node { id name verified transfers { id } } } } }',
+  })
+  const expect = (holds: boolean, what: string, found: string) =>
+    holds || load.failures.push(`${what}: ${found.slice(0, 300)}`)
+  for (const id of [1, 2])
+    load.client(async () => void (await load.ask('read', 'verification', { path: `/api/asset/${id}` })))
+  load.client(async () => {
+    const list = await load.ask('list', 'graphql', { path: '/graphql', method: 'POST', headers, body })
+    expect(list.body.includes('"totalCount":2') && !list.body.includes('errors'), 'a list', list.body)
+  })
+  for (const tag of tags)
+    load.client(async () => {
+      const { picc, cmac } = tag.next()
+      const path = `/api/verify?picc=${picc}&cmac=${cmac}`
+      const tap = await load.ask('tap', 'verification', { path })
+      expect(tap.body.includes('"verified":true'), 'a tap', tap.body)
+      accepted.count += 1
+      const again = await load.ask('tap', 'verification', { path }, tap.by)
+      expect(again.body.includes('"reason":"replayed"'), 'a tap presented again', again.body)
+    })
+  return load
+}

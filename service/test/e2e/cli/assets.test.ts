@@ -1,0 +1,175 @@
+/** `touchstone asset …` on a real chain (spec §3): the whole life of an asset, and everything that is refused. */
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const uid = '04A1B2C3D4E5F6'
+const [operator, , consumer] = publishedAccounts(3)
+
+describe('touchstone asset', () => {
+  let world: World
+  const run = (...argv: string[]) => commandsOf(world)(...argv)
+  const { ok, refused } = assertionsOf(run)
+  before(async () => {
+    world = await startWorld()
+    await ok('tag', 'batch', 'create', 'b', '--demo')
+  })
+  after(() => world.end())
+
+  const tap = () => ok('tag', 'emulate', '--batch', 'b', '--uid', uid, '--tap')
+  const supply = async () => (await world.get('/api/asset/1')).status
+
+  it('changes nothing in a dry run, and says what it would cost', async () => {
+    const out = await ok('asset', 'mint', '--name', 'Harrow 38', '--dry-run')
+    assert.match(
+      out,
+      /^Dry run: would mint 1 asset with the metadata 0x[0-9a-f]{64}, for at most \d+ gas\. Nothing was sent\.$/,
+    )
+    assert.equal(await supply(), 404)
+  })
+
+  it('mints an asset as an item, whose address then opens, and never a second one as the same item', async () => {
+    const item = ['--gtin', '09520001000003', '--serial', 'H38/1']
+    const out = await ok('asset', 'mint', '--id', '7000', '--name', 'Harrow 38', ...item)
+    assert.match(out, /^item {9}09520001000003 H38\/1$/m)
+    const page = await world.get('/01/09520001000003/21/H38%2F1')
+    assert.deepEqual([page.status, (await page.text()).includes('Harrow 38')], [200, true])
+    assert.equal(await refused('asset', 'mint', ...item), 'Asset 7000 is registered under this GTIN and serial.')
+    assert.match(await refused('asset', 'mint', '--gtin', '09520001000003'), /belong together/)
+    assert.match(await refused('asset', 'mint', '--count', '2', ...item), /name one/)
+    await refused('asset', 'mint', '--gtin', '09520001000004', '--serial', 'x')
+    await refused('asset', 'mint', '--gtin', '09520001000003', '--serial', '..')
+  })
+
+  it('mints with metadata that the verdict then carries, and does a repeated key once', async () => {
+    const first = await ok('asset', 'mint', '--name', 'Harrow 38', '--brand', 'Calder & Wick', '--key', 'harrow-1')
+    assert.match(
+      first,
+      /^transaction {2}0x[0-9a-f]{64}\nblock {8}\d+ 0x[0-9a-f]{64}\nasset {8}1 {2}MINTED\nmetadata {5}0x/,
+    )
+    const again = await ok('asset', 'mint', '--name', 'Harrow 38', '--brand', 'Calder & Wick', '--key', 'harrow-1')
+    assert.match(again, /done before under this key/)
+    assert.equal((await world.get('/api/asset/2')).status, 404)
+    const { untrusted } = (await (await world.get('/api/asset/1')).json()) as { untrusted: Record<string, string> }
+    assert.equal(untrusted['brand'], 'Calder & Wick')
+    const other = await refused('asset', 'mint', '--name', 'Another', '--key', 'harrow-1')
+    assert.equal(other, 'This idempotency key was used for another request.')
+  })
+
+  it('mints many, from a file, and under an id of its own', async () => {
+    await writeFile(join(world.settings.DATA_DIR, 'watch.json'), '{"name":"Meridian 41","size":"41 mm"}')
+    assert.match(await ok('asset', 'mint', '--metadata', 'watch.json', '--count', '40'), /assets {7}2 to 41, 40 in all/)
+    assert.match(await ok('asset', 'mint', '--id', '900719925474099312345'), /asset {8}900719925474099312345 {2}MINTED/)
+  })
+
+  it('refuses metadata that would never be shown', async () => {
+    await writeFile(join(world.settings.DATA_DIR, 'bad.json'), '{"colour":"red"}')
+    assert.match(await refused('asset', 'mint', '--metadata', 'bad.json'), /"colour" is none of them/)
+    assert.match(await refused('asset', 'mint', '--metadata', 'bad.json', '--name', 'x'), /not as both/)
+    assert.match(await refused('asset', 'mint', '--metadata', 'none.json'), /There is no file/)
+  })
+
+  it('goes from MINTED to CLAIMED, by a tap and the consent of the claimant', async () => {
+    assert.match(await refused('asset', 'activate', '1'), /Asset 1 is MINTED/)
+    const bind = ['asset', 'bind', '1', '--uid', uid, '--batch', 'b', '--gtin', '9520001000010', '--serial', 'H38-1']
+    assert.match(await ok(...bind, '--dry-run'), /would bind tag 04A1B2C3D4E5F6 to asset 1/)
+    assert.match(await ok(...bind), /asset {8}1 {2}BOUND\ntag {10}04A1B2C3D4E5F6, batch b, item 09520001000010 H38-1/)
+    assert.match(await ok('asset', 'activate', '1'), /asset {8}1 {2}ACTIVATED/)
+
+    const url = await tap()
+    const claim = ['asset', 'claim', '1', '--demo-account', '2', '--tap', url]
+    assert.match(await ok(...claim, '--dry-run'), /would make asset 1 the claimant's, for at most \d+ gas/)
+    assert.match(await ok(...claim), /asset {8}1 {2}CLAIMED/)
+    assert.match(
+      await refused('asset', 'claim', '1', '--demo-account', '2', '--tap', await tap()),
+      /Asset 1 is CLAIMED/,
+    )
+    assert.match(await refused('asset', 'recycle', '1'), /Only the owner of asset 1 may do this/)
+  })
+
+  it('takes a consent that was signed elsewhere over what --prepare prints', async () => {
+    const other = '04A1B2C3D4E5F7'
+    await ok('asset', 'bind', '2', '--uid', other, '--batch', 'b')
+    await ok('asset', 'activate', '2')
+    const claimant = consumer?.address ?? ''
+    const prepared = await run('asset', 'claim', '2', '--claimant', claimant, '--deadline', '4102444800', '--prepare')
+    assert.equal(prepared.exit, 0)
+    const typed = JSON.parse(prepared.out) as { message: { nonce: number } }
+    const consent = (await consumer?.signTypedData(typed as never)) ?? ''
+    const url = await ok('tag', 'emulate', '--batch', 'b', '--uid', other, '--tap')
+    const claim = ['asset', 'claim', '2', '--claimant', claimant, '--deadline', '4102444800', '--tap', url, '--consent']
+    assert.match(await refused(...claim, `0x${'11'.repeat(65)}`), /The signature does not fit/)
+    assert.match(await ok(...claim, consent), /asset {8}2 {2}CLAIMED/)
+  })
+
+  it('needs for a claim a tap of this very tag, and consent', async () => {
+    const url = await tap()
+    const claimant = consumer?.address ?? ''
+    assert.match(
+      await refused('asset', 'claim', '3', '--claimant', claimant, '--tap', url),
+      /needs the claimant’s consent/,
+    )
+    assert.match(await refused('asset', 'claim', '3', '--demo-account', '2'), /needs a tap/)
+    assert.match(
+      await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', url),
+      /bound to asset 1, not to 3/,
+    )
+    const altered = url.replace(/cmac=.{16}/, 'cmac=0011223344556677')
+    assert.match(await refused('asset', 'claim', '3', '--demo-account', '2', '--tap', altered), /counterfeit/)
+    assert.match(await refused('asset', 'claim', '3', '--demo-account', '1', '--tap', url), /2 to 9/)
+  })
+
+  it('is flagged, seen as flagged, and resolved to where it was', async () => {
+    assert.match(
+      await ok('asset', 'flag', '1', '--reason', 'stolen,stolen-confirmed', '--note', 'Police report 2026-1187'),
+      /asset {8}1 {2}FLAGGED \(stolen, stolen-confirmed\)\nnote {9}0x[0-9a-f]{64}/,
+    )
+    assert.match(await refused('asset', 'flag', '1', '--reason', 'stolen'), /already has these flags/)
+    assert.match(await ok('asset', 'resolve', '1', '--reason', 'stolen'), /FLAGGED \(stolen-confirmed\)/)
+    assert.match(await ok('asset', 'resolve', '1', '--reason', 'all'), /asset {8}1 {2}CLAIMED$/)
+    assert.match(await refused('asset', 'resolve', '1', '--reason', 'all'), /has no reports/)
+    assert.match(await ok('asset', 'flag', '1', '--reason', 'tamper'), /CLAIMED \(tamper\)/)
+    assert.match(await refused('asset', 'flag', '1', '--reason', 'tamper,lost'), /a command of its own/)
+    assert.match(await refused('asset', 'flag', '3', '--reason', 'lost'), /Asset 3 is MINTED/)
+  })
+
+  it('is recycled for ever', async () => {
+    assert.match(await ok('asset', 'recycle', '3'), /RECYCLED/)
+    assert.match(await refused('asset', 'activate', '3'), /RECYCLED/)
+  })
+
+  it('is shown without its owner, unless one asks', async () => {
+    const shown = await ok('asset', 'show', '1')
+    assert.match(shown, /^state {9}CLAIMED \(tamper\)$/m)
+    assert.match(shown, /^item {10}09520001000010 H38-1$/m)
+    assert.match(shown, /^tag here {6}04A1B2C3D4E5F6, batch b, epoch 0, last tap \d+$/m)
+    const address = consumer?.address.toLowerCase() ?? ''
+    assert.ok(!shown.toLowerCase().includes(address))
+    assert.ok((await ok('asset', 'show', '1', '--owner')).toLowerCase().includes(address))
+    assert.equal((JSON.parse(await ok('asset', 'show', '1', '--json')) as { token_id: string }).token_id, '1')
+    assert.match(await refused('asset', 'show', '77'), /Asset 77 does not exist/)
+  })
+
+  it('has a history back to its minting, without accounts unless one asks', async () => {
+    const history = await ok('asset', 'history', '1')
+    const steps = history.match(/StateChanged from=\w+ to=\w+/g)?.toReversed()
+    assert.deepEqual(steps, [
+      'StateChanged from=NONE to=MINTED',
+      'StateChanged from=MINTED to=BOUND',
+      'StateChanged from=BOUND to=ACTIVATED',
+      'StateChanged from=ACTIVATED to=CLAIMED',
+      'StateChanged from=CLAIMED to=FLAGGED',
+      'StateChanged from=FLAGGED to=CLAIMED',
+    ])
+    assert.match(history, /FlagsChanged flags=stolen, stolen-confirmed reasonHash=0x/)
+    assert.match(history, /\n\d+ events up to block \d+, back to the minting\.$/)
+    assert.doesNotMatch(history, /0x[0-9a-fA-F]{40}(?![0-9a-fA-F])/)
+    const accounts = await ok('asset', 'history', '1', '--accounts')
+    assert.ok(accounts.includes(`actor=${operator?.address}`))
+    assert.match(await refused('asset', 'history', '77'), /Asset 77 does not exist up to block \d+/)
+  })
+})

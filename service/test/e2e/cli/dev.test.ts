@@ -1,0 +1,140 @@
+/** `npm start` as a stranger meets it: the real command in an empty folder, killed, started again, stopped. */
+import assert from 'node:assert/strict'
+import { spawn, type ChildProcess } from 'node:child_process'
+import { createServer, type AddressInfo } from 'node:net'
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { prove, recheck, type Verdict } from '@touchstone/verdict'
+import { eventually } from '../../support/wait.ts'
+
+const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
+type Running = { child: ChildProcess; output: () => string; ended: Promise<number | null> }
+
+function touchstone(args: readonly string[], env: Record<string, string> = {}): Running {
+  const child = spawn(process.execPath, [cli, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  return { child, output: () => output, ended: new Promise((resolve) => child.once('close', resolve)) }
+}
+
+async function ready(running: Running): Promise<{ base: string; rpc: string }> {
+  await eventually(() => running.output().includes('Ctrl-C') || running.child.exitCode !== null)
+  const base = /http:\/\/127\.0\.0\.1:\d+(?=\/api\/asset\/)/.exec(running.output())?.[0]
+  const rpc = /chain +(http:\/\/127\.0\.0\.1:\d+)/.exec(running.output())?.[1]
+  if (base === undefined || rpc === undefined) throw new Error(`npm start did not come up: ${running.output()}`)
+  return { base, rpc }
+}
+
+describe('npm start', () => {
+  let dataDir: string
+  let env: Record<string, string>
+  before(async () => {
+    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+    env = { DATA_DIR: dataDir, VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0', LOCAL_CHAIN_PORT: '0' }
+  })
+  after(() => rm(dataDir, { recursive: true, force: true }))
+
+  let first: Verdict
+
+  it('comes up in an empty folder and prints links that work, for every state and every reason of a flag', async () => {
+    const running = touchstone(['dev'], env)
+    const { base, rpc } = await ready(running)
+    const links = [...new Set(running.output().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
+    const verdicts = await Promise.all(links.map(async (link) => (await (await fetch(link)).json()) as Verdict))
+    assert.deepEqual(
+      [...new Set(verdicts.map(({ state_code }) => state_code))].toSorted((a, b) => a - b),
+      [1, 2, 3, 4, 5, 6],
+    )
+    assert.ok(verdicts.filter(({ flagged }) => flagged).length >= 5)
+    assert.ok(verdicts.some(({ untrusted }) => untrusted === undefined))
+    for (const verdict of verdicts)
+      assert.ok(!/[\p{Bidi_Control}\p{Cc}\u{e0000}-\u{e007f}]/u.test(JSON.stringify(verdict)))
+    const taps = running.output().match(/http:\S+picc=\S+/g) ?? []
+    assert.equal(taps.length, links.length - 1) // one product carries no tag
+    for (const tap of taps) {
+      const page = await fetch(tap)
+      assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
+      assert.match(await page.text(), /<body data-tap="tapped"/)
+    }
+    first = verdicts.find(({ state }) => state === 'CLAIMED') ?? assert.fail('no claimed product')
+
+    const commands = running.output().match(/^ {2}npx touchstone verify .*$/gm) ?? []
+    assert.ok(commands.length >= 2)
+    for (const command of commands) {
+      const args = command.trim().split(/\s+/).slice(2)
+      const check = touchstone([...args, ...(args[1]?.startsWith('http') ? [] : ['--base-url', base])])
+      assert.equal(await check.ended, 0, check.output())
+      assert.match(check.output(), /Every field agrees with the chain\./)
+    }
+    assert.ok((await recheck(first, { rpcUrl: rpc })).ok)
+    running.child.kill('SIGKILL')
+    await running.ended
+  })
+
+  it('finds the same blocks after a SIGKILL: an old verdict still rechecks and proves, and nothing is minted twice', async () => {
+    const running = touchstone(['dev'], env)
+    const { base, rpc } = await ready(running)
+    for (const report of [await recheck(first, { rpcUrl: rpc }), await prove(first, { rpcUrl: rpc })]) {
+      assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
+    }
+    const again = (await (await fetch(`${base}/api/asset/${first.token_id}`)).json()) as Verdict
+    assert.deepEqual({ ...again, chainRef: null }, { ...first, chainRef: null })
+    assert.equal((await fetch(`${base}/api/asset/15`)).status, 404)
+
+    running.child.kill('SIGINT')
+    assert.equal(await running.ended, 0, running.output())
+    await assert.rejects(fetch(rpc, { method: 'POST' }), 'the chain still runs')
+  })
+
+  it('says in one sentence that a port is in use, and changes nothing', async () => {
+    const holder = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => holder.once('listening', resolve))
+    const port = String((holder.address() as AddressInfo).port)
+    for (const name of ['VERIFICATION_PORT', 'LOCAL_CHAIN_PORT']) {
+      const empty = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+      const running = touchstone(['dev'], { ...env, DATA_DIR: empty, [name]: port })
+      assert.equal(await running.ended, 1)
+      assert.match(running.output(), new RegExp(`^touchstone: Port ${port} is in use\\. .*${name}=\\d+\\.\\n$`))
+      assert.deepEqual(await readdir(empty), [])
+      await rm(empty, { recursive: true })
+    }
+    holder.close()
+  })
+
+  it('says in one sentence that the data folder is damaged, and exits with 1', async () => {
+    for (const name of await readdir(join(dataDir, 'chain'))) {
+      if (name.endsWith('.gz')) await writeFile(join(dataDir, 'chain', name), 'damaged')
+    }
+    const running = touchstone(['dev'], env)
+    assert.equal(await running.ended, 1)
+    assert.match(running.output(), /^touchstone: The local chain saved in .* is damaged: .*\n$/m)
+  })
+
+  it('says in one sentence that the database is damaged, and ends the chain it had started', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
+    await mkdir(join(folder, 'store'))
+    await writeFile(join(folder, 'store', 'PG_VERSION'), 'damaged')
+    const running = touchstone(['dev'], { ...env, DATA_DIR: folder })
+    assert.equal(await running.ended, 1)
+    assert.match(
+      running.output(),
+      /^touchstone: The database in .* cannot be opened\. Restore the folder from a backup, or move it away .*\.\n$/m,
+    )
+    await rm(folder, { recursive: true })
+  })
+
+  it('names the setting that is wrong', async () => {
+    const running = touchstone(['dev'], { ...env, VERIFICATION_PORT: 'http' })
+    assert.equal(await running.ended, 1)
+    assert.equal(
+      running.output(),
+      'touchstone: VERIFICATION_PORT must be a whole number from 0 to 65535; found "http".\n',
+    )
+  })
+})

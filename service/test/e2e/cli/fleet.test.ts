@@ -1,0 +1,183 @@
+/**
+ * A brand's engineer with the CLI alone (spec §4.4): from an empty data folder to a thousand verified products, with the commands of
+ * the handbook as real processes beside a real `touchstone dev`.
+ */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { touchstone, type Ran, type Running } from '../../support/processes/cli.ts'
+import { eventually, until } from '../../support/wait.ts'
+
+const uidOf = (n: number) => `04AABBCC${n.toString(16).toUpperCase().padStart(6, '0')}`
+const tags = 1_000
+
+describe('a fleet of tags by commands alone', () => {
+  let folder: string
+  let dataDir: string
+  let env: Record<string, string>
+  let service: Running
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
+    dataDir = join(folder, 'data')
+    env = {
+      DATA_DIR: dataDir,
+      VERIFICATION_PORT: '0',
+      GATEWAY_PORT: '0',
+      GRAPHQL_PORT: '0',
+      LOCAL_CHAIN_PORT: '0',
+      RATE_LIMIT_TAP: '0',
+    }
+    service = touchstone(['dev'], env)
+    await started(service)
+  })
+  after(async () => {
+    service.child.kill('SIGTERM')
+    await service.ended
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const run = (...argv: string[]): Promise<Ran> => touchstone(argv, { DATA_DIR: dataDir }, folder).ended
+
+  async function ok(...argv: string[]): Promise<string> {
+    const ran = await run(...argv)
+    assert.equal(ran.exit, 0, `${argv.join(' ')}: ${ran.err}`)
+    return ran.out.trim()
+  }
+
+  async function refused(...argv: string[]): Promise<string> {
+    const { exit, out, err } = await run(...argv)
+    assert.deepEqual([exit, out], [1, ''], argv.join(' '))
+    const sentence = err.replaceAll(/^ {2}The chain does not answer; trying again .*\n/gm, '')
+    assert.match(sentence, /^touchstone: [^\n]+\n$/, 'one sentence')
+    return sentence.trim()
+  }
+
+  const tap = (n: number) => ok('tag', 'emulate', '--batch', '2026-watches', '--uid', uidOf(n), '--tap')
+
+  it('makes a batch and prints a template for a host name', async () => {
+    assert.match(await ok('tag', 'batch', 'create', '2026-watches', '--demo'), /^Batch 2026-watches made/)
+    assert.match(await ok('tag', 'batch', 'list'), /^2026-watches +0 +active +empty +an10922 +here +demo$/m)
+    assert.match(
+      await ok('tag', 'template', '--host', 'verify.example.com'),
+      /^picc offset +42\nmac input offset +80\nmac offset +80\nfile settings +4000E0C1FF122A0000500000500000$/m,
+    )
+  })
+
+  let tokenOf: (n: number) => string
+
+  it('imports a thousand tags, mints and binds them, and reports on each', async () => {
+    const rows = Array.from(
+      { length: tags },
+      (_, n) => `${uidOf(n)},2026-watches,0,,9520001000010,S-${n},"Harrow ""${n}"""`,
+    )
+    await writeFile(join(folder, 'tags.csv'), `uid,batch,epoch,tokenId,gtin,serial,name\r\n${rows.join('\r\n')}`)
+    const { exit, out, err } = await run('tag', 'import', 'tags.csv', '--mint', '--bind')
+    assert.equal(exit, 0, out + err)
+    assert.match(out, /^1000 of 1000 rows in [\d.]+ s: 1000 done\. Report: .*tags\.csv\.report\.csv\n$/)
+    assert.match(err, /^ {2}500 of 1000 rows: 500 done/m)
+    const report = (await readFile(join(folder, 'tags.csv.report.csv'), 'utf8')).trim().split('\n').slice(1)
+    assert.equal(report.length, tags)
+    const tokens = report.map((line) => line.split(',')[4] ?? '')
+    assert.equal(new Set(tokens).size, tags)
+    tokenOf = (n) => tokens[n] ?? ''
+  })
+
+  it('taps one, which verifies as the right asset, once', async () => {
+    const answer = await opened(await tap(417))
+    assert.equal(answer.verified, true)
+    assert.equal(answer.uid, uidOf(417))
+    assert.equal(answer.asset.tokenId, tokenOf(417))
+    assert.equal(answer.asset.untrusted.name, 'Harrow "417"')
+    assert.equal(answer.asset.flagged, false)
+    assert.match(await ok('asset', 'show', tokenOf(417)), /^item +09520001000010 S-417$/m)
+    assert.match(await ok('tag', 'verify', await tap(418)), new RegExp(`^asset +${tokenOf(418)} `, 'm'))
+  })
+
+  it('flags it, and the next tap shows the flag', async () => {
+    assert.match(await ok('asset', 'flag', tokenOf(417), '--reason', 'stolen', '--dry-run'), /^Dry run: would flag/)
+    assert.match(await ok('asset', 'flag', tokenOf(417), '--reason', 'stolen'), /FLAGGED \(stolen\)$/)
+    const { verified, asset } = await opened(await tap(417))
+    assert.deepEqual([verified, asset.flagged, asset.lifecycleState], [true, true, 'FLAGGED'])
+  })
+
+  it('imports the same file again, and nothing changes', async () => {
+    assert.match(await ok('tag', 'import', 'tags.csv', '--mint', '--bind'), /: 1000 unchanged\./)
+    assert.match(await refused('asset', 'show', String(Number(tokenOf(tags - 1)) + 1)), /does not exist/)
+  })
+
+  it('taps the first product of the demonstration when nothing else is said', async () => {
+    const answer = await opened(await ok('tag', 'emulate', '--tap'))
+    assert.equal(answer.verified, true)
+    assert.equal(answer.asset.untrusted.name, 'Loden Day Coat')
+    assert.equal((await opened(await ok('tag', 'emulate', '--tap'))).tapCounter, answer.tapCounter + 1)
+  })
+
+  it('keeps a second service out of the folder, and says who is in', async () => {
+    const sentence = `touchstone: Process ${service.child.pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.\n`
+    for (const name of ['dev', 'serve']) {
+      const second = await touchstone([name], { ...env, LOG_LEVEL: 'silent' }).ended
+      assert.deepEqual(second, { exit: 1, out: '', err: sentence })
+    }
+    assert.equal((await opened(await tap(1))).verified, true)
+  })
+
+  it('ends with one sentence when something cannot be done', async () => {
+    assert.match(await refused('asset', 'activate', '99999'), /^touchstone: Asset 99999 does not exist\.$/)
+    assert.match(await refused('asset', 'show', 'seven'), /A token id is a decimal number/)
+    assert.match(await refused('tag', 'emulate', '--batch', 'none', '--uid', uidOf(0), '--tap'), /named none/)
+    assert.match(await refused('tag', 'import', 'nothing.csv'), /There is no file /)
+    assert.match(await refused('bogus'), /unknown command/)
+  })
+
+  it('goes on from the data folder alone when the service has ended, except for what needs the chain', async () => {
+    const address = await tap(2)
+    service.child.kill('SIGTERM')
+    assert.equal((await service.ended).exit, 0)
+    assert.match(await ok('tag', 'batch', 'list'), /^2026-watches +0 +active/m)
+    assert.match(await ok('tag', 'doctor', address), /^Nothing is wrong/)
+    await ok('tag', 'batch', 'create', 'later')
+    const keys = ['tag', 'keys', '--batch', 'later', '--uid', uidOf(5_000), '--host', 'verify.example.com']
+    await ok(...keys, '--reveal', '--out', 'station.json')
+    assert.equal(
+      (JSON.parse(await readFile(join(folder, 'station.json'), 'utf8')) as { keys: string[] }[])[0]?.keys.length,
+      5,
+    )
+    await writeFile(join(folder, 'later.csv'), `uid,batch\n${uidOf(5_000)},later\n`)
+    assert.match(await ok('tag', 'import', 'later.csv'), /: 1 done\./)
+    const needsChain =
+      /^touchstone: This needs the chain: start the service .* or set CHAIN_RPC_URLS and CHAIN_CONTRACT\.$/
+    assert.match(await refused('asset', 'show', '1'), needsChain)
+    assert.match(await refused('tag', 'import', 'later.csv', '--mint'), needsChain)
+  })
+
+  it('carries out commands that come at the same time one after another', async () => {
+    const ids = Array.from({ length: 4 }, (_, n) => `parallel-${n}`)
+    const ran = await Promise.all(ids.map((id) => run('tag', 'batch', 'create', id)))
+    const made = ids.filter((_, n) => ran[n]?.exit === 0)
+    assert.ok(made.length >= 1)
+    for (const { exit, err } of ran) assert.ok(exit === 0 || /^touchstone: [^\n]+\n$/.test(err), err)
+    const list = await ok('tag', 'batch', 'list')
+    for (const id of ids) assert.equal(new RegExp(`^${id} .*here`, 'm').test(list), made.includes(id), list)
+  })
+})
+
+type Answer = {
+  verified: boolean
+  uid: string
+  tapCounter: number
+  asset: { tokenId: string; lifecycleState: string; flagged: boolean; untrusted: { name: string } }
+}
+
+/** Opens a tap as a phone does. A busy chain is 502, and the same address is then tried again, as the answer says. */
+async function opened(url: string): Promise<Answer> {
+  let response = await fetch(url)
+  await until(async () => response.status !== 502 || (response = await fetch(url)).status !== 502)
+  return (await response.json()) as Answer
+}
+
+async function started(running: Running): Promise<void> {
+  await eventually(() => running.said().includes('Ctrl-C') || running.child.exitCode !== null)
+  assert.match(running.said(), /Ctrl-C/)
+}

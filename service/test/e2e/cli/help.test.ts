@@ -1,0 +1,110 @@
+/** Help with examples, and wrong arguments that end in one sentence before anything is opened. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Command, CommanderError } from 'commander'
+import { devCommand } from '../../../src/cli/dev/dev.ts'
+import { payCommand } from '../../../src/cli/payments/pay.ts'
+import { serveCommand } from '../../../src/cli/serve/serve.ts'
+import { verifyCommand } from '../../../src/cli/verify.ts'
+import { runWithin } from '../../../src/cli/session/session.ts'
+import { captureIo, type Ran } from '../../support/processes/cli.ts'
+import { storeCommands } from '../../../src/cli/store-commands.ts'
+
+const opensNothing = () => Promise.reject(new Error('a session was opened'))
+
+async function run(...argv: string[]): Promise<Ran> {
+  const { io, ran } = captureIo('/')
+  const program = new Command('touchstone')
+  for (const command of storeCommands(opensNothing, io.out, opensNothing)) program.addCommand(command)
+  const exit = await runWithin(program, argv, io).then(
+    () => 0,
+    (error: unknown) => {
+      if (!(error instanceof CommanderError)) io.err(`touchstone: ${(error as Error).message}`)
+      return error instanceof CommanderError ? error.exitCode : 1
+    },
+  )
+  return ran(exit)
+}
+
+function leavesOf(command: Command, path: readonly string[] = []): string[][] {
+  const here = [...path, command.name()]
+  return command.commands.length === 0 ? [here] : command.commands.flatMap((child) => leavesOf(child, here))
+}
+
+/** Returns the printed help with its examples. */
+function helpOf(command: Command): string {
+  let text = ''
+  command.configureOutput({ writeOut: (part) => void (text += part) })
+  command.outputHelp()
+  return text
+}
+
+const leaves = storeCommands(opensNothing, () => {}, opensNothing).flatMap((command) => leavesOf(command))
+
+describe('the help of touchstone', () => {
+  it('covers every command that the handbook names', () => {
+    const names = leaves.map((words) => words.join(' '))
+    for (const name of ['batch create', 'batch list', 'batch retire', 'batch revoke', 'template', 'keys', 'import'])
+      assert.ok(names.includes(`tag ${name}`), name)
+    for (const name of ['verify', 'doctor', 'emulate']) assert.ok(names.includes(`tag ${name}`), name)
+    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'show', 'history'])
+      assert.ok(names.includes(`asset ${name}`), name)
+  })
+
+  for (const words of leaves) {
+    it(`shows what ${words.join(' ')} does, with an example`, async () => {
+      const { exit, out, err } = await run(...words, '--help')
+      assert.deepEqual([exit, err], [0, ''])
+      assert.ok(out.includes(`Usage: touchstone ${words.join(' ')}`), out)
+      assert.match(out, /Examples?:\n {2}(touchstone|curl) /)
+    })
+  }
+
+  for (const command of [devCommand(), serveCommand(), verifyCommand(), payCommand()]) {
+    it(`shows what ${command.name()} does, with an example`, () => {
+      assert.match(helpOf(command), /Examples?:\n {2}touchstone /)
+    })
+  }
+
+  it('says of every command that writes to the chain that it can be tried first', async () => {
+    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle'])
+      assert.match((await run('asset', name, '--help')).out, /--dry-run .*\n[^]*--key <key>/)
+  })
+})
+
+const wrong: readonly (readonly [string, RegExp])[] = [
+  ['tag bogus', /unknown command 'bogus'/],
+  ['tag batch create', /missing required argument 'id'/],
+  ['tag batch create two words', /too many arguments/],
+  ['tag batch create ../x', /A batch id has 1 to 64 of/],
+  ['tag batch create x --epoch -1', /An epoch is 0, 1, 2/],
+  ['tag batch create x --mac-input enc', /one of empty, picc/],
+  ['tag template', /Give the address/],
+  ['tag keys --batch b', /required option '--uid <uids>' not specified/],
+  ['tag keys --batch b --uid 08AA --host a.example', /begins with 04/],
+  [
+    'tag keys --batch b --uid 04DE5F1EACC040 --host a.example --format xml',
+    /Allowed choices are json, csv, gototags, apdu/,
+  ],
+  ['tag keys --batch b --uid 04DE5F1EACC040 --host a.example --url x', /cannot be used with option/],
+  ['tag verify not-a-url', /a URL of at most 2048 characters/],
+  ['tag emulate --count 0', /a number from 1 to 1000/],
+  ['asset show 0x7', /A token id is a decimal number/],
+  ['asset mint --count 201', /a number from 1 to 200/],
+  ['asset mint --to 0x123', /An address is 0x and 40 hex digits/],
+  ['asset bind 1 --uid 04DE5F1EACC040', /required option '--batch <id>' not specified/],
+  ['asset flag 1', /required option '--reason <reasons>' not specified/],
+  ['asset flag 1 --reason gone', /A reason is one of lost, stolen/],
+  ['asset claim 1 --consent nothing', /A signature is 0x and hex digits/],
+]
+
+describe('wrong arguments', () => {
+  for (const [line, sentence] of wrong) {
+    it(`end in one sentence: touchstone ${line}`, async () => {
+      const { exit, out, err } = await run(...line.split(' '))
+      assert.deepEqual([exit, out], [1, ''])
+      assert.match(err, /^touchstone: [^\n]+$/)
+      assert.match(err, sentence)
+    })
+  }
+})

@@ -1,0 +1,217 @@
+/** `touchstone tag import` (spec §3, §4.4): each row once, however often it is interrupted, corrected and run again. */
+import assert from 'node:assert/strict'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { encodeFunctionData } from 'viem'
+import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
+import { commandRunner } from '../../../src/cli/store-commands.ts'
+import { openMints } from '../../../src/cli/tag/import/mints.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { commandsOf, type Ran } from '../../support/processes/cli.ts'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { noMetadata, startWorld, type World } from '../../support/world.ts'
+
+const totalSupply = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'totalSupply' })
+type FaultRpc = Awaited<ReturnType<typeof startFaultRpc>>
+const uidOf = (n: number) => `04C0FFEE${n.toString(16).toUpperCase().padStart(6, '0')}`
+
+describe('touchstone tag import', () => {
+  let world: World
+  let run: ReturnType<typeof commandsOf>
+  let rpc: FaultRpc
+  before(async () => {
+    world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+    run = commandsOf(world)
+    await run('tag', 'batch', 'create', 'b', '--demo')
+    await run('tag', 'batch', 'create', 'next', '--demo', '--epoch', '1')
+    await run('tag', 'batch', 'create', 'leaked', '--demo')
+    await run('tag', 'batch', 'revoke', 'leaked')
+  })
+  after(async () => {
+    await world.end()
+    await rpc.close()
+  })
+
+  const path = (name: string) => join(world.settings.DATA_DIR, name)
+  const write = (name: string, ...rows: string[]) => writeFile(path(name), rows.join('\n'))
+  const summary = ({ out }: Ran) => /rows in [\d.]+ s: ([^.(]*)/.exec(out)?.[1]?.trim()
+  const report = async (name: string) =>
+    (await readFile(path(`${name}.report.csv`), 'utf8')).trim().split('\n').slice(1)
+  const supply = async () => Number(await world.rpc('eth_call', [{ to: world.contract, data: totalSupply }, 'latest']))
+  const tapped = async (uid: string, batch = 'b') => {
+    const url = await run('tag', 'emulate', '--batch', batch, '--uid', uid, '--tap')
+    return (await (await fetch(url.out)).json()) as {
+      verified: boolean
+      asset: { tokenId: string; lifecycleState: string }
+    }
+  }
+
+  it('registers without a chain, and brings the same tags onto it later', async () => {
+    await write('plain.csv', 'uid,batch', `${uidOf(1)},b`, `${uidOf(2)},b`)
+    assert.equal(summary(await run('tag', 'import', 'plain.csv')), '2 done')
+    assert.equal(await supply(), 0)
+    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--dry-run')), '2 ready')
+    assert.equal(await supply(), 0)
+    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')), '2 done')
+    assert.deepEqual(await report('plain.csv'), [
+      `2,${uidOf(1)},b,0,1,done,"minted, bound, activated, registered"`,
+      `3,${uidOf(2)},b,0,2,done,"minted, bound, activated, registered"`,
+    ])
+    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')), '2 unchanged')
+    assert.deepEqual((await tapped(uidOf(2))).asset.tokenId, '2')
+    assert.equal((await tapped(uidOf(2))).asset.lifecycleState, 'ACTIVATED')
+  })
+
+  it('refuses rows one by one, says why, and does the others', async () => {
+    await write(
+      'mixed.csv',
+      'uid,batch,epoch,tokenId,gtin,serial,name',
+      `${uidOf(3)},b,,,9520001000010,A,Watch`,
+      `${uidOf(4)},b,,,9520001000010,A,Watch`,
+      `${uidOf(3)},b,,,,,`,
+      `${uidOf(5)},none,,,,,`,
+      `${uidOf(6)},leaked,,,,,`,
+      `${uidOf(7)},b,4,,,,`,
+      `${uidOf(8)},b,,2,,,`,
+      `${uidOf(1)},b,,9,,,`,
+      'no uid,b,,,,,',
+      `${uidOf(9)},b,,9999,,,`,
+    )
+    const ran = await run('tag', 'import', 'mixed.csv', '--mint', '--bind')
+    assert.equal(ran.exit, 1)
+    assert.equal(summary(ran), '1 done, 9 refused')
+    const reasons = (await report('mixed.csv')).map((line) => line.replace(/^\d+,[^,]*,[^,]*,[^,]*,[^,]*,/, ''))
+    assert.deepEqual(reasons, [
+      'done,"minted, bound, registered"',
+      'refused,The item 09520001000010 A is in the file before.',
+      `refused,This tag ${uidOf(3)} is in the file before.`,
+      'refused,There is no batch named none.',
+      'refused,Batch leaked is revoked.',
+      'refused,Batch b has epoch 0.',
+      'refused,Another tag is registered with this asset.',
+      'refused,This tag is registered with asset 1.',
+      'refused,"A UID has 14 hex digits and begins with 04, such as 04DE5F1EACC040. A spreadsheet may have made a number of it."',
+      'refused,Asset 9999 does not exist.',
+    ])
+    assert.equal(await supply(), 3)
+    const { untrusted } = (await (await world.get('/api/asset/3')).json()) as { untrusted: { name: string } }
+    assert.equal(untrusted.name, 'Watch')
+  })
+
+  it('does nothing at all for a file that is broken', async () => {
+    await write('broken.csv', 'uid,batch', `${uidOf(20)},b`, `"${uidOf(21)},b`)
+    const broken = await run('tag', 'import', 'broken.csv')
+    assert.deepEqual([broken.exit, broken.err], [1, 'touchstone: Line 3: a quote is not closed.'])
+    assert.equal(await world.components.tags.tagOfUid(Uint8Array.from(Buffer.from(uidOf(20), 'hex'))), undefined)
+    assert.match((await run('tag', 'import', 'none.csv')).err, /^touchstone: There is no file .*none\.csv\.$/)
+    await write('wrong-head.csv', 'uid,batch,colour', '')
+    assert.match((await run('tag', 'import', 'wrong-head.csv')).err, /names a column "colour"/)
+    await write('bind.csv', 'uid,batch', `${uidOf(22)},b`)
+    assert.equal(summary(await run('tag', 'import', 'bind.csv', '--bind')), '1 refused')
+  })
+
+  it('gives a tag that the chain knows its own token again, also when the store was lost', async () => {
+    await write('lost.csv', 'uid,batch', `${uidOf(1)},b`)
+    await world.components.database.query('delete from tag where uid = $1', [
+      Uint8Array.from(Buffer.from(uidOf(1), 'hex')),
+    ])
+    assert.equal(summary(await run('tag', 'import', 'lost.csv', '--mint', '--bind')), '1 done')
+    assert.deepEqual(await report('lost.csv'), [`2,${uidOf(1)},b,0,1,done,registered`])
+    assert.equal(await supply(), 3)
+  })
+
+  it('gives a tag its asset in a new life too, which ends the old one', async () => {
+    const unused = await run('tag', 'emulate', '--batch', 'b', '--uid', uidOf(2), '--tap')
+    await write('next.csv', 'uid,batch', `${uidOf(2)},next`)
+    assert.equal(summary(await run('tag', 'import', 'next.csv', '--mint', '--bind')), '1 done')
+    assert.equal((await tapped(uidOf(2), 'next')).asset.tokenId, '2')
+    assert.equal(((await (await fetch(unused.out)).json()) as { reason: string }).reason, 'replayed')
+    assert.equal(summary(await run('tag', 'import', 'plain.csv')), '1 unchanged, 1 refused')
+  })
+
+  it('mints nothing twice when it was cut off between minting and registering', async () => {
+    const { operator } = world.components
+    const before = await supply()
+    const options = {
+      ...world.components,
+      dataDir: world.settings.DATA_DIR,
+      isRegistered: () => Promise.resolve(false),
+    }
+    const rows = [30, 31, 32].map((n) => ({ name: `${uidOf(n)}-0`, metadataHash: noMetadata }))
+    assert.equal(await (await openMints(options)).mint(rows, operator ?? '0x'), null)
+    assert.equal(await supply(), before + 3)
+    // What ends here knows nothing of its tokens. The file comes back with a row more and a row less.
+    await write('again.csv', 'uid,batch', ...[29, 30, 32].map((n) => `${uidOf(n)},b`))
+    assert.equal(summary(await run('tag', 'import', 'again.csv', '--mint', '--bind')), '3 done')
+    assert.equal(await supply(), before + 4)
+    assert.equal((await readdir(path('imports'))).length, 1, 'the group waits for its last row')
+    await write('rest.csv', 'uid,batch', `${uidOf(31)},b`)
+    assert.equal(summary(await run('tag', 'import', 'rest.csv', '--mint', '--bind')), '1 done')
+    assert.equal(await supply(), before + 4)
+    assert.deepEqual(await readdir(path('imports')), [])
+  })
+
+  it('can be stopped, and goes on where it was', async () => {
+    const before = await supply()
+    await write('long.csv', 'uid,batch', ...Array.from({ length: 450 }, (_, n) => `${uidOf(1_000 + n)},b`))
+    const stopping = new AbortController()
+    const runner = commandRunner({ config: readConfig(world.settings), service: world })
+    const said: string[] = []
+    const io = { out: (line: string) => void said.push(line), cwd: world.settings.DATA_DIR, signal: stopping.signal }
+    const exit = await runner(['tag', 'import', 'long.csv', '--mint'], {
+      ...io,
+      err: (line) => {
+        said.push(line)
+        stopping.abort()
+      },
+    })
+    assert.equal(exit, 1)
+    assert.match(said.at(-1) ?? '', /ended early: it was stopped; run it again/)
+    assert.ok((await report('long.csv')).length < 450)
+    const rest = await run('tag', 'import', 'long.csv', '--mint')
+    assert.equal(rest.exit, 0)
+    assert.match(summary(rest) ?? '', /^\d+ done, \d+ unchanged$/)
+    assert.equal(await supply(), before + 450)
+    assert.match(rest.err, /^ {2}100 of 450 rows: /m)
+  })
+
+  it('lets one import work at a time', async () => {
+    await write('one.csv', 'uid,batch', `${uidOf(40)},b`)
+    const both = await Promise.all([
+      run('tag', 'import', 'one.csv', '--mint'),
+      run('tag', 'import', 'one.csv', '--mint'),
+    ])
+    assert.deepEqual(
+      both.map(({ exit }) => exit).toSorted((a, b) => (a ?? 0) - (b ?? 0)),
+      [0, 1],
+    )
+    assert.ok(both.some(({ err }) => err === 'touchstone: Another import is at work; run this one when it is done.'))
+  })
+
+  it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {
+    const before = await supply()
+    await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)
+    await world.rpc('evm_setAutomine', [false])
+    const first = await run('tag', 'import', 'slow.csv', '--mint')
+    assert.equal(summary(first), '1 pending')
+    await write('slow.csv', 'uid,batch', `${uidOf(50)},b`, `${uidOf(51)},b`)
+    await world.rpc('anvil_mine', ['0x1'])
+    await world.rpc('evm_setAutomine', [true])
+    assert.equal(summary(await run('tag', 'import', 'slow.csv', '--mint')), '2 done')
+    assert.equal(await supply(), before + 2)
+  })
+
+  it('ends when the chain is gone for long, and finishes when it is back', async () => {
+    const before = await supply()
+    await write('gone.csv', 'uid,batch', ...Array.from({ length: 40 }, (_, n) => `${uidOf(60 + n)},b`))
+    rpc.set('rpc-error')
+    const gone = await run('tag', 'import', 'gone.csv', '--mint', '--bind')
+    assert.deepEqual([gone.exit, summary(gone)], [1, '40 failed'])
+    assert.match(gone.err, /ended early: the chain does not answer; run it again to go on\.$/)
+    rpc.set('none')
+    const back = await run('tag', 'import', 'gone.csv', '--mint', '--bind')
+    assert.equal(summary(back), '40 done', back.out)
+    assert.equal(await supply(), before + 40)
+  })
+})

@@ -1,0 +1,194 @@
+/** `touchstone tag …` within a service (spec §4.4, §5): batches, templates, keys, taps, and what is wrong with a tag. */
+import assert from 'node:assert/strict'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { toHex } from '../../../src/tap/bytes.ts'
+import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { parametersOf } from '../../support/tap/tags.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const uid = '04A1B2C3D4E5F6'
+
+describe('touchstone tag', () => {
+  let world: World
+  const printed: string[] = []
+  before(async () => {
+    world = await startWorld()
+  })
+  after(() => world.end())
+
+  const run = async (...argv: string[]) => {
+    const ran = await commandsOf(world)(...argv)
+    printed.push(ran.out, ran.err)
+    return ran
+  }
+  const { ok, refused } = assertionsOf(run)
+
+  const batchesOf = async () =>
+    (JSON.parse(await ok('tag', 'batch', 'list', '--json')) as { id: string; status: string; macInput: string }[]).map(
+      ({ id, status, macInput }) => `${id} ${status} ${macInput}`,
+    )
+
+  it('makes batches and lists them, without their keys', async () => {
+    assert.match(await ok('tag', 'batch', 'list'), /There is no batch yet/)
+    await ok('tag', 'batch', 'create', 'watches', '--demo')
+    await ok(
+      'tag',
+      'batch',
+      'create',
+      'coats',
+      '--demo',
+      '--mac-input',
+      'picc',
+      '--epoch',
+      '3',
+      '--system-id',
+      'brennhof',
+    )
+    assert.deepEqual(await batchesOf(), ['watches active empty', 'coats active picc'])
+    assert.match(await refused('tag', 'batch', 'create', 'coats'), /A batch named coats exists already/)
+    assert.match(await refused('tag', 'batch', 'create', 'long', '--system-id', 'x'.repeat(17)), /1 to 16 ASCII/)
+  })
+
+  it('closes the former epoch of a tag that got a batch of a higher one', async () => {
+    const tag = ['--uid', '04A1B2C3D4E5AA', '--tap', '--batch']
+    const unused = await ok('tag', 'emulate', ...tag, 'watches')
+    await ok('tag', 'verify', await ok('tag', 'emulate', ...tag, 'coats')).catch(() => {})
+    assert.match(await refused('tag', 'emulate', ...tag, 'watches'), /belongs to batch coats now/)
+    assert.match((await run('tag', 'verify', unused)).out, /^not verified: replayed/)
+  })
+
+  it('emulates a tag that counts on, and whose every address verifies once', async () => {
+    await ok('asset', 'mint', '--name', 'Harrow 38')
+    await ok('asset', 'bind', '1', '--uid', uid, '--batch', 'watches')
+    for (const expected of [1, 2]) {
+      const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+      const answer = (await (await fetch(url)).json()) as Record<string, unknown>
+      assert.deepEqual([answer['verified'], answer['tapCounter']], [true, expected])
+    }
+    const three = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--count', '3')
+    assert.equal(new Set(three.split('\n')).size, 3)
+    assert.match(await refused('tag', 'emulate'), /Give --tap/)
+    assert.match(await refused('tag', 'emulate', '--tap', '--batch', 'watches'), /belong together/)
+    assert.match(await refused('tag', 'emulate', '--tap'), /There is no demo product here/)
+  })
+
+  it('prints templates for a host, an item and an address of one’s own, and each verifies', async () => {
+    const addresses = [
+      ['--host', 'verify.example.com'],
+      ['--url', 'https://example.com/api/verify?b=7&picc={picc}&cmac={cmac}'],
+    ]
+    for (const [option = '', value = ''] of addresses) {
+      const template = JSON.parse(await ok('tag', 'template', option, value, '--json')) as {
+        settings: string
+        ndef: string
+      }
+      assert.match(template.settings, /^4000E0C1FF12/)
+      for (const [batch = '', name = ''] of [
+        ['watches', '04A1B2C3D4E500'],
+        ['coats', '04A1B2C3D4E501'],
+      ]) {
+        const url = await ok('tag', 'emulate', '--batch', batch, '--uid', name, option, value, '--tap')
+        assert.ok(url.startsWith(`${world.url}/api/verify?`), url)
+        assert.equal(((await (await fetch(url)).json()) as { reason: string }).reason, 'unbound')
+      }
+    }
+    const item = await ok(
+      'tag',
+      'template',
+      '--host',
+      'v.example',
+      '--item',
+      '9520001000010/A/7',
+      '--mac-input',
+      'picc',
+    )
+    assert.match(item, /^url +https:\/\/v\.example\/01\/09520001000010\/21\/A%2F7\?picc=0{32}&cmac=0{16}$/m)
+    assert.match(item, /^picc offset +(\d+)\nmac input offset +\1$/m)
+    assert.match(await refused('tag', 'template'), /Give the address/)
+    assert.match(await refused('tag', 'template', '--host', 'Not A Host'), /host name in lower case/)
+    assert.match(
+      await refused('tag', 'template', '--host', 'a.example', '--item', '9520001000011/A'),
+      /right check digit/,
+    )
+    assert.match(await refused('tag', 'template', '--url', 'http://a.example/?picc={picc}&cmac={cmac}'), /https/)
+  })
+
+  it('gives keys only when asked, only into a new file that its owner alone can read', async () => {
+    const record = world.components.tagKeys.record('watches') ?? assert.fail()
+    const appMaster = await world.components.tagKeys.appMaster('watches')
+    const secrets = (await deriveTagKeys(record, Uint8Array.from(Buffer.from(uid, 'hex')), appMaster)).map(toHex)
+    const keys = ['tag', 'keys', '--batch', 'watches', '--uid', `${uid},04:a1:b2:c3:d4:e5:f7`, '--host', 'v.example']
+    for (const format of ['json', 'csv', 'gototags', 'apdu']) {
+      const shown = await ok(...keys, '--format', format)
+      for (const secret of secrets) assert.ok(!shown.includes(secret))
+      const said = await ok(...keys, '--format', format, '--reveal', '--out', `keys.${format}`)
+      assert.match(said, /^2 tags in .*, keys included: remove it when the tags are made\.$/)
+      const path = join(world.settings.DATA_DIR, `keys.${format}`)
+      const text = await readFile(path, 'utf8')
+      for (const secret of secrets) assert.ok(text.includes(secret), format)
+      assert.equal((await stat(path)).mode & 0o777, 0o600)
+    }
+    assert.match(await refused(...keys, '--reveal', '--out', 'keys.json'), /exists already/)
+    assert.match(await refused(...keys, '--reveal'), /Keys are not shown on a screen/)
+    assert.match(await refused(...keys, '--epoch', '1'), /has epoch 0; .*--epoch 1/)
+    assert.match(await refused('tag', 'keys', '--batch', 'none', '--uid', uid, '--host', 'v.example'), /named none/)
+  })
+
+  it('verifies in process, which uses the tap up, and says why a tap does not', async () => {
+    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+    assert.match(await ok('tag', 'verify', url), /^verified {3}yes.*\nasset {6}1 {2}\(as its issuer says: Harrow 38\)/)
+    assert.match(await ok('tag', 'verify', url), /\(the same tap again\)/)
+    const altered = url.replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+    assert.deepEqual(await run('tag', 'verify', altered), {
+      exit: 1,
+      out: 'not verified: counterfeit (bad_cmac); touchstone tag doctor says more.',
+      err: '',
+    })
+    assert.match(
+      (await run('tag', 'verify', 'https://a.example/?picc=00')).out,
+      /^not verified: The picc parameter must be 32/,
+    )
+    const old = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+    await ok('tag', 'verify', await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap'))
+    assert.match((await run('tag', 'verify', old)).out, /^not verified: replayed/)
+  })
+
+  it('finds what is wrong with an address, without using it up', async () => {
+    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+    assert.match(await ok('tag', 'doctor', url), /^Nothing is wrong .*\n {2}uid +04A1B2C3D4E5F6\n/)
+    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
+    const { picc, cmac } = parametersOf(url)
+    const eaten = `https://a.example/api/verify?picc=${picc}mac=${cmac}`
+    assert.match((await run('tag', 'doctor', eaten)).out, /30 characters instead of 32/)
+    assert.equal((await run('tag', 'doctor', eaten)).exit, 1)
+  })
+
+  it('revokes a batch at once and for good, unless the revocation is lifted', async () => {
+    const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
+    assert.match(await ok('tag', 'batch', 'retire', 'watches'), /go on verifying/)
+    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
+    assert.match(await ok('tag', 'batch', 'revoke', 'watches'), /counterfeit/)
+    assert.match((await run('tag', 'verify', url)).out, /counterfeit \(revoked_batch\)/)
+    assert.match(await refused('tag', 'batch', 'retire', 'watches'), /--lift-revocation/)
+    await ok('tag', 'batch', 'retire', 'watches', '--lift-revocation')
+    assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
+    assert.match(await ok('tag', 'batch', 'retire', 'watches'), /is retired already/)
+    assert.match(await refused('tag', 'batch', 'revoke', 'none'), /There is no batch named none/)
+  })
+
+  it('leaves no key and no cryptogram in the log of the service', async () => {
+    assert.ok(world.lines.length > 0)
+    const taps = printed
+      .flatMap((text) => text.match(/(?<=picc=|cmac=)[0-9A-F]{16,32}/g) ?? [])
+      .filter((hex) => !/^0+$/.test(hex))
+    assert.ok(taps.length > 10)
+    const log = world.lines.join('\n').toUpperCase()
+    for (const hex of taps) assert.ok(!log.includes(hex))
+    const keyFile = await readFile(join(world.settings.DATA_DIR, 'keys.json'), 'utf8')
+    for (const { keys } of JSON.parse(keyFile) as { keys: string[] }[])
+      for (const key of keys) assert.ok(!log.includes(key))
+  })
+})

@@ -1,0 +1,210 @@
+/** `touchstone backup` and `touchstone restore`: everything is there again, on either database; what is not whole changes nothing. */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { gunzipSync, gzipSync } from 'node:zlib'
+import { rowsOf, startFullWorld, textOf } from '../../support/database/backup-world.ts'
+import { testDatabases } from '../../support/database/databases.ts'
+import { eventually } from '../../support/wait.ts'
+import { queryOf } from '../../support/passport/passport.ts'
+import { openDatabase } from '../../../src/db/database.ts'
+import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup/backup.ts'
+import { migrate, readMigrations } from '../../../src/db/migrate.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+
+describe('a backup', { skip }, () => {
+  let full: Awaited<ReturnType<typeof startFullWorld>>
+  let file: string
+  before(async () => {
+    full = await startFullWorld()
+    file = join(full.world.settings.DATA_DIR, 'whole.backup')
+    const { exit, out, err } = await full.run('backup', 'whole.backup')
+    assert.equal(exit, 0, err)
+    assert.match(out, /^\d+ rows of \d+ tables and [4-9] files: \//)
+    assert.match(err, /holds secrets/)
+  })
+  after(() => full.end())
+
+  it('is one private file, and has a row of every table that keeps something', async () => {
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    assert.deepEqual(
+      (await readdir(full.world.settings.DATA_DIR)).filter((name) => name.includes('unfinished')),
+      [],
+    )
+    const empty = Object.entries(await rowsOf(full.world.components.database)).filter(([, rows]) => rows.length < 2)
+    assert.deepEqual(
+      empty.map(([table]) => table).filter((table) => table !== 'replaced_transaction'),
+      [],
+    )
+    assert.match((await full.run('backup', 'whole.backup')).err, /exists\. A backup is never written over another one/)
+    assert.match((await full.run('backup', 'no/such/folder')).err, /cannot be written \(ENOENT\)/)
+  })
+
+  it('restores into PostgreSQL and from there into an embedded database: the same rows, files and answers', async () => {
+    const [first, second] = [await full.place('PostgreSQL'), await full.place('PGlite')]
+    await mkdir(join(first.settings.DATA_DIR, 'keys'), { recursive: true }) // a volume may be mounted there
+    const original = await rowsOf(full.world.components.database)
+    const restored = await first.run('restore', file)
+    assert.equal(restored.exit, 0, restored.err)
+    assert.match(restored.out, /^\d+ rows of \d+ tables and \d files restored, as they were at 20/)
+    assert.ok(first.database)
+    assert.deepEqual(await rowsOf(first.database), original)
+    const again = join(first.folder, 'again.backup')
+    assert.equal((await first.run('backup', again)).exit, 0)
+    assert.equal((await second.run('restore', again)).exit, 0)
+    const embedded = await openDatabase({ dataDir: join(second.settings.DATA_DIR, 'store') })
+    try {
+      assert.deepEqual(await rowsOf(embedded), original)
+    } finally {
+      await embedded.close()
+    }
+    const keys = join(full.world.settings.DATA_DIR, 'keys')
+    for (const { settings } of [first, second])
+      for (const name of await readdir(keys)) {
+        const copy = join(settings.DATA_DIR, 'keys', name)
+        assert.deepEqual(await readFile(copy), await readFile(join(keys, name)))
+        assert.equal((await stat(copy)).mode & 0o777, 0o600)
+      }
+
+    const seen = await full.seen(full.world.urls)
+    for (const { settings } of [first, second]) {
+      const service = await full.serve(settings)
+      await service.components.indexer.until(BigInt((await full.world.rpc('eth_blockNumber', [])) as string), 120_000)
+      assert.deepEqual(await full.seen(service.urls), seen)
+      const { used, unused } = full
+      assert.match(await textOf(service.urls.verification, `/api/verify?${queryOf(used)}`), /"reason":"replayed"/)
+      assert.match(await textOf(service.urls.verification, `/api/verify?${queryOf(unused)}`), /"verified":true/)
+      const agrees = async () => /all agree with the chain/.test((await service.run('index', 'verify')).out)
+      assert.ok(await agrees())
+      assert.equal((await service.run('index', 'rebuild', '--yes')).exit, 0)
+      // The leader begins anew with its next step.
+      assert.ok(await eventually(agrees))
+      await service.close()
+    }
+  })
+
+  it('of an older schema is brought to the newest one', async () => {
+    const [from, to] = [await full.place('PostgreSQL'), await full.place('PostgreSQL')]
+    assert.ok(from.database && to.database)
+    await migrate(from.database, readMigrations().slice(0, 5))
+    await from.database.exec(
+      `insert into outbox (topic, token_id, payload) values ('tap', 2::numeric ^ 255, '{"at": 1.10}')`,
+    )
+    assert.equal((await from.run('backup', join(from.folder, 'old'))).exit, 0)
+    assert.equal((await to.run('restore', join(from.folder, 'old'))).exit, 0)
+    assert.equal((await to.run('migrate', '--check')).exit, 0)
+    assert.deepEqual((await rowsOf(to.database))['outbox'], (await rowsOf(from.database))['outbox'])
+    await to.database.exec(`insert into outbox (topic, token_id, payload) values ('tap', 1, '{}')`)
+    assert.deepEqual(await to.database.query('select max(seq) as newest from outbox'), [{ newest: 2n }])
+  })
+
+  it('is of one moment: what is written while it is read is not in it', async () => {
+    const { database } = await full.place('PostgreSQL')
+    assert.ok(database)
+    await migrate(database)
+    const rows: string[] = []
+    await dumpDatabase(database, {
+      schema: () => database.exec(`insert into outbox (topic, token_id, payload) values ('tap', 1, '{}')`),
+      table: async () => {},
+      rows: async (texts) => void rows.push(...texts),
+    })
+    assert.deepEqual(rows, [])
+    assert.equal((await rowsOf(database))['outbox']?.length, 2)
+  })
+
+  it('that is cut off, altered, newer or of something else is rejected with one sentence, and nothing has changed', async () => {
+    const place = await full.place('PostgreSQL')
+    const whole = await readFile(file)
+    const text = gunzipSync(whole).toString()
+    const flipped = Buffer.from(whole)
+    flipped[flipped.length >> 1] = (flipped[flipped.length >> 1] ?? 0) ^ 1
+    const lines = text.split('\n')
+    const row = lines.findIndex((line) => line.includes('Kept'))
+    const cases: [Buffer, RegExp][] = [
+      [whole.subarray(0, whole.length - 20), /is not a complete backup/],
+      [Buffer.alloc(0), /is not a complete backup/],
+      [flipped, /is not a complete backup/],
+      [Buffer.from('not a backup'), /is not a complete backup/],
+      [gzipSync(lines.toSpliced(row, 1).join('\n')), /is not a complete backup/],
+      [gzipSync(text.replace('Kept', 'kept')), /is not a complete backup/],
+      [gzipSync(lines.slice(0, -2).join('\n')), /is not a complete backup/],
+      [gzipSync(`${text}{}\n`), /is not a complete backup/],
+      [gzipSync(text.replace('"format":1', '"format":2')), /format 2, which this version does not support/],
+    ]
+    for (const [content, sentence] of cases) {
+      const damaged = join(place.folder, 'damaged')
+      await writeFile(damaged, content)
+      const { exit, err } = await place.run('restore', damaged)
+      assert.equal(exit, 1)
+      assert.match(err, sentence)
+      assert.ok(!err.includes('\n'))
+    }
+    assert.match((await place.run('restore', join(place.folder, 'none'))).err, /cannot be read \(ENOENT\)/)
+    assert.deepEqual(await readdir(place.folder), ['damaged'])
+    assert.deepEqual(await place.database?.query(`select from pg_class where relname = 'migration'`), [])
+  })
+
+  it('whose rows no database takes leaves nothing behind, though its sum is right', async () => {
+    const [head, ...lines] = gunzipSync(await readFile(file))
+      .toString()
+      .split('\n')
+      .slice(0, -2)
+    const end = JSON.parse(
+      gunzipSync(await readFile(file))
+        .toString()
+        .split('\n')
+        .at(-2) ?? '',
+    ) as { end: object }
+    const last = lines.findLastIndex((line) => line.includes('"status":"active"'))
+    const altered = [head, ...lines.with(last, (lines[last] ?? '').replace(/"status":"\w+"/, '"status":"secret"'))]
+    const text = altered.map((line) => `${line}\n`).join('')
+    const sum = createHash('sha256').update(text).digest('hex')
+    for (const engine of ['PostgreSQL', 'PGlite'] as const) {
+      const { run, folder, database } = await full.place(engine)
+      const forged = join(folder, 'forged')
+      await writeFile(forged, gzipSync(`${text}${JSON.stringify({ end: { ...end.end, sha256: sum } })}\n`))
+      const { err } = await run('restore', forged)
+      assert.match(err, /is not a complete backup/)
+      assert.doesNotMatch(err, /secret/)
+      assert.deepEqual(await readdir(folder), ['forged'])
+      assert.deepEqual((await database?.query(`select from pg_class where relname = 'migration'`)) ?? [], [])
+    }
+  })
+
+  it('goes into an empty place only, and to the contract that it is of', async () => {
+    const place = await full.place('PostgreSQL')
+    const busy = await full.place('PGlite')
+    await place.database?.exec('create table other (n int)')
+    assert.match((await place.run('restore', file)).err, /not empty: it has the table other\. Nothing was changed/)
+    await mkdir(join(busy.settings.DATA_DIR, 'keys'), { recursive: true })
+    await writeFile(join(busy.settings.DATA_DIR, 'keys', 'own.json'), '{}')
+    assert.match((await busy.run('restore', file)).err, /is not empty: it has keys\/own\.json\. Nothing/)
+    assert.deepEqual(await readdir(busy.settings.DATA_DIR), ['keys'])
+    assert.deepEqual(await readdir(place.folder), [])
+    assert.match((await full.run('restore', file)).err, /A service runs on the data folder/)
+    assert.match((await place.run('backup', join(place.folder, 'new'))).err, /does not know the table other/)
+    assert.deepEqual(await readdir(place.folder), [])
+  })
+
+  it('covers every table: a new one goes into a list of db/backup/backup.ts', async () => {
+    const { database } = await full.place('PostgreSQL')
+    assert.ok(database)
+    await migrate(database)
+    const rows = await database.query<{ name: string }>(
+      `select relname as name from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p')`,
+    )
+    const names = rows.map(({ name }) => name)
+    const listed: readonly string[] = [...keptTables, ...leftOutTables]
+    assert.deepEqual(
+      names.filter((name) => !listed.includes(name)),
+      [],
+    )
+    assert.deepEqual(
+      keptTables.filter((name) => !names.includes(name)),
+      [],
+    )
+  })
+})

@@ -1,0 +1,107 @@
+/** GraphQL lists from a streaming replica (DATABASE_READ_URL): while it follows; not when it lags or is away; and nothing but lists. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { graphqlOf } from '../../support/graphql/client.ts'
+import { eventually } from '../../support/wait.ts'
+import { clusterSkip, startClusters } from '../../support/database/postgres-cluster.ts'
+import { startWorld, type World } from '../../support/world.ts'
+import { ConfigError, readConfig } from '../../../src/app/config/config.ts'
+import { openDatabase, type Database } from '../../../src/db/database.ts'
+
+type Named = { readonly id: string; readonly name: string }
+
+describe('a read replica', { skip: clusterSkip }, () => {
+  let clusters: Awaited<ReturnType<typeof startClusters>>
+  let world: World
+  let graphql: Awaited<ReturnType<typeof graphqlOf>>
+  let replica: Database
+  const opened = new AsyncDisposableStack()
+  before(async () => {
+    clusters = opened.adopt(await startClusters(), (it) => it.end())
+    const urls = { DATABASE_URL: clusters.primary.url, DATABASE_READ_URL: clusters.replica.url }
+    world = opened.adopt(await startWorld({ env: { ...urls, METRICS_PORT: '0' } }), (it) => it.end())
+    graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
+    replica = opened.adopt(await openDatabase({ url: clusters.replica.url, poolSize: 1 }), (it) => it.close())
+    await mint('First')
+    assert.ok(await eventually(isUsed), 'the replica is used')
+  })
+  after(() => opened.disposeAsync())
+
+  const stats = () => world.components.lists.stats?.()
+  const isUsed = () => stats()?.up === true
+  const logged = (event: string) => world.lines.filter((line) => line.includes(`"${event}"`)).length
+  async function mint(name: string): Promise<bigint> {
+    const tokenId = await world.mint({ name })
+    assert.ok(await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000))
+    return tokenId
+  }
+  async function listed(): Promise<string[]> {
+    const { products } = await graphql.ask<{ products: { totalCount: number; edges: { node: Named }[] } }>(
+      '{ products(first: 20, orderBy: { field: CREATED_AT, direction: ASC }) { totalCount edges { node { id name transfers { id } history(first: 1) { totalCount } } } } }',
+    )
+    assert.equal(products.totalCount, products.edges.length)
+    return products.edges.map(({ node }) => node.name)
+  }
+  const named = async (id: bigint) =>
+    (
+      await graphql.ask<{ product: Named | null }>('query ($id: ID!) { product(id: $id) { id name } }', {
+        id: String(id),
+      })
+    ).product?.name
+
+  it('answers lists with their relations; a product by its id comes from the first database', async () => {
+    await replica.query('select pg_wal_replay_pause()')
+    // Neither the index nor an event moves by this, so that the replica does not count as late.
+    await world.components.database.query(`update asset set name = 'Renamed' where token_id = 1`)
+    const before_ = stats()?.reads.replica ?? 0
+    assert.deepEqual(await listed(), ['First'])
+    assert.ok((stats()?.reads.replica ?? 0) >= before_ + 3)
+    assert.equal(await named(1n), 'Renamed')
+    const both = await graphql.ask<{ product: Named; products: { edges: { node: Named }[] } }>(
+      '{ product(id: "1") { id name } products { edges { node { id name } } } }',
+    )
+    assert.equal(both.products.edges[0]?.node.name, 'Renamed', 'one operation, one database')
+  })
+
+  it('is left out when it lags more than its bound, and comes back when it has followed', async () => {
+    await mint('Second')
+    assert.ok(await eventually(() => !isUsed()))
+    assert.deepEqual(await listed(), ['Renamed', 'Second'])
+    await replica.query('select pg_wal_replay_resume()')
+    assert.ok(await eventually(isUsed))
+    const before_ = stats()?.reads.primary
+    assert.deepEqual(await listed(), ['Renamed', 'Second'])
+    assert.equal(stats()?.reads.primary, before_)
+  })
+
+  it('that is down fails no request, and is logged once', async () => {
+    const before_ = logged('read replica left out')
+    await clusters.replica.stop()
+    for (let asked = 0; asked < 5; asked += 1) assert.deepEqual(await listed(), ['Renamed', 'Second'])
+    assert.ok(!isUsed())
+    await mint('Third')
+    assert.deepEqual(await listed(), ['Renamed', 'Second', 'Third'])
+    assert.equal(logged('read replica left out'), before_ + 1)
+    await clusters.replica.start()
+    assert.ok(await eventually(isUsed))
+    const port = Number(/"metrics listen","port":(\d+)/.exec(world.lines.join('\n'))?.[1])
+    const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    assert.match(metrics, /^touchstone_read_replica_up 1$/m)
+    assert.match(metrics, /^touchstone_list_reads_total\{database="replica"\} [1-9]/m)
+    assert.match(metrics, /^touchstone_list_reads_total\{database="primary"\} [1-9]/m)
+  })
+})
+
+describe('DATABASE_READ_URL', () => {
+  it('needs DATABASE_URL, and is shown by no message', () => {
+    const url = 'postgres://touchstone:hidden@127.0.0.1/x'
+    assert.throws(() => readConfig({ DATABASE_READ_URL: url }), {
+      constructor: ConfigError,
+      message: /set that as well/,
+    })
+    assert.throws(
+      () => readConfig({ DATABASE_READ_URL: 'mysql://hidden' }),
+      /DATABASE_READ_URL must be .*found something else/,
+    )
+  })
+})

@@ -1,0 +1,194 @@
+/** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { parse, parseAllDocuments } from 'yaml'
+import { copiedFiles, envOf, filesBelow, filledIn, read, root, stagesOf } from '../../support/processes/deploy.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { settings } from '../../../src/app/config/schema.ts'
+import type { Setting } from '../../../src/app/config/setting.ts'
+
+type Container = {
+  readonly name: string
+  readonly image: string
+  readonly args: readonly string[]
+  readonly env?: readonly { readonly name: string }[]
+  readonly envFrom?: readonly object[]
+  readonly securityContext?: unknown
+}
+type Pod = { readonly containers: readonly Container[]; readonly securityContext?: { readonly runAsNonRoot?: boolean } }
+type Resource = {
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly spec?: { readonly template?: { readonly spec: Pod } }
+}
+type Compose = Readonly<
+  Record<
+    'services',
+    Record<string, { image?: string; command?: string[]; environment?: Record<string, string>; read_only?: boolean }>
+  >
+>
+
+const example = envOf(read('deploy/.env.example'))
+const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
+const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
+
+/** Starts with these settings, as far as they can be told to be wrong without any network. */
+function accepts(command: readonly string[], env: Readonly<Record<string, string>>): void {
+  for (const name of Object.keys(env)) assert.ok(isSetting(name), `${name} is no setting`)
+  if (command[0] === 'migrate') return
+  assert.equal(command[0], 'serve')
+  const only = command[command.indexOf('--only') + 1] ?? ''
+  const { roles, store } = readConfig({ ...env, ...(command.includes('--only') && { ONLY: only }) })
+  if (command.includes('--only')) assert.deepEqual([...roles], [only])
+  assert.ok(store.databaseUrl !== null)
+}
+
+describe('deploy/compose.yaml', () => {
+  const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+  const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('touchstone:'))
+
+  it('gives each role settings that it accepts, all of them explained in .env.example', () => {
+    assert.deepEqual(
+      ours.map(([name]) => name),
+      ['migrate', 'verification', 'gateway', 'graphql', 'indexer'],
+    )
+    const values = filledIn(example)
+    const interpolated = (text: string) =>
+      text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind = '', fallback = '') => {
+        assert.ok(kind === '-' || name in example, `${name} is not in .env.example`)
+        return values[name] ?? (kind === '-' ? fallback : '')
+      })
+    for (const [name, { command, environment, read_only: isReadOnly }] of ours) {
+      const env = Object.entries(environment ?? {}).map(([key, value]) => [key, interpolated(String(value))] as const)
+      assert.ok(isReadOnly, name)
+      accepts(command ?? [], Object.fromEntries(env))
+    }
+  })
+
+  it('names every secret in .env.example, and no role has a key that it does not use', () => {
+    const secrets = Object.entries<Setting>(settings).flatMap(([name, { secret }]) => (secret ? [name] : []))
+    // The first two are made of others by compose.yaml, which has no replica; the last one is of no service.
+    const elsewhere = ['DATABASE_URL', 'REDIS_URL', 'DATABASE_READ_URL', 'PAYER_KEY']
+    for (const name of secrets) assert.ok(name in example || elsewhere.includes(name), `${name} is not in .env.example`)
+    const keysOf = (role: string) =>
+      Object.keys(services[role]?.environment ?? {}).filter((name) => /_KEY$|_KEK$|_PEPPER$/.test(name))
+    assert.deepEqual(keysOf('indexer'), [])
+    assert.deepEqual(keysOf('verification').toSorted(), ['TAG_KEK', 'TAG_PEPPER'])
+    assert.deepEqual(keysOf('gateway').toSorted(), ['ATTESTATION_KEY', 'FACILITATOR_KEY'])
+    assert.deepEqual(keysOf('graphql').toSorted(), ['ATTESTER_KEY', 'OPERATOR_KEY', 'TAG_KEK', 'TAG_PEPPER'])
+  })
+})
+
+describe('deploy/kubernetes', () => {
+  const files = filesBelow('deploy/kubernetes').filter((name) => name.endsWith('.yaml'))
+  const documents = files.flatMap((name) =>
+    parseAllDocuments(read(name)).map((document) => {
+      assert.deepEqual(document.errors, [], name)
+      return document.toJS() as Resource
+    }),
+  )
+  const shared = envOf(read('deploy/kubernetes/settings.env'))
+  const secrets = envOf(read('deploy/kubernetes/secrets.env.example'))
+
+  it('gives each role settings that it accepts', () => {
+    const pods = documents.flatMap(({ spec, metadata }) =>
+      spec?.template !== undefined && metadata.name !== 'any' ? spec.template.spec.containers : [],
+    )
+    assert.equal(pods.length, 5)
+    for (const { args, env = [], envFrom = [] } of pods) {
+      for (const { name } of env) assert.ok(name in secrets, `${name} is not in secrets.env.example`)
+      const own = Object.fromEntries(env.map(({ name }) => [name, secrets[name] ?? '']))
+      accepts(args, filledIn({ ...(envFrom.length > 0 && shared), ...own }))
+    }
+  })
+
+  it('is made into hardened pods by kustomize', { skip: has('kubectl') ? false : 'no kubectl' }, () => {
+    const folder = mkdtempSync(join(tmpdir(), 'touchstone-kustomize-'))
+    try {
+      cpSync(join(root, 'deploy/kubernetes'), folder, { recursive: true })
+      writeFileSync(join(folder, 'secrets.env'), read('deploy/kubernetes/secrets.env.example'))
+      const made = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', timeout: 60_000 })
+      const resources = parseAllDocuments(made).map((document) => document.toJS() as Resource)
+      const pods = resources.flatMap(({ spec }) => spec?.template?.spec ?? [])
+      assert.equal(pods.length, 5)
+      for (const { containers, securityContext } of pods) {
+        assert.equal(securityContext?.runAsNonRoot, true)
+        assert.deepEqual(
+          containers.map((container) => container.securityContext),
+          [{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }],
+        )
+      }
+      for (const kind of ['Ingress', 'NetworkPolicy', 'HorizontalPodAutoscaler', 'PodDisruptionBudget', 'Service'])
+        assert.ok(
+          resources.some((one) => one.kind === kind),
+          kind,
+        )
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe('deploy/systemd', () => {
+  it('starts with the settings of its example', () => {
+    const unit = read('deploy/systemd/touchstone.service')
+    const own = /^Environment=(.+)$/m.exec(unit)?.[1] ?? ''
+    const env = { ...envOf(own.replaceAll(' ', '\n')), ...envOf(read('deploy/systemd/touchstone.env.example')) }
+    accepts(['serve'], filledIn(env))
+  })
+
+  const skip = has('systemd-analyze') ? false : 'no systemd-analyze'
+  it('has a unit that systemd understands, and little that it may do', { skip }, () => {
+    const folder = mkdtempSync(join(tmpdir(), 'touchstone-systemd-'))
+    try {
+      const unit = read('deploy/systemd/touchstone.service')
+        .replace('/opt/touchstone/node_modules/.bin/node', process.execPath)
+        .replaceAll('/opt/touchstone', root)
+      const path = join(folder, 'touchstone.service')
+      writeFileSync(path, unit)
+      const analyze = (...args: string[]) =>
+        spawnSync('systemd-analyze', [...args, path], { encoding: 'utf8', timeout: 60_000 })
+      const verified = analyze('verify', '--man=no')
+      assert.equal(verified.status, 0, verified.stderr)
+      assert.doesNotMatch(verified.stderr, /touchstone\.service/)
+      const security = analyze('security', '--offline=true', '--no-pager', '--threshold=20')
+      assert.equal(security.status, 0, security.stdout + security.stderr)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+  })
+})
+
+describe('the program without its development packages', () => {
+  it('imports none of them', () => {
+    const files = [...copiedFiles('service/src'), ...copiedFiles('verdict/src'), 'deploy/healthcheck.ts']
+    assert.ok(files.length > 200)
+    for (const file of files.filter((name) => name.endsWith('.ts'))) {
+      const manifest = file.startsWith('verdict/') ? 'verdict/package.json' : 'service/package.json'
+      const { dependencies } = JSON.parse(read(manifest)) as { dependencies: Record<string, string> }
+      for (const [, name = ''] of read(file).matchAll(/^(?:import|export|\}).*?\bfrom '((?:@[^/']+\/)?[^./'][^/']*)/gm))
+        assert.ok(
+          name.startsWith('node:') || name === '@touchstone' || name === '@touchstone/verdict' || name in dependencies,
+          `${file} imports ${name}`,
+        )
+    }
+  })
+
+  it('is copied whole into the image, and nothing else', () => {
+    const stages = stagesOf(read('deploy/Dockerfile'))
+    const copied = stages.flatMap(({ copies }) => copies.flatMap(({ from, sources }) => (from === null ? sources : [])))
+    const files = copied.flatMap(copiedFiles)
+    for (const path of ['service/src/cli.ts', 'service/openapi.yaml', 'verdict/src/index.ts', 'docs/index.md'])
+      assert.ok(files.includes(path), path)
+    assert.deepEqual(
+      files.filter((name) => /\.test\.ts$|\/_|\.env$|^deploy\/(?!healthcheck\.ts)/.test(name)),
+      [],
+    )
+    assert.equal(stages.at(-1)?.user, '1000:1000')
+    for (const name of Object.keys(stages.at(-1)?.env ?? {})) assert.ok(isSetting(name), name)
+  })
+})

@@ -1,0 +1,154 @@
+/**
+ * deploy/Dockerfile without a container engine: its own COPY and RUN lines make a folder, and its own command runs there as its own user,
+ * with everything read-only but /data.
+ */
+import assert from 'node:assert/strict'
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { freePort } from '../../support/free-port.ts'
+import { copiedFiles, read, root, stagesOf } from '../../support/processes/deploy.ts'
+import { eventually } from '../../support/wait.ts'
+import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+const isRoot = process.getuid?.() === 0
+
+describe('the image', { skip }, () => {
+  const stages = stagesOf(read('deploy/Dockerfile'))
+  const image = stages.at(-1)
+  let folder: string
+  let data: string
+  let chain: WriterWorld
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let running: ChildProcess | undefined
+  let env: Record<string, string>
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'touchstone-image-'))
+    chmodSync(folder, 0o755)
+    data = join(folder, 'data')
+    chain = await startWriterWorld()
+    database = await openOwnDatabase()
+    const writer = chain.writerOver(await storeIn(database))
+    const metadataHash = `0x${'0'.repeat(64)}` as const
+    const minted = await writer.write({ kind: 'mint', to: chain.contract, metadataHash }, { idempotencyKey: 'one' })
+    assert.ok(minted.ok)
+    await writer.close()
+    const [verification, graphql] = [await freePort(), await freePort()]
+    env = {
+      ...image?.env,
+      PATH: `${join(folder, 'bin')}:/usr/bin:/bin:/usr/sbin:/sbin`,
+      DATA_DIR: data,
+      HOST: '127.0.0.1',
+      DATABASE_URL: database.url,
+      CHAIN_RPC_URLS: chain.url,
+      CHAIN_CONTRACT: chain.contract,
+      CHAIN_INTERFACE: 'registry',
+      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+      VERIFICATION_PORT: String(verification),
+      GRAPHQL_PORT: String(graphql),
+      PASSPORT_SIGNING: 'on',
+      TAG_KEK: `${'6b'.repeat(31)}01`,
+      TAG_PEPPER: `${'70'.repeat(31)}02`,
+    }
+  })
+  after(async () => {
+    running?.kill('SIGKILL')
+    await database?.close()
+    await chain?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** A path of the image, as it is here. */
+  const here = (stage: string, path: string) =>
+    path.startsWith('/data') ? path.replace('/data', data) : join(folder, stage, path)
+
+  /** Runs a command of the image as its user; only `/data` can be written. */
+  function start(command: readonly string[]): ChildProcess {
+    const cwd = here('', '/app')
+    const [user = '', group = ''] = (image?.user ?? '').split(':')
+    const drop = `exec setpriv --reuid ${user} --regid ${group} --clear-groups --no-new-privs --inh-caps=-all -- "$@"`
+    const script = `mount --make-rprivate / && mount --bind "$DATA_DIR" "$DATA_DIR" && mount -o remount,bind,ro / && ${drop}`
+    const words = isRoot ? ['unshare', '--mount', 'sh', '-c', script, 'sh', ...command] : command
+    return spawn(words[0] ?? '', words.slice(1), { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  }
+
+  async function run(command: readonly string[]): Promise<{ exit: number | null; said: string }> {
+    const child = start(command)
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    const exit = await new Promise<number | null>((resolve) => child.once('close', resolve))
+    return { exit, said }
+  }
+
+  it('is built of what its Dockerfile copies, by what it runs', () => {
+    assert.equal(stages.length, 2)
+    for (const { name, copies, runs } of stages) {
+      for (const { from, sources, to } of copies)
+        for (const source of sources) {
+          const target = join(here(name, '/app'), to)
+          if (from !== null) cpSync(here(from, source), target, { recursive: true, verbatimSymlinks: true })
+          else copy(source, target, { isFolder: to.endsWith('/') || sources.length > 1 })
+        }
+      for (const line of runs) {
+        const made = spawnSync('sh', ['-c', line.replaceAll('/data', data)], {
+          cwd: here(name, '/app'),
+          encoding: 'utf8',
+          env: { ...process.env, npm_config_prefer_offline: 'true' },
+          timeout: 240_000,
+        })
+        assert.equal(made.status, 0, made.stderr)
+      }
+    }
+    const installed = readdirSync(here('', '/app/node_modules'))
+    assert.ok(installed.includes('viem') && !installed.includes('knip'))
+    // The image's own Node.
+    mkdirSync(join(folder, 'bin'))
+    copyFileSync(process.execPath, join(folder, 'bin/node'))
+    execFileSync('chmod', ['-R', 'a-w,a+rX', here('', '/app'), join(folder, 'bin')])
+  })
+
+  it('starts as its own user on a read-only root, is healthy by its own word, and ends by SIGTERM', async () => {
+    assert.equal((await run(image?.healthcheck ?? [])).exit, 1)
+    const service = (running = start(image?.command ?? []))
+    let said = ''
+    for (const stream of [service.stdout, service.stderr])
+      stream?.on('data', (chunk: Buffer) => (said += chunk.toString()))
+    const ended = new Promise<number | null>((resolve) => service.once('exit', resolve))
+    const isHealthy = async () => service.exitCode !== null || (await run(image?.healthcheck ?? [])).exit === 0
+    assert.ok(await eventually(isHealthy), said)
+    assert.equal(service.exitCode, null, said)
+
+    const verdict = await fetch(`http://127.0.0.1:${env['VERIFICATION_PORT']}/api/asset/1`)
+    assert.equal(verdict.status, 200)
+    for (const path of ['/docs', '/openapi.json', '/', '/.well-known/did.json'])
+      assert.equal((await fetch(`http://127.0.0.1:${env['VERIFICATION_PORT']}${path}`)).status, 200, path)
+    assert.equal((await fetch(`http://127.0.0.1:${env['GRAPHQL_PORT']}/playground`)).status, 200)
+    const made = await run([...(image?.command ?? []).slice(0, -1), 'tag', 'batch', 'create', 'spring'])
+    assert.equal(made.exit, 0, made.said)
+    const files = readdirSync(join(data, 'keys')).toSorted()
+    assert.deepEqual(files, ['issuer.jwks.json', 'tag-app-keys.json', 'tag-keys.json'])
+    if (isRoot)
+      assert.match((await run(['touch', '/app-is-read-only'])).said, /Read-only file system|Permission denied/)
+
+    service.kill('SIGTERM')
+    assert.equal(await ended, 0, said)
+  })
+})
+
+function copy(source: string, target: string, { isFolder }: { readonly isFolder: boolean }): void {
+  for (const file of copiedFiles(source)) {
+    // A folder is copied by its content; a file into a folder, or under a new name.
+    const path =
+      file === source
+        ? isFolder
+          ? join(target, file.split('/').at(-1) ?? '')
+          : target
+        : join(target, file.slice(source.length))
+    mkdirSync(dirname(path), { recursive: true })
+    copyFileSync(join(root, file), path)
+  }
+}

@@ -1,0 +1,203 @@
+/** deploy/nginx in a real nginx, in front of two instances of the service: what it keeps, what it never keeps, who the client is. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import type { IncomingHttpHeaders } from 'node:http'
+import { request } from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { createClient } from 'graphql-ws'
+import { WebSocket } from 'ws'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { freePort } from '../../support/free-port.ts'
+import { read } from '../../support/processes/deploy.ts'
+import { graphqlOf } from '../../support/graphql/client.ts'
+import { eventually } from '../../support/wait.ts'
+import { lifeOf } from '../../support/graphql/life.ts'
+import { testTag } from '../../support/tap/tags.ts'
+import { startWorld, type World } from '../../support/world.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { startService, type Service } from '../../../src/app/service.ts'
+
+const hasNginx = spawnSync('nginx', ['-v']).error === undefined
+const skip = testDatabases()[1]?.skip || (!hasNginx && process.env['REQUIRE_SERVICES'] !== '1' && 'no nginx')
+
+type Answer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }
+
+describe('nginx in front of two instances', { skip }, () => {
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let world: World
+  let second: Service
+  let folder: string
+  let port: number
+  let nginx: ChildProcess
+  let graphql: Awaited<ReturnType<typeof graphqlOf>>
+  let tap: string
+  before(async () => {
+    database = await openOwnDatabase()
+    const env = { DATABASE_URL: database.url, TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_TAP: '8' }
+    world = await startWorld({ env })
+    const silent = createLog(() => {}, 'silent')
+    second = await startService(readConfig(world.settings), silent)
+    graphql = await graphqlOf(world)
+    tap = await boundTap()
+    port = await freePort()
+    folder = mkdtempSync(join(tmpdir(), 'touchstone-nginx-'))
+    chmodSync(folder, 0o755)
+    nginx = startNginx()
+    assert.ok(await eventually(async () => (await get('/health').catch(() => null))?.status === 200))
+  })
+  after(async () => {
+    nginx?.kill('SIGKILL')
+    await graphql?.close()
+    await second?.close(200)
+    await world?.end()
+    await database?.close()
+    rmSync(folder, { recursive: true, force: true })
+  })
+
+  /** A product with a tag of its own; the path of the tag's next tap. */
+  async function boundTap(): Promise<string> {
+    const batch = await world.components.tagKeys.create({ id: 'test', demo: true })
+    assert.ok(batch.ok)
+    const id = await lifeOf(graphql).register('tag-1')
+    const tag = await testTag(batch.value)
+    const uid = Buffer.from(tag.uid).toString('hex').toUpperCase()
+    const bound = await graphql.ask<{ bindTag: { success: boolean } }>(
+      'mutation ($input: BindTagInput!) { bindTag(input: $input) { success } }',
+      { input: { productId: id, uid, batchId: batch.value.id } },
+    )
+    assert.ok(bound.bindTag.success)
+    assert.ok(await eventually(() => second.components.tagKeys.record('test') !== undefined))
+    const { picc, cmac } = tag.next()
+    return `/api/verify?picc=${picc}&cmac=${cmac}`
+  }
+
+  /** Our configuration with other ports, places and instances, and a certificate of its own. */
+  function startNginx(): ChildProcess {
+    const at = (name: string) => join(folder, name)
+    const certificate = ['-keyout', at('key.pem'), '-out', at('cert.pem'), '-subj', '/CN=touchstone.test', '-days', '2']
+    const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+    execFileSync('openssl', ['req', '-x509', ...curve, ...certificate], { stdio: 'ignore' })
+    const site = read('deploy/nginx/touchstone.conf')
+      .replaceAll(/^\s*listen \[::\]:.*\n/gm, '')
+      .replaceAll('listen 443 ', `listen 127.0.0.1:${port} `)
+      .replaceAll(/^server \{\n\s*listen 80;[^]*?^\}\n/gm, '')
+      .replaceAll(/\/etc\/letsencrypt\/live\/[a-z.]+\/fullchain\.pem/g, at('cert.pem'))
+      .replaceAll(/\/etc\/letsencrypt\/live\/[a-z.]+\/privkey\.pem/g, at('key.pem'))
+      .replaceAll('/var/log/nginx/', `${folder}/`)
+      .replaceAll('/var/cache/nginx/', `${folder}/cache-`)
+    const instances = (...urls: readonly string[]) => urls.map((url) => `server ${new URL(url).host};`).join(' ')
+    const upstreams = read('deploy/nginx/upstreams.conf')
+      .replace('server 127.0.0.1:8080;', instances(world.urls.verification, second.urls.verification))
+      .replace('server 127.0.0.1:8082;', instances(world.urls.graphql, second.urls.graphql))
+    const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${at(name)};`,
+    )
+    const user = process.getuid?.() === 0 ? 'user root;' : ''
+    writeFileSync(
+      at('nginx.conf'),
+      `${user} daemon off; pid ${at('pid')}; events {} http { ${temporary.join(' ')}\n${upstreams}\n${site}\n}\n`,
+    )
+    const started = ['-e', at('start.log'), '-p', folder, '-c', at('nginx.conf')]
+    const tested = spawnSync('nginx', ['-t', ...started], { encoding: 'utf8' })
+    assert.equal(tested.status, 0, tested.stderr)
+    return spawn('nginx', started, { stdio: 'ignore' })
+  }
+
+  function get(path: string, { host = 'verify.example.com', from = '127.0.0.1', headers = {} } = {}): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const options = { port, host: '127.0.0.1', path, localAddress: from, agent: false, rejectUnauthorized: false }
+      request({ ...options, headers: { Host: host, ...headers } }, (response) => {
+        let text = ''
+        response.setEncoding('utf8').on('data', (more: string) => (text += more))
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers, text }))
+      })
+        .on('error', reject)
+        .end()
+    })
+  }
+
+  it('keeps a verdict for as long as it says, and passes 304 on', async () => {
+    const first = await get('/api/asset/1')
+    assert.deepEqual([first.status, first.headers['x-cache']], [200, 'MISS'])
+    assert.equal(first.headers['cache-control'], 'public, max-age=1, stale-while-revalidate=1')
+    // Two in a row within a second, however slow the machine is.
+    let hit: Answer | undefined
+    const isHit = async () => (hit = await get('/api/asset/1')).headers['x-cache'] === 'HIT'
+    assert.ok(await eventually(isHit))
+    assert.equal(hit?.text, first.text)
+    assert.equal(hit?.headers['x-ratelimit-remaining'], undefined)
+    const etag = first.headers.etag ?? ''
+    const same = await get('/api/asset/1', { headers: { 'If-None-Match': etag } })
+    assert.deepEqual([same.status, same.text, same.headers.etag], [304, '', etag])
+  })
+
+  it('keeps nothing else: no tap, no error, no id written in another way', async () => {
+    const answers = [
+      tap,
+      '/api/verify?picc=00&cmac=00',
+      '/',
+      '/api/asset/999',
+      '/api/asset/%31',
+      '/api/asset/1?x=1',
+      '/api/asset/x',
+    ]
+    for (const path of answers) {
+      const [one, two] = [await get(path, { from: '127.0.0.9' }), await get(path, { from: '127.0.0.9' })]
+      assert.equal(one.status, two.status, path)
+      for (const { headers } of [one, two])
+        assert.ok(['MISS', 'BYPASS', undefined].includes(headers['x-cache']?.toString()), path)
+    }
+    const verified = JSON.parse((await get(tap, { from: '127.0.0.9' })).text) as { verified: boolean }
+    assert.equal(verified.verified, true)
+  })
+
+  it('tells the service who the client is, whatever the client says: each has a budget of its own', async () => {
+    const invalid = '/api/verify?picc=00&cmac=00'
+    const statusOf = async (from: string, claimed: string) =>
+      (await get(invalid, { from, headers: { 'X-Forwarded-For': claimed } })).status
+    let last = 0
+    for (let n = 0; n < 40 && last !== 429; n += 1) last = await statusOf('127.0.0.2', `198.51.100.${n}`)
+    assert.equal(last, 429)
+    assert.equal(await statusOf('127.0.0.3', '127.0.0.2'), 400)
+  })
+
+  it('passes WebSockets to the GraphQL host', async () => {
+    const Socket = class extends WebSocket {
+      constructor(url: string | URL, protocols?: string | string[]) {
+        super(url, protocols, { headers: { Host: 'graphql.example.com' }, rejectUnauthorized: false })
+      }
+    }
+    const client = createClient({
+      url: `wss://127.0.0.1:${port}/graphql`,
+      webSocketImpl: Socket,
+      connectionParams: { authorization: `Bearer ${graphql.key}` },
+    })
+    try {
+      const heard: unknown[] = []
+      client.subscribe(
+        { query: '{ products(first: 1) { totalCount } }' },
+        { next: ({ data }) => heard.push(data), error: (error) => heard.push(error), complete: () => {} },
+      )
+      assert.ok(await eventually(() => heard.length > 0))
+      assert.deepEqual(heard, [{ products: { totalCount: 1 } }])
+    } finally {
+      await client.dispose()
+    }
+  })
+
+  it('shows no verdict any more when no instance answers, and has no tap in its logs', async () => {
+    await second.close(200)
+    await world.close(200)
+    assert.ok(await eventually(async () => (await get('/api/asset/1')).status === 502))
+    assert.equal((await get(tap)).status, 502)
+    const read = (name: string) => readFileSync(join(folder, name), 'utf8')
+    // nginx logs a request after its last byte.
+    assert.ok(await eventually(async () => /"GET \/api\/verify HTTP\/1.1" 502/.test(read('touchstone.log'))))
+    for (const name of ['touchstone.log', 'touchstone-error.log', 'start.log'])
+      assert.doesNotMatch(read(name), /picc|cmac/, name)
+  })
+})

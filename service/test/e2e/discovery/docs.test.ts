@@ -1,0 +1,146 @@
+/**
+ * The commands of the documentation work: each command of docs/*.md is run, in the order of the pages, beside a real
+ * `touchstone dev`, and shows what the page says. Commands stand in blocks without a language, as in the README.
+ */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { docsNames } from '../../../src/hosts/verification/routes/docs.ts'
+import { touchstone, type Running } from '../../support/processes/cli.ts'
+import { eventually } from '../../support/wait.ts'
+
+const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
+
+const pages = docsNames.map((name) => ({
+  name,
+  commands: readFileSync(new URL(`../../../../docs/${name}.md`, import.meta.url), 'utf8')
+    .split(/^```/m)
+    .filter((block, index) => index % 2 === 1 && block.startsWith('\n'))
+    .flatMap((block) => block.replaceAll('\\\n', '').trim().split('\n')),
+}))
+
+/** What a command must show for the page to be true; the first that fits. */
+const shows: readonly [RegExp, RegExp][] = [
+  [/\/api\/asset\/5\/proof/, /"verdict":.*"proof":\{"header"/],
+  [/If-None-Match/, /^304\n$/],
+  [/^curl \S+\/api\/asset\/5$/, /"state":"CLAIMED"/],
+  [/^curl \S+\/api\/asset\/6$/, /"flagged":true/],
+  [/^curl \S+\/api\/asset\/3$/, /"state":"FLAGGED"/],
+  [/^curl \S+\/api\/asset\/0x7$/, /INVALID_TOKEN_ID/],
+  [/^curl \S+\/api\/asset\/999999$/, /ASSET_NOT_FOUND/],
+  [/\/api\/metadata\//, /Satchel No\. 7/],
+  [/touchstone verify /, /Every field agrees with the chain\./],
+  [/tag doctor/, /Nothing is wrong with this address/],
+  [/\/api\/dpp\/.*emulate|emulate.*\/api\/dpp\//, /"DigitalProductPassport"[^]*"S7-1182"/],
+  [/04B1B2C3D4E501 --tap/, /"verified":true.*"tokenId":"\d+"/],
+  [/emulate --tap/, /"verified":true/],
+  [/\/api\/dpp\//, /"verified":false.*picc or cmac/],
+  [/did\.json/, /"id":"did:web:/],
+  [/linkset/, /linkset/],
+  [/--json > proof\.json/, /"attestation": \{[^]*"payment": \{/],
+  [/touchstone pay /, /Both signatures are valid/],
+  [/^curl -s -D - \S+\/verify/, /^HTTP\/1\.1 402 [^]*PAYMENT-REQUIRED: [^]*"x402Version":1/],
+  [/well-known\/x402/, /"x402Versions":\[1,2\]/],
+  [/:8081\/health/, /"status":"ok"/],
+  [/attestation\.json/, /"status":"active"/],
+  [/key create .* > key\.txt/, /^ts_live_/],
+  [/attest key list/, /active .* signs/],
+  [/attest key add/, /is announced/],
+  [/key list/, /read,write/],
+  [/registerProduct/, /"success":true.*"state":"MINTED"/],
+  [/transferTypedData/, /"success":true.*"primaryType":"InitiateTransfer"/],
+  [/product\(id/, /"state":"CLAIMED"/],
+  [/products\(/, /"totalCount":\d+/],
+  [/batch create/, /spring-watches/],
+  [/tag template/, /4000E0C1FF122A0000500000500000/],
+  [/tag keys/, /04B1B2C3D4E502/],
+  [/^printf /, /^uid,batch,/],
+  [/tag import/, /2 of 2 rows .* 2 done/],
+  [/asset flag 3/, /FLAGGED/],
+  [/asset resolve 3/, /ACTIVATED/],
+  [/asset history/, /events up to block \d+, back to the minting/],
+  [/batch list/, /spring-watches/],
+  [/touchstone backup /, /\d+ rows of \d+ tables and \d+ files/],
+  [/touchstone migrate --check/, /Nothing is missing/],
+  [/touchstone migrate/, /Nothing was missing/],
+  [/index status/, /behind +0 blocks/],
+  [/index verify/, /all agree with the chain/],
+  [/eth_call/, /"result":"0x[0-9a-f]{320}"/],
+  [/tools\/list/, /verify_asset[^]*get_lifecycle_history[^]*check_flagged/],
+  [/"verify_asset","arguments"/, /"structuredContent":\{"version":"1","token_id":"5"/],
+  [/"get_lifecycle_history","arguments"/, /"available":true/],
+  [/mcp\.json/, /streamable-http/],
+  [/agent-card\.json/, /"skills"/],
+  [/message:send/, /TASK_STATE_COMPLETED[^]*"CLAIMED"/],
+  [/SendMessage/, /TASK_STATE_COMPLETED[^]*"flagged":true/],
+  [/\/api\/agent$/, /eip-8004#registration-v1/],
+  [/\/reputation/, /"sybil_resistant":false/],
+  [/\/api\/agents\/0$/, /"agent_id":"0"/],
+]
+
+/** Demonstration addresses as the pages have them, and where this one says that it has them. */
+const places: readonly [string, RegExp][] = [
+  ['http://127.0.0.1:8080', /Touchstone runs: (http:\S+)/],
+  ['http://127.0.0.1:8081', /gateway +(http:\S+)\/health/],
+  ['http://127.0.0.1:8082', /playground +(http:\S+)\/playground/],
+  ['http://127.0.0.1:8545', /chain +(http:\S+) \(id/],
+]
+
+describe('the documentation', () => {
+  let folder: string
+  let service: Running
+  let env: Record<string, string>
+  let text = ''
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-docs-'))
+    env = { DATA_DIR: join(folder, 'data') }
+    const ports = ['VERIFICATION_PORT', 'GATEWAY_PORT', 'GRAPHQL_PORT', 'LOCAL_CHAIN_PORT']
+    const limits = ['RATE_LIMIT_ASSET', 'RATE_LIMIT_TAP']
+    service = touchstone(['dev'], { ...env, ...Object.fromEntries([...ports, ...limits].map((name) => [name, '0'])) })
+    service.child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
+    await eventually(() => text.includes('Ctrl-C') || service.child.exitCode !== null)
+    assert.match(text, /Ctrl-C/, service.said())
+  })
+  after(async () => {
+    service.child.kill('SIGTERM')
+    await service.ended
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  for (const { name, commands } of pages) {
+    describe(`docs/${name}.md`, () => {
+      for (const command of commands) {
+        it(command, async () => {
+          assert.match(command, /^(curl|npx touchstone|printf) /, 'a block without a language holds commands only')
+          const [, what] = shows.find(([which]) => which.test(command)) ?? []
+          assert.ok(what, 'it is not said what this command shows')
+          const { stdout, stderr } = await run(command)
+          assert.doesNotMatch(stderr, /touchstone:|curl:/)
+          const [, file] = / > ([\w.-]+)$/.exec(command) ?? []
+          assert.match(file === undefined ? stdout : readFileSync(join(folder, file), 'utf8'), what)
+        })
+      }
+    })
+  }
+
+  function run(command: string) {
+    const here = places
+      .reduce(
+        (line, [address, said]) => line.replaceAll(address, said.exec(text)?.[1] ?? 'http://nowhere.invalid'),
+        command,
+      )
+      .replaceAll('npx touchstone', `'${process.execPath}' '${cli}'`)
+      .replace(/^curl (-s )?/, 'curl -sS --max-time 120 ')
+    return promisify(execFile)('/bin/bash', ['-c', here], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+      timeout: 300_000,
+    })
+  }
+})

@@ -1,0 +1,197 @@
+/** What a machine finds that knows only the host: catalogs, descriptions, llms.txt; each link resolves and each command works (spec §9). */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { bytesToHex } from 'viem'
+import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
+import { discoveryDocuments } from '../../../src/discovery/documents.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
+
+describe('discovery', () => {
+  let world: World
+  before(async () => {
+    const key = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
+    world = await startWorld({
+      env: {
+        PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
+        FACILITATOR_KEY: bytesToHex(key),
+        PUBLIC_RPC_URL: 'http://rpc.invalid',
+        RATE_LIMIT_ASSET: '1000',
+      },
+      rpcUrl: async (chain) => {
+        await installTestMoney({ rpcUrl: chain })
+        return chain
+      },
+    })
+    for (let id = 0; id < 5; id += 1) await world.mint()
+    await world.components.tagKeys.create({ id: 'test', demo: true })
+  })
+  after(() => world.end())
+
+  const json = async <T>(path: string) => (await (await world.get(path)).json()) as T
+
+  async function assertResolves(url: string, statuses: readonly number[] = [200], type?: string): Promise<void> {
+    assert.ok(
+      Object.values(world.urls).some((host) => url.startsWith(`${host}/`)),
+      `${url} is of another instance`,
+    )
+    const response = await fetch(url)
+    await response.body?.cancel()
+    assert.ok(statuses.includes(response.status), `${url} answers ${response.status}`)
+    if (type !== undefined) assert.equal(response.headers.get('content-type')?.split(';')[0], type, url)
+  }
+
+  for (const [path, type] of [
+    ['/.well-known/api-catalog', 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'],
+    ['/.well-known/ai-catalog.json', 'application/ai-catalog+json'],
+    ['/openapi.json', 'application/json'],
+    ['/robots.txt', 'text/plain; charset=utf-8'],
+    ['/sitemap.xml', 'application/xml'],
+    ['/llms.txt', 'text/plain; charset=utf-8'],
+    ['/llms-full.txt', 'text/plain; charset=utf-8'],
+  ] as const)
+    it(`${path} is cached for an hour, and 304 with its ETag`, async () => {
+      const [get, head] = await Promise.all([world.get(path), world.get(path, { method: 'HEAD' })])
+      for (const { status, headers } of [get, head])
+        assert.deepEqual(
+          [
+            status,
+            ...['content-type', 'cache-control', 'access-control-allow-origin', 'etag'].map((n) => headers.get(n)),
+          ],
+          [200, type, 'public, max-age=3600', '*', get.headers.get('etag')],
+        )
+      const text = await get.text()
+      assert.equal(get.headers.get('content-length'), String(Buffer.byteLength(text)))
+      assert.equal(await head.text(), '')
+      const again = await world.get(path, { headers: { 'If-None-Match': get.headers.get('etag') ?? '' } })
+      assert.deepEqual([again.status, await again.text()], [304, ''])
+      const posted = await world.get(path, { method: 'POST' })
+      assert.deepEqual([posted.status, posted.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
+      assert.ok(!text.includes('evil.example'))
+    })
+
+  it('takes its URLs from the configuration, never from Host', async () => {
+    const response = await world.get('/llms.txt', {
+      headers: { Host: 'evil.example', 'X-Forwarded-Host': 'evil.example' },
+    })
+    assert.doesNotMatch(await response.text(), /evil\.example/)
+  })
+
+  it('the start page leads to the API catalog, the description and the documentation', async () => {
+    const link = (await world.get('/')).headers.get('link') ?? ''
+    const targets = [...link.matchAll(/<([^>]+)>; rel="([\w-]+)"/g)].map(([, target = '', rel = '']) => ({
+      target,
+      rel,
+    }))
+    assert.deepEqual(
+      targets.map(({ rel }) => rel),
+      ['api-catalog', 'service-desc', 'service-doc', 'describedby'],
+    )
+    for (const { target } of targets) await assertResolves(world.url + target)
+  })
+
+  it('the API catalog describes every interface, and each of its links resolves', async () => {
+    const { linkset } = await json<Linkset>('/.well-known/api-catalog')
+    const head = await world.get('/.well-known/api-catalog', { method: 'HEAD' })
+    assert.equal(head.headers.get('link'), `<${world.url}/.well-known/api-catalog>; rel="api-catalog"`)
+    const { verification, gateway, graphql } = world.urls
+    assert.deepEqual(
+      linkset.map(({ anchor }) => anchor),
+      [`${verification}/`, `${gateway}/verify`, `${graphql}/graphql`, `${verification}/mcp`, `${verification}/a2a`],
+    )
+    for (const { anchor, ...relations } of linkset) {
+      await assertResolves(anchor, [200, 401, 405])
+      assert.deepEqual(
+        ['service-desc', 'service-doc', 'status'].filter((relation) => !(relation in relations)),
+        [],
+      )
+      for (const { href, type } of Object.values(relations).flat()) await assertResolves(href, [200], type)
+    }
+  })
+
+  it('the AI catalog lists the MCP server and the A2A agent by their cards', async () => {
+    type Catalog = { specVersion: string; host: object; entries: { identifier: string; type: string; url: string }[] }
+    const { specVersion, entries } = await json<Catalog>('/.well-known/ai-catalog.json')
+    assert.equal(specVersion, '1.0')
+    assert.deepEqual(
+      entries.map(({ type }) => type),
+      ['application/mcp-server-card+json', 'application/a2a-agent-card+json'],
+    )
+    assert.equal(new Set(entries.map(({ identifier }) => identifier)).size, entries.length)
+    for (const { url } of entries) await assertResolves(url)
+  })
+
+  it('serves the same description on the gateway', async () => {
+    const [here, there] = await Promise.all([world.get('/openapi.json'), fetch(`${world.urls.gateway}/openapi.json`)])
+    assert.equal(await there.text(), await here.text())
+    assert.equal(there.headers.get('etag'), here.headers.get('etag'))
+  })
+
+  for (const path of ['/llms.txt', '/llms-full.txt'])
+    it(`${path} is short, and every URL in it is of this instance and resolves`, async () => {
+      const text = await (await world.get(path)).text()
+      assert.ok(Buffer.byteLength(text) < 50_000)
+      assert.match(text, /^# Touchstone/)
+      for (const [url] of text.matchAll(/https?:\/\/[\w.:-]+(?:\/[\w./~-]*)?/g))
+        if (!url.startsWith('http://rpc.invalid'))
+          await assertResolves(
+            url.replace(/\.$/, '').replace(/^(http:\/\/[^/]+)$/, '$1/'),
+            [200, 302, 400, 401, 404, 405],
+          )
+      for (const [, url = ''] of text.matchAll(/\]\((\S+?)\)/g)) await assertResolves(url)
+    })
+
+  it('every command of llms-full.txt works as it stands', async () => {
+    const text = await (await world.get('/llms-full.txt')).text()
+    const commands = text.split('\n').filter((line) => line.startsWith('curl ') && !line.includes('…'))
+    assert.ok(commands.length >= 14, commands.join('\n'))
+    const shows: readonly [RegExp, RegExp][] = [
+      [/api\/asset\/\d+$/, /"authentic":true/],
+      [/^curl \S+asset\/0x1/, /^\{"version":"1","error":\{"code":"INVALID_TOKEN_ID"/],
+      [/problem\+json/, /"title":"Invalid token id"/],
+      [/eth_call/, /"result":"0x[0-9a-f]{320}"/],
+      [/picc=/, /"verified":false/],
+      [/\/mcp /, /"structuredContent"/],
+      [/message:send/, /TASK_STATE_COMPLETED/],
+      [/\/verify -H/, /"x402Version":1/],
+      [/:\d+\/health/, /"status":"ok"/],
+    ]
+    for (const command of commands) {
+      const here = command.replace('http://rpc.invalid', world.chainUrl).replace(/^curl /, 'curl -sS --max-time 20 ')
+      const { stdout, stderr } = await promisify(execFile)('/bin/sh', ['-c', here], { timeout: 300_000 })
+      assert.equal(stderr, '', command)
+      assert.ok(stdout.startsWith('{'), `${command} answers ${stdout.slice(0, 200)}`)
+      for (const [which, what] of shows) if (which.test(command)) assert.match(stdout, what, command)
+    }
+  })
+
+  it('has a security.txt with the contact that the operator configured', () => {
+    const documents = discoveryDocuments({
+      urls: { verification: 'https://v.example', gateway: 'https://p.example', graphql: 'https://g.example' },
+      operator: 'Somebody',
+      contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+      rpcUrl: 'https://sepolia.base.org',
+      exampleTokenId: 1n,
+      docs: [{ path: '/docs/rest-api', title: 'REST API' }],
+      securityContact: 'mailto:security@v.example',
+      startedAt: new Date('2026-01-01T00:00:00Z'),
+    })
+    const textOf = (path: string) => new TextDecoder().decode(documents.get(path)?.bytes)
+    assert.equal(
+      textOf('/.well-known/security.txt'),
+      'Contact: mailto:security@v.example\nExpires: 2026-12-31T00:00:00Z\nPreferred-Languages: en\nCanonical: https://v.example/.well-known/security.txt\n',
+    )
+    assert.match(textOf('/sitemap.xml'), /<loc>https:\/\/v\.example\/docs\/rest-api<\/loc>/)
+    assert.match(textOf('/llms.txt'), /\[REST API\]\(https:\/\/v\.example\/docs\/rest-api\.md\)/)
+    assert.match(textOf('/robots.txt'), /^Disallow: \/api\/verify$/m)
+    assert.doesNotMatch(textOf('/openapi.json'), /127\.0\.0\.1/)
+  })
+
+  it('there is no security.txt without a contact', async () => {
+    assert.equal((await world.get('/.well-known/security.txt')).status, 404)
+  })
+})

@@ -1,0 +1,53 @@
+/**
+ * `npm run chaos` itself: a fleet of real processes survives two faults, and its checks find damage that is done on purpose
+ * (docs/operators-handbook.md, «What was broken on purpose»).
+ */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const script = fileURLToPath(new URL('../../../../bench/chaos/main.ts', import.meta.url))
+const debian = '/usr/lib/postgresql'
+const folders = [
+  ...(process.env['PATH'] ?? '').split(':'),
+  ...(existsSync(debian) ? readdirSync(debian).map((version) => join(debian, version, 'bin')) : []),
+]
+const missing = ['initdb', 'redis-server'].filter((name) => !folders.some((folder) => existsSync(join(folder, name))))
+const skip =
+  missing.length > 0 && process.env['REQUIRE_SERVICES'] !== '1' && `${missing.join(' and ')} is not installed`
+
+describe('npm run chaos', { skip }, () => {
+  it('sees a fleet survive a broken PostgreSQL and a broken Redis', async () => {
+    const { exit, said } = await chaos('--seconds', '1', 'postgres-restart', 'redis-gone')
+    assert.equal(exit, 0, said)
+    assert.match(said, /^postgres-restart .* kept$/m)
+    assert.match(said, /^redis-gone .* kept$/m)
+    assert.match(said, /^2 of 2 faults survived$/m)
+  })
+
+  it('finds forged verdicts, taps that count twice, lost taps and lost payments', async () => {
+    const plants = 'forged-verdict,lost-tap,doubled-tap,doubled-event,lost-payment'
+    const { exit, said } = await chaos('--seconds', '1', '--plant', plants, 'redis-gone')
+    assert.equal(exit, 1, said)
+    for (const found of [
+      /readAsset is wrong .*not what the chain said at its block/,
+      /an accepted tap is not in the ledger/,
+      /a tap below the last counter of its tag is not answered as replayed .*"verified":true/,
+      /\d+ taps were announced by \d+ events/,
+      /the same payment header gets another answer/,
+    ])
+      assert.match(said, found)
+  })
+})
+
+function chaos(...args: readonly string[]): Promise<{ exit: number | null; said: string }> {
+  // A plain program, also when a test runner started this one.
+  const { NODE_TEST_CONTEXT: _none, ...env } = process.env
+  const child = spawn(process.execPath, [script, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk.toString()))
+  return new Promise((resolve) => child.once('close', (exit) => resolve({ exit, said })))
+}

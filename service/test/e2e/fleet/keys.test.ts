@@ -1,0 +1,111 @@
+/** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
+import assert from 'node:assert/strict'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { eventually } from '../../support/wait.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
+
+describe('keys of a fleet', { skip }, () => {
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let root: string
+  const opened: (StoreComponents & AsyncDisposable)[] = []
+  before(async () => {
+    database = await openOwnDatabase()
+    root = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
+  })
+  after(async () => {
+    for (const parts of opened) await parts[Symbol.asyncDispose]()
+    await database?.close()
+    await rm(root, { recursive: true, force: true })
+  })
+
+  /** An instance with a data folder of this name. */
+  async function open(folder: string, env: Record<string, string> = {}): Promise<StoreComponents & AsyncDisposable> {
+    const settings = {
+      DATA_DIR: join(root, folder),
+      DATABASE_URL: database.url,
+      TAG_KEK: `${'6b'.repeat(31)}01`,
+      ...env,
+    }
+    const parts = await openStoreComponents(
+      readConfig(settings),
+      createLog(() => {}),
+    )
+    opened.push(parts)
+    return parts
+  }
+
+  it('of a new batch are taken over by every process that shares the folder', async () => {
+    const [one, other] = [await open('shared'), await open('shared')]
+    assert.ok((await one.tagKeys.create({ id: 'spring' })).ok)
+    assert.ok(await eventually(() => other.tagKeys.record('spring') !== undefined))
+    assert.ok((await other.tagKeys.create({ id: 'summer' })).ok)
+    assert.ok(await eventually(() => one.tagKeys.batches().length === 2))
+    await one.tagKeys.setStatus('spring', 'revoked')
+    const status = () => other.tagKeys.batches().find(({ id }) => id === 'spring')?.status
+    assert.ok(await eventually(() => status() === 'revoked'))
+  })
+
+  it('of the issuer stop the start of an instance that has others, until the file is copied there', async () => {
+    const signing = { PASSPORT_SIGNING: 'on' }
+    const begun = await Promise.allSettled([open('issuer-a', signing), open('issuer-b', signing)])
+    assert.deepEqual(begun.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
+    const [right, wrong] = begun[0].status === 'fulfilled' ? ['issuer-a', 'issuer-b'] : ['issuer-b', 'issuer-a']
+    const sentence = /signed with issuer keys that are not in .*issuer\.jwks\.json: copy that file/
+    await assert.rejects(open(wrong, signing), sentence)
+    await assert.rejects(open('issuer-c', signing), sentence)
+    await open('issuer-c', { ...signing, ONLY: 'graphql' })
+    await cp(join(root, right, 'keys'), join(root, wrong, 'keys'), { recursive: true })
+    const [copy, first] = [await open(wrong, signing), await open(right, signing)]
+    assert.deepEqual(
+      copy.issuer.keys().map(({ publicJwk }) => publicJwk),
+      first.issuer.keys().map(({ publicJwk }) => publicJwk),
+    )
+    await first.issuer.rotate()
+    await assert.rejects(open(wrong, signing), sentence)
+  })
+
+  it('that sign attestations are made by one gateway; another one says where to get them', async () => {
+    const lists = await open('graphql', { ONLY: 'graphql' })
+    const reads = await lists.attestationKeys()
+    assert.deepEqual([reads.published(), reads.address()], [[], null])
+    const seller = await (await open('gateway-a', gateway)).attestationKeys()
+    const { address, keyId } = seller.active()
+    await reads.reload()
+    assert.equal(reads.address(), address)
+
+    const second = await (await open('gateway-b', gateway)).attestationKeys()
+    assert.throws(() => second.active(), new RegExp(`${keyId} of this database is not in .*gateway-b`))
+    assert.equal(second.published().length, 1)
+    await cp(join(root, 'gateway-a', 'keys'), join(root, 'gateway-b', 'keys'), { recursive: true })
+    await second.reload()
+    assert.equal(second.active().address, address)
+
+    // For a key that is lost: the sentence names the way on.
+    const third = await (await open('gateway-c', gateway)).attestationKeys()
+    assert.ok(!('refused' in (await third.retire(keyId))))
+    assert.notEqual((await (await open('gateway-c', gateway)).attestationKeys()).active().address, address)
+  })
+
+  it('of a switch by one process sign in the others too', async () => {
+    const folder = { ...gateway, ONLY: 'gateway' }
+    const [one, other] = [
+      await (await open('gateway-c', folder)).attestationKeys(),
+      await (await open('gateway-c', folder)).attestationKeys(),
+    ]
+    const next = await one.add()
+    assert.ok(!('refused' in next))
+    assert.ok(!('refused' in (await one.switchTo(next.keyId))))
+    assert.ok(await eventually(() => other.published().some(({ keyId }) => keyId === next.keyId)))
+    await other.reload()
+    assert.equal(other.active().keyId, next.keyId)
+  })
+})

@@ -1,0 +1,200 @@
+/** registerProduct (spec §4.9) against a real chain and database: rejections, and one mint per key. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
+import { operator } from '../../support/index/writer-world.ts'
+
+const gtin = '09506000134352'
+const selection = `txHash product {
+  id tagId name brand serialNumber gtin state verified createdAt currentOwner { address } transfers { id }
+  metadata { description imageUrl manufactureDate origin customFields } }`
+
+describe('registerProduct', () => {
+  let world: MutationWorld
+  before(async () => void (world = await startMutationWorld()))
+  after(() => world.end())
+
+  const register = (input: object, scopes?: readonly string[]) => world.ask('registerProduct', selection, input, scopes)
+  const productOf = ({ product }: Payload) => product as Record<string, unknown>
+  const registrations = async () => (await world.database.query('select 1 from registration')).length
+
+  it('mints a product and shows it before it is indexed', async () => {
+    const metadata = {
+      description: 'Hand-wound.\nOlive strap.',
+      imageUrl: 'https://example.com/a.jpg',
+      manufactureDate: '2026-03-01',
+      origin: 'CH',
+      customFields: { care: { washable: false, degrees: [30, 40.5] }, lot: null },
+    }
+    const input = { tagId: 'tag-1', name: 'Field Watch', brand: 'Calder', serialNumber: 'H38-1', gtin, metadata }
+    const made = await register(input)
+    assert.deepEqual([made.success, made.errors], [true, []])
+    assert.match(String(made['txHash']), /^0x[0-9a-f]{64}$/)
+    const { createdAt, ...product } = productOf(made)
+    assert.deepEqual(product, {
+      id: '1',
+      tagId: 'tag-1',
+      name: 'Field Watch',
+      brand: 'Calder',
+      serialNumber: 'H38-1',
+      gtin,
+      state: 'MINTED',
+      verified: false,
+      currentOwner: { address: operator.address },
+      transfers: [],
+      metadata,
+    })
+    assert.match(String(createdAt), /^\d{4}-\d\d-\d\dT/)
+  })
+
+  it('gives the same product again under the same key, and mints nothing more', async () => {
+    const input = { tagId: 'tag-2', name: 'Coat', idempotencyKey: 'coat' }
+    const supply = await world.supply()
+    const both = await Promise.all([register(input), register(input)])
+    both.push(await register(input))
+    assert.equal(await world.supply(), supply + 1)
+    assert.equal(new Set(both.map((made) => `${String(productOf(made)['id'])} ${String(made['txHash'])}`)).size, 1)
+  })
+
+  it('refuses another request under a used key, a taken tagId and a taken item', async () => {
+    const other = await register({ tagId: 'tag-3', name: 'Coat', idempotencyKey: 'coat' })
+    assert.deepEqual([other.success, fieldsOf(other), other['product']], [false, ['idempotencyKey'], null])
+    assert.deepEqual(fieldsOf(await register({ tagId: 'tag-2', name: 'Coat' })), ['tagId'])
+    const item = { gtin, serialNumber: 'H38-1' }
+    assert.deepEqual(fieldsOf(await register({ tagId: 'tag-4', name: 'Watch', ...item })), ['serialNumber'])
+    await world.database.query("insert into item (token_id, gtin, serial) values (7000, $1, 'S-9')", [gtin])
+    const count = await registrations()
+    const taken = await register({ tagId: 'tag-4', name: 'Watch', gtin, serialNumber: 'S-9' })
+    assert.deepEqual([fieldsOf(taken), await registrations()], [['serialNumber'], count])
+  })
+
+  it('reports everything that is wrong at once, each at its field', async () => {
+    const wrong = await register({
+      tagId: 'a\u202eb',
+      name: ' \u200b ',
+      brand: 'x'.repeat(201),
+      serialNumber: 'ü',
+      gtin: '09506000134353',
+      metadata: {
+        description: 'a\u0000b',
+        imageUrl: 'http://example.com/a.jpg',
+        origin: '\ud800',
+        customFields: ['no object'],
+      },
+      idempotencyKey: 'no spaces',
+    })
+    assert.deepEqual(fieldsOf(wrong).toSorted(), [
+      'brand',
+      'gtin',
+      'idempotencyKey',
+      'metadata.customFields',
+      'metadata.description',
+      'metadata.imageUrl',
+      'metadata.origin',
+      'name',
+      'serialNumber',
+      'tagId',
+    ])
+    assert.ok(wrong.errors.every(({ message }) => message.length > 20 && message.endsWith('.')))
+  })
+
+  const small: readonly (readonly [string, object, string])[] = [
+    ['an empty tagId', { tagId: '' }, 'tagId'],
+    ['a tagId of 201 characters', { tagId: 'x'.repeat(201) }, 'tagId'],
+    ['a tagId with a line break', { tagId: 'a\nb' }, 'tagId'],
+    ['an empty name', { name: '' }, 'name'],
+    ['a GTIN without a serial number', { gtin }, 'serialNumber'],
+    ['an ftp image', { metadata: { imageUrl: 'ftp://example.com/a' } }, 'metadata.imageUrl'],
+    [
+      'custom fields five deep',
+      { metadata: { customFields: { a: { b: { c: { d: {} } } } } } },
+      'metadata.customFields',
+    ],
+    ['a number that readers round', { metadata: { customFields: { a: 2 ** 53 } } }, 'metadata.customFields'],
+    ['half a surrogate pair', { metadata: { customFields: { a: ['\udc00'] } } }, 'metadata.customFields'],
+    ['more than 16 kB', { metadata: { customFields: { a: 'x'.repeat(17_000) } } }, 'metadata'],
+  ]
+  for (const [what, change, field] of small) {
+    it(`refuses ${what}`, async () => {
+      const supply = await world.supply()
+      assert.deepEqual(fieldsOf(await register({ tagId: `small ${what}`, name: 'A name', ...change })), [field])
+      assert.equal(await world.supply(), supply)
+    })
+  }
+
+  it('takes a day only where a day is meant', async () => {
+    const input = { tagId: 'day', name: 'A name', metadata: { manufactureDate: '2026-02-30' } }
+    await assert.rejects(register(input), /A Date is a day/)
+  })
+
+  it('needs the scope write', async () => {
+    await assert.rejects(register({ tagId: 'scope', name: 'A name' }, ['read']), { code: 'FORBIDDEN' })
+  })
+
+  it('lands 50 at once, with nonces without a gap', async () => {
+    const supply = await world.supply()
+    const made = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => register({ tagId: `many-${index}`, name: `Product ${index}` })),
+    )
+    assert.ok(made.every(({ success }) => success))
+    assert.equal(new Set(made.map((one) => productOf(one)['id'])).size, 50)
+    assert.equal(await world.supply(), supply + 50)
+    const [nonces] = await world.database.query<{ gapless: boolean }>(
+      'select max(nonce) - min(nonce) + 1 = count(*) as gapless from operation',
+    )
+    assert.equal(nonces?.gapless, true)
+  })
+
+  it('answers without a product while the mint is not mined, and with it later under the same key', async () => {
+    const impatient = world.writerOver(world.operations, { receiptWaitMs: 100 })
+    const ask = world.askOver(impatient)
+    const input = { tagId: 'late', name: 'Late', idempotencyKey: 'late' }
+    await world.automine(false)
+    const early = await ask('registerProduct', selection, input)
+    assert.deepEqual([early.success, early['product']], [true, null])
+    assert.match(String(early['txHash']), /^0x/)
+    assert.deepEqual(fieldsOf(await ask('registerProduct', selection, { tagId: 'late', name: 'Late' })), ['tagId'])
+    await world.automine(true)
+    await world.mine()
+    const late = await ask('registerProduct', selection, input)
+    assert.equal(productOf(late)['tagId'], 'late')
+    assert.equal(late['txHash'], early['txHash'])
+    await impatient.close()
+  })
+
+  it('frees the tagId when the mint is refused, and when the chain did not answer', async () => {
+    const input = { tagId: 'free', name: 'Free', idempotencyKey: 'free' }
+    const poor = world.writerOver(world.operations, { maxFeePerGas: 1n })
+    const refused = await world.askOver(poor)('registerProduct', selection, input)
+    assert.deepEqual([refused.success, fieldsOf(refused)], [false, ['input']])
+    const away = world.writerOver(world.operations, { rpcUrl: 'http://127.0.0.1:9', rpcTimeoutMs: 200 })
+    await assert.rejects(world.askOver(away)('registerProduct', selection, input), /chain could not be read/)
+    const other = await register({ tagId: 'free', name: 'Another one' })
+    assert.equal(other.success, true)
+    await poor.close()
+    await away.close()
+  })
+
+  it('frees the tagId of a registration whose mint a crash prevented, after a while', async () => {
+    await world.database.query(
+      `insert into registration (idempotency_key, request_hash, tag_id, metadata_hash) values ('crashed', $1, 'stranded', $1)`,
+      [new Uint8Array(32)],
+    )
+    assert.deepEqual(fieldsOf(await register({ tagId: 'stranded', name: 'A name' })), ['tagId'])
+    await world.database.query(
+      "update registration set created_at = now() - interval '11 minutes' where tag_id = 'stranded'",
+    )
+    assert.equal((await register({ tagId: 'stranded', name: 'A name' })).success, true)
+  })
+
+  it('logs who wrote what, and nothing of the input', () => {
+    const [line = ''] = world.lines
+    const { kind, apiKey, event } = JSON.parse(line) as Record<string, string>
+    assert.deepEqual([event, kind, apiKey], ['written', 'mint', 'testtest'])
+    assert.ok(
+      !world.lines.some(
+        (text) => text.includes('Watch') || text.toLowerCase().includes(operator.address.slice(2).toLowerCase()),
+      ),
+    )
+  })
+})

@@ -1,0 +1,236 @@
+/** Announcements of the index (spec §6), and what the operator adds to it (spec §4.9): registrations, items, names, taps. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { historyStore } from '../../../src/index/history.ts'
+import { refreshAssetItem, refreshAssetText } from '../../../src/index/assets.ts'
+import { rebuildIndex } from '../../../src/index/store.ts'
+import { canonicalMetadata } from '../../../src/assets/metadata.ts'
+import { metadataStore } from '../../../src/assets/metadata-store.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { testDatabases } from '../../support/database/databases.ts'
+import {
+  alice,
+  assertIndexIsChain,
+  atHead,
+  bob,
+  hash,
+  indexerOver,
+  operator,
+  startIndexChain,
+  type IndexChain,
+} from '../../support/index/world.ts'
+import { until } from '../../support/wait.ts'
+
+const far = 2n ** 64n - 1n
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`changes of the index in ${name}`, { skip }, () => {
+    let chain: IndexChain
+    let database: Database
+    let indexer: Indexer
+    before(async () => {
+      ;[chain, database] = await Promise.all([startIndexChain(), open()])
+      await migrate(database)
+      indexer = indexerOver(chain, database, { pruneMs: 50 })
+      indexer.start()
+    })
+    after(async () => {
+      await indexer.close()
+      await Promise.all([chain.close(), database.close()])
+    })
+
+    const indexed = () => atHead(indexer, chain)
+    async function mint(metadataHash: Hex = hash(0)): Promise<bigint> {
+      assert.ok(await chain.send(operator.address, 'mint', [alice.address, metadataHash]))
+      await indexed()
+      const [row] = await database.query<{ token_id: string }>('select max(token_id)::text as token_id from asset')
+      return BigInt(row?.token_id ?? 0)
+    }
+    const offer = (id: bigint, expiry: bigint = far) =>
+      chain.send(alice.address, 'initiateTransfer', [id, bob.address, expiry, hash(0)])
+    const announced = async (id: bigint) => {
+      await indexed()
+      const rows = await database.query<{ said: string }>(
+        `select payload->>'id' || ' ' || (payload->>'status') as said from outbox where topic = 'transfer' and token_id = $1::numeric order by seq`,
+        [id.toString()],
+      )
+      return rows.map(({ said }) => said)
+    }
+    const product = async (id: bigint) => {
+      const [row] = await database.query<Record<string, unknown>>(
+        `select tag_id, name, brand, serial, gtin, tapped_at is not null as tapped, verified, state from asset where token_id = $1::numeric`,
+        [id.toString()],
+      )
+      return row
+    }
+
+    it('announce every status of a transfer once', async () => {
+      const id = await mint()
+      await offer(id)
+      assert.deepEqual(await announced(id), [`${id}-1 PENDING`])
+      await chain.send(bob.address, 'acceptTransfer', [id])
+      assert.deepEqual(await announced(id), [`${id}-1 PENDING`, `${id}-1 CONFIRMED`])
+      await chain.send(bob.address, 'initiateTransfer', [id, alice.address, far, hash(0)])
+      await chain.send(alice.address, 'cancelTransfer', [id])
+      const all = (await announced(id)).slice(2)
+      // Both blocks may be indexed in one step: then only the last status is announced.
+      assert.deepEqual(
+        all.filter((said) => !said.endsWith('PENDING')),
+        [`${id}-2 FAILED`],
+      )
+    })
+
+    it('announce what a reorganisation takes back, and nothing that it leaves', async () => {
+      const [lost, left] = [await mint(), await mint()]
+      await offer(left)
+      await indexed()
+      await offer(lost)
+      await chain.send(bob.address, 'acceptTransfer', [left])
+      assert.deepEqual(
+        [(await announced(lost)).at(-1), (await announced(left)).at(-1)],
+        [`${lost}-1 PENDING`, `${left}-1 CONFIRMED`],
+      )
+      await chain.reorg(2)
+      assert.deepEqual(await announced(lost), [`${lost}-1 PENDING`, `${lost}-1 FAILED`])
+      assert.deepEqual(await announced(left), [`${left}-1 PENDING`, `${left}-1 CONFIRMED`, `${left}-1 PENDING`])
+      await assertIndexIsChain(chain, database)
+    })
+
+    it('announce that an offer has expired, though no block contains it', async () => {
+      const id = await mint()
+      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: Hex }
+      await offer(id, BigInt(timestamp) + 3_600n)
+      assert.deepEqual(await announced(id), [`${id}-1 PENDING`])
+      await chain.rpc('evm_increaseTime', 7_200)
+      await chain.mine(1)
+      await until(async () => (await announced(id)).length === 2)
+      assert.deepEqual(await announced(id), [`${id}-1 PENDING`, `${id}-1 FAILED`])
+      await assertIndexIsChain(chain, database)
+      await chain.send(alice.address, 'cancelTransfer', [id])
+      assert.equal((await announced(id)).length, 2, 'withdrawing it then changes nothing')
+    })
+
+    it('are not announced while an index is built from old blocks', async () => {
+      await indexer.close()
+      await database.query('delete from outbox')
+      await rebuildIndex(database)
+      const later = () => Date.now() + 14_400_000
+      indexer = indexerOver(chain, database, { now: later, pruneMs: 50 })
+      indexer.start()
+      await indexed()
+      assert.deepEqual(await database.query('select * from outbox'), [])
+      await assertIndexIsChain(chain, database)
+    })
+
+    it('give a registration the token of its mint, and take it back with the mint', async () => {
+      const metadata = canonicalMetadata({ name: 'Bag <b>', brand: 'Mar\u200Bk\u0007' })
+      assert.ok(metadata.ok)
+      await metadataStore(database).put(metadata)
+      await chain.rpc('evm_setAutomine', false)
+      const sent = (await chain.rpc('eth_sendTransaction', {
+        from: operator.address,
+        to: chain.contract,
+        data: chain.encode('mint', [alice.address, metadata.hash]),
+        gas: '0x100000',
+      })) as Hex
+      await database.query(`insert into registration (idempotency_key, request_hash, tag_id, serial, gtin, metadata_hash)
+        values ('k', decode('${'00'.repeat(32)}', 'hex'), 'Bag 1', 'S1', '09506000134352', decode('${metadata.hash.slice(2)}', 'hex'))`)
+      const signer = `decode('${operator.address.slice(2)}', 'hex')`
+      await database.query(`insert into signer (address) values (${signer})`)
+      // The transaction was replaced, and the first one is mined all the same.
+      await database.query(`insert into operation (idempotency_key, request_hash, kind, signer, nonce, tx_hash, raw)
+        values ('register:k', decode('${'00'.repeat(32)}', 'hex'), 'mint', ${signer}, 1, decode('${'01'.repeat(32)}', 'hex'), '')`)
+      await database.query(
+        `insert into replaced_transaction select decode('${sent.slice(2)}', 'hex'), pk from operation`,
+      )
+      await chain.mine(1)
+      await chain.rpc('evm_setAutomine', true)
+      await indexed()
+
+      const [row] = await database.query<{ token_id: string }>(
+        `select token_id from registration where idempotency_key = 'k'`,
+      )
+      const id = BigInt(row?.token_id ?? 0)
+      assert.ok(id > 0n)
+      const expected = {
+        tag_id: 'Bag 1',
+        name: 'Bag <b>',
+        brand: 'Mark',
+        serial: 'S1',
+        gtin: '09506000134352',
+        tapped: false,
+        verified: false,
+        state: 1,
+      }
+      assert.deepEqual(await product(id), expected)
+      assert.deepEqual(await database.query('select token_id::text, gtin, serial from item'), [
+        { token_id: String(id), gtin: '09506000134352', serial: 'S1' },
+      ])
+
+      await chain.reorg(1)
+      await indexed()
+      assert.equal(await product(id), undefined)
+      assert.deepEqual(await database.query('select token_id from registration'), [{ token_id: null }])
+      assert.deepEqual(await database.query('select 1 from item'), [])
+      await assertIndexIsChain(chain, database)
+    })
+
+    it('show what is registered later, and the tag commitment until then', async () => {
+      const metadata = canonicalMetadata({ name: 'Later' })
+      assert.ok(metadata.ok)
+      const id = await mint(metadata.hash)
+      await database.query('insert into asset_tap (token_id) values ($1::numeric)', [(id + 1n).toString()])
+      await chain.send(operator.address, 'bindTag', [id, hash(77)])
+      await indexed()
+      const bare = {
+        tag_id: hash(77),
+        name: null,
+        brand: null,
+        serial: null,
+        gtin: null,
+        tapped: false,
+        verified: false,
+        state: 2,
+      }
+      assert.deepEqual(await product(id), bare)
+      await metadataStore(database).put(metadata)
+      await refreshAssetText(database, metadata.hash)
+      await database.query(`insert into item (token_id, gtin, serial) values ($1::numeric, '09506000134352', 'S2')`, [
+        id.toString(),
+      ])
+      await refreshAssetItem(database, id)
+      assert.deepEqual(await product(id), { ...bare, name: 'Later', serial: 'S2', gtin: '09506000134352' })
+      const tapped = await mint()
+      await chain.send(operator.address, 'bindTag', [tapped, hash(78)])
+      await indexed()
+      const { tapped: isTapped, verified } = (await product(tapped)) ?? {}
+      assert.deepEqual([isTapped, verified], [true, true])
+    })
+
+    it('take no altered metadata', async () => {
+      const metadata = canonicalMetadata({ name: 'Real' })
+      assert.ok(metadata.ok)
+      await database.query(`insert into metadata (hash, body) values (decode($1, 'hex'), '{"name":"False"}')`, [
+        metadata.hash.slice(2),
+      ])
+      assert.equal((await product(await mint(metadata.hash)))?.['name'], null)
+    })
+
+    it('are a history that names its block', async () => {
+      const history = historyStore(database)
+      const id = await mint(hash(4))
+      const found = await history.of(id)
+      assert.deepEqual(
+        found?.rows.map(({ kind }) => kind),
+        [9, 1, 3],
+      )
+      const cursor = await history.cursor()
+      assert.deepEqual(found?.cursor, { number: await chain.head(), hash: cursor?.hash })
+      assert.deepEqual((await history.of(10_000n))?.rows, [])
+      assert.equal((await history.of(id, 2))?.rows.length, 2)
+    })
+  })
+}

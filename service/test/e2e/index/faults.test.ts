@@ -1,0 +1,197 @@
+/** The index while things go wrong (spec §2.5): providers that fail or lie, crashes. */
+import { openEmptyPglite } from '../../support/database/pglite.ts'
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import type { IndexStore } from '../../../src/domain/chain-index.ts'
+import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
+import { type Database } from '../../../src/db/database.ts'
+import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
+import { tokenPages } from '../../../src/index/snapshot.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
+import {
+  alice,
+  assertIndexIsChain,
+  hash,
+  indexerOver,
+  operator,
+  startIndexChain,
+  type IndexChain,
+} from '../../support/index/world.ts'
+import { until } from '../../support/wait.ts'
+
+type RangeFilter = { fromBlock?: string; toBlock?: string }
+type WireLog = Record<string, unknown>
+
+describe('an index that is built while the provider fails', () => {
+  let chain: IndexChain
+  let database: Database
+  let proxy: FaultRpc
+  before(async () => {
+    ;[chain, database] = await Promise.all([startIndexChain(), openEmptyPglite()])
+    await migrate(database)
+    proxy = await startFaultRpc({ target: chain.url })
+    for (let block = 0; block < 150; block += 1)
+      await chain.send(operator.address, block % 3 ? 'mint' : 'mintBatch', [
+        alice.address,
+        block % 3 ? hash(block) : [hash(1), hash(2)],
+      ])
+    await chain.mine(3)
+  })
+  after(async () => {
+    await Promise.all([chain.close(), database.close(), proxy.close()])
+  })
+  beforeEach(() => rebuildIndex(database))
+  afterEach(() => proxy.set('none'))
+
+  const over = (options = {}) =>
+    indexerOver(chain, database, {
+      source: chain.source({ attemptTimeoutMs: 500, readTimeoutMs: 1_000 }, proxy.url),
+      rangeLogs: 60,
+      ...options,
+    })
+
+  /** Runs until the head is reached, however often it fails on the way. */
+  async function arrives(options = {}): Promise<void> {
+    const indexer = over(options)
+    indexer.start()
+    assert.ok(await indexer.until(await chain.head(), 120_000))
+    await indexer.close()
+    await assertIndexIsChain(chain, database)
+  }
+
+  it('asks for fewer blocks where a provider serves no wide ranges', async () => {
+    const limit = 7n
+    const widths: bigint[] = []
+    proxy.set({
+      name: 'too-wide',
+      methods: ['eth_getLogs'],
+      when(_method, params) {
+        const { fromBlock, toBlock } = params[0] as RangeFilter
+        if (fromBlock === undefined || toBlock === undefined) return false
+        widths.push(BigInt(toBlock) - BigInt(fromBlock) + 1n)
+        return (widths.at(-1) ?? 0n) > limit
+      },
+    })
+    await arrives()
+    assert.ok(widths.some((width) => width > limit) && widths.filter((width) => width <= limit).length > 10)
+  })
+
+  for (const name of ['rpc-error', 'hang', 'truncated', 'status429'] as const) {
+    it(`goes on after a while of ${name}`, async () => {
+      let asked = 0
+      proxy.set({ name, methods: ['eth_getLogs'], when: () => (asked += 1) > 2 && asked < 6 })
+      await arrives()
+      assert.ok(asked > 6)
+    })
+  }
+
+  it('asks for fewer blocks where a provider is too slow for many', async () => {
+    proxy.set({
+      name: 'hang',
+      methods: ['eth_getLogs'],
+      when(_method, params) {
+        const { fromBlock = '0x0', toBlock = '0x0' } = params[0] as RangeFilter
+        return BigInt(toBlock) - BigInt(fromBlock) > 20n
+      },
+    })
+    await arrives()
+  })
+
+  const lies: Readonly<Record<string, (logs: WireLog[]) => WireLog[]>> = {
+    'out of order': (logs) => logs.toReversed(),
+    doubled: (logs) => [...logs, ...logs.slice(-1)],
+    'taken back': (logs) => [...logs.slice(0, -1), { ...logs.at(-1), removed: true }],
+    'of another branch': (logs) => {
+      const last = logs.at(-1)?.['blockNumber']
+      return logs.map((log) => (log['blockNumber'] === last ? { ...log, blockHash: hash(5) } : log))
+    },
+    'of another event': (logs) => logs.map((log) => ({ ...log, topics: [hash(3)] })),
+    'of another shape': (logs) => logs.map((log) => ({ ...log, data: '0x12' })),
+  }
+  for (const [how, lie] of Object.entries(lies)) {
+    it(`takes no logs that are ${how}`, async () => {
+      proxy.set({
+        methods: ['eth_getLogs'],
+        rewrite: (method, _params, result) =>
+          method === 'eth_getLogs' && (result as WireLog[]).length > 1 ? lie(result as WireLog[]) : result,
+      })
+      const indexer = over()
+      indexer.start()
+      await until(async () => /chain could not be read/i.test((await indexer.status()).fault ?? ''))
+      assert.deepEqual(await database.query('select count(*)::int as n from history'), [{ n: 0 }])
+      proxy.set('none')
+      assert.ok(await indexer.until(await chain.head(), 120_000))
+      await indexer.close()
+      await assertIndexIsChain(chain, database)
+    })
+  }
+
+  it('reads the times of blocks where a provider does not write them beside the logs', async () => {
+    proxy.set({
+      methods: ['eth_getLogs'],
+      rewrite: (method, _params, result) =>
+        method === 'eth_getLogs' ? (result as WireLog[]).map((log) => ({ ...log, blockTimestamp: undefined })) : result,
+    })
+    await arrives()
+    const wrong = await database.query('select 1 from asset where created_at > now() or created_at < to_timestamp(1e9)')
+    assert.deepEqual(wrong, [])
+  })
+
+  it('does without the finalized block, and without batches', async () => {
+    proxy.set({
+      name: 'batch-refused',
+      rewrite: (_method, params, result) => (params[0] === 'finalized' ? null : result),
+    })
+    await arrives()
+  })
+
+  it('goes on from the last whole step after a crash', async () => {
+    const crashing = (after: number): IndexStore => {
+      const store = indexStore(database)
+      let steps = 0
+      return {
+        ...store,
+        apply: (step) => ((steps += 1) > after ? Promise.reject(new Error('crash')) : store.apply(step)),
+      }
+    }
+    for (const steps of [0, 1, 2]) {
+      const indexer = over({ store: crashing(steps) })
+      await assert.rejects(indexer.catchUp(), /crash/)
+      await indexer.close()
+    }
+    const [found] = await database.query<{ n: number }>('select count(*)::int as n from history')
+    assert.ok(found !== undefined && found.n > 0)
+    await arrives()
+  })
+
+  it('reports its progress to a command', async () => {
+    const seen: [bigint, bigint][] = []
+    const indexer = over()
+    await indexer.catchUp((indexed, head) => seen.push([indexed, head]))
+    await indexer.close()
+    assert.ok(seen.length > 3)
+    assert.deepEqual(seen.at(-1), [await chain.head(), await chain.head()])
+  })
+
+  it('finds rows that are not as on the chain, and shows no address', async () => {
+    await arrives()
+    const address = `0x${'ab'.repeat(20)}`
+    await database.query(`update asset set owner = decode($1, 'hex'), state = 4 where token_id = 3`, [address.slice(2)])
+    await database.query('update asset set tag_hash = metadata_hash, metadata_hash = null where token_id = 5')
+    const source = chain.source()
+    const options = { source, contract: chain.contract, interface: 'registry', pages: tokenPages(database) } as const
+    const found = await verifyIndex(options)
+    assert.deepEqual(found?.differences, [
+      { tokenId: 3n, fields: ['owner', 'state'] },
+      { tokenId: 5n, fields: ['metadataHash', 'tagHash'] },
+    ])
+    assert.equal(found?.compared, 200)
+    const some = await verifyIndex({ ...options, sample: 20 })
+    assert.ok(some !== null && some.compared > 5 && some.compared <= 20)
+    assert.deepEqual((await verifyIndex({ ...options, interface: 'foreign' }))?.differences, [
+      { tokenId: 3n, fields: ['owner', 'state'] },
+    ])
+    await source.close()
+  })
+})

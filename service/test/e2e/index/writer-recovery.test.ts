@@ -1,0 +1,207 @@
+/** The writer recovers from crashes, lost blocks, stuck and superseded transactions (spec §4.9). */
+import { openEmptyPglite } from '../../support/database/pglite.ts'
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
+import type { OperationStore } from '../../../src/chain/transactions/operations.ts'
+import { type Database, type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import {
+  codeOf,
+  hash,
+  operator,
+  startWriterWorld,
+  storeIn,
+  type WriterWorld,
+} from '../../support/index/writer-world.ts'
+
+const mint = { kind: 'mint', to: operator.address, metadataHash: hash(1) } as const
+const noPostgres = testDatabases().find(({ name }) => name === 'PostgreSQL')?.skip ?? false
+
+describe('a service killed between storing and sending', () => {
+  let world: WriterWorld
+  before(async () => void (world = await startWriterWorld()))
+  after(() => world.close())
+
+  it('sends what it had stored at its next start, once, on PGlite', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-crash-'))
+    await survivesKill(world, { dataDir })
+    await rm(dataDir, { recursive: true })
+  })
+
+  it('does so on PostgreSQL', { skip: noPostgres }, async () => {
+    const own = await openOwnDatabase()
+    await survivesKill(world, { url: own.url })
+    await own.close()
+  })
+})
+
+/** Three writes whose process dies after the third is stored: the first was sent, the second and third were not. */
+async function survivesKill(world: WriterWorld, where: DatabaseOptions): Promise<void> {
+  const [supply, nonce] = [await world.supply(), await world.nonceOf(operator.address)]
+  const signal = await new Promise((resolve) => {
+    const args = [JSON.stringify(where), world.url, world.contract]
+    const child = spawn(process.execPath, ['--input-type=module-typescript', '-e', crashingProgram, ...args], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+    child.once('exit', (_code, by) => resolve(by))
+  })
+  assert.equal(signal, 'SIGKILL')
+  assert.equal(await world.supply(), supply + 1)
+
+  const database = await openDatabase(where)
+  const operations = await storeIn(database)
+  const writer = world.writerOver(operations)
+  const recovered = await writer.recover()
+  assert.equal(recovered.failed, 0)
+  const results = await Promise.all([0, 1, 2].map((n) => writer.write(mint, { idempotencyKey: `crash-${n}` })))
+  for (const result of results)
+    assert.ok(result.ok && result.status === 'CONFIRMED' && result.repeated, JSON.stringify(result.ok))
+  assert.deepEqual([await world.supply(), await world.nonceOf(operator.address)], [supply + 3, nonce + 3])
+  await writer.close()
+  await database.close()
+}
+
+const at = (path: string) => new URL(path, import.meta.url).href
+const crashingProgram = `
+import { createWriter } from '${at('../../../src/chain/transactions/writer.ts')}'
+import { openDatabase } from '${at('../../../src/db/database.ts')}'
+import { createLog } from '${at('../../../src/lib/log.ts')}'
+import { keys, operator, hash, storeIn } from '${at('../../support/index/writer-world.ts')}'
+const [where, rpcUrl, contract] = process.argv.slice(-3)
+const operations = await storeIn(await openDatabase(JSON.parse(where)))
+const request = { kind: 'mint', to: operator.address, metadataHash: hash(1) }
+const options = { rpcUrl, contract, chainId: 84532, keys, operations, log: createLog(() => {}), local: true }
+await createWriter(options).write(request, { idempotencyKey: 'crash-0' })
+let stored = 0
+const append = async (...args) => {
+  await operations.append(...args)
+  if (++stored === 2) process.kill(process.pid, 'SIGKILL')
+  return new Promise(() => {}) // never sent
+}
+const dying = createWriter({ ...options, operations: { ...operations, append } })
+void dying.write(request, { idempotencyKey: 'crash-1' })
+void createWriter({ ...options, operations: { ...operations, append } }).write(request, { idempotencyKey: 'crash-2' })
+setInterval(() => {}, 1000)
+`
+
+describe('a transaction that was sent', () => {
+  let world: WriterWorld
+  let database: Database
+  let operations: OperationStore
+  before(async () => {
+    database = await openEmptyPglite()
+    operations = await storeIn(database)
+    world = await startWriterWorld()
+  })
+  after(async () => {
+    await world.close()
+    await database.close()
+  })
+
+  it('gets higher fees at the same nonce when it is stuck, and counts once', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50, stuckAfterMs: 0 })
+    const supply = await world.supply()
+    await world.automine(false)
+    const first = await writer.write(mint, { idempotencyKey: 'stuck' })
+    await world.rpc('anvil_setNextBlockBaseFeePerGas', ['0x2540be400']) // 10 gwei, above what was offered
+    await world.mine()
+    const second = await writer.write(mint, { idempotencyKey: 'stuck' })
+    assert.ok(isPending(first) && isPending(second) && first.txHash !== second.txHash)
+    await world.automine(true)
+    await world.mine()
+    const third = await writer.write(mint, { idempotencyKey: 'stuck' })
+    assert.ok(third.ok && third.status === 'CONFIRMED' && third.txHash === second.txHash)
+    assert.equal(await world.supply(), supply + 1)
+    await writer.close()
+  })
+
+  it('is found when the one before its replacement was mined after all', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    await world.automine(false)
+    const first = await writer.write(mint, { idempotencyKey: 'before' })
+    assert.ok(isPending(first))
+    await operations.replace(first.txHash, { txHash: hash(77), raw: '0x02' })
+    await world.mine()
+    await world.automine(true)
+    const second = await writer.write(mint, { idempotencyKey: 'before' })
+    assert.ok(second.ok && second.status === 'CONFIRMED' && second.txHash === first.txHash)
+    await writer.close()
+  })
+
+  it('is given up only when another one has its nonce at a safe block', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    await world.automine(false)
+    const first = await writer.write(mint, { idempotencyKey: 'superseded' })
+    assert.ok(isPending(first))
+    await world.rpc('anvil_dropTransaction', [first.txHash])
+    await world.rpc('eth_sendTransaction', [{ from: operator.address, to: operator.address }])
+    await world.mine(1)
+    assert.ok(isPending(await writer.write(mint, { idempotencyKey: 'superseded' })), 'not safe yet')
+    await world.mine(3)
+    const given = await writer.write(mint, { idempotencyKey: 'superseded' })
+    assert.ok(!given.ok && given.code === 'SUPERSEDED')
+    await world.automine(true)
+    assert.ok((await writer.write(mint, { idempotencyKey: 'superseded-2' })).ok)
+    await writer.close()
+  })
+
+  it('is sent again when the chain has lost its block', async () => {
+    const writer = world.writerOver(operations)
+    const results = [
+      await writer.write(mint, { idempotencyKey: 'lost-1' }),
+      await writer.write(mint, { idempotencyKey: 'lost-2' }),
+    ]
+    assert.ok(results.every((result) => result.ok && result.status === 'CONFIRMED'))
+    const supply = await world.supply()
+    await world.rpc('anvil_reorg', [2, []])
+    assert.equal(await world.supply(), supply - 2)
+    const { confirmed, pending } = await writer.recover()
+    assert.equal(confirmed + pending, 2)
+    const again = await writer.write(mint, { idempotencyKey: 'lost-2' })
+    assert.ok(again.ok && again.status === 'CONFIRMED')
+    assert.equal(await world.supply(), supply)
+    await writer.close()
+  })
+
+  it('is FAILED when it reverts after all', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    const results = await Promise.all([1, 2].map((n) => writer.write(mint, { idempotencyKey: `pair-${n}` })))
+    const [one = 0n, two = 0n] = results.flatMap((result) => ('tokenIds' in result ? result.tokenIds : []))
+    await world.automine(false)
+    const tagHash = hash(0x88)
+    const first = { kind: 'bindTag', tokenId: one, tagHash } as const
+    const second = { kind: 'bindTag', tokenId: two, tagHash } as const
+    await Promise.all([
+      writer.write(first, { idempotencyKey: 'tag-1' }),
+      writer.write(second, { idempotencyKey: 'tag-2' }),
+    ])
+    await world.mine()
+    await world.automine(true)
+    const settled = [
+      await writer.write(first, { idempotencyKey: 'tag-1' }),
+      await writer.write(second, { idempotencyKey: 'tag-2' }),
+    ]
+    assert.deepEqual(settled.map(codeOf).toSorted(), ['CONFIRMED', 'REVERTED'])
+    await writer.close()
+  })
+
+  it('is not even signed when its account cannot pay, or fees are beyond the limit', async () => {
+    const issuer = world.writerOver(operations, { maxFeePerGas: 1n })
+    assert.equal(codeOf(await issuer.write(mint, { idempotencyKey: 'dear' })), 'FEE_TOO_HIGH')
+    await world.rpc('anvil_setBalance', [operator.address, '0x1'])
+    assert.equal(
+      codeOf(await world.writerOver(operations).write(mint, { idempotencyKey: 'poor' })),
+      'OPERATOR_UNFUNDED',
+    )
+    assert.equal(await operations.find('poor'), undefined)
+  })
+})
+
+function isPending(result: WriteResult): result is WriteResult & { ok: true; status: 'PENDING' } {
+  return result.ok && result.status === 'PENDING'
+}

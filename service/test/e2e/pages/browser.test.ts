@@ -1,0 +1,161 @@
+/** The pages in a real browser (spec §4.5, §4.6): the tap in the address, reloads, languages, the recheck, and everything without script. */
+import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { after, before, describe, it } from 'node:test'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+
+const genuine = 'Genuine chip, tapped now'
+
+describe('a page in Chromium', { skip: noBrowser }, () => {
+  let world: PageWorld
+  let browser: PageBrowser
+  before(async () => {
+    world = await startPageWorld()
+    browser = await startPageBrowser(world)
+  })
+  after(async () => {
+    await browser?.close()
+    await world?.end()
+  })
+
+  it('shows the verdict of a tap, drops the tap from the address, and shows the same after a reload', async () => {
+    await using page = await browser.open(await world.tapped('activated'))
+    assert.equal(await headingOf(page), genuine)
+    assert.equal(new URL(page.url()).search, '')
+    await page.reload()
+    await shows(page, genuine)
+    assert.equal(new URL(page.url()).search, '')
+    await page.goto(`${world.url}/`)
+    await page.goBack()
+    await shows(page, genuine)
+  })
+
+  it('says of the copied link of a tap, after its time, that it was already used', async () => {
+    const link = await world.tapped('bound')
+    await using first = await browser.open(link)
+    assert.equal(await headingOf(first), genuine)
+    await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
+    await using copied = await browser.open(link)
+    assert.equal(await headingOf(copied), 'This link was already used')
+    await copied.reload()
+    await shows(copied, 'On-chain record only')
+    await first.reload()
+    await shows(first, 'This link was already used')
+  })
+
+  it('keeps the tap when the language is switched, and opens the untapped page where there is no script', async () => {
+    const link = await world.tapped('claimed')
+    await using page = await browser.open(link)
+    await page.getByRole('link', { name: 'العربية' }).click()
+    await shows(page, 'شريحة أصلية، لُمست الآن')
+    assert.deepEqual(
+      await page.evaluate('[document.documentElement.lang, document.documentElement.dir, location.search]'),
+      ['ar', 'rtl', '?lang=ar'],
+    )
+    await page.reload()
+    await shows(page, 'شريحة أصلية، لُمست الآن')
+    await using plain = await browser.open(link, { javaScriptEnabled: false })
+    await plain.getByRole('link', { name: 'Deutsch' }).click()
+    await shows(plain, 'Nur der Eintrag auf der Blockchain')
+  })
+
+  it('tries the same tap again where it could not be looked at', async () => {
+    const tap = await world.tap('chair')
+    await using page = await browser.open(`${world.limitedUrl}${await world.pathOf('chair')}?${tap}`)
+    await shows(page, 'Too many requests')
+    assert.equal(new URL(page.url()).search, '')
+    const [request] = await Promise.all([
+      page.waitForRequest((one) => one.url().includes('picc=')),
+      page.getByRole('link', { name: 'Try again' }).click(),
+    ])
+    assert.ok(request.url().endsWith(tap))
+  })
+
+  it('is complete without script: verdict, product, history, commands, code, search', async () => {
+    await using page = await browser.open(await world.tapped('claimed'), { javaScriptEnabled: false })
+    assert.equal(await headingOf(page), genuine)
+    const text = await page.locator('main').innerText()
+    for (const part of [
+      'Satchel No. 7',
+      'Claimed by an owner',
+      'cast call',
+      'npx touchstone verify',
+      'S7-1182',
+      world.contract,
+    ])
+      assert.ok(text.toLowerCase().includes(part.toLowerCase()), part)
+    assert.ok(await page.getByRole('img', { name: /QR code/ }).isVisible())
+    assert.equal(await page.locator('button:visible, form:visible').count(), 0)
+    await page.goto(`${world.url}/`)
+    await page.getByLabel('Product number (GTIN)').fill('9520003000001')
+    await page.getByLabel('Serial number').fill('S7-1182')
+    await page.getByRole('button', { name: 'Look up' }).nth(1).click()
+    await shows(page, 'On-chain record only')
+    assert.equal(new URL(page.url()).pathname, '/01/09520003000001/21/S7-1182')
+  })
+
+  it('rechecks the record with the client library, at the provider that the operator offers', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('opened')}`)
+    const outcome = page.locator('[data-recheck] .outcome')
+    const recheck = async (sentence: RegExp) => {
+      await page.getByRole('button', { name: 'Recheck now' }).click()
+      await outcome.getByText(sentence).waitFor({ timeout: 120_000 })
+    }
+    await recheck(/^Every field agrees with the blockchain at block \d+\.$/)
+    assert.ok((await outcome.locator('dl > div').count()) > 10)
+    await world.write({ kind: 'flag', tokenId: world.tokenOf('opened'), bits: 4, reasonHash: `0x${'0'.repeat(64)}` })
+    await recheck(/it has changed since this page was made/)
+    await page.route('**/api/asset/*', async (route) => {
+      const answer = (await (await route.fetch()).json()) as object
+      await route.fulfill({ json: { ...answer, state: 'CLAIMED', state_code: 4, flagged: false } })
+    })
+    await recheck(/^This does not agree with the blockchain: .*state.*flagged/)
+  })
+
+  it('asks no provider that the operator does not offer', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('claimed')}`, {
+      allowed: /Content Security Policy|Refused to connect|Fetch API/,
+    })
+    await page.getByLabel('Provider').fill(world.bareUrl)
+    await page.getByRole('button', { name: 'Recheck now' }).click()
+    await page.getByText('Nothing was checked').waitFor({ timeout: 120_000 })
+  })
+
+  it('tests an owner without sending the address anywhere', async () => {
+    await using page = await browser.open(`${world.url}${await world.pathOf('claimed')}`)
+    const sent: string[] = []
+    page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`.toLowerCase()))
+    const test = async (address: string, answer: string) => {
+      await page.getByLabel('Wallet address').fill(address)
+      await page.getByRole('button', { name: 'Test' }).click()
+      await page.getByText(answer, { exact: true }).waitFor({ timeout: 120_000 })
+    }
+    const [operator = '', , owner = ''] = publishedAddresses
+    await test(owner, 'Yes, this address holds the item.')
+    await test(operator, 'No, this address does not hold the item.')
+    await test('0x12', 'An address is 0x and 40 hex digits.')
+    assert.ok(sent.some((request) => request.includes('/api/asset/')))
+    assert.ok(!sent.some((request) => request.includes(owner.slice(2).toLowerCase())))
+  })
+
+  it('copies the link without the tap and hands the passport out as a file', async () => {
+    await using page = await browser.open(await world.tapped('claimed'), {
+      permissions: ['clipboard-read', 'clipboard-write'],
+      acceptDownloads: true,
+    })
+    await page.getByRole('button', { name: 'Copy link' }).click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    assert.equal(await page.evaluate('navigator.clipboard.readText()'), `${world.url}${await world.pathOf('claimed')}`)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download passport' }).click(),
+    ])
+    const passport = JSON.parse(await readFile(await download.path(), 'utf8')) as { type: string[]; proof?: unknown }
+    assert.deepEqual(
+      [download.suggestedFilename(), passport.type[1], passport.proof],
+      ['passport.jsonld', 'DigitalProductPassport', undefined],
+    )
+  })
+})

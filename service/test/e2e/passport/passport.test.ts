@@ -1,0 +1,221 @@
+/** GET /api/dpp/… over raw HTTP: every outcome on both routes (spec §4.5, §4.6, §7). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
+import {
+  assertRefused,
+  openItems,
+  recordingClient,
+  queryOf,
+  raw,
+  type Reply,
+  type TappedItem,
+} from '../../support/passport/passport.ts'
+import { startWorld, type World } from '../../support/world.ts'
+import { until } from '../../support/wait.ts'
+
+const routes = ['GTIN', 'token'] as const
+const pathOf = (route: (typeof routes)[number], { gtin, serial, tokenId }: TappedItem) =>
+  route === 'GTIN' ? `/api/dpp/01/${gtin}/21/${encodeURIComponent(serial)}` : `/api/dpp/token/${tokenId}`
+const zeros = { picc: '0'.repeat(32), cmac: '0'.repeat(16) }
+
+describe('GET /api/dpp', () => {
+  let world: World
+  let rpc: Awaited<ReturnType<typeof startFaultRpc>>
+  let items: Awaited<ReturnType<typeof openItems>>
+  let shared: TappedItem
+  let other: TappedItem
+  let ask: ReturnType<typeof recordingClient>['ask']
+  let counterOf: ReturnType<typeof recordingClient>['counterOf']
+  let seen: readonly string[]
+  before(async () => {
+    world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+    items = await openItems(world)
+    ;({ ask, counterOf, seen } = recordingClient(world))
+    shared = await items.bound({ name: 'Shared' })
+    other = await items.bound({ name: 'Other' })
+  })
+  after(async () => {
+    await world.end()
+    await rpc.close()
+  })
+
+  for (const route of routes) {
+    describe(`by ${route}`, () => {
+      it('answers a tap with the passport, and the same tap again in the same bytes', async () => {
+        const path = `${pathOf(route, shared)}?${queryOf(shared.tag.next())}`
+        const [first, again] = [await ask(path), await ask(path)]
+        assert.equal(first.status, 200, first.text)
+        assert.equal(again.text, first.text)
+        const { headers } = first
+        assert.deepEqual(
+          ['content-type', 'access-control-allow-origin', 'cache-control', 'referrer-policy', 'vary'].map(
+            (name) => headers[name],
+          ),
+          ['application/ld+json', '*', 'no-store', 'no-referrer', 'Accept'],
+        )
+        assert.equal(headers['x-content-type-options'], 'nosniff')
+        assert.match(String(headers['etag']), /^"sha256-[0-9a-f]{64}"$/)
+        const passport = JSON.parse(first.text) as { id: string; credentialSubject: { id: string; name: string } }
+        assert.equal(passport.id, `${world.url}${pathOf('GTIN', shared)}`, 'the GTIN form is the canonical one')
+        assert.equal(passport.credentialSubject.name, 'Shared')
+      })
+
+      const malformed = [
+        ['nothing', ''],
+        ['no cmac', `picc=${zeros.picc}`],
+        ['no picc', `cmac=${zeros.cmac}`],
+        ['empty values', 'picc=&cmac='],
+        ['a short picc', `picc=${'0'.repeat(31)}&cmac=${zeros.cmac}`],
+        ['a picc that is no hex', `picc=${'g'.repeat(32)}&cmac=${zeros.cmac}`],
+        ['a long cmac', `picc=${zeros.picc}&cmac=${'0'.repeat(17)}`],
+        ['two piccs', `${queryOf(zeros)}&picc=${zeros.picc}`],
+        ['two cmacs', `${queryOf(zeros)}&cmac=${zeros.cmac}`],
+        ['a picc under an encoded name twice', `${queryOf(zeros)}&p%69cc=${zeros.picc}`],
+      ] as const
+      for (const [what, query] of malformed) {
+        it(`answers 400 and names picc and cmac for ${what}`, async () => {
+          const reply = await ask(`${pathOf(route, shared)}?${query}`)
+          assertRefused(reply, 400, /picc.*cmac/)
+        })
+      }
+
+      it('says nothing of the path before the parameters are right', async () => {
+        const path = route === 'GTIN' ? '/api/dpp/01/1/21/x' : '/api/dpp/token/0x1'
+        assertRefused(await ask(path), 400, /picc.*cmac/)
+      })
+
+      it('answers 400 without detail for a tap that is not genuine', async () => {
+        const { picc, cmac } = shared.tag.next()
+        const flipped = cmac.startsWith('0') ? `1${cmac.slice(1)}` : `0${cmac.slice(1)}`
+        const texts = new Set<string>()
+        for (const tap of [{ picc, cmac: flipped }, { picc: cmac + cmac, cmac }, zeros]) {
+          const reply = await ask(`${pathOf(route, shared)}?${queryOf(tap)}`)
+          assertRefused(reply, 400, /not genuine/)
+          texts.add(reply.text)
+        }
+        assert.equal(texts.size, 1)
+      })
+
+      it('answers 400 for an older tap than the last one', async () => {
+        const [older, newer] = [shared.tag.next(), shared.tag.next()]
+        assert.equal((await ask(`${pathOf(route, shared)}?${queryOf(newer)}`)).status, 200)
+        assertRefused(await ask(`${pathOf(route, shared)}?${queryOf(older)}`), 400, /used before/)
+      })
+
+      it('answers 404 for a genuine chip that is bound to nothing', async () => {
+        const tag = await items.newTag()
+        assertRefused(await ask(`${pathOf(route, shared)}?${queryOf(tag.next())}`), 404, /no item yet/)
+      })
+
+      it('answers 404 for the right chip at the path of another item, and does not name either', async () => {
+        const reply = await ask(`${pathOf(route, other)}?${queryOf(shared.tag.next())}`)
+        assertRefused(reply, 404, /does not belong/)
+        for (const name of [shared.serial, other.serial, 'Shared', 'Other']) assert.ok(!reply.text.includes(name), name)
+      })
+
+      it('answers 502 while the chain cannot be read, and the retry is the same tap', async () => {
+        const path = `${pathOf(route, shared)}?${queryOf(shared.tag.next())}`
+        rpc.set('status500')
+        const reply = await ask(path)
+        rpc.set('none')
+        assertRefused(reply, 502, /chain/)
+        await new Promise((resolve) => setTimeout(resolve, 0))
+        await comesTo(200, () => ask(path))
+      })
+
+      it('consumes nothing for HEAD, OPTIONS, a prefetch or another method', async () => {
+        const before = await counterOf(shared)
+        const path = `${pathOf(route, shared)}?${queryOf(shared.tag.next())}`
+        const head = await ask(path, { method: 'HEAD' })
+        assert.deepEqual([head.status, head.headers['allow'], head.text], [405, 'GET, OPTIONS', ''])
+        const options = await ask(path, { method: 'OPTIONS' })
+        assert.deepEqual([options.status, options.headers['access-control-allow-methods']], [204, 'GET, OPTIONS'])
+        assert.equal((await ask(path, { method: 'POST' })).status, 405)
+        for (const header of ['Sec-Purpose', 'Purpose', 'X-Moz']) {
+          const reply = await ask(path, { headers: { [header]: 'prefetch;prerender' } })
+          assertRefused(reply, 503, /in advance/)
+          assert.equal(reply.headers['retry-after'], '1')
+        }
+        assert.equal(await counterOf(shared), before)
+        assert.equal((await ask(path)).status, 200)
+        assert.equal(await counterOf(shared), before + 1)
+      })
+    })
+  }
+
+  it('is one tap with /api/verify: the passport after it, within the window', async () => {
+    const tap = queryOf(shared.tag.next())
+    const verified = JSON.parse((await raw(world.url, `/api/verify?${tap}`)).text) as {
+      verified: boolean
+      tapCounter: number
+    }
+    const reply = await ask(`${pathOf('token', shared)}?${tap}`)
+    const { assetStatus } = (JSON.parse(reply.text) as { credentialSubject: { assetStatus: { tapCounter: number } } })
+      .credentialSubject
+    assert.deepEqual([verified.verified, reply.status, assetStatus.tapCounter], [true, 200, verified.tapCounter])
+  })
+
+  it('answers 406 only to a client that accepts nothing but signed forms, and leaves the tap unused', async () => {
+    const before = await counterOf(shared)
+    const path = `${pathOf('GTIN', shared)}?${queryOf(shared.tag.next())}`
+    for (const accept of ['application/vc+jwt', 'application/vc, application/vc+jwt;q=0.5'])
+      assertRefused(await ask(path, { headers: { accept } }), 406, /application\/ld\+json/)
+    assert.equal(await counterOf(shared), before)
+    const plain = await ask(path)
+    for (const accept of [
+      '*/*',
+      'application/json',
+      'application/ld+json',
+      'text/html',
+      'image/png',
+      'application/vc, */*;q=0.1',
+      'nonsense',
+    ])
+      assert.equal((await ask(path, { headers: { accept } })).text, plain.text, accept)
+  })
+
+  it('lets nothing of a tap, a chip or an owner out, neither in answers nor in the log', () => {
+    assert.ok(items.secrets() > 30 && seen.length > 50)
+    assert.deepEqual(items.leaks(seen), [])
+    assert.deepEqual(items.leaks(world.lines), [])
+  })
+})
+
+describe('GET /api/dpp without tag keys', () => {
+  it('answers 503 once parameters and path are right, draws on one budget with /api/verify, and says when to come back', async () => {
+    const world = await startWorld({ env: { TAG_KEK: '', RATE_LIMIT_TAP: '4' } })
+    const query = queryOf({ picc: 'a'.repeat(32), cmac: 'b'.repeat(16) })
+    const statuses = []
+    for (const path of ['token/0x1', '01/09520001000003/21/x', 'token/1'])
+      statuses.push((await raw(world.url, `/api/dpp/${path}?${query}`)).status)
+    statuses.push((await raw(world.url, `/api/verify?${query}`)).status)
+    assert.deepEqual(statuses, [400, 503, 503, 503])
+    const limited = await raw(world.url, `/api/dpp/token/1?${query}`)
+    assert.equal(limited.status, 429)
+    assert.deepEqual(Object.keys(JSON.parse(limited.text) as object), ['error'])
+    assert.match(String(limited.headers['retry-after']), /^[1-9]\d?$/)
+    assert.equal(limited.headers['access-control-allow-origin'], '*')
+    await world.end()
+  })
+})
+
+describe('GET /api/dpp where a second tap is asked for', () => {
+  it('answers the first with 400 and a cookie, the second with the passport', async () => {
+    const world = await startWorld({ env: { TAP_CHALLENGE: 'on' } })
+    const item = await (await openItems(world)).bound()
+    const path = () => `${pathOf('token', item)}?${queryOf(item.tag.next())}`
+    const first = await raw(world.url, path())
+    assertRefused(first, 400, /once more/)
+    const [cookie = ''] = [first.headers['set-cookie'] ?? []].flat()
+    assert.match(cookie, /^__Host-tap-challenge=[^;]+;.*Secure; HttpOnly/)
+    const second = await raw(world.url, path(), { headers: { cookie: cookie.split(';')[0] ?? '' } })
+    assert.equal(second.status, 200, second.text)
+    await world.end()
+  })
+})
+
+/** A provider that failed is left alone for a while; the retry of a tap must pass once it is well again. */
+async function comesTo(wanted: number, ask: () => Promise<Reply>): Promise<void> {
+  await until(async () => (await ask()).status === wanted)
+}

@@ -1,0 +1,235 @@
+/** Signed passports over HTTP, checked by the libraries that others use; keys from did:web, status from the served lists (spec §9). */
+import assert from 'node:assert/strict'
+import { readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
+import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
+import { verifyCredential } from '@digitalbazaar/vc'
+import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
+import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { createLog } from '../../../src/lib/log.ts'
+import { loaderWith } from '../../support/passport/documents.ts'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { openIssuer } from '../../../src/passport/signing/issuer.ts'
+import { openItems, queryOf, raw, type Reply, type TappedItem } from '../../support/passport/passport.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+type Method = { id: string; publicKeyJwk?: Record<string, string>; revoked?: string }
+type Did = { id: string; verificationMethod?: Method[]; assertionMethod: string[] }
+type Signed = Record<string, unknown> & {
+  description: string
+  validUntil: string
+  proof?: { verificationMethod: string }
+  credentialStatus: { statusPurpose: string; statusListIndex: string; statusListCredential: string }[]
+}
+const reasonHash = `0x${'0'.repeat(64)}` as const
+
+describe('signed passports', () => {
+  let world: World
+  let items: Awaited<ReturnType<typeof openItems>>
+  let item: TappedItem
+  before(async () => {
+    world = await startWorld({ env: { PASSPORT_SIGNING: 'on', ISSUER_NAME: 'Example Verifier' } })
+    items = await openItems(world)
+    item = await items.bound({ name: 'Signed' })
+  })
+  after(() => world.end())
+
+  const pathOf = ({ gtin, serial, tag }: TappedItem) => `/api/dpp/01/${gtin}/21/${serial}?${queryOf(tag.next())}`
+  async function tap(accept: string, of = item): Promise<Reply> {
+    const reply = await raw(world.url, pathOf(of), { headers: { accept } })
+    assert.equal(reply.status, 200, reply.text)
+    return reply
+  }
+  const didDocument = async () => JSON.parse((await raw(world.url, '/.well-known/did.json')).text) as Did
+  const jsonAt = async (url: string) => JSON.parse((await raw(world.url, new URL(url).pathname)).text) as object
+
+  /** Loads the documents of a verifier, over HTTP where they are ours. */
+  async function documentLoader(url: string) {
+    const did = await didDocument()
+    const method = did.verificationMethod?.find(({ id }) => id === url)
+    const own = method
+      ? { '@context': 'https://w3id.org/security/multikey/v1', ...method }
+      : url === did.id
+        ? did
+        : undefined
+    if (own !== undefined) return loaderWith({ [url]: own })(url)
+    return loaderWith(url.startsWith(world.url) ? { [url]: await jsonAt(url) } : {})(url)
+  }
+  const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
+  /** The library says whether the lists hold; whether a set bit is acceptable is the verifier's own business. */
+  async function statusOf(credential: object) {
+    const { verified, results = [], error } = await checkStatus({ credential, documentLoader, suite })
+    assert.equal(error, undefined)
+    return { verified: verified && !results.some(({ status }) => status), results }
+  }
+  const verify = (credential: object) =>
+    verifyCredential({
+      credential,
+      suite,
+      documentLoader,
+      checkStatus: (options) => statusOf((options as { credential: object }).credential),
+    })
+
+  async function verifyJws(jws: string): Promise<Signed> {
+    const { kid, typ, cty, alg } = decodeProtectedHeader(jws)
+    assert.deepEqual([typ, cty, alg], ['vc+jwt', 'vc', 'ES256'])
+    const method = (await didDocument()).verificationMethod?.find(({ id }) => id === kid)
+    const { payload } = await compactVerify(jws, await importJWK(method?.publicKeyJwk ?? {}, 'ES256'), {
+      algorithms: ['ES256'],
+    })
+    return JSON.parse(Buffer.from(payload).toString()) as Signed
+  }
+
+  it('come as a JWS that verifies with the key of the did:web document, and not after a flipped byte', async () => {
+    const { headers, text } = await tap('application/vc+jwt')
+    assert.deepEqual(
+      [headers['content-type'], headers['vary'], headers['cache-control']],
+      ['application/vc+jwt', 'Accept', 'no-store'],
+    )
+    const passport = await verifyJws(text)
+    assert.match(passport.description, /^Signed passport/)
+    assert.ok(Date.parse(passport.validUntil) > Date.now())
+    assert.equal((await didDocument()).id, `did:web:127.0.0.1%3A${new URL(world.url).port}`)
+    const at = Math.floor(text.length / 2)
+    await assert.rejects(verifyJws(`${text.slice(0, at)}${text[at] === 'A' ? 'B' : 'A'}${text.slice(at + 1)}`))
+  })
+
+  it('come with an embedded proof that verifies, with its status, and not after a changed character', async () => {
+    const { headers, text } = await tap('application/vc')
+    assert.equal(headers['content-type'], 'application/vc')
+    const { verified, error } = await verify(JSON.parse(text) as object)
+    assert.ok(verified, JSON.stringify(error, Object.getOwnPropertyNames(error ?? {})))
+    assert.equal((await verify(JSON.parse(text.replace('"Signed"', '"Sighed"')) as object)).verified, false)
+  })
+
+  it('go only to clients that prefer them; all others get the unsigned bytes', async () => {
+    const path = pathOf(item)
+    const plain = (await raw(world.url, path)).text
+    assert.match(plain, /"Unsigned passport/)
+    for (const accept of [
+      '*/*',
+      'application/json',
+      'application/ld+json',
+      'application/vc;q=0.5, application/ld+json',
+      'application/ld+json, application/vc+jwt',
+      'image/png',
+    ])
+      assert.equal((await raw(world.url, path, { headers: { accept } })).text, plain, accept)
+    const signed = await raw(world.url, path, { headers: { accept: 'application/vc+jwt, application/ld+json;q=0.9' } })
+    assert.equal(signed.headers['content-type'], 'application/vc+jwt')
+    const folder = join(world.settings.DATA_DIR, 'keys')
+    const issuer = await openIssuer({ folder, signing: false })
+    const log = createLog(() => {}, 'silent')
+    const without = verificationHost({ ...world.components, issuer, baseUrl: world.url, clientKey: () => '', log })
+    assert.equal(await (await without.request(path)).text(), plain, 'a service that signs nothing')
+    assert.doesNotMatch(plain, /proof|credentialStatus|validUntil/)
+  })
+
+  it('show a flag in the status list within one block, and its end', async () => {
+    const flagged = await items.bound({ name: 'Flagged' })
+    const credential = JSON.parse((await tap('application/vc', flagged)).text) as Signed
+    const set = async () => {
+      const { verified, results } = await statusOf(credential)
+      const bits = results.map(({ status, credentialStatus }) => [credentialStatus.statusPurpose, status])
+      return { verified, bits }
+    }
+    const nothing = {
+      verified: true,
+      bits: [
+        ['suspension', false],
+        ['revocation', false],
+      ],
+    }
+    assert.deepEqual(await set(), nothing)
+    await world.write({ kind: 'flag', tokenId: flagged.tokenId, bits: 0x04, reasonHash })
+    assert.deepEqual(await set(), {
+      verified: false,
+      bits: [
+        ['suspension', true],
+        ['revocation', false],
+      ],
+    })
+    assert.equal((await verify(credential)).verified, false)
+    await world.write({ kind: 'resolve', tokenId: flagged.tokenId, bits: 0x04, reasonHash })
+    assert.deepEqual(await set(), nothing)
+    await world.write({ kind: 'recycle', tokenId: flagged.tokenId })
+    assert.deepEqual(await set(), {
+      verified: false,
+      bits: [
+        ['suspension', false],
+        ['revocation', true],
+      ],
+    })
+    const other = JSON.parse((await tap('application/vc')).text) as Signed
+    assert.equal((await statusOf(other)).verified, true, 'the bit of another item')
+  })
+
+  it('name one place for each item, in lists that are always signed and exist only with somebody in them', async () => {
+    const [one, again] = [await tap('application/vc'), await tap('application/vc+jwt')]
+    const { credentialStatus } = JSON.parse(one.text) as Signed
+    assert.deepEqual(credentialStatus, (await verifyJws(again.text)).credentialStatus)
+    assert.deepEqual(
+      credentialStatus.map(({ statusPurpose }) => statusPurpose),
+      ['suspension', 'revocation'],
+    )
+    for (const { statusListCredential } of credentialStatus) {
+      const path = new URL(statusListCredential).pathname
+      const list = await raw(world.url, path)
+      assert.deepEqual(
+        [list.status, list.headers['content-type'], list.headers['access-control-allow-origin']],
+        [200, 'application/vc', '*'],
+      )
+      assert.equal(
+        (await verifyCredential({ credential: JSON.parse(list.text) as object, suite, documentLoader })).verified,
+        true,
+      )
+      const jws = await raw(world.url, path, { headers: { accept: 'application/vc+jwt' } })
+      await verifyJws(jws.text)
+      const same = await raw(world.url, path, { headers: { 'if-none-match': String(list.headers['etag']) } })
+      assert.deepEqual([same.status, same.text], [304, ''])
+    }
+    for (const path of [
+      'suspension/2',
+      'suspension/0',
+      'suspension/01',
+      'suspension/1/',
+      'refresh/1',
+      '',
+      'suspension',
+    ])
+      assert.equal((await raw(world.url, `/api/status/${path}`)).status, 404, path)
+  })
+
+  it('are listed in the linkset of the item', async () => {
+    const { text } = await raw(world.url, `/01/${item.gtin}/21/${item.serial}?linkType=linkset`)
+    for (const form of ['application/vc+jwt', 'application/vc']) assert.ok(text.includes(`"type":"${form}"`), form)
+  })
+
+  it('verify after the keys were rotated, and not once their keys are revoked', async () => {
+    const file = join(world.settings.DATA_DIR, 'keys', 'issuer.jwks.json')
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    const [jws, embedded] = [
+      (await tap('application/vc+jwt')).text,
+      JSON.parse((await tap('application/vc')).text) as Signed,
+    ]
+    await world.components.issuer.rotate()
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    await verifyJws(jws)
+    assert.equal((await verify(embedded)).verified, true)
+    const newer = JSON.parse((await tap('application/vc')).text) as Signed
+    assert.match(newer.proof?.verificationMethod ?? '', /#key-4$/)
+    assert.equal((await verify(newer)).verified, true)
+    await world.components.issuer.rotate('2026-01-02T03:04:05Z')
+    assert.equal((await verify(newer)).verified, false)
+    assert.equal((await verify(embedded)).verified, true)
+    const { verificationMethod = [], assertionMethod } = await didDocument()
+    assert.deepEqual([verificationMethod.length, assertionMethod.length], [6, 4])
+    for (const { publicKeyJwk = {} } of verificationMethod) assert.ok(!('d' in publicKeyJwk))
+    const secret = (JSON.parse(await readFile(file, 'utf8')) as { keys: { d: string }[] }).keys.map(({ d }) => d)
+    for (const d of secret) assert.ok(!world.lines.join().includes(d))
+  })
+
+  it('leave nothing of a tap, a chip or an owner in the log', () => assert.deepEqual(items.leaks(world.lines), []))
+})

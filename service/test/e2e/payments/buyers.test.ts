@@ -1,0 +1,153 @@
+/** Buyers as they are, unmodified and with their defaults: both generations of x402 clients, and a page of another origin (spec §2.6, §4.8). */
+import assert from 'node:assert/strict'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import { verifyAttestation } from '@touchstone/verdict'
+import { ExactEvmScheme } from '@x402/evm'
+import { ExactEvmSchemeV1 } from '@x402/evm/v1'
+import { decodePaymentResponseHeader, wrapFetchWithPaymentFromConfig } from '@x402/fetch'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { base64, headerV2, payloadOf, price, sign } from '../../support/payments/buyer.ts'
+import { noBrowser, startBrowser } from '../../support/pages/browser.ts'
+import { buyWithV1, installedBuyer } from '../../support/payments/x402-v1.ts'
+
+let world: GatewayWorld
+let gateway: Opened
+let token: bigint
+let held: bigint
+
+before(async () => {
+  world = await startGatewayWorld()
+  gateway = await world.open()
+  token = await world.mint()
+})
+after(() => world?.end())
+beforeEach(async () => {
+  held = await world.balance()
+})
+
+const charged = async () => (await world.balance()) - held
+const request = () => ({
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json' },
+  body: JSON.stringify({ assetId: String(token), chain: 'base-sepolia' }),
+})
+
+function isProof(body: unknown): void {
+  const { signer, contract } = { signer: world.signer.address, contract: world.contract }
+  const report = verifyAttestation(body, { signer, contract, tokenId: token })
+  assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
+}
+
+describe('@x402/fetch 2.27', () => {
+  it('pays with version 2 alone', async () => {
+    const client = new ExactEvmScheme(await world.payer())
+    const pay = wrapFetchWithPaymentFromConfig(fetch, { schemes: [{ network: 'eip155:84532', client }] })
+    const response = await pay(`${gateway.url}/verify`, request())
+    assert.equal(response.status, 200)
+    isProof(await response.json())
+    const receipt = decodePaymentResponseHeader(response.headers.get('PAYMENT-RESPONSE') ?? '')
+    assert.deepEqual([receipt.success, receipt.network], [true, 'eip155:84532'])
+    assert.equal(await charged(), price)
+  })
+
+  it('pays with both versions registered', async () => {
+    const payer = await world.payer()
+    const pay = wrapFetchWithPaymentFromConfig(fetch, {
+      schemes: [
+        { network: 'eip155:*', client: new ExactEvmScheme(payer) },
+        { network: 'base-sepolia' as 'eip155:84532', client: new ExactEvmSchemeV1(payer), x402Version: 1 },
+      ],
+    })
+    const response = await pay(`${gateway.url}/verify`, request())
+    assert.equal(response.status, 200)
+    isProof(await response.json())
+    assert.equal(await charged(), price)
+  })
+
+  it('pays with version 1 where the gateway sends no header', async () => {
+    const plain = await world.open({ v2Header: false })
+    const client = new ExactEvmSchemeV1(await world.payer())
+    const network = 'base-sepolia' as 'eip155:84532'
+    const pay = wrapFetchWithPaymentFromConfig(fetch, { schemes: [{ network, client, x402Version: 1 }] })
+    const response = await pay(`${plain.url}/verify`, request())
+    assert.equal(response.status, 200)
+    isProof(await response.json())
+    assert.equal(await charged(), price)
+    await plain.close()
+  })
+})
+
+describe('x402-fetch 1.2.0', () => {
+  it('pays and gets the proof', async (t) => {
+    const installed = await installedBuyer()
+    if ('missing' in installed) return t.skip(installed.missing)
+    const key = generatePrivateKey()
+    const { address } = privateKeyToAccount(key)
+    await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address, amount: price }] })
+    const { status, body, receipt } = await buyWithV1(installed.folder, `${gateway.url}/verify`, key, token)
+    assert.equal(status, 200)
+    isProof(body)
+    assert.deepEqual([receipt['success'], receipt['network'], receipt['payer']], [true, 'base-sepolia', address])
+    assert.equal(await charged(), price)
+  })
+})
+
+describe('a page of another origin', { skip: noBrowser }, () => {
+  let pages: Server
+  let browser: Awaited<ReturnType<typeof startBrowser>>
+  let origin: string
+
+  before(async () => {
+    pages = createServer((_, response) =>
+      response.setHeader('content-type', 'text/html').end('<h1>shop</h1><link rel=icon href=data:,>'),
+    )
+    await new Promise<void>((resolve) => pages.listen(0, '127.0.0.1', resolve))
+    origin = `http://localhost:${(pages.address() as AddressInfo).port}`
+    browser = await startBrowser([origin, origin.replace('localhost', '127.0.0.1'), gateway.url])
+  })
+  after(async () => {
+    await browser?.close()
+    pages?.close()
+  })
+
+  it('reads the offer, sends a payment of each version, and reads proof and receipt', async () => {
+    await using page = await browser.open(origin)
+    const payer = await world.payer()
+    const first = await sign(payer)
+    const headers = [
+      { 'X-PAYMENT': base64({ x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: payloadOf(first) }) },
+      headerV2(await sign(payer)),
+    ]
+    const answers = await page.evaluate(
+      async ({ url, body, sent }) => {
+        const exposed = 'X-PAYMENT-RESPONSE,PAYMENT-RESPONSE'
+        const ask = async (more: Record<string, string>) => {
+          const all = { 'Content-Type': 'application/json', 'Access-Control-Expose-Headers': exposed, ...more }
+          const response = await fetch(url, { method: 'POST', headers: all, body })
+          const seen = ['payment-required', 'x-payment-response', 'payment-response'].map((name) =>
+            response.headers.get(name),
+          )
+          return { status: response.status, json: (await response.json()) as unknown, seen }
+        }
+        const answered = [await ask({})]
+        for (const one of sent) answered.push(await ask(one))
+        return answered
+      },
+      { url: `${gateway.url}/verify`, body: request().body, sent: headers as Record<string, string>[] },
+    )
+    assert.deepEqual(
+      answers.map(({ status, seen }) => [status, ...seen.map((header) => header !== null)]),
+      [
+        [402, true, false, false],
+        [200, false, true, true],
+        [200, false, true, true],
+      ],
+    )
+    for (const { json } of answers.slice(1)) isProof(json)
+    assert.equal(await charged(), 2n * price)
+  })
+})

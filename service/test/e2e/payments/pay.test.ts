@@ -1,0 +1,195 @@
+/** `touchstone pay` against a real gateway: real test money, a real settlement, an attestation that is checked (spec §4.8). */
+import assert from 'node:assert/strict'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { verifyAttestation, type Hex } from '@touchstone/verdict'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
+import { buyAttestation } from '../../../src/cli/payments/buy.ts'
+import { payCommand } from '../../../src/cli/payments/pay.ts'
+import { formatError } from '../../../src/cli/session/session.ts'
+import { touchstone, type Ran } from '../../support/processes/cli.ts'
+import { payTo, price, startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+
+const demoPayer = publishedAddresses[moneyAccounts.payer] as Hex
+
+describe('touchstone pay', () => {
+  let world: GatewayWorld
+  let gateway: Opened
+  before(async () => {
+    world = await startGatewayWorld()
+    gateway = await world.open()
+    await world.mint()
+    await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address: demoPayer, amount: 10n * price }] })
+  })
+  after(() => world?.end())
+
+  const pay = (args: readonly string[], env: Record<string, string> = {}): Promise<Ran> =>
+    touchstone(['pay', ...args], env).ended
+
+  it('pays a gateway of this machine with the demonstration’s payer, and prints what it got', async () => {
+    const before_ = await world.balance()
+    const { exit, out, err } = await pay(['1', '--gateway', gateway.url])
+    assert.equal(err, '')
+    assert.equal(exit, 0)
+    assert.equal((await world.balance()) - before_, price)
+    for (const line of [
+      /^ {2}paid {9}0\.01 USDC to 0x0{35}caFE1, by 0x976E/im,
+      /^ {2}transaction {2}0x[0-9a-f]{64}$/m,
+      /^ {2}asset {8}1: MINTED, not flagged$/m,
+      /^ {2}signed by {4}0x[0-9a-fA-F]{40}, a key that the gateway publishes/m,
+      /^Both signatures are valid/m,
+    ])
+      assert.match(out, line)
+  })
+
+  it('keeps the answer with --json, for whoever checks it later', async () => {
+    const args = ['1', '--gateway', `${gateway.url}/`, '--signer', world.signer.address, '--json']
+    const { exit, out, err } = await pay([...args, '--contract', world.contract])
+    assert.equal(exit, 0, err)
+    assert.match(err, /the signer you named/)
+    assert.ok(verifyAttestation(JSON.parse(out), { signer: world.signer.address, tokenId: 1n }).ok)
+  })
+
+  it('says what does not hold, and ends with 1', async () => {
+    const { exit, out } = await pay(['1', '--gateway', gateway.url, '--signer', payTo])
+    assert.equal(exit, 1)
+    assert.match(out, /WRONG +signer trusted: 0x[0-9a-f]{40} {2}\(found: 0x0{35}cafe1\)/)
+    assert.match(out, /is not valid: do not rely on it/)
+    assert.doesNotMatch(out, /MINTED/)
+  })
+
+  it('explains in one sentence what cannot be bought, and moves nothing', async () => {
+    const before_ = await world.balance()
+    const at = ['--gateway', gateway.url]
+    const cases: [args: string[], env: Record<string, string>, sentence: RegExp][] = [
+      [['999', ...at], {}, /Nothing was bought: 404 asset_not_found/],
+      [['0x1', ...at], {}, /"0x1" is not a decimal token id/],
+      [['1', ...at, '--max', '0.001'], {}, /The price is 0\.01 USDC; to pay that much, say --max 0\.01\./],
+      [['1', ...at, '--max', '1e3'], {}, /--max is an amount/],
+      [['1', ...at, '--signer', '0x12'], {}, /--signer is an address/],
+      [['1', ...at], { PAYER_KEY: `0x${'77'.repeat(32)}` }, /insufficient_funds.*Send USDC on Base Sepolia to 0x/],
+      [['1', ...at], { PAYER_KEY: 'secret' }, /PAYER_KEY must be 32 bytes in hex, or empty; found something else/],
+      [['1', ...at], { PAYER_KEY: '00'.repeat(32) }, /PAYER_KEY holds no private key/],
+      [['1', '--gateway', 'https://gateway.invalid'], {}, /Set PAYER_KEY to the private key that pays/],
+      [['1', '--gateway', 'ftp://x'], {}, /--gateway is an http or https URL/],
+      [['1', '--gateway', 'http://127.0.0.1:1'], {}, /http:\/\/127\.0\.0\.1:1 cannot be reached/],
+    ]
+    for (const [args, env, sentence] of cases) {
+      Object.assign(process.env, env)
+      try {
+        await assert.rejects(payCommand().parseAsync(args, { from: 'user' }), (error) => {
+          assert.match(formatError(error), sentence)
+          assert.doesNotMatch(formatError(error), /\n|7777/)
+          return true
+        })
+      } finally {
+        delete process.env['PAYER_KEY']
+      }
+    }
+    assert.equal(await world.balance(), before_)
+  })
+
+  it('sends the same payment again while the outcome is unknown: charged once', async () => {
+    const account = await world.payer()
+    const before_ = await world.balance()
+    const seen: string[] = []
+    const impatient = await standIn(async (request, response, body) => {
+      const headers = Object.fromEntries(
+        ['payment-signature', 'x-payment'].flatMap((name) => {
+          const value = request.headers[name]
+          return typeof value === 'string' ? [[name, value]] : []
+        }),
+      )
+      if (Object.keys(headers).length > 0) seen.push(JSON.stringify(headers))
+      const answer = await fetch(`${gateway.url}${request.url}`, {
+        method: request.method ?? 'GET',
+        headers: { 'content-type': 'application/json', ...headers },
+        ...(body !== '' && { body }),
+      })
+      // The first paid answer is lost on its way; the second is held to be unknown.
+      if (seen.length === 1) return void response.destroy()
+      const status = seen.length === 2 ? 503 : answer.status
+      const offer = answer.headers.get('payment-required')
+      response.writeHead(status, { ...(offer !== null && { 'payment-required': offer }), 'retry-after': '1' })
+      response.end(await answer.text())
+    })
+    try {
+      const { answer } = await buyAttestation({ gateway: impatient.url, tokenId: 1n, account, most: price })
+      assert.ok(verifyAttestation(answer, { signer: world.signer.address, tokenId: 1n }).ok)
+      assert.equal(new Set(seen).size, 1)
+      assert.equal(seen.length, 3)
+      assert.equal((await world.balance()) - before_, price)
+    } finally {
+      impatient.close()
+    }
+  })
+
+  it('believes no gateway: not its texts, not its terms', async () => {
+    const account = await world.payer()
+    const evil = await standIn(async (_request, response) => {
+      response.writeHead(500).end(JSON.stringify({ error: '\u001b[31mpay\u202e', message: `${'x'.repeat(9_999)}` }))
+    })
+    const buy = () => buyAttestation({ gateway: evil.url, tokenId: 1n, account, most: price, retryMs: 100 })
+    await assert.rejects(buy(), (error: Error) => {
+      assert.match(error.message, /offers no attestation: 500 /)
+      return error.message.length < 400 && !/\p{C}/u.test(error.message)
+    })
+    evil.close()
+
+    const offers: [offer: unknown, sentence: RegExp][] = [
+      [{ x402Version: 1, accepts: [] }, /offers nothing that this command can pay/],
+      [{ x402Version: 1, accepts: [{ ...v1Terms, network: 'base' }] }, /offers nothing that this command can pay/],
+      [
+        { x402Version: 1, accepts: [{ ...v1Terms, maxAmountRequired: '-5' }] },
+        /offers nothing that this command can pay/,
+      ],
+      [{ x402Version: 1, accepts: [{ ...v1Terms, maxAmountRequired: '10001' }] }, /The price is 0\.010001 USDC/],
+      [{ x402Version: 1, accepts: [{ ...v1Terms, asset: payTo }] }, /cannot be paid/],
+      ['nonsense', /offers nothing that this command can pay/],
+    ]
+    for (const [offer, sentence] of offers) {
+      const seller = await standIn(async (request, response) => {
+        assert.equal(request.headers['x-payment'], undefined)
+        response.writeHead(402).end(JSON.stringify(offer))
+      })
+      const buying = buyAttestation({ gateway: seller.url, tokenId: 1n, account, most: price, retryMs: 100 })
+      await assert.rejects(buying, sentence)
+      seller.close()
+    }
+  })
+})
+
+const v1Terms = {
+  scheme: 'exact',
+  network: 'base-sepolia',
+  maxAmountRequired: '10000',
+  resource: 'http://127.0.0.1/verify',
+  description: '',
+  mimeType: 'application/json',
+  payTo,
+  maxTimeoutSeconds: 30,
+  asset: '0x036CbD53842c5426634e7929541eC2318f3dCF7e',
+  extra: { name: 'USDC', version: '2' },
+}
+
+type Answering = (request: IncomingMessage, response: ServerResponse, body: string) => Promise<void>
+
+/** A host that answers as a test wants. */
+async function standIn(answer: Answering): Promise<{ url: URL; close: () => void }> {
+  const server = createServer((request, response) => {
+    let body = ''
+    request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+    request.on('end', () => void answer(request, response, body).catch(() => response.destroy()))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+  return {
+    url,
+    close: () => {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}

@@ -1,0 +1,146 @@
+/** Several gateways on one PostgreSQL, and gateways that are killed at work (spec §4.8). */
+import assert from 'node:assert/strict'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
+import { buy, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { startGatewayProcess } from '../../support/payments/process.ts'
+import { until } from '../../support/wait.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+
+describe('gateway processes on one PostgreSQL', { skip }, () => {
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let world: GatewayWorld
+  let token: bigint
+  let another: bigint
+  let payer: PrivateKeyAccount
+  let held: bigint
+  const running: { kill: () => Promise<void> }[] = []
+
+  before(async () => {
+    database = await openOwnDatabase()
+    world = await startGatewayWorld({ database })
+    token = await world.mint()
+    another = await world.mint()
+    payer = await world.payer(1_000n * price)
+  })
+  after(async () => {
+    await world?.end()
+    await database?.close()
+  })
+  beforeEach(async () => {
+    held = await world.balance()
+  })
+  afterEach(async () => {
+    await Promise.all(running.splice(0).map((one) => one.kill()))
+    await world.heal()
+  })
+
+  async function start() {
+    const started = await startGatewayProcess({
+      databaseUrl: database.url,
+      rpcUrl: world.payFaults.url,
+      contract: world.contract,
+      facilitatorKey: world.facilitatorSecret,
+      signerKey: world.signer.secret,
+    })
+    running.push(started)
+    return started
+  }
+
+  const charged = async () => (await world.balance()) - held
+  const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
+
+  async function stateOf({ from, nonce }: SignedPayment): Promise<string | undefined> {
+    return (await world.store.find({ payer: from.toLowerCase() as `0x${string}`, nonce }))?.state
+  }
+
+  it('the same header at once settles once and is answered with the same bytes', async () => {
+    const [one, two] = await Promise.all([start(), start()])
+    for (let round = 0; round < 3; round += 1) {
+      held = await world.balance()
+      const payment = await longLived()
+      const answers = await Promise.all(
+        Array.from({ length: 10 }, (_, n) => buy(n % 2 === 0 ? one.url : two.url, token, payment)),
+      )
+      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+      assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
+      assert.equal(await charged(), price)
+    }
+  })
+
+  it('the same header at once for two assets proves one', async () => {
+    const [one, two] = await Promise.all([start(), start()])
+    const payment = await longLived()
+    const answers = await Promise.all([buy(one.url, token, payment), buy(two.url, another, payment)])
+    assert.deepEqual(
+      answers.map(({ status }) => status).toSorted((a, b) => a - b),
+      [200, 402],
+    )
+    assert.equal(await charged(), price)
+  })
+
+  it('twenty payments at once over both, with one facilitator key, all settle', async () => {
+    const [one, two] = await Promise.all([start(), start()])
+    const payments = await Promise.all(Array.from({ length: 20 }, longLived))
+    const answers = await Promise.all(
+      payments.map((payment, n) => buy(n % 2 === 0 ? one.url : two.url, token, payment)),
+    )
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      Array(20).fill(200),
+    )
+    assert.equal(await charged(), 20n * price)
+  })
+
+  it('killed after the broadcast: the next process answers the retry, charged once', async () => {
+    const first = await start()
+    const payment = await longLived()
+    await world.automine(false)
+    const lost = buy(first.url, token, payment).catch(() => 'broken off')
+    await until(async () => ((await world.rpc('txpool_status')) as { pending: string }).pending !== '0x0')
+    await first.kill()
+    assert.equal(await lost, 'broken off')
+    await world.automine(true)
+    await world.mine()
+    const second = await start()
+    const answer = await buy(second.url, token, payment)
+    assert.equal(answer.status, 200)
+    assert.equal((await buy(second.url, token, payment)).text, answer.text)
+    assert.equal(await charged(), price)
+  })
+
+  it('killed between the stored proof and the broadcast: retries get 503, then the proof, charged once', async () => {
+    const first = await start()
+    const payment = await longLived()
+    world.payFaults.set({ name: 'hang', methods: ['eth_estimateGas'] })
+    const lost = buy(first.url, token, payment).catch(() => 'broken off')
+    await until(async () => (await stateOf(payment)) === 'settling')
+    await first.kill()
+    await lost
+    await world.heal()
+    const second = await start()
+    await until(async () => {
+      const answer = await buy(second.url, token, payment)
+      if (answer.status !== 200) assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
+      return answer.status === 200
+    })
+    assert.equal(await charged(), price)
+  })
+
+  it('killed, and nobody retries: the next process settles by itself, charged once', async () => {
+    const first = await start()
+    const payment = await longLived()
+    await world.automine(false)
+    void buy(first.url, token, payment).catch(() => {})
+    await until(async () => (await stateOf(payment)) === 'settling')
+    await first.kill()
+    await world.automine(true)
+    await world.mine()
+    await start()
+    await until(async () => (await stateOf(payment)) === 'done')
+    assert.equal(await charged(), price)
+  })
+})

@@ -1,0 +1,214 @@
+/** Unknown outcomes have an end: what the chain says, told once, whatever happened in between (spec §4.8). */
+import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { toHex } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { formatPayload } from '../../../src/payments/ledger.ts'
+import { parseOrder } from '../../../src/payments/order.ts'
+import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
+import { buy, payTo, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+
+let world: GatewayWorld
+let token: bigint
+let payer: PrivateKeyAccount
+let held: bigint
+
+before(async () => {
+  world = await startGatewayWorld()
+  token = await world.mint()
+  payer = await world.payer(1_000n * price)
+})
+after(() => world?.end())
+beforeEach(async () => {
+  held = await world.balance()
+})
+afterEach(() => world.heal())
+
+const charged = async () => (await world.balance()) - held
+
+/** A gateway in which `between` happens after the proof is stored and before the payment is executed. */
+const interrupted = (between: () => Promise<unknown>) =>
+  world.open({
+    ledger: {
+      ...world.store,
+      async settling(...args) {
+        const kept = await world.store.settling(...args)
+        await between()
+        return kept
+      },
+    },
+  })
+
+/** A row as a process that died left it. */
+async function abandoned(payment: SignedPayment, state: 'open' | 'settling', claimSeconds = 0.01) {
+  const body = parseOrder(JSON.stringify({ assetId: String(token) }))
+  assert.equal(body.kind, 'order')
+  const requestHash = body.kind === 'order' ? body.order.requestHash : ''
+  const stored = { ...payment, from: payment.from.toLowerCase() as `0x${string}` }
+  const key = { payer: stored.from, nonce: payment.nonce }
+  const claim = randomUUID()
+  const fromBlock = BigInt((await world.rpc('eth_blockNumber')) as string)
+  const entry = { ...key, requestHash, payload: formatPayload(stored), validBefore: payment.validBefore }
+  assert.ok(await world.store.claim(entry, claim, claimSeconds))
+  const proof = JSON.stringify({ version: '1', assetId: String(token), network: 'base-sepolia', kept: true })
+  if (state === 'settling')
+    assert.ok(await world.store.settling(key, claim, { proof, fromBlock, seconds: claimSeconds }))
+  await delay(30)
+  return key
+}
+
+describe('between check and settlement', () => {
+  it('the payer spends the nonce on himself: no proof, nothing charged', async () => {
+    const payment = await sign(payer)
+    const gateway = await interrupted(async () =>
+      world.submit(await sign(payer, { nonce: payment.nonce, to: payer.address })),
+    )
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
+    const again = await buy(gateway.url, token, payment)
+    assert.deepEqual(
+      [again.status, again.body.error, again.body['attestation']],
+      [402, 'nonce_already_used', undefined],
+    )
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+
+  it('the payer spends the nonce on a smaller payment: no proof', async () => {
+    const payment = await sign(payer)
+    const gateway = await interrupted(async () => world.submit(await sign(payer, { nonce: payment.nonce, value: 1n })))
+    assert.equal((await buy(gateway.url, token, payment)).body.error, 'nonce_already_used')
+    assert.equal(await charged(), 1n)
+    await gateway.close()
+  })
+
+  it('the payer cancels the authorization: no proof, nothing charged', async () => {
+    const payment = await sign(payer)
+    const gateway = await interrupted(() => world.cancel(payer, payment.nonce))
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
+    assert.equal((await buy(gateway.url, token, payment)).status, 402)
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+
+  it('the payer spends the money elsewhere: 402 insufficient_funds, and the header buys once there is money again', async () => {
+    const poor = await world.payer(price)
+    const payment = await sign(poor)
+    const gateway = await interrupted(async () => world.submit(await sign(poor, { to: payer.address })))
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'insufficient_funds'])
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+
+  it('a stranger submits the same authorization: the proof, charged once', async () => {
+    const payment = await sign(payer)
+    const gateway = await interrupted(() => world.submit(payment))
+    const answer = await buy(gateway.url, token, payment)
+    assert.equal(answer.status, 200)
+    assert.ok(answer.body['attestation'])
+    assert.equal((await buy(gateway.url, token, payment)).text, answer.text)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('a stranger submits it before the payment came in: no proof, because it may have paid another service', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    await world.submit(payment)
+    assert.equal((await buy(gateway.url, token, payment)).body.error, 'nonce_already_used')
+    await gateway.close()
+  })
+})
+
+describe('after a crash', () => {
+  it('in open: the same header is sold anew, charged once', async () => {
+    const payment = await sign(payer)
+    await abandoned(payment, 'open')
+    const gateway = await world.open()
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('in settling: the retry gets the stored proof, charged once', async () => {
+    const payment = await sign(payer)
+    await abandoned(payment, 'settling')
+    const gateway = await world.open({ reconcileMs: 3_600_000, ledger: { ...world.store, unfinished: async () => [] } })
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body['kept']], [200, true])
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('in settling: the next start settles by itself, and the retry gets the proof', async () => {
+    const payment = await sign(payer)
+    const key = await abandoned(payment, 'settling')
+    const gateway = await world.open()
+    await gateway.reconcile()
+    assert.equal((await world.store.find(key))?.state, 'done')
+    assert.equal(await charged(), price)
+    assert.equal((await buy(gateway.url, token, payment)).body['kept'], true)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('after the transfer, before the answer was stored: the proof, charged once', async () => {
+    const payment = await sign(payer)
+    await abandoned(payment, 'settling')
+    await world.submit(payment)
+    const gateway = await world.open()
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('while another process holds the claim: it waits, and then takes over', async () => {
+    const payment = await sign(payer)
+    const began = performance.now()
+    await abandoned(payment, 'settling', 1.5)
+    const gateway = await world.open({ ledger: { ...world.store, unfinished: async () => [] } })
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.ok(performance.now() - began > 1_400)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+})
+
+describe('a reorganisation', () => {
+  it('that removes a paid transfer: the same authorization is submitted again', async () => {
+    const gateway = await world.open()
+    const payment = await sign(payer)
+    const snapshot = await world.rpc('evm_snapshot')
+    const sold = await buy(gateway.url, token, payment)
+    assert.equal(sold.status, 200)
+    await world.rpc('evm_revert', [snapshot])
+    assert.equal(await world.balance(payTo), held)
+    await gateway.reconcile()
+    assert.equal(await charged(), price)
+    assert.equal((await buy(gateway.url, token, payment)).text, sold.text)
+    await gateway.close()
+  })
+})
+
+/** Stays last: it moves the clock of the chain ten minutes ahead. */
+describe('a chain that does not mine', () => {
+  it('for longer than the authorization is valid: 503 first, then 402 authorization_expired, nothing charged', async () => {
+    const gateway = await world.open()
+    const now = BigInt(Math.floor(Date.now() / 1000))
+    const payment = await sign(payer, { validBefore: now + 600n })
+    await world.automine(false)
+    const pending = await buy(gateway.url, token, payment)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    assert.match(pending.headers.get('retry-after') ?? '', /^\d+$/)
+    await world.rpc('evm_setNextBlockTimestamp', [toHex(now + 601n)])
+    await world.mine()
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'authorization_expired'])
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+})

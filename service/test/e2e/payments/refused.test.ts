@@ -1,0 +1,222 @@
+/** Payments that are refused: the right code, no money moved, no proof (spec §4.8, §5). */
+import assert from 'node:assert/strict'
+import { connect } from 'node:net'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import {
+  acceptedV2,
+  base64,
+  buy,
+  headerV1,
+  headerV2,
+  payloadOf,
+  post,
+  price,
+  sign,
+  type SignedPayment,
+} from '../../support/payments/buyer.ts'
+
+let world: GatewayWorld
+let gateway: Opened
+let payer: PrivateKeyAccount
+let token: bigint
+let moved: bigint
+
+before(async () => {
+  world = await startGatewayWorld()
+  gateway = await world.open()
+  token = await world.mint()
+  payer = await world.payer(1_000n * price)
+})
+after(() => world?.end())
+beforeEach(async () => {
+  moved = await world.balance()
+})
+
+async function refuses(headers: Record<string, string>, error: string, status = 402, assetId = String(token)) {
+  const answer = await post(gateway.url, { assetId }, headers)
+  assert.deepEqual([answer.status, answer.body.error], [status, error])
+  assert.equal(answer.body['attestation'], undefined)
+  assert.equal(await world.balance(), moved)
+  if (status === 402) {
+    assert.equal(answer.body['x402Version'], 1)
+    const header = JSON.parse(Buffer.from(answer.headers.get('payment-required') ?? '', 'base64').toString()) as {
+      error: string
+    }
+    assert.equal(header.error, error)
+  }
+}
+
+const now = () => BigInt(Math.floor(Date.now() / 1000))
+const other = '0x00000000000000000000000000000000000bad01' as const
+
+describe('a payment that differs from the offer', () => {
+  const cases: readonly [string, () => Promise<SignedPayment>, string][] = [
+    ['less than the price', () => sign(payer, { value: price - 1n }), 'amount_mismatch'],
+    ['nothing', () => sign(payer, { value: 0n }), 'amount_mismatch'],
+    ['more than the price', () => sign(payer, { value: price + 1n }), 'amount_mismatch'],
+    ['another recipient', () => sign(payer, { to: other }), 'recipient_mismatch'],
+    ['another token', () => sign(payer, { domain: { verifyingContract: other } }), 'invalid_signature'],
+    ['another chain', () => sign(payer, { domain: { chainId: 1 } }), 'invalid_signature'],
+    ['another version of the token', () => sign(payer, { domain: { version: '1' } }), 'invalid_signature'],
+    ['a value changed after signing', () => sign(payer, { value: 1n }, { value: price }), 'invalid_signature'],
+    [
+      'the signature of somebody else',
+      async () => sign(await world.payer(0n), { from: payer.address }),
+      'invalid_signature',
+    ],
+    ['a signature of 64 bytes', () => sign(payer, {}, { signature: `0x${'11'.repeat(64)}` }), 'invalid_signature'],
+    ['a signature of 2 kB', () => sign(payer, {}, { signature: `0x${'11'.repeat(2_000)}` }), 'invalid_signature'],
+    ['an authorization that has expired', () => sign(payer, { validBefore: now() - 1n }), 'authorization_expired'],
+    ['one that is about to', () => sign(payer, { validBefore: now() + 4n }), 'authorization_expired'],
+    ['one that has not begun', () => sign(payer, { validAfter: now() + 100n }), 'authorization_not_yet_valid'],
+    ['a payer without money', async () => sign(await world.payer(0n)), 'insufficient_funds'],
+  ]
+  for (const [what, make, error] of cases) {
+    it(`${what}: 402 ${error}, in both versions`, async () => {
+      await refuses(headerV1(await make()), error)
+      await refuses(headerV2(await make()), error)
+    })
+  }
+})
+
+describe('an envelope that is wrong', () => {
+  const v1 = async (more: object) => headerV1(await sign(payer), more)
+  const v2 = async (accepted: object, more: object = {}) =>
+    headerV2(await sign(payer), { ...acceptedV2, ...accepted }, more)
+  const cases: readonly [string, () => Promise<Record<string, string>>, string][] = [
+    ['network base', () => v1({ network: 'base' }), 'invalid_network'],
+    ['an unknown network', () => v1({ network: 'eip155:84532' }), 'invalid_network'],
+    ['scheme upto', () => v1({ scheme: 'upto' }), 'unsupported_scheme'],
+    ['version 2 in X-PAYMENT', () => v1({ x402Version: 2 }), 'invalid_x402_version'],
+    ['no version', () => v1({ x402Version: undefined }), 'invalid_x402_version'],
+    ['version 1 in PAYMENT-SIGNATURE', () => v2({}, { x402Version: 1 }), 'invalid_x402_version'],
+    ['accepted: other scheme', () => v2({ scheme: 'upto' }), 'unsupported_scheme'],
+    ['accepted: other network', () => v2({ network: 'eip155:8453' }), 'invalid_network'],
+    ['accepted: other amount', () => v2({ amount: '1' }), 'invalid_payment_requirements'],
+    ['accepted: other recipient', () => v2({ payTo: other }), 'invalid_payment_requirements'],
+    ['accepted: other domain', () => v2({ extra: { name: 'USD Coin', version: '2' } }), 'invalid_payment_requirements'],
+    ['accepted: nothing', async () => headerV2(await sign(payer), [] as object), 'invalid_payment_requirements'],
+    ['no payload', () => v1({ payload: undefined }), 'invalid_payload'],
+    ['a list for a payload', () => v1({ payload: [] }), 'invalid_payload'],
+  ]
+  for (const [what, make, error] of cases) {
+    it(`${what}: 402 ${error}`, async () => refuses(await make(), error))
+  }
+
+  for (const [field, value] of [
+    ['value', 10_000],
+    ['value', '1e4'],
+    ['value', '-10000'],
+    ['value', '0x2710'],
+    ['value', `${2n ** 256n}`],
+    ['validBefore', 1_900_000_000],
+    ['validAfter', null],
+    ['nonce', '0x01'],
+    ['from', 'payer'],
+    ['to', '__proto__'],
+    ['to', { toString: 'x' }],
+  ] as const) {
+    it(`${field} ${JSON.stringify(value)}: 402 invalid_payload`, async () => {
+      const payload = payloadOf(await sign(payer))
+      const changed = { ...payload, authorization: { ...payload.authorization, [field]: value } }
+      await refuses(await v1({ payload: changed }), 'invalid_payload')
+    })
+  }
+})
+
+describe('a header that is no payment', () => {
+  for (const [what, header] of [
+    ['not base64', '{"x402Version":1}'],
+    ['base64 of text', Buffer.from('hello').toString('base64')],
+    ['base64 of null', base64(null)],
+    ['base64 of []', base64([])],
+    [
+      'deep JSON',
+      Buffer.from(`${'['.repeat(3_000)}${']'.repeat(3_000)}`)
+        .toString('base64')
+        .slice(0, 8_000),
+    ],
+    ['a prototype', Buffer.from('{"__proto__":{"x402Version":1,"scheme":"exact"}}').toString('base64')],
+    ['over 8,192 characters', 'A'.repeat(9_000)],
+  ] as const) {
+    it(`${what}: 402`, async () => {
+      for (const name of ['X-PAYMENT', 'PAYMENT-SIGNATURE']) {
+        const answer = await post(gateway.url, { assetId: String(token) }, { [name]: header })
+        assert.equal(answer.status, 402)
+        assert.match(String(answer.body.error), /^invalid_(payload|x402_version)$/)
+      }
+      assert.equal(await world.balance(), moved)
+    })
+  }
+
+  it('a blank header is no payment, and 200 kB of headers are too much', async () => {
+    assert.equal((await post(gateway.url, { assetId: '1' }, { 'X-PAYMENT': '' })).status, 402)
+    assert.equal((await post(gateway.url, { assetId: '1' }, { 'X-PAYMENT': ' ' })).status, 402)
+    assert.match(
+      await raw(`POST /verify HTTP/1.1\r\nHost: a\r\nX-PAYMENT: ${'A'.repeat(200_000)}\r\n\r\n`),
+      /^HTTP\/1.1 431/,
+    )
+  })
+
+  it('the same header twice is malformed; unpadded base64 buys, URL-safe base64 at most once', async () => {
+    const header = headerV1(await sign(payer))['X-PAYMENT'] ?? ''
+    const body = JSON.stringify({ assetId: String(token) })
+    const twice = await raw(
+      `POST /verify HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: ${body.length}\r\nX-PAYMENT: ${header}\r\nX-PAYMENT: ${header}\r\n\r\n${body}`,
+    )
+    assert.match(twice, /^HTTP\/1.1 402 [\s\S]*invalid_payload/)
+    assert.equal(await world.balance(), moved)
+    const urlSafe = Buffer.from(header, 'base64').toString('base64url')
+    assert.ok([200, 402].includes((await post(gateway.url, body, { 'X-PAYMENT': urlSafe })).status))
+    assert.equal((await post(gateway.url, body, { 'X-PAYMENT': header.replace(/=+$/, '') })).status, 200)
+    assert.equal(await world.balance(), moved + price)
+  })
+})
+
+describe('what is not sold', () => {
+  it('an asset that does not exist: 404, and the header still buys another', async () => {
+    const payment = await sign(payer)
+    const answer = await buy(gateway.url, 999_999n, payment)
+    assert.deepEqual([answer.status, answer.body.error], [404, 'asset_not_found'])
+    assert.equal(await world.balance(), moved)
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+  })
+
+  it('a malformed id with a payment: 400', async () => {
+    await refuses(headerV1(await sign(payer)), 'invalid_asset_id', 400, '0x1')
+  })
+
+  it('a nonce that is spent elsewhere: 402', async () => {
+    const payment = await sign(payer)
+    await world.submit(payment)
+    moved = await world.balance()
+    await refuses(headerV1(payment), 'nonce_already_used')
+  })
+
+  it('an authorization that has just begun is in time, also on a chain that has been idle', async () => {
+    await new Promise((resolve) => setTimeout(resolve, 2_500))
+    assert.equal((await buy(gateway.url, token, await sign(payer, { validAfter: now() - 1n }))).status, 200)
+  })
+
+  it('while the token is paused: 402 payment_rejected, and 200 after it', async () => {
+    const payment = await sign(payer)
+    await world.pause(true)
+    await refuses(headerV1(payment), 'payment_rejected')
+    await world.pause(false)
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+  })
+})
+
+function raw(text: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1', () => socket.write(text))
+    let answer = ''
+    socket.on('data', (chunk) => (answer += chunk.toString()))
+    socket.on('close', () => resolve(answer))
+    socket.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ECONNRESET' || error.code === 'EPIPE' ? resolve(answer) : reject(error),
+    )
+  })
+}

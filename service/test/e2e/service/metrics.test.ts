@@ -1,0 +1,170 @@
+/** The metrics of a process: what is counted, that nothing of a caller is in them, and that the dashboard draws what exists. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { after, before, describe, it } from 'node:test'
+import { createLog } from '../../../src/lib/log.ts'
+import { createMetrics, type Metrics } from '../../../src/app/metrics/metrics.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const lines: string[] = []
+const log = createLog((line) => lines.push(line))
+
+const listening = async (listener: RequestListener): Promise<{ server: Server; url: string }> => {
+  const server = createServer(listener)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+describe('GET /metrics', () => {
+  let world: World
+  let metrics: Metrics
+  const servers: Server[] = []
+  let door: string
+  let host: string
+  before(async () => {
+    world = await startWorld()
+    await world.components.indexer.until(1n, 120_000)
+    metrics = createMetrics({ version: '0.1.0', log })
+    const { reader, source, indexer } = world.components
+    metrics.watch({ reader, chain: source, indexer })
+    metrics.watch({ limits: { stats: () => ({ calls: 7, failures: 2, local: 5, up: false }) } })
+    metrics.watch({ sockets: () => 3, gateway: { metrics: () => ({ ...nothingSold, settled: 2, pending: 1 }) } })
+    const answer: RequestListener = (request, response) =>
+      void response.writeHead(request.url?.includes('404') === true ? 404 : 200).end()
+    const opened = [await listening(metrics.listener), await listening(metrics.measured('verification', answer))]
+    servers.push(...opened.map(({ server }) => server))
+    ;[door = '', host = ''] = opened.map(({ url }) => url)
+  })
+  after(async () => {
+    for (const server of servers) server.close()
+    await world?.end()
+    assert.deepEqual(lines, [])
+  })
+
+  const scraped = async () => (await fetch(`${door}/metrics`)).text()
+  const valueOf = (text: string, line: string) =>
+    Number(
+      text
+        .split('\n')
+        .find((one) => one.startsWith(`${line} `))
+        ?.slice(line.length + 1),
+    )
+
+  it('is text that Prometheus reads', async () => {
+    const response = await fetch(`${door}/metrics`)
+    assert.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
+    for (const line of (await response.text()).split('\n'))
+      assert.match(
+        line,
+        /^$|^# (HELP|TYPE) [a-z_0-9]+ .+|^[a-z_0-9]+(\{([a-z]+="[^"\n]*",?)+\})? (-?[0-9.e+-]+|Nan|[+-]Inf)$/,
+      )
+  })
+
+  it('counts answers by host, route and status, and nothing of the caller', async () => {
+    for (const path of [
+      '/api/asset/123456789',
+      '/api/asset/404',
+      '/secret-path?picc=ABCDEF',
+      '/01/09520003000001/21/S7',
+    ])
+      await (await fetch(host + path)).text()
+    const text = await scraped()
+    const series = (route: string, status: number) =>
+      valueOf(
+        text,
+        `touchstone_http_request_duration_seconds_count{host="verification",route="${route}",status="${status}"}`,
+      )
+    assert.deepEqual(
+      [series('asset', 200), series('asset', 404), series('other', 200), series('item-page', 200)],
+      [1, 1, 1, 1],
+    )
+    const infinite =
+      'touchstone_http_request_duration_seconds_bucket{le="+Inf",host="verification",route="asset",status="200"}'
+    assert.equal(valueOf(text, infinite), 1)
+    for (const told of ['123456789', 'secret', 'ABCDEF', '09520003000001']) assert.ok(!text.includes(told), told)
+  })
+
+  it('has buckets that only rise', async () => {
+    const buckets = [
+      ...(await scraped()).matchAll(/_bucket\{le="[^"]+",host="verification",route="asset",status="200"\} (\d+)/g),
+    ]
+    const counts = buckets.map(([, count]) => Number(count))
+    assert.ok(counts.length > 10)
+    assert.deepEqual(
+      counts,
+      counts.toSorted((a, b) => a - b),
+    )
+  })
+
+  it('counts taps and operations by a closed list', async () => {
+    metrics.countTap('replayed')
+    metrics.countOperation('query')
+    metrics.countOperation('query')
+    const text = await scraped()
+    assert.equal(valueOf(text, 'touchstone_taps_total{outcome="replayed"}'), 1)
+    assert.equal(valueOf(text, 'touchstone_taps_total{outcome="resolved"}'), 0)
+    assert.equal(valueOf(text, 'touchstone_graphql_operations_total{kind="query"}'), 2)
+  })
+
+  it('tells what the parts counted', async () => {
+    const before = await scraped()
+    await world.components.reader.read(1n)
+    const text = await scraped()
+    const miss = 'touchstone_verdict_cache_total{result="miss"}'
+    assert.equal(valueOf(text, miss), valueOf(before, miss) + 1)
+    assert.ok(valueOf(text, 'touchstone_chain_calls_total') > valueOf(before, 'touchstone_chain_calls_total'))
+    assert.equal(valueOf(text, 'touchstone_chain_provider_up{provider="0"}'), 1)
+    assert.equal(valueOf(text, 'touchstone_graphql_sockets'), 3)
+    assert.equal(valueOf(text, 'touchstone_gateway_sales_total{outcome="settled"}'), 2)
+    assert.equal(valueOf(text, 'touchstone_index_faulty'), 0)
+    assert.equal(valueOf(text, 'touchstone_limit_calls_total{result="answered"}'), 5)
+    assert.equal(valueOf(text, 'touchstone_limit_local_total'), 5)
+    assert.equal(valueOf(text, 'touchstone_limit_store_up'), 0)
+    assert.ok(valueOf(text, 'touchstone_index_block') >= 0)
+    assert.ok(!text.includes(new URL(world.settings.CHAIN_RPC_URLS).host), 'the provider is named by its number')
+  })
+
+  it('says nothing of what it has not', async () => {
+    const bare = createMetrics({ version: '0.1.0', log })
+    const { server, url } = await listening(bare.listener)
+    servers.push(server)
+    const text = await (await fetch(`${url}/metrics`)).text()
+    for (const name of ['touchstone_index_lag_blocks', 'touchstone_chain_calls_total', 'touchstone_graphql_sockets'])
+      assert.doesNotMatch(text, new RegExp(`^${name}`, 'm'))
+  })
+
+  it('answers while the index does not', async () => {
+    const bare = createMetrics({ version: '0.1.0', log })
+    bare.watch({ indexer: { status: () => new Promise(() => {}) }, sockets: () => 1 })
+    const { server, url } = await listening(bare.listener)
+    servers.push(server)
+    assert.match(await (await fetch(`${url}/metrics`)).text(), /^touchstone_graphql_sockets 1$/m)
+  })
+
+  it('has every metric that the dashboard and the alerts name', async () => {
+    const text = await scraped()
+    const names = new Set(
+      [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name = '', type]) =>
+        type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+      ),
+    )
+    const read = (file: string) => readFileSync(new URL(`../../../../docs/${file}`, import.meta.url), 'utf8')
+    const { panels, templating } = JSON.parse(read('grafana-dashboard.json')) as Dashboard
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+    const [, alerts = ''] = read('operators-handbook.md').split('### Alerts')
+    const all = [...expressions, ...templating.list.map(({ definition }) => definition), ...alerts.split('\n## ', 1)]
+    const named = all.flatMap((expression) => expression.match(/\b(?:touchstone|process|nodejs)_[a-z_0-9]+/g) ?? [])
+    assert.ok(expressions.length > 20 && named.length > 30)
+    for (const name of named) assert.ok(names.has(name), name)
+    assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
+  })
+})
+
+type Dashboard = {
+  readonly panels: readonly { readonly id: number; readonly targets?: readonly { readonly expr: string }[] }[]
+  readonly templating: { readonly list: readonly { readonly definition: string }[] }
+}
+
+const nothingSold = { offers: 0, settled: 0, pending: 0, reconciled: 0, refused: 0, replayed: 0, faults: 0 }

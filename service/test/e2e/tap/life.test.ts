@@ -1,0 +1,93 @@
+/** The lives of a chip (spec §4.4): registry, ledger and verifier together, on both databases. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Database } from '../../../src/db/database.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { tagStore } from '../../../src/tap/tag-registry.ts'
+import { createLedger, pruneTaps } from '../../../src/tap/replay-ledger.ts'
+import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
+import { createKeyRing } from '../../../src/tap/keys/ring.ts'
+import { createTagHash } from '../../../src/tap/tag-hash.ts'
+import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
+import { testDatabases } from '../../support/database/databases.ts'
+import { newUid, testBatch, testBatches, testTag } from '../../support/tap/tags.ts'
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`the lives of a chip on ${name}`, { skip }, () => {
+    let database: Database
+    before(async () => {
+      database = await open()
+      await migrate(database)
+    })
+    after(() => database.close())
+
+    const [first, second] = [testBatch({ id: 'first', epoch: 0 }), testBatch({ id: 'second', epoch: 1 })]
+    async function instance() {
+      const keys = createKeyRing(await testBatches(first, second))
+      const ledger = createLedger({ sql: database })
+      return createVerifyTap({
+        keys,
+        authenticate: createAuthenticate({ keys }),
+        ledger,
+        tagHash: createTagHash({ scheme: 'keccak-uid' }),
+      })
+    }
+
+    it('ends with the registration of the next one: no unused address of the old epoch verifies', async () => {
+      const verifyTap = await instance()
+      const uid = newUid()
+      const before = await testTag(first, { uid })
+      const [used, unused] = [before.next(), before.next()]
+      assert.equal((await verifyTap(used)).kind, 'tapped')
+      assert.deepEqual(await tagStore(database).importTag({ uid, epoch: 1, batchId: 'second' }), {
+        outcome: 'registered',
+        created: true,
+      })
+      assert.deepEqual(await verifyTap(unused), { kind: 'replayed' })
+      assert.equal((await verifyTap(used)).kind, 'tapped', 'the window of a used tap goes on')
+      const now = await verifyTap((await testTag(second, { uid })).next())
+      assert.ok(now.kind === 'tapped' && now.epoch === 1 && now.tapCounter === 1)
+    })
+
+    it('ends also when the old epoch was never seen', async () => {
+      const verifyTap = await instance()
+      const uid = newUid()
+      await tagStore(database).importTag({ uid, epoch: 1, batchId: 'second' })
+      assert.deepEqual(await verifyTap((await testTag(first, { uid, counter: 4 })).next()), { kind: 'replayed' })
+    })
+
+    it('starts above the counter that personalisation read', async () => {
+      const verifyTap = await instance()
+      const uid = newUid()
+      const tag = await testTag(first, { uid })
+      const readBack = [tag.next(), tag.next()]
+      await tagStore(database).importTag({ uid, epoch: 0, batchId: 'first', baselineCounter: 2, tokenId: 7n })
+      for (const tap of readBack) assert.deepEqual(await verifyTap(tap), { kind: 'replayed' })
+      assert.equal((await verifyTap(tag.next())).kind, 'tapped')
+    })
+
+    it('stops on every instance at once when its batch is revoked', async () => {
+      const instances = [await instance(), await instance()]
+      const tag = await testTag(first)
+      const tap = tag.next()
+      for (const verifyTap of instances) assert.equal((await verifyTap(tap)).kind, 'tapped')
+      const batches = tagStore(database)
+      await batches.putBatch({ id: 'first', epoch: 0, settings: {} })
+      await batches.setBatchStatus('first', 'revoked')
+      for (const verifyTap of instances)
+        assert.deepEqual(await verifyTap(tap), { kind: 'counterfeit', reason: 'revoked_batch' })
+      await batches.setBatchStatus('first', 'retired')
+      for (const verifyTap of instances) assert.equal((await verifyTap(tap)).kind, 'tapped')
+    })
+
+    it('stays a replay when the ledger has forgotten the tap', async () => {
+      const verifyTap = await instance()
+      const tag = await testTag(first)
+      const tap = tag.next()
+      await verifyTap(tap)
+      await database.query(`update tap set first_seen = first_seen - interval '100 days' where uid = $1`, [tag.uid])
+      assert.equal(await pruneTaps(database), 1)
+      assert.deepEqual(await verifyTap(tap), { kind: 'replayed' })
+    })
+  })
+}

@@ -1,0 +1,146 @@
+/** Checks answers against the OpenAPI description: parts it does not describe, and leaks. */
+import { request as httpRequest, Agent } from 'node:http'
+import { Ajv2020 } from 'ajv/dist/2020.js'
+import addFormats from 'ajv-formats'
+
+type Json = Readonly<Record<string, unknown>>
+export type Schema = Json & {
+  readonly pattern?: string
+  readonly enum?: readonly unknown[]
+  readonly maxLength?: number
+}
+export type Parameter = {
+  readonly name: string
+  readonly in: 'path' | 'query' | 'header'
+  readonly required: boolean
+  readonly schema: Schema
+}
+type Media = Readonly<Record<string, { readonly schema: Schema }>>
+type Header = { readonly required?: boolean; readonly schema: Schema }
+type Answer = { readonly headers: Readonly<Record<string, Header>>; readonly content?: Media }
+export type Operation = {
+  readonly operationId: string
+  readonly method: string
+  readonly path: string
+  /** Origins of the hosts that answer it. */
+  readonly servers: readonly string[]
+  readonly parameters: readonly Parameter[]
+  readonly requestBody?: { readonly content: Media }
+  readonly security?: readonly Json[]
+  readonly responses: Readonly<Record<string, Answer>>
+}
+export type Sent = { method: string; target: string; headers: Record<string, string>; body?: string | undefined }
+export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
+
+export function readContract(text: string) {
+  const document = JSON.parse(text) as {
+    servers: { url: string }[]
+    paths: Record<string, { servers?: { url: string }[] } & Record<string, Json>>
+    components: { schemas: Json }
+  }
+  const resolve = (node: unknown): unknown => {
+    if (typeof node !== 'object' || node === null) return node
+    if (Array.isArray(node)) return node.map(resolve)
+    const ref = (node as { $ref?: unknown }).$ref
+    if (typeof ref === 'string' && !ref.startsWith('#/components/schemas/'))
+      return resolve(
+        ref
+          .slice(2)
+          .split('/')
+          .reduce<unknown>((at, key) => (at as Json)[key], document),
+      )
+    return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, resolve(value)]))
+  }
+  const operations = Object.entries(document.paths).flatMap(([path, { servers = document.servers, ...methods }]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const resolved = resolve(operation) as Omit<Operation, 'parameters'> & Partial<Operation>
+      const urls = servers.map(({ url }) => url)
+      return { ...resolved, parameters: resolved.parameters ?? [], method: method.toUpperCase(), path, servers: urls }
+    }),
+  )
+  const ajv = new Ajv2020({ strict: false, allErrors: false })
+  addFormats.default(ajv)
+  const inlined = (value: unknown) =>
+    JSON.parse(JSON.stringify(value).replaceAll('#/components/schemas/', '#/$defs/')) as Json
+  const $defs = inlined(document.components.schemas)
+  const validators = new Map<string, ReturnType<typeof ajv.compile>>()
+  function problemOf(schema: Schema, value: unknown): string | null {
+    const key = JSON.stringify(schema)
+    let validate = validators.get(key)
+    if (validate === undefined) validators.set(key, (validate = ajv.compile({ ...inlined(schema), $defs })))
+    return validate(value) ? null : ajv.errorsText(validate.errors)
+  }
+
+  /** Everything about the answer that is not as the description says. */
+  function faultsOf(operation: Operation, reply: Reply): string[] {
+    const answer = operation.responses[String(reply.status)]
+    if (answer === undefined) return [`status ${reply.status} is not documented: ${reply.text.slice(0, 200)}`]
+    return [...headerFaults(answer, reply), ...bodyFaults(answer, reply, operation.method), ...leaksOf(reply)]
+  }
+
+  function headerFaults({ headers }: Answer, reply: Reply): string[] {
+    return Object.entries(headers).flatMap(([name, { required, schema }]) => {
+      const found = reply.headers[name.toLowerCase()]
+      if (found === undefined) return required === false ? [] : [`header ${name} is missing`]
+      const text = String(found)
+      const problem = problemOf(schema, schema['type'] === 'integer' ? Number(text) : text)
+      return problem === null ? [] : [`header ${name}: ${problem}, found ${text}`]
+    })
+  }
+
+  function bodyFaults({ content }: Answer, { headers, text }: Reply, method: string): string[] {
+    const type = headers['content-type']
+    if (content === undefined) return text === '' ? [] : [`a body where none is documented: ${text.slice(0, 100)}`]
+    const plain = (media: string) => media.replaceAll(' ', '').toLowerCase()
+    const media = Object.entries(content).find(([name]) => plain(name) === plain(String(type)))?.[1]
+    if (media === undefined) return [`media type ${String(type)} is not documented`]
+    if (method === 'HEAD') return []
+    if (headers['x-content-type-options'] !== 'nosniff') return ['X-Content-Type-Options is missing']
+    try {
+      const isJson = /json|^application\/vc$/.test(String(type))
+      const problem = problemOf(media.schema, isJson ? JSON.parse(text) : text)
+      return problem === null ? [] : [`body: ${problem}, found ${text.slice(0, 300)}`]
+    } catch {
+      return [`body is no JSON: ${text.slice(0, 100)}`]
+    }
+  }
+
+  return { operations, faultsOf }
+}
+
+/** Finds stack traces, file names and driver messages. */
+function leaksOf({ headers, text }: Reply): string[] {
+  const leak =
+    /\n\s+at \S+|node:internal|[\w-]+\.ts:\d+|node_modules\/|\b(?:Type|Range|Syntax|Reference)Error\b|ECONN\w+|postgres:\/\//
+  const found = leak.exec(`${JSON.stringify(headers)}\n${text}`)
+  return found === null ? [] : [`leaks "${found[0].trim()}"`]
+}
+
+const agent = new Agent({ keepAlive: true, maxSockets: 4 })
+export const closeConnections = () => agent.destroy()
+
+/** Sends the target exactly as written. */
+export function send(origin: string, { method, target, headers, body }: Sent): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const { hostname, port } = new URL(origin)
+    const length: Record<string, string> =
+      body === undefined ? {} : { 'Content-Length': String(Buffer.byteLength(body)) }
+    const outgoing = httpRequest(
+      { hostname, port, method, path: target, headers: { ...headers, ...length }, agent, timeout: 120_000 },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            text: Buffer.concat(chunks).toString(),
+          }),
+        )
+      },
+    )
+    outgoing.on('timeout', () => outgoing.destroy(new Error('no answer in time')))
+    outgoing.on('error', reject).end(body)
+  })
+}

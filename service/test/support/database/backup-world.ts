@@ -1,0 +1,130 @@
+/** A service with something of everything that it keeps, and restored ones beside it on the same chain. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { bytesToHex } from 'viem'
+import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
+import { buyAttestation } from '../../../src/cli/payments/buy.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { startService } from '../../../src/app/service.ts'
+import { dumpDatabase } from '../../../src/db/backup/backup.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { bareCommandsOf, commandsOf } from '../processes/cli.ts'
+import { openOwnDatabase } from './databases.ts'
+import { keepLog } from '../evidence.ts'
+import { alice, graphqlOf } from '../graphql/client.ts'
+import { lifeOf } from '../graphql/life.ts'
+import { openItems, queryOf } from '../passport/passport.ts'
+import { startWorld, type World } from '../world.ts'
+
+const accounts = publishedAccounts(10)
+const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
+const list = '{ products(first: 50) { totalCount edges { node { id name verified transfers { id status } } } } }'
+
+/** On the embedded database: products, one offered and one sold; taps; a payment; keys of every kind. */
+export async function startFullWorld() {
+  const opened = new AsyncDisposableStack()
+  const world = opened.adopt(
+    await startWorld({
+      env: {
+        PASSPORT_SIGNING: 'on',
+        TAP_WINDOW_SECONDS: '0',
+        PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
+        FACILITATOR_KEY: keyOf(moneyAccounts.facilitator),
+      },
+      rpcUrl: async (rpcUrl) => {
+        const address = publishedAddresses[moneyAccounts.payer] ?? '0x'
+        await installTestMoney({ rpcUrl, fund: [{ address, amount: 1_000_000n }] })
+        return rpcUrl
+      },
+    }),
+    (it) => it.end(),
+  )
+  const graphql = opened.adopt(await graphqlOf(world), (it) => it.close())
+  const items = await openItems(world)
+  const item = await items.bound({ name: 'Kept', description: 'Line\u2028break, «quotes» and \\ "more"' })
+  const used = item.tag.next()
+  assert.match(await textOf(world.url, `/api/verify?${queryOf(used)}`), /"verified":true/)
+  const passport = `/api/dpp/01/${item.gtin}/21/${item.serial}?${queryOf(item.tag.next())}`
+  assert.match(await textOf(world.url, passport, 'application/vc+jwt'), /^ey/)
+  const unused = item.tag.next()
+  const life = lifeOf(graphql)
+  const [sold, offered] = [await life.register('tag-1'), await life.register('tag-2')]
+  await life.answer('acceptTransfer', (await life.offer(sold)).transfer?.id ?? '', alice)
+  await life.offer(offered)
+  const account = accounts[moneyAccounts.payer]
+  assert.ok(account)
+  await buyAttestation({ gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n })
+  await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000)
+
+  /** An empty place for a restore; with `url` in PostgreSQL. */
+  async function place(engine: 'PGlite' | 'PostgreSQL') {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-restore-'))
+    opened.defer(() => rm(folder, { recursive: true, force: true }))
+    const database = engine === 'PostgreSQL' ? opened.adopt(await openOwnDatabase(), (it) => it.close()) : null
+    const settings = {
+      ...world.settings,
+      DATA_DIR: join(folder, 'data'),
+      ...(database !== null && { DATABASE_URL: database.url }),
+    }
+    return { folder, settings, database, run: bareCommandsOf(settings) }
+  }
+
+  /** Serves a place that was restored. */
+  async function serve(settings: World['settings']) {
+    const lines: string[] = []
+    const service = await startService(
+      readConfig(settings),
+      createLog((line) => lines.push(line), 'debug'),
+    )
+    const close = async () => {
+      keepLog(lines)
+      await service.close(200)
+    }
+    opened.defer(close)
+    return { ...service, close, run: commandsOf({ ...world, ...service, settings }) }
+  }
+
+  return {
+    world,
+    used,
+    unused,
+    place,
+    serve,
+    run: commandsOf(world),
+    /** Returns what people see of a service, without its addresses. */
+    async seen(urls: World['urls']) {
+      const texts = await Promise.all([
+        ...['/api/asset/1', '/api/asset/2', '/api/asset/3', '/.well-known/did.json'].map((path) =>
+          textOf(urls.verification, path),
+        ),
+        textOf(urls.gateway, '/.well-known/attestation.json'),
+        textOf(urls.graphql, `/graphql?query=${encodeURIComponent(list)}`, 'application/json', graphql.key),
+      ])
+      const hosts = Object.values(urls).map((url) => new URL(url).host.replace(':', '(?::|%3A)'))
+      return texts.map((text) => text.replace(new RegExp(hosts.join('|'), 'g'), 'host'))
+    },
+    end: () => opened.disposeAsync(),
+  }
+}
+
+export async function textOf(url: string, path: string, accept = '*/*', key = ''): Promise<string> {
+  const response = await fetch(url + path, { headers: { Accept: accept, Authorization: `Bearer ${key}` } })
+  return response.text()
+}
+
+/** Every row that a backup would keep, and where numbers go on. */
+export async function rowsOf(database: Database): Promise<Record<string, readonly string[]>> {
+  const tables: Record<string, string[]> = {}
+  let current: string[] = []
+  await dumpDatabase(database, {
+    schema: async () => {},
+    table: async (head) => void (tables[head.table] = current = [JSON.stringify(head)]),
+    rows: async (texts) => void current.push(...texts),
+  })
+  for (const rows of Object.values(tables)) rows.sort()
+  return tables
+}

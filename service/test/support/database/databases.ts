@@ -1,0 +1,60 @@
+/** Databases for tests: PGlite in memory, and a PostgreSQL database of its own that is dropped at the end. */
+import { randomBytes } from 'node:crypto'
+import { execFileSync } from 'node:child_process'
+import { openEmptyPglite, type Tables } from './pglite.ts'
+import { openDatabase, type Database } from '../../../src/db/database.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+
+export type TestDatabase = {
+  readonly name: string
+  readonly open: () => Promise<Database>
+  readonly skip: string | false
+}
+
+/** Empty databases with today's tables, or none. PostgreSQL is skipped with a reason where none answers, unless `REQUIRE_SERVICES=1`. */
+export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
+  return [
+    { name: 'PGlite', open: () => openEmptyPglite(tables), skip: false },
+    {
+      name: 'PostgreSQL',
+      open: () => openOwnDatabase(tables),
+      skip: postgresAnswers() ? false : `no PostgreSQL at ${serverUrl().host}`,
+    },
+  ]
+}
+
+/** A new database on the server; closing it drops it. */
+export async function openOwnDatabase(tables: Tables = 'none'): Promise<Database & { readonly url: string }> {
+  const name = `touchstone_test_${randomBytes(6).toString('hex')}`
+  await onServer(`create database ${name}`)
+  const url = serverUrl()
+  url.pathname = `/${name}`
+  const database = await openDatabase({ url: url.href, statementTimeoutMs: 60_000 })
+  if (tables === 'migrated') await migrate(database)
+  const close = async () => {
+    await database.close()
+    await onServer(`drop database ${name} with (force)`)
+  }
+  return { ...database, url: url.href, close }
+}
+
+async function onServer(statement: string): Promise<void> {
+  const server = await openDatabase({ url: serverUrl().href, poolSize: 1, statementTimeoutMs: 120_000 })
+  await server.exec(statement).finally(() => server.close())
+}
+
+function serverUrl(): URL {
+  return new URL(process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres')
+}
+
+function postgresAnswers(): boolean {
+  if (process.env['REQUIRE_SERVICES'] === '1') return true
+  const { hostname, port } = serverUrl()
+  const probe = `require('node:net').connect(${Number(port || 5432)}, ${JSON.stringify(hostname)}).on('connect', () => process.exit(0)).on('error', () => process.exit(1))`
+  try {
+    execFileSync(process.execPath, ['-e', probe], { timeout: 3_000, stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}

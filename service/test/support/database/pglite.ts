@@ -1,0 +1,68 @@
+/**
+ * A PGlite with the tables of today and no rows, without the seconds that `initdb` and the migrations take: a data folder is made
+ * once for this machine and copied from then on.
+ */
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { openDatabase, type Database } from '../../../src/db/database.ts'
+import { checksumOf, migrate, readMigrations } from '../../../src/db/migrate.ts'
+
+/** With the tables of today's migrations, or with nothing at all. */
+export type Tables = 'migrated' | 'none'
+
+const templates: Partial<Record<Tables, Promise<string>>> = {}
+
+/** Opens a copy in a folder of its own, which closing removes. */
+export async function openEmptyPglite(tables: Tables = 'migrated'): Promise<Database> {
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-pglite-'))
+  const dataDir = join(folder, 'store')
+  await copyEmptyPglite(dataDir, tables)
+  const database = await openDatabase({ dataDir })
+  const close = async () => {
+    await database.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { ...database, close }
+}
+
+/** Puts the files of an empty database where a service will open it. `dataDir` must not exist. */
+export async function copyEmptyPglite(dataDir: string, tables: Tables = 'migrated'): Promise<void> {
+  const template = await (templates[tables] ??= templateOf(tables))
+  await mkdir(dirname(dataDir), { recursive: true })
+  await promisify(execFile)('cp', ['-R', template, dataDir])
+}
+
+async function templateOf(tables: Tables): Promise<string> {
+  const path = join(tmpdir(), `touchstone-template-${tables}-${versionOf(tables)}`)
+  if (await exists(path)) return path
+  const own = await mkdtemp(`${path}-`)
+  const dataDir = join(own, 'store')
+  if (tables === 'migrated') await copyEmptyPglite(dataDir, 'none')
+  const database = await openDatabase({ dataDir })
+  if (tables === 'migrated') await migrate(database)
+  await database.close()
+  // Another process may have been first: its files are the same.
+  await rename(dataDir, path).catch(async (error: unknown) => {
+    if (!(await exists(path))) throw error
+  })
+  await rm(own, { recursive: true, force: true })
+  return path
+}
+
+/** Another version of PGlite or another migration is another template. */
+function versionOf(tables: Tables): string {
+  const hash = createHash('sha256').update(readFileSync(new URL('../../../package.json', import.meta.url)))
+  if (tables === 'migrated') for (const migration of readMigrations()) hash.update(checksumOf(migration))
+  return hash.digest('hex').slice(0, 12)
+}
+
+const exists = (path: string) =>
+  access(path).then(
+    () => true,
+    () => false,
+  )

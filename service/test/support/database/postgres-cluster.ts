@@ -1,0 +1,65 @@
+/** PostgreSQL clusters of a test's own, in a folder of its own: one to write to, and a replica that follows it by streaming. */
+import { execFile, execFileSync } from 'node:child_process'
+import { chownSync, globSync, mkdtempSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { freePort } from '../free-port.ts'
+
+const limits = { timeout: 120_000 }
+const bin = globSync('/usr/lib/postgresql/*/bin')
+  .sort()
+  .findLast((folder) => globSync(`${folder}/initdb`).length > 0)
+
+/** PostgreSQL does not run as root: then its own user runs it. */
+function userOf(): { uid: number; gid: number } | Record<string, never> {
+  if (process.getuid?.() !== 0) return {}
+  const idOf = (what: string) => Number(execFileSync('id', [what, 'postgres'], { encoding: 'utf8' }))
+  return { uid: idOf('-u'), gid: idOf('-g') }
+}
+
+/** Why no cluster can be made here; false when one can, or must. */
+export const clusterSkip =
+  bin === undefined && process.env['REQUIRE_SERVICES'] !== '1'
+    ? 'no PostgreSQL server binaries in /usr/lib/postgresql'
+    : false
+
+export type Cluster = Readonly<{ url: string; start: () => Promise<void>; stop: () => Promise<void> }>
+
+export async function startClusters(): Promise<{ primary: Cluster; replica: Cluster; end: () => Promise<void> }> {
+  if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
+  const user = userOf()
+  const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
+  if ('uid' in user) chownSync(folder, user.uid, user.gid)
+  const run = (program: string, ...args: string[]) =>
+    promisify(execFile)(join(bin, program), args, { ...limits, ...user, cwd: folder })
+
+  async function clusterAt(name: string): Promise<Cluster & { port: number }> {
+    const [data, port] = [join(folder, name), await freePort()]
+    const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB -c max_connections=40`
+    const control = (...args: string[]) => run('pg_ctl', '-D', data, '-w', '-t', '100', '-s', ...args)
+    return {
+      port,
+      url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+      start: async () => void (await control('-l', join(folder, `${name}.log`), '-o', options, 'start')),
+      stop: async () => void (await control('-m', 'immediate', 'stop')),
+    }
+  }
+  const [primary, replica] = [await clusterAt('primary'), await clusterAt('replica')]
+  await run('initdb', '-D', join(folder, 'primary'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N')
+  await primary.start()
+  const end = async () => {
+    for (const { stop } of [replica, primary]) await stop().catch(() => {}) // it may be stopped already
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'postgres']
+    await run('pg_basebackup', ...from, '-D', join(folder, 'replica'), '-R', '-X', 'stream', '-c', 'fast', '-N')
+    await replica.start()
+  } catch (error) {
+    await end()
+    throw error
+  }
+  return { primary, replica, end }
+}

@@ -1,0 +1,181 @@
+/**
+ * A JSON-RPC provider that misbehaves on demand: a loopback proxy in front of a real node (spec §2.5: CHAIN_UNAVAILABLE).
+ * `set` applies to requests that arrive after it.
+ */
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+
+type Call = { id: number; method: string; params: readonly unknown[] }
+type Answer = { jsonrpc: string; id: unknown; result?: unknown; error?: { code: number; message: string } }
+
+const wrongResult = (answer: Answer, error: Answer['error']): Answer => ({
+  jsonrpc: '2.0',
+  id: answer.id,
+  ...(error && { error }),
+})
+
+/** Faults of the request to the node: pins by hash object are ignored, or not understood. */
+const requestFaults = {
+  'ignores-hash-objects': (call: Call): Call =>
+    isPinned(call) ? { ...call, params: call.params.toSpliced(-1, 1, 'latest') } : call,
+  'no-hash-objects': (call: Call): Call =>
+    isPinned(call) ? { ...call, params: call.params.toSpliced(-1, 1, {}) } : call,
+}
+
+function isPinned({ method, params }: Call): boolean {
+  const last = params.at(-1)
+  return method !== 'eth_getLogs' && typeof last === 'object' && last !== null && 'blockHash' in last
+}
+
+/** Faults of single answers. `call` is the request, `answer` the real node's answer. */
+const answerFaults = {
+  none: (answer: Answer) => answer,
+  'wrong-id': (answer: Answer) => ({ ...answer, id: 1_000_000 }),
+  'null-result': (answer: Answer) => ({ ...answer, result: null }),
+  'no-result': (answer: Answer) => wrongResult(answer, undefined),
+  'rpc-error': (answer: Answer) => wrongResult(answer, { code: -32000, message: 'missing trie node 1f2e (path )' }),
+  'not-canonical': (answer: Answer) =>
+    wrongResult(answer, { code: -32000, message: 'hash is not currently canonical' }),
+  'rate-limit': (answer: Answer) => wrongResult(answer, { code: -32005, message: 'rate limit exceeded' }),
+  'too-wide': (answer: Answer) => wrongResult(answer, { code: -32602, message: 'up to a 2K block range is served' }),
+  'other-chain': (answer: Answer, { method }: Call) =>
+    method === 'eth_chainId' ? { ...answer, result: '0x1' } : answer,
+  'empty-result': (answer: Answer, { method }: Call) => (method === 'eth_call' ? { ...answer, result: '0x' } : answer),
+  'hide-logs': ({ jsonrpc, id, ...rest }: Answer, { method }: Call) => ({
+    jsonrpc,
+    id,
+    ...(method === 'eth_getLogs' ? { result: [] } : rest),
+  }),
+}
+
+/** Faults of the list that answers a batch. */
+const batchFaults = {
+  'batch-drop': (answers: Answer[]) => answers.slice(1),
+  'batch-reorder': (answers: Answer[]) => answers.toReversed(),
+  'batch-duplicate': (answers: Answer[]) => [answers[0], ...answers.slice(0, -1)],
+  'batch-extra': (answers: Answer[]) => [...answers, answers[0]],
+  'batch-refused': () => ({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'batches are not supported' } }),
+}
+
+/** Faults of the HTTP exchange. `hang` never answers, `drip` sends a byte per 100 ms, `truncated` breaks off half-way. */
+const transportFaults = {
+  hang: () => {},
+  die: (response: ServerResponse) => response.destroy(),
+  drip: async (response: ServerResponse, body: string) => {
+    for (const byte of Buffer.from(body)) {
+      if (response.destroyed) return
+      response.write(Uint8Array.of(byte))
+      await delay(100)
+    }
+    response.end()
+  },
+  status500: (response: ServerResponse, body: string) => response.writeHead(500).end(body),
+  status429: (response: ServerResponse, body: string) => response.writeHead(429).end(body),
+  redirect: (response: ServerResponse) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
+  garbage: (response: ServerResponse) => response.end('<html>bad gateway</html>'),
+  truncated: (response: ServerResponse, body: string) => {
+    response.writeHead(200, { 'content-length': Buffer.byteLength(body) })
+    response.write(body.slice(0, body.length / 2), () => response.destroy())
+  },
+}
+
+export type FaultName =
+  | keyof typeof requestFaults
+  | keyof typeof answerFaults
+  | keyof typeof batchFaults
+  | keyof typeof transportFaults
+
+export type Fault = Readonly<{
+  name?: FaultName
+  /** Only requests with one of these methods; without it all. */
+  methods?: readonly string[]
+  /** Only requests with one such call. */
+  when?: (method: string, params: readonly unknown[]) => boolean
+  /** So many requests, then `none`. */
+  times?: number
+  delayMs?: number
+  /** Returns the forged result. Called for every member of a batch that has a result. */
+  rewrite?: (method: string, params: readonly unknown[], result: unknown) => unknown
+}>
+
+export type FaultRpc = Readonly<{
+  url: string
+  set: (fault: FaultName | Fault) => void
+  /** The calls since the start; every member of a batch counts. */
+  calls: () => readonly Readonly<{ method: string; count: number }>[]
+  count: (method: string) => number
+  close: () => Promise<void>
+}>
+
+/** Listens on a free port of 127.0.0.1. `target` is the URL of the real node; it is asked in the turn that `inTurn` gives. */
+export async function startFaultRpc({
+  target,
+  inTurn = (ask) => ask(),
+}: {
+  target: string
+  inTurn?: (ask: () => Promise<Answer | Answer[]>) => Promise<Answer | Answer[]>
+}): Promise<FaultRpc> {
+  const counts = new Map<string, number>()
+  let fault: Fault = {}
+  let left = Infinity
+
+  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const sent = Buffer.concat(await request.toArray()).toString('utf8')
+    const body: Call | Call[] = JSON.parse(sent)
+    const calls = [body].flat()
+    for (const { method } of calls) counts.set(method, (counts.get(method) ?? 0) + 1)
+    const { name = 'none', delayMs = 0, rewrite } = faultFor(calls)
+    if (delayMs > 0) await delay(delayMs)
+
+    const headers = { 'content-type': 'application/json' }
+    const toNode = isIn(requestFaults, name) ? calls.map(requestFaults[name]) : calls
+    const forwarded = JSON.stringify(Array.isArray(body) ? toNode : toNode[0])
+    const real = await inTurn(async () => {
+      const reached = await fetch(target, { method: 'POST', headers, body: forwarded })
+      return (await reached.json()) as Answer | Answer[]
+    })
+    const answers = [real].flat().map((answer): Answer => {
+      const call = calls.find(({ id }) => id === answer.id) ?? { id: -1, method: '', params: [] }
+      const changed =
+        rewrite && 'result' in answer ? { ...answer, result: rewrite(call.method, call.params, answer.result) } : answer
+      return isIn(answerFaults, name) ? answerFaults[name](changed, call) : changed
+    })
+    const listed = Array.isArray(body) ? (isIn(batchFaults, name) ? batchFaults[name](answers) : answers) : answers[0]
+    const text = JSON.stringify(listed)
+    if (isIn(transportFaults, name)) return void (await transportFaults[name](response, text))
+    response.writeHead(200, headers).end(text)
+  }
+
+  function faultFor(calls: readonly Call[]): Fault {
+    const { methods, when = () => true } = fault
+    const isMeant = ({ method, params }: Call) =>
+      (methods === undefined || methods.includes(method)) && when(method, params)
+    if (left <= 0 || !calls.some(isMeant)) return {}
+    left--
+    return fault
+  }
+
+  const server = createServer((request, response) => {
+    handle(request, response).catch(() => response.destroy())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    set(next) {
+      fault = typeof next === 'string' ? { name: next } : next
+      left = fault.times ?? Infinity
+    },
+    calls: () => [...counts].map(([method, count]) => ({ method, count })),
+    count: (method) => counts.get(method) ?? 0,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function isIn<T extends object>(table: T, name: string): name is Extract<keyof T, string> {
+  return Object.hasOwn(table, name)
+}

@@ -1,0 +1,103 @@
+/** The GraphQL host over a database of its own, for tests of reads: rows are inserted by SQL, queries go over HTTP. */
+import type { RequestListener } from 'node:http'
+import { apiKeyStore, createAuthenticate, newApiKey, type Scope } from '../../../src/graphql/api-keys.ts'
+import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
+import { createHttpOperation } from '../../../src/graphql/server/operation.ts'
+import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
+import { createPrepareOperation } from '../../../src/graphql/server/prepare.ts'
+import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
+import { graphqlSchema, type ResolverMap } from '../../../src/graphql/schema.ts'
+import { createFormatError } from '../../../src/graphql/errors.ts'
+import { cachedMetadata, metadataStore } from '../../../src/assets/metadata-store.ts'
+import { clientKeys } from '../../../src/http/client-ip.ts'
+import { listen } from '../../../src/http/listener.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import type { Database } from '../../../src/db/database.ts'
+import type { ProductStore } from '../../../src/index/queries/products.ts'
+import { keepLog, keepSecret } from '../evidence.ts'
+
+const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Headers
+  readonly data: Record<string, never> | null | undefined
+  readonly errors: readonly { message: string; path?: readonly unknown[]; extensions: Record<string, unknown> }[]
+}
+
+type Options = {
+  readonly introspection?: boolean
+  readonly resolvers?: readonly ResolverMap[]
+  readonly host?: Partial<GraphqlHost>
+  readonly products?: Partial<ProductStore>
+}
+
+/** Records the statements of every query. */
+export function watched(database: Database): { database: Database; statements: string[] } {
+  const statements: string[] = []
+  const query: Database['query'] = (text, values) => {
+    statements.push(text)
+    return database.query(text, values)
+  }
+  return { database: { ...database, query }, statements }
+}
+
+/** Starts the host on a free port; `database` is migrated. */
+export async function startGraphql(
+  database: Database,
+  { introspection, resolvers = [], host = {}, products = {} }: Options = {},
+) {
+  const lines: string[] = []
+  const log = createLog((line) => lines.push(line), 'debug')
+  const keys = apiKeyStore(database)
+  const stores = indexStores(database)
+  Object.assign(stores.products, products)
+  const metadata = cachedMetadata(metadataStore(database))
+  const schema = graphqlSchema(queryResolvers({ metadata, chainId: 84532, contract }), ...resolvers)
+  const prepare = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
+  const { listener } = createGraphqlHost({
+    authenticate: createAuthenticate({ keys, log }),
+    clientKey: clientKeys([]),
+    operation: createHttpOperation({
+      prepare,
+      createContext: contextFactory(stores),
+      formatError: createFormatError(log),
+    }),
+    playground: ((_request, response) => response.end('the playground')) satisfies RequestListener,
+    upgrade: (_request, socket) => void socket.destroy(),
+    log,
+    ...host,
+  })
+  const server = await listen({ name: 'GraphQL host', host: '127.0.0.1', port: 0, onRequest: listener })
+  const url = `http://127.0.0.1:${server.port}`
+
+  async function newKey(scopes: readonly Scope[] = ['read', 'write'], name = 'test') {
+    const { text, hash } = newApiKey()
+    keepSecret(text)
+    return { text, id: await keys.create({ hash, name, scopes }) }
+  }
+  const { text: key } = await newKey()
+
+  return {
+    url,
+    key,
+    keys,
+    newKey,
+    prepare,
+    lines,
+    schema,
+    async ask(query: string, variables?: Record<string, unknown>, bearer = key): Promise<Answer> {
+      const response = await fetch(`${url}/graphql`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${bearer}` },
+        body: JSON.stringify({ query, variables }),
+      })
+      const { data, errors = [] } = (await response.json()) as Partial<Answer>
+      return { status: response.status, headers: response.headers, data, errors }
+    },
+    async end() {
+      keepLog(lines)
+      await server.close(200)
+    },
+  }
+}

@@ -1,0 +1,137 @@
+/** For tests: the schema with its queries and mutations over a local chain and PGlite, without the indexer. */
+import { openEmptyPglite } from '../database/pglite.ts'
+import type { Hex } from '@touchstone/verdict'
+import { setTimeout as delay } from 'node:timers/promises'
+import { graphql } from 'graphql'
+import { encodeDeployData } from 'viem'
+import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
+import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
+import type { Writer } from '../../../src/chain/transactions/writer.ts'
+import { contextFactory, indexStores, type GraphqlContext } from '../../../src/graphql/context.ts'
+import { mutationResolvers, type MutationDeps } from '../../../src/graphql/mutations/resolvers.ts'
+import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
+import { graphqlSchema } from '../../../src/graphql/schema.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { type Database } from '../../../src/db/database.ts'
+import { itemStore } from '../../../src/assets/items.ts'
+import { metadataStore } from '../../../src/assets/metadata-store.ts'
+import { tagStore } from '../../../src/tap/tag-registry.ts'
+import { operator, startWriterWorld, storeIn } from '../index/writer-world.ts'
+
+/** The payload of a mutation or of transferTypedData. Its members depend on the selection. */
+export type Payload = Record<string, unknown> & {
+  success: boolean
+  errors: readonly { field: string; message: string }[]
+}
+export type Ask = (field: string, selection: string, input: object, scopes?: readonly string[]) => Promise<Payload>
+
+const inputTypes: Readonly<Record<string, string>> = {
+  registerProduct: 'RegisterProductInput',
+  initiateTransfer: 'TransferInput',
+  acceptTransfer: 'TransferAnswerInput',
+  cancelTransfer: 'TransferAnswerInput',
+  transferTypedData: 'TransferTypedDataInput',
+  bindTag: 'BindTagInput',
+  activateProduct: 'ProductStepInput',
+  claimProduct: 'ClaimProductInput',
+  flagProduct: 'FlagProductInput',
+  resolveProduct: 'ResolveProductInput',
+  recycleProduct: 'RecycleProductInput',
+}
+
+/** The stores of mutations. */
+export function storesOf(database: Database) {
+  return {
+    database,
+    items: itemStore(database),
+    metadata: metadataStore(database),
+    tags: tagStore(database),
+  }
+}
+
+/** Stands in for an index that is behind: mutations answer from receipts. */
+export const awaitIndexed = async () => false
+
+/** Asks one field with one input. GraphQL errors are thrown with their code. */
+export function askerOf(database: Database, deps: MutationDeps, contract: Hex): Ask {
+  const texts = metadataStore(database)
+  const schema = graphqlSchema(
+    queryResolvers({
+      metadata: { get: async (hash) => (await texts.getMany([hash])).get(hash) },
+      chainId: 84532,
+      contract,
+    }),
+    mutationResolvers(deps),
+  )
+  const createContext = contextFactory(indexStores(database))
+  return async (field, selection, input, scopes = ['read', 'write']) => {
+    const kind = field === 'transferTypedData' ? 'query' : 'mutation'
+    const key = { id: 'testtest', name: 'test', scopes } as GraphqlContext['key']
+    const { data, errors } = await graphql({
+      schema,
+      source: `${kind} ($input: ${inputTypes[field]}!) { ${field}(input: $input) { success errors { field message } ${selection} } }`,
+      variableValues: { input },
+      contextValue: createContext(key, 'request'),
+    })
+    const [error] = errors ?? []
+    if (error !== undefined) throw Object.assign(new Error(error.message), { code: error.extensions['code'] })
+    return JSON.parse(JSON.stringify(data?.[field])) as Payload
+  }
+}
+
+export type MutationWorld = Awaited<ReturnType<typeof startMutationWorld>>
+
+export async function startMutationWorld() {
+  const database = await openEmptyPglite()
+  const world = await startWriterWorld()
+  const operations = await storeIn(database)
+  // This machine may be busy with other tests.
+  const patience = { rpcTimeoutMs: 20_000, receiptWaitMs: 30_000 }
+  const writer = world.writerOver(operations, patience)
+  const lines: string[] = []
+  const depsOver = (by: Writer): MutationDeps => ({
+    ...storesOf(database),
+    writer: by,
+    operations,
+    transfers: createTransferReads({ rpcUrl: world.url, contract: world.contract, chainId: 84532, ...patience }),
+    awaitIndexed,
+    operator: operator.address,
+    resolveTap: async () => ({ kind: 'not_configured' }),
+    itemChanged: async () => {},
+    log: createLog((line) => lines.push(line)),
+  })
+  /** The receipt, as soon as there is one. */
+  async function mined(txHash: unknown): Promise<{ contractAddress: Hex }> {
+    for (const until = performance.now() + 120_000; performance.now() < until; await delay(5)) {
+      const receipt = await world.rpc('eth_getTransactionReceipt', [txHash])
+      if (receipt !== null) return receipt as { contractAddress: Hex }
+    }
+    throw new Error('not mined')
+  }
+  return {
+    ...world,
+    database,
+    operations,
+    writer,
+    lines,
+    ask: askerOf(database, depsOver(writer), world.contract),
+    askOver: (by: Writer) => askerOf(database, depsOver(by), world.contract),
+    /** A smart account whose holder's signature is its own (ERC-1271). */
+    async deployWallet(holder: Hex): Promise<Hex> {
+      const data = encodeDeployData({ abi: wallet.abi, bytecode: wallet.bytecode as Hex, args: [holder] })
+      const { contractAddress } = await mined(
+        await world.rpc('eth_sendTransaction', [{ from: holder, data, gas: '0x200000' }]),
+      )
+      return contractAddress
+    },
+    mined,
+    async end() {
+      await writer.close()
+      await world.close()
+      await database.close()
+    },
+  }
+}
+
+/** Returns the fields of a payload's errors. */
+export const fieldsOf = ({ errors }: Payload): string[] => errors.map(({ field }) => field)

@@ -1,0 +1,121 @@
+/** The WebSocket of GraphQL over a database of its own, for tests: the stock client in front, events by SQL behind. */
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { createClient, type Client } from 'graphql-ws'
+import { WebSocket } from 'ws'
+import { apiKeyStore, createAuthenticate } from '../../../src/graphql/api-keys.ts'
+import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
+import { contextFactory, createLoaders, indexStores } from '../../../src/graphql/context.ts'
+import { createFormatError } from '../../../src/graphql/errors.ts'
+import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/socket/server.ts'
+import { payloadLoader, subscriptionResolvers } from '../../../src/graphql/subscriptions/subscriptions.ts'
+import { clientKeys } from '../../../src/http/client-ip.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { outboxChannel, outboxStore } from '../../../src/index/outbox.ts'
+import { keepLog } from '../evidence.ts'
+import { startGraphql } from './host.ts'
+
+/** The verifier that the events name, with the capitals of EIP-55. */
+export const verifier = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
+
+export type SocketWorld = Awaited<ReturnType<typeof startSockets>>
+
+/** `database` is migrated. Several servers may share it. */
+export async function startSockets(database: Database, options: Partial<SocketServerOptions> = {}) {
+  const lines: string[] = []
+  const log = createLog((line) => lines.push(line), 'debug')
+  const stores = indexStores(database)
+  const keys = apiKeyStore(database)
+  const loads = { products: 0 }
+  const byTokens: typeof stores.products.byTokens = (tokenIds) => {
+    loads.products += 1
+    return stores.products.byTokens(tokenIds)
+  }
+  const dispatcher = await createEventDispatcher({
+    outbox: outboxStore(database),
+    listen: (onNotice) => database.listen(outboxChannel, onNotice),
+    load: payloadLoader(
+      () => createLoaders({ ...stores, products: { ...stores.products, byTokens } }),
+      () => verifier.toLowerCase() as `0x${string}`,
+    ),
+    log,
+  })
+  let subscriptions = 0
+  const subscribe: typeof dispatcher.subscribe = (...subscription) => {
+    const stop = dispatcher.subscribe(...subscription)
+    subscriptions += 1
+    return () => {
+      stop()
+      subscriptions -= 1
+    }
+  }
+  const graphql = await startGraphql(database, { resolvers: [subscriptionResolvers({ subscribe })] })
+  const sockets = createSocketServer({
+    prepare: graphql.prepare,
+    createContext: contextFactory(stores),
+    formatError: createFormatError(log),
+    authenticate: createAuthenticate({ keys, log }),
+    keys,
+    clientKey: clientKeys([]),
+    log,
+    ...options,
+  })
+  const server = createServer((_request, response) => response.end()).on('upgrade', sockets.upgrade)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`
+  const clients: Client[] = []
+
+  async function close() {
+    keepLog(lines)
+    for (const client of clients) await client.dispose()
+    await sockets.close()
+    server.close()
+    await dispatcher[Symbol.asyncDispose]()
+    await graphql.end()
+  }
+  let closing: Promise<void> | undefined
+  const end = () => (closing ??= close())
+
+  return {
+    ...graphql,
+    url,
+    lines,
+    loads,
+    sockets,
+    subscriptions: () => subscriptions,
+    /** Creates a stock client that does not reconnect. */
+    connect(key: string = graphql.key): Client {
+      const client = createClient({
+        url,
+        webSocketImpl: WebSocket,
+        connectionParams: { authorization: `Bearer ${key}` },
+        retryAttempts: 0,
+        lazy: true,
+      })
+      clients.push(client)
+      return client
+    },
+    end,
+    [Symbol.asyncDispose]: end,
+  }
+}
+
+/** Subscribes with the stock client. Returns the events so far, and how the subscription ends. */
+export function subscribe<T>(client: Client, query: string, variables: Record<string, unknown> = {}) {
+  const events: T[] = []
+  const { promise, resolve } = Promise.withResolvers<unknown>()
+  const stop = client.subscribe<T>(
+    { query, variables },
+    {
+      next: ({ data, errors }) => {
+        if (errors !== undefined) resolve(errors)
+        if (data !== undefined && data !== null) events.push(data)
+      },
+      error: resolve,
+      complete: () => resolve(null),
+    },
+  )
+  return { events, ended: promise, stop }
+}

@@ -1,0 +1,117 @@
+/** Rows of the index for tests of what reads it, by SQL. */
+import type { Sql } from '../../../src/db/database.ts'
+
+export type AssetRow = {
+  tokenId: bigint | number
+  owner?: string
+  state?: number
+  flags?: number
+  metadataHash?: string
+  tagHash?: string
+  tagId?: string
+  name?: string
+  brand?: string
+  serial?: string
+  gtin?: string
+  tapped?: boolean
+  createdAt?: string
+  updatedAt?: string
+}
+
+const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
+export const bob = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc'
+export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`
+
+const bytes = (hex: string | undefined) => (hex === undefined ? null : new Uint8Array(Buffer.from(hex.slice(2), 'hex')))
+
+/** Inserts an asset and gives its `pk`. Left out: MINTED, Alice's, from 2026-01-01. */
+export async function insertAsset(sql: Sql, row: AssetRow): Promise<bigint> {
+  const { createdAt = '2026-01-01T00:00:00Z', updatedAt = createdAt } = row
+  const [inserted] = await sql.query<{ pk: bigint }>(
+    `insert into asset (token_id, owner, state, flags, metadata_hash, tag_hash, tag_id, name, brand, serial, gtin, tapped_at,
+       created_at, updated_at, updated_block)
+     values ($1::text::numeric, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12::text::timestamptz, $13::text::timestamptz,
+       $14::text::timestamptz, 1) returning pk`,
+    [
+      String(row.tokenId),
+      bytes(row.owner ?? alice),
+      row.state ?? 1,
+      row.flags ?? 0,
+      bytes(row.metadataHash),
+      bytes(row.tagHash),
+      row.tagId ?? null,
+      row.name ?? null,
+      row.brand ?? null,
+      row.serial ?? null,
+      row.gtin ?? null,
+      row.tapped === true ? createdAt : null,
+      createdAt,
+      updatedAt,
+    ],
+  )
+  return inserted?.pk ?? 0n
+}
+
+export type TransferInsert = {
+  id: string
+  assetPk: bigint
+  from?: string
+  to?: string
+  status?: string
+  initiatedAt?: string
+  expiresAt?: string | null
+  settledTx?: string
+  messageHash?: string
+}
+
+export async function insertTransfer(sql: Sql, row: TransferInsert): Promise<void> {
+  await sql.query(
+    `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at, settled_tx, message_hash)
+     values ($1, $2, $3, $4, $5, $6::text::timestamptz, $7, $8::text::timestamptz, $9, $10)`,
+    [
+      row.id,
+      row.assetPk,
+      bytes(row.from ?? alice),
+      bytes(row.to ?? bob),
+      row.status ?? 'PENDING',
+      row.initiatedAt ?? '2026-01-02T00:00:00Z',
+      bytes(hashOf(7)),
+      row.expiresAt ?? null,
+      bytes(row.settledTx),
+      bytes(row.messageHash),
+    ],
+  )
+}
+
+/** One event; `kind` is a code of chain/events.ts. */
+export async function insertEvent(
+  sql: Sql,
+  { tokenId, block, log = 0, kind = 3, from = 0, to = 1 }: Record<string, number> & { tokenId: number; block: number },
+): Promise<void> {
+  await sql.query(
+    `insert into history (block_number, log_index, token_id, kind, from_state, to_state, flags, actor, block_hash, tx_hash, ts)
+     values ($1, $2, $3::text::numeric, $4, $5, $6, $7, $8, $9, $10, to_timestamp($11::int))`,
+    [
+      block,
+      log,
+      String(tokenId),
+      kind,
+      from,
+      to,
+      33,
+      bytes(alice),
+      bytes(hashOf(block)),
+      bytes(hashOf(1000 + block)),
+      1_767_225_600 + block,
+    ],
+  )
+}
+
+/** Sets the block up to which the index is complete. */
+export async function setCursor(sql: Sql, { number, at }: { number: number; at: string }): Promise<void> {
+  await sql.query('delete from index_cursor')
+  await sql.query(
+    'insert into index_cursor (contract, number, hash, block_time) values ($1, $2, $3, $4::text::timestamptz)',
+    [bytes(alice), number, bytes(hashOf(number)), at],
+  )
+}

@@ -1,0 +1,233 @@
+/** For tests of the index: anvil with the registry, a database, and a second look at the chain that shares no code with the indexer. */
+import assert from 'node:assert/strict'
+import type { Hex } from '@touchstone/verdict'
+import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toHex } from 'viem'
+import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
+import { startTestAnvil, sourceOver } from '../rpc-anvil.ts'
+import { eventKinds } from '../../../src/domain/registry-event.ts'
+import { createIndexer, type Indexer, type IndexerOptions } from '../../../src/chain/indexer/indexer.ts'
+import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
+import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
+import type { ChainSourceOptions } from '../../../src/chain/rpc/source.ts'
+import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
+import { until } from '../wait.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { indexStore } from '../../../src/index/store.ts'
+import { tokenPages } from '../../../src/index/snapshot.ts'
+
+const accounts = publishedAccounts(4) as [Account, Account, Account, Account]
+const [, attester] = accounts
+export const [operator, , alice, bob] = accounts
+type Account = ReturnType<typeof publishedAccounts>[number]
+export const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
+const chainId = 84532
+
+export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
+
+/** Blocks are made by transactions only. */
+export async function startIndexChain() {
+  const anvil = await startTestAnvil()
+  const { contract, deployBlock } = await deployLocal({ rpcUrl: anvil.url })
+  const indexers = new Set<Indexer>()
+  const endIndexers = async () => {
+    await Promise.all([...indexers].map((indexer) => indexer.close()))
+    indexers.clear()
+  }
+
+  const encode = (functionName: string, args: readonly unknown[]): Hex =>
+    encodeFunctionData({ abi, functionName, args } as never)
+
+  /** True when it was mined and did not revert. */
+  async function send(from: Hex, functionName: string, args: readonly unknown[]): Promise<boolean> {
+    const data = encode(functionName, args)
+    const receipt = await anvil.rpc('eth_sendTransactionSync', { from, to: contract, data, gas: '0x1c9c380' })
+    return (receipt as { status: Hex }).status === '0x1'
+  }
+
+  /** Reads the contract at the head. */
+  async function read(functionName: 'getAsset' | 'getTagByToken' | 'pendingTransfer', tokenId: bigint) {
+    const data = encodeFunctionData({ abi, functionName, args: [tokenId] })
+    const result = (await anvil.rpc('eth_call', { to: contract, data }, 'latest')) as Hex
+    return [decodeFunctionResult({ abi, functionName, data: result })].flat() as readonly unknown[]
+  }
+
+  async function claim(tokenId: bigint, claimant: Account): Promise<boolean> {
+    const [tagHash] = (await read('getTagByToken', tokenId)) as [Hex]
+    const [, , nonce] = (await read('pendingTransfer', tokenId)) as [Hex, bigint, number]
+    const deadline = 2n ** 40n
+    const message = { tokenId, claimant: claimant.address, tagHash, tapCounter: 1, nonce, deadline }
+    const signed = await attester.signTypedData(registryTypedData({ chainId, contract }, 'Claim', message) as never)
+    return send(claimant.address, 'claim', [tokenId, claimant.address, 1, deadline, attester.address, signed, '0x'])
+  }
+
+  return {
+    ...anvil,
+    close: async () => {
+      await endIndexers()
+      await anvil.close()
+    },
+    indexers,
+    /** Ends every indexer over this chain: one that a failed test left behind would disturb the next. */
+    endIndexers,
+    contract,
+    deployBlock,
+    encode,
+    send,
+    read,
+    claim,
+    mine: (blocks: number) => anvil.rpc('anvil_mine', toHex(blocks)),
+    reorg: (depth: number) => anvil.rpc('anvil_reorg', depth, []),
+    head: async () => BigInt((await anvil.rpc('eth_blockNumber')) as Hex),
+    source: (options: Partial<ChainSourceOptions> = {}, url = anvil.url) =>
+      sourceOver([url], { contract, attemptTimeoutMs: 5_000, readTimeoutMs: 10_000, ...options }).source,
+    /** All events of tokens, decoded by viem. */
+    async events() {
+      const logs = (await anvil.rpc('eth_getLogs', { address: contract, fromBlock: '0x0' })) as OracleLog[]
+      return logs.flatMap((log) => {
+        const { eventName: name, args } = decodeEventLog({ abi, topics: log.topics, data: log.data })
+        if (!(name in eventKinds)) return []
+        const kind = eventKinds[name as keyof typeof eventKinds]
+        return [{ kind, log, args: args as unknown as Record<string, bigint | number | Hex> }]
+      })
+    },
+  }
+}
+
+type OracleLog = {
+  topics: [Hex, ...Hex[]]
+  data: Hex
+  blockNumber: Hex
+  blockHash: Hex
+  blockTimestamp: Hex
+  logIndex: Hex
+  transactionHash: Hex
+}
+
+export const alone = () => Promise.resolve({ lost: new Promise<void>(() => {}), release: () => Promise.resolve() })
+
+/** An indexer over a chain and a database, that is quick. */
+export function indexerOver(chain: IndexChain, database: Database, options: Partial<IndexerOptions> = {}) {
+  const indexer = createIndexer({
+    source: chain.source(),
+    store: indexStore(database),
+    contract: chain.contract,
+    startBlock: 0n,
+    lock: alone,
+    pollMs: 20,
+    lockPollMs: 20,
+    log: createLog(() => {}, 'silent'),
+    ...options,
+  })
+  chain.indexers.add(indexer)
+  return indexer
+}
+
+/** Waits until the index is at the head of the chain, and of its branch. */
+export async function atHead(indexer: Indexer, chain: IndexChain): Promise<void> {
+  await until(async () => {
+    const { hash: head } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { hash: Hex }
+    return (await indexer.status()).indexed?.hash === head
+  })
+}
+
+/** Asserts that the index equals the chain: tokens, transfers, history, counters. */
+export async function assertIndexIsChain(chain: IndexChain, database: Database): Promise<void> {
+  const source = chain.source()
+  const verified = await verifyIndex({
+    source,
+    contract: chain.contract,
+    interface: 'registry',
+    pages: tokenPages(database),
+  })
+  await source.close()
+  assert.deepEqual(verified?.differences, [])
+  assert.equal(verified?.products, verified?.supply)
+  assert.equal(verified?.at, await chain.head())
+
+  const expected = (await chain.events()).map(({ kind, log, args }) => {
+    const hashes = [args['metadata'], args['metadataHash'], args['tagHash'], args['reasonHash'], args['messageHash']]
+    return [
+      [
+        BigInt(log.blockNumber),
+        Number(log.logIndex),
+        String(args['tokenId']),
+        kind,
+        log.blockHash,
+        log.transactionHash,
+      ],
+      // StateChanged has states where others have addresses.
+      kind === eventKinds.StateChanged
+        ? [args['from'], args['to'], null, null]
+        : [null, null, args['from'], args['to']],
+      [args['flags'], args['actor'], args['nonce'], args['expiry'], hashes.find((value) => value !== undefined)],
+    ]
+      .flat()
+      .map(asText)
+  })
+  const rows = await database.query<Record<string, unknown>>(`select * from history order by block_number, log_index`)
+  const found = rows.map((row) =>
+    [
+      'block_number',
+      'log_index',
+      'token_id',
+      'kind',
+      'block_hash',
+      'tx_hash',
+      'from_state',
+      'to_state',
+      'from_addr',
+      'to_addr',
+      'flags',
+      'actor',
+      'nonce',
+      'expiry',
+      'data',
+    ].map((name) => asText(row[name])),
+  )
+  assert.deepEqual(found, expected)
+
+  assert.deepEqual(await transfersOf(database), expectedTransfers(await chain.events()))
+
+  const counted = await database.query(
+    `select brand, verified, count(*)::int as n from asset group by 1, 2 order by 1, 2`,
+  )
+  const summed = await database.query(
+    `select brand, verified, sum(n)::int as n from product_count group by 1, 2 having sum(n) <> 0 order by 1, 2`,
+  )
+  assert.deepEqual(summed, counted)
+
+  const total = 'select verified, count(*)::int as n from asset group by 1 order by 1'
+  const totalled = 'select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1'
+  assert.deepEqual(await database.query(totalled), await database.query(total))
+}
+
+const transfersOf = (database: Database) =>
+  database.query<{ id: string; status: string }>(
+    `select id, case when settled_tx is null then 'open' else status end as status from transfer order by id collate "C"`,
+  )
+
+/** An offer is open until a sale, a withdrawal in time or another offer. */
+function expectedTransfers(events: Awaited<ReturnType<IndexChain['events']>>) {
+  const open = new Map<unknown, { id: string; expiry: bigint }>()
+  const statusOf = new Map<string, string>()
+  for (const { kind, args, log } of events) {
+    const offer = open.get(args['tokenId'])
+    const time = BigInt(log.blockTimestamp)
+    if (kind === eventKinds.TransferInitiated) {
+      const begun = { id: `${args['tokenId']}-${args['nonce']}`, expiry: args['expiry'] as bigint }
+      open.set(args['tokenId'], begun)
+      statusOf.set(begun.id, 'open')
+    }
+    if (kind === eventKinds.AssetResold && offer) statusOf.set(offer.id, 'CONFIRMED')
+    if (kind === eventKinds.TransferCancelled && offer && time <= offer.expiry) statusOf.set(offer.id, 'FAILED')
+  }
+  return [...statusOf].map(([id, status]) => ({ id, status })).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+}
+
+function asText(value: unknown): string {
+  if (value instanceof Uint8Array) return toHex(value)
+  if (typeof value === 'string') return value.toLowerCase()
+  return typeof value === 'bigint' || typeof value === 'number' ? value.toString() : '–'
+}

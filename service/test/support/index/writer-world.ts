@@ -1,0 +1,81 @@
+/** For tests: a local chain with the registry, and writers over a given store. */
+import assert from 'node:assert/strict'
+import type { Hex } from '@touchstone/verdict'
+import { createLog } from '../../../src/lib/log.ts'
+import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
+import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { startTestChain } from '../test-chain.ts'
+import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
+import {
+  createWriter,
+  type OperatorKeys,
+  type WriteResult,
+  type WriterOptions,
+} from '../../../src/chain/transactions/writer.ts'
+import { operationStore, type OperationStore } from '../../../src/chain/transactions/operations.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { readContract } from '../../../src/chain/rpc/contract.ts'
+
+export const [operator, attester, alice, bob] = publishedAccounts(4) as [Account, Account, Account, Account]
+type Account = ReturnType<typeof publishedAccounts>[number]
+
+export const keys: OperatorKeys = {
+  issuer: operator,
+  binder: operator,
+  qa: operator,
+  guardian: operator,
+  recycler: operator,
+  relayer: operator,
+  attester,
+}
+
+export type WriterWorld = Awaited<ReturnType<typeof startWriterWorld>>
+
+export async function startWriterWorld() {
+  const { url, rpc, close } = await startTestChain()
+  const { contract } = await deployLocal({ rpcUrl: url })
+  // Long enough for a busy machine.
+  const timeouts = { rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
+  const registry = { to: contract, abi: assetRegistryAbi } as const
+  const options = { rpcUrl: url, contract, chainId: 84532, keys, log: createLog(() => {}), local: true, ...timeouts }
+  return {
+    rpc,
+    contract,
+    url,
+    close,
+    writerOver: (operations: OperationStore, more: Partial<WriterOptions> = {}) =>
+      createWriter({ ...options, operations, ...more }),
+    nonceOf: async (address: Hex) => Number(await rpc('eth_getTransactionCount', [address, 'latest'])),
+    /** Lets the chain mine by itself, or only on `mine`. */
+    automine: (on: boolean) => rpc('evm_setAutomine', [on]),
+    mine: (blocks = 1) => rpc('anvil_mine', [`0x${blocks.toString(16)}`]),
+    /** Reads owner, state and flags of a record. */
+    async recordOf(tokenId: bigint) {
+      const [owner, , state, flags] = await readContract(rpc, {
+        ...registry,
+        functionName: 'getAsset',
+        args: [tokenId],
+      })
+      return { owner: owner.toLowerCase(), state, flags }
+    },
+    supply: async () => Number(await readContract(rpc, { ...registry, functionName: 'totalSupply', args: [] })),
+  }
+}
+
+/** The operations of a database, with its tables made. */
+export async function storeIn(database: Database): Promise<OperationStore> {
+  await migrate(database)
+  return operationStore(database)
+}
+
+/** Returns the status of a successful write, or the code of a failure. */
+export const codeOf = (result: WriteResult): string => (result.ok ? result.status : result.code)
+
+/** Asserts that a write was mined, and returns the tokens that it minted. */
+export function minted(result: WriteResult): readonly bigint[] {
+  assert.ok(result.ok && result.status === 'CONFIRMED', result.ok ? result.status : result.message)
+  return result.tokenIds
+}
+
+export const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`

@@ -1,0 +1,66 @@
+/** Debian's Chromium over the pages of a world. A test fails on every complaint of a page that it opened. */
+import assert from 'node:assert/strict'
+import { existsSync } from 'node:fs'
+import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
+import type { PageWorld } from './pages.ts'
+
+export const executablePath = '/usr/bin/chromium'
+const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking']
+export const args = [...flags, '--disable-component-update', '--disable-sync']
+
+/** The reason to skip, or `false`. A missing browser is a failure where the services are required. */
+export const noBrowser: string | false =
+  existsSync(executablePath) || process.env['REQUIRE_SERVICES'] === '1' ? false : `${executablePath} is missing`
+
+export type Opened = Page & AsyncDisposable
+
+export type PageBrowser = Awaited<ReturnType<typeof startPageBrowser>>
+
+export function startPageBrowser(world: PageWorld) {
+  return startBrowser([world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl])
+}
+
+/** `urls`: the hosts that pages may ask. */
+export async function startBrowser(urls: readonly string[]) {
+  const browser = await chromium.launch({ executablePath, args })
+  const mine = urls.map((url) => new URL(url).origin)
+
+  /** `allowed`: complaints that the test expects. A request to any other host is one that it does not. */
+  async function open(url: string, options: BrowserContextOptions & { allowed?: RegExp } = {}): Promise<Opened> {
+    const context = await browser.newContext(options)
+    const page = await context.newPage()
+    const complaints: string[] = []
+    page.on('pageerror', (error) => complaints.push(error.message))
+    page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`))
+    page.on('console', (message) => {
+      const text = message.text()
+      const isStatus = text.includes('the server responded with a status of') // the page itself may be a 404
+      if (message.type() === 'error' && !isStatus && options.allowed?.test(text) !== true) complaints.push(text)
+    })
+    page.on('request', (request) => {
+      const { origin, protocol } = new URL(request.url())
+      if (protocol !== 'blob:' && protocol !== 'data:' && !mine.includes(origin)) complaints.push(`asked ${origin}`)
+    })
+    await page.goto(url)
+    return Object.assign(page, {
+      async [Symbol.asyncDispose]() {
+        await context.close()
+        assert.deepEqual(complaints, [])
+      },
+    })
+  }
+
+  return { open, close: () => browser.close() }
+}
+
+/** Returns the page's one heading of the first level. */
+export async function headingOf(page: Page): Promise<string> {
+  const headings = await page.locator('h1').allTextContents()
+  assert.equal(headings.length, 1)
+  return headings[0] ?? ''
+}
+
+/** Waits until the heading is this one. */
+export async function shows(page: Page, heading: string): Promise<void> {
+  await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor({ timeout: 120_000 })
+}

@@ -1,0 +1,209 @@
+/**
+ * A gateway for tests: anvil with registry and test money, a proxy with faults in front of it for payments and another for asset reads,
+ * and as many gateways on one database as a test wants.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Hex } from '@touchstone/verdict'
+import { encodeEventTopics, encodeFunctionData, parseAbi, toHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { startLocalChain } from '../../../src/chain/devchain/devchain.ts'
+import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
+import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
+import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { clientKeys } from '../../../src/http/client-ip.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { createLedger } from '../../../src/payments/ledger.ts'
+import { openEmptyPglite } from '../database/pglite.ts'
+import { keepLog, keepSecret } from '../evidence.ts'
+import { asset, domain, payTo, price, type SignedPayment } from './buyer.ts'
+import { attestationKey, openVerdicts, published } from './components.ts'
+import { startFaultRpc } from '../fault-rpc.ts'
+
+export { payTo, price } from './buyer.ts'
+
+const tokenAbi = parseAbi([
+  'function balanceOf(address) view returns (uint256)',
+  'function pause()',
+  'function unpause()',
+  'function transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)',
+  'function cancelAuthorization(address,bytes32,bytes)',
+])
+
+const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'AssetMinted' })
+
+export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
+type Receipt = { blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
+export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
+
+/** Starts a chain and what a gateway needs, with new accounts and keys. Left out: a PGlite of its own. `end` closes all that was opened. */
+export async function startGatewayWorld(given: { database?: Database } = {}) {
+  const database = given.database ?? (await openEmptyPglite())
+  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-gateway-'))
+  const lines: string[] = []
+  const log = createLog((line) => lines.push(line), 'debug')
+  const chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
+  const { contract } = await deployLocal({ rpcUrl: chain.url })
+  await installTestMoney({ rpcUrl: chain.url })
+  await migrate(database)
+  const rpc = createRpcClient({ url: chain.url, timeoutMs: 120_000 })
+  const payFaults = await startFaultRpc({ target: chain.url })
+  const readFaults = await startFaultRpc({ target: chain.url })
+  const facilitatorSecret = generatePrivateKey()
+  const facilitator = privateKeyToAccount(facilitatorSecret)
+  const signer = attestationKey()
+  for (const secret of [facilitatorSecret, signer.secret]) keepSecret(secret.slice(2))
+  await rpc('anvil_setBalance', [facilitator.address, toHex(10n ** 18n)])
+  const { verdicts, reader, source } = openVerdicts({ rpcUrl: readFaults.url, contract, log })
+  const store = createLedger(database, { chainId: 84532, asset })
+  const opened: { close: () => Promise<void> }[] = []
+  const terms = { price, asset, payTo, resource: '', tokenName: 'USDC', tokenVersion: '2' }
+
+  /** A gateway on a free port. */
+  async function open(more: Partial<GatewayOptions> = {}) {
+    let onRequest: RequestListener = () => {}
+    const server = createServer({ maxHeaderSize: 16_384 }, (request, response) => onRequest(request, response))
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const gateway = await openGateway({
+      terms: { ...terms, resource: `${url}/verify` },
+      contract,
+      verdicts,
+      ledger: store,
+      rpc: createRpcClient({ url: payFaults.url }),
+      facilitator: { account: facilitator },
+      keys: { active: () => signer, published: () => [published(signer)] },
+      clientKey: clientKeys([]),
+      log,
+      reconcileMs: 3_600_000,
+      ...more,
+    })
+    onRequest = gateway.onRequest
+    const own = {
+      ...gateway,
+      url,
+      async close() {
+        await gateway[Symbol.asyncDispose]()
+        server.closeAllConnections()
+        server.close()
+      },
+    }
+    opened.push(own)
+    return own
+  }
+
+  async function send(from: Hex, to: Hex | undefined, data: Hex): Promise<Receipt> {
+    const hash = await rpc('eth_sendTransaction', [{ from, to, data, gas: toHex(3_000_000) }])
+    for (let tries = 0; tries < 500; tries += 1) {
+      const receipt = (await rpc('eth_getTransactionReceipt', [hash])) as Receipt | null
+      if (receipt !== null) return receipt
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    throw new Error('The chain did not mine.')
+  }
+
+  return {
+    rpc,
+    terms,
+    contract,
+    chainUrl: chain.url,
+    payFaults,
+    readFaults,
+    facilitator,
+    facilitatorSecret,
+    signer,
+    verdicts,
+    store,
+    lines,
+    open,
+    /** Mints one token to account 0, under the next id or under one of the test's choice. */
+    async mint(chosen?: bigint): Promise<bigint> {
+      const [operator] = publishedAddresses as [Hex]
+      const zero: Hex = `0x${'0'.repeat(64)}`
+      const data =
+        chosen === undefined
+          ? encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mint', args: [operator, zero] })
+          : encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mintWithId', args: [operator, chosen, zero] })
+      const receipt = await send(operator, contract, data)
+      const minted = receipt.logs.find(({ topics }) => topics[0] === mintedTopic)?.topics[1]
+      if (minted === undefined) throw new Error('The registry did not mint.')
+      reader.dropHead(BigInt(receipt.blockNumber))
+      return BigInt(minted)
+    },
+    /** A new contract; its address. */
+    deploy: async (data: Hex): Promise<Hex> =>
+      (await send(publishedAddresses[7] as Hex, undefined, data)).contractAddress,
+    /** A new payer with this much money. */
+    async payer(amount = 10n * price): Promise<PrivateKeyAccount> {
+      const account = privateKeyToAccount(generatePrivateKey())
+      if (amount > 0n) await installTestMoney({ rpcUrl: chain.url, fund: [{ address: account.address, amount }] })
+      return account
+    },
+    async balance(address: Hex = payTo): Promise<bigint> {
+      const data = encodeFunctionData({ abi: tokenAbi, functionName: 'balanceOf', args: [address] })
+      return BigInt((await rpc('eth_call', [{ to: asset, data }, 'latest'])) as Hex)
+    },
+    /** Anyone may execute an authorization. */
+    submit: ({ from, to, value, validAfter, validBefore, nonce, signature }: SignedPayment) =>
+      send(
+        publishedAddresses[8] as Hex,
+        asset,
+        encodeFunctionData({
+          abi: tokenAbi,
+          functionName: 'transferWithAuthorization',
+          args: [from, to, value, validAfter, validBefore, nonce, signature],
+        }),
+      ),
+    async cancel(payer: PrivateKeyAccount, nonce: Hex): Promise<void> {
+      const signature = await payer.signTypedData({
+        domain,
+        types: {
+          CancelAuthorization: [
+            { name: 'authorizer', type: 'address' },
+            { name: 'nonce', type: 'bytes32' },
+          ],
+        },
+        primaryType: 'CancelAuthorization',
+        message: { authorizer: payer.address, nonce },
+      })
+      const args = [payer.address, nonce, signature] as const
+      await send(
+        publishedAddresses[8] as Hex,
+        asset,
+        encodeFunctionData({ abi: tokenAbi, functionName: 'cancelAuthorization', args }),
+      )
+    },
+    pause: (on: boolean) =>
+      send(
+        publishedAddresses[8] as Hex,
+        asset,
+        encodeFunctionData({ abi: tokenAbi, functionName: on ? 'pause' : 'unpause' }),
+      ),
+    automine: (on: boolean) => rpc('evm_setAutomine', [on]),
+    mine: (blocks = 1) => rpc('anvil_mine', [toHex(blocks)]),
+    async heal(): Promise<void> {
+      payFaults.set('none')
+      readFaults.set('none')
+      await rpc('evm_setAutomine', [true])
+    },
+    async end(): Promise<void> {
+      keepLog(lines)
+      for (const gateway of opened) await gateway.close()
+      reader.close()
+      await source.close()
+      await payFaults.close()
+      await readFaults.close()
+      await chain.close()
+      if (given.database === undefined) await database.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}

@@ -1,0 +1,65 @@
+/** A gateway in a process of its own, on a PostgreSQL database; `argv[2]` is its settings as JSON. It prints its port. */
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import type { Hex } from '@touchstone/verdict'
+import { privateKeyToAccount } from 'viem/accounts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { clientKeys } from '../../../src/http/client-ip.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { openDatabase } from '../../../src/db/database.ts'
+import { createLedger } from '../../../src/payments/ledger.ts'
+import { attestationKey, openVerdicts, published } from './components.ts'
+import { asset, payTo, price } from './buyer.ts'
+
+type Settings = { databaseUrl: string; rpcUrl: string; contract: Hex; facilitatorKey: Hex; signerKey: Hex }
+
+/** Starts one; `kill` ends it in the middle of whatever it does. */
+export async function startGatewayProcess(settings: Settings) {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url), JSON.stringify(settings)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const port = await new Promise<number>((resolve, reject) => {
+    child.once('exit', () => reject(new Error('the gateway process ended at its start')))
+    createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line)))
+  })
+  return {
+    url: `http://127.0.0.1:${port}`,
+    async kill() {
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await run(JSON.parse(process.argv[2] ?? '') as Settings)
+
+async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey }: Settings): Promise<void> {
+  const database = await openDatabase({ url: databaseUrl })
+  const log = createLog(() => {})
+  const { verdicts } = openVerdicts({ rpcUrl, contract, log })
+  const signer = attestationKey(signerKey)
+  let onRequest: RequestListener = () => {}
+  const server = createServer((request, response) => onRequest(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const options: GatewayOptions = {
+    terms: { price, asset, payTo, resource: `http://127.0.0.1:${port}/verify`, tokenName: 'USDC', tokenVersion: '2' },
+    contract,
+    verdicts,
+    ledger: createLedger(database, { chainId: 84532, asset }),
+    rpc: createRpcClient({ url: rpcUrl }),
+    facilitator: { account: privateKeyToAccount(facilitatorKey) },
+    keys: { active: () => signer, published: () => [published(signer)] },
+    clientKey: clientKeys([]),
+    log,
+    reconcileMs: 1_000,
+  }
+  const gateway = await openGateway(options)
+  onRequest = gateway.onRequest
+  process.stdout.write(`${port}\n`)
+}

@@ -1,0 +1,71 @@
+/** The program as it was before the newest migration, from the history of this repository, for tests of an upgrade. */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { readMigrations } from '../../../src/db/migrate.ts'
+
+const root = fileURLToPath(new URL('../../../..', import.meta.url))
+const git = async (...args: string[]) =>
+  (await promisify(execFile)('git', ['-C', root, ...args], { timeout: 60_000, maxBuffer: 1 << 20 })).stdout.trim()
+
+/** The OpenAPI description is JSON in older versions. */
+const needed = 'service/openapi.*'
+
+/**
+ * A commit, or why there is none: the history is not here, it begins with the newest migration, or the version before had not the hosts
+ * that are compared. `isExcuse` is false where there should have been one.
+ */
+export async function commitBeforeNewestMigration(): Promise<
+  { commit: string } | { reason: string; isExcuse: boolean }
+> {
+  const name = readMigrations().at(-1)?.name
+  // The present place of the folder, and the former one.
+  const paths = [`service/src/db/migrations/${name}`, `service/src/store/migrations/${name}`]
+  try {
+    const added = (await git('log', '--diff-filter=A', '--format=%H', '--', ...paths)).split('\n').at(-1)
+    // Not committed yet: what is committed is the version before.
+    const commit = await git('rev-parse', '--verify', '--quiet', added === '' ? 'HEAD' : `${added}^1`)
+    if (/^service\/openapi\./m.test(await git('ls-tree', '--name-only', commit, '--', 'service/'))) return { commit }
+    return { reason: `the commit before ${name} has no ${needed}`, isExcuse: true }
+  } catch {
+    const isShallow = (await git('rev-parse', '--is-shallow-repository').catch(() => 'true')) !== 'false'
+    return { reason: `no commit before ${name} in this clone; fetch more of its history`, isExcuse: isShallow }
+  }
+}
+
+/** Its files in a folder of their own, with the packages of this version but with its own workspaces. */
+export async function extractVersion(commit: string): Promise<{ cli: string; remove: () => Promise<void> }> {
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-version-'))
+  const archive = join(folder, 'version.tar')
+  await git(
+    'archive',
+    '--output',
+    archive,
+    commit,
+    'service/src',
+    'service/package.json',
+    needed,
+    'verdict',
+    'contracts',
+    'docs',
+    'package.json',
+  )
+  await promisify(execFile)('tar', ['-xf', archive, '-C', folder], { timeout: 60_000 })
+  await linkPackages(join(root, 'node_modules'), join(folder, 'node_modules'), ['@touchstone', '.cache'])
+  await linkPackages(join(root, 'service/node_modules'), join(folder, 'service/node_modules'), [])
+  await mkdir(join(folder, 'node_modules/@touchstone'))
+  await symlink(join(folder, 'verdict'), join(folder, 'node_modules/@touchstone/verdict'))
+  return {
+    cli: join(folder, 'service/src/cli.ts'),
+    remove: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+
+async function linkPackages(from: string, to: string, without: readonly string[]): Promise<void> {
+  await mkdir(to, { recursive: true })
+  const names = await readdir(from).catch(() => []) // there is none where every package is at the top
+  for (const name of names) if (!without.includes(name)) await symlink(join(from, name), join(to, name))
+}

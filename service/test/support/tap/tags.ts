@@ -1,0 +1,55 @@
+/** Batches and software tags for tests. */
+import { randomBytes } from 'node:crypto'
+import { embeddedBatch, newBatch, type BatchRecord, type NewBatchOptions } from '../../../src/tap/keys/batch.ts'
+import { createDemoTag, type SoftwareTag } from '../../../src/tap/provisioning/software-tag.ts'
+import type { TagBatch } from '../../../src/tap/keys/ring.ts'
+import { keepSecret } from '../evidence.ts'
+import { createTemplate, type TagTemplate } from '../../../src/tap/provisioning/template.ts'
+
+const usualAddress = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
+
+/** A demo batch under new random keys. */
+export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
+  const made = newBatch({ id: 'test', demo: true, ...options })
+  if (made === null) throw new Error('The test batch is not legal.')
+  return made.record
+}
+
+export function testBatches(...records: readonly BatchRecord[]): Promise<TagBatch[]> {
+  return Promise.all(records.map(embeddedBatch))
+}
+
+export function testTemplate(batch: BatchRecord, address = usualAddress): TagTemplate {
+  const result = createTemplate(address, { macInput: batch.macInput })
+  if (!result.ok) throw new Error(result.error)
+  return result.template
+}
+
+/** A tag of the batch; without `uid` a new one. */
+export async function testTag(
+  batch: BatchRecord,
+  {
+    uid = newUid(),
+    counter = 0,
+    template = testTemplate(batch),
+  }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
+): Promise<SoftwareTag & { uid: Uint8Array; next: () => { picc: string; cmac: string } }> {
+  const tag = await createDemoTag({ batch, uid, counter, template })
+  for (const key of [batch.fileMaster, batch.metaKey ?? new Uint8Array()]) keepSecret(Buffer.from(key).toString('hex'))
+  const next = () => {
+    const tap = parametersOf(tag.tap())
+    keepSecret(tap.picc)
+    keepSecret(tap.cmac)
+    return tap
+  }
+  return { ...tag, uid, next }
+}
+
+export function newUid(): Uint8Array {
+  return Uint8Array.from([0x04, ...randomBytes(6)])
+}
+
+export function parametersOf(address: string | null): { picc: string; cmac: string } {
+  const query = new URL(address ?? 'https://none.example/').searchParams
+  return { picc: query.get('picc') ?? '', cmac: query.get('cmac') ?? '' }
+}

@@ -1,0 +1,103 @@
+/**
+ * A started world for end-to-end tests: anvil with the registry, PGlite in memory, the service on a free port.
+ * Whatever it writes to the log is kept, so that a test can look for what must never stand there.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { publishedAccounts } from '../../src/domain/published-accounts.ts'
+import { startLocalChain } from '../../src/chain/devchain/devchain.ts'
+import { deployLocal } from '../../src/chain/devchain/deploy.ts'
+import { createRpcClient } from '../../src/chain/rpc/client.ts'
+import type { WriteRequest } from '../../src/chain/transactions/calls.ts'
+import { readConfig } from '../../src/app/config/config.ts'
+import { createLog } from '../../src/lib/log.ts'
+import { startService } from '../../src/app/service.ts'
+import { keepLog, keepSecret } from './evidence.ts'
+import { copyEmptyPglite } from './database/pglite.ts'
+import { canonicalMetadata, type Metadata } from '../../src/assets/metadata.ts'
+import { bytesToHex, type Hex } from 'viem'
+
+export type World = Awaited<ReturnType<typeof startWorld>>
+
+export const noMetadata: Hex = `0x${'0'.repeat(64)}`
+/** The deadlines of the service, but for a machine that does other things too. */
+const deadlines = { attemptTimeoutMs: 15_000, readTimeoutMs: 30_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
+const secrets = { TAG_KEK: '6b'.repeat(31) + '01', TAG_PEPPER: '70'.repeat(31) + '02' }
+
+/** `env` overrules the settings; `rpcUrl` puts something between the service and the chain. */
+export async function startWorld({
+  env = {},
+  rpcUrl,
+}: { env?: Record<string, string>; rpcUrl?: (chain: string) => Promise<string> } = {}) {
+  const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
+  const lines: string[] = []
+  const log = createLog((line) => lines.push(line), 'debug')
+  const chain = await startLocalChain({ dataDir, log })
+  const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
+  const [operator, attester] = publishedAccounts(2)
+  const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
+  const settings = {
+    DATA_DIR: dataDir,
+    VERIFICATION_PORT: '0',
+    GATEWAY_PORT: '0',
+    GRAPHQL_PORT: '0',
+    INDEX_POLL_MS: '25',
+    CHAIN_RPC_URLS: rpcUrl === undefined ? chain.url : await rpcUrl(chain.url),
+    CHAIN_CONTRACT: contract,
+    CHAIN_CODE_HASH: codeHash,
+    CHAIN_INTERFACE: 'registry',
+    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    RATE_LIMIT_ASSET: '0',
+    RATE_LIMIT_TAP: '0',
+    OPERATOR_KEY: keyOf(operator),
+    ATTESTER_KEY: keyOf(attester),
+    DEMO: 'on',
+    ...secrets,
+    ...env,
+  }
+  if (!('DATABASE_URL' in settings)) await copyEmptyPglite(join(dataDir, 'store'))
+  const service = await startService(readConfig(settings), log, { deadlines })
+  const { components: parts } = service
+  for (const secret of Object.values(secrets)) keepSecret(secret)
+  const rpc = createRpcClient({ url: chain.url, timeoutMs: 60_000 })
+  let writes = 0
+
+  /** Writes to the registry and waits until the service's head has it. */
+  async function write(request: WriteRequest) {
+    const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
+    if (!result.ok || result.status !== 'CONFIRMED')
+      throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
+    return result
+  }
+
+  return {
+    ...service,
+    url: service.urls.verification,
+    chainUrl: chain.url,
+    settings,
+    contract,
+    codeHash,
+    lines,
+    rpc,
+    write,
+    get: (path: string, init?: RequestInit) => fetch(service.urls.verification + path, init),
+    async mint(metadata?: Metadata): Promise<bigint> {
+      const canonical = metadata && canonicalMetadata(metadata)
+      if (canonical?.ok === false) throw new Error(canonical.message)
+      if (canonical !== undefined) await parts.metadata.put(canonical)
+      const { tokenIds } = await write({
+        kind: 'mint',
+        to: operator?.address ?? '0x',
+        metadataHash: canonical?.hash ?? noMetadata,
+      })
+      return tokenIds[0] ?? 0n
+    },
+    async end() {
+      keepLog(lines)
+      await service.close(200)
+      await chain.close()
+      await rm(dataDir, { recursive: true, force: true })
+    },
+  }
+}
