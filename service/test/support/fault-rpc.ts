@@ -95,6 +95,8 @@ export type Fault = Readonly<{
   /** So many requests, then `none`. */
   times?: number
   delayMs?: number
+  /** A request goes on once this resolves. */
+  held?: Promise<unknown>
   /** Returns the forged result. Called for every member of a batch that has a result. */
   rewrite?: (method: string, params: readonly unknown[], result: unknown) => unknown
 }>
@@ -125,8 +127,8 @@ export async function startFaultRpc({
     const body: Call | Call[] = JSON.parse(sent)
     const calls = [body].flat()
     for (const { method } of calls) counts.set(method, (counts.get(method) ?? 0) + 1)
-    const { name = 'none', delayMs = 0, rewrite } = faultFor(calls)
-    if (delayMs > 0) await delay(delayMs)
+    const { name = 'none', delayMs = 0, held, rewrite } = faultFor(calls)
+    if (held !== undefined || delayMs > 0) await (held ?? delay(delayMs))
 
     const headers = { 'content-type': 'application/json' }
     const toNode = isIn(requestFaults, name) ? calls.map(requestFaults[name]) : calls

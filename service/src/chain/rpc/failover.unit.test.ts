@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { agreement, type AgreementOptions, ReadFailure } from './failover.ts'
 import { createLatency, type Provider } from './provider.ts'
@@ -23,7 +23,7 @@ function asks(scripts: readonly Script[], options: Partial<AgreementOptions<stri
     async attempt({ index }) {
       asked.push(index)
       const { says, fails = 'fault', afterMs = 0, hangs = false } = scripts[index] ?? {}
-      await (hangs ? new Promise(() => {}) : delay(afterMs))
+      await new Promise((resolve) => hangs || setTimeout(resolve, afterMs))
       if (says === undefined) throw new RpcError(fails, `scripted ${fails}`)
       return says
     },
@@ -65,21 +65,27 @@ describe('a read of one provider', () => {
     assert.equal(counts.hedges, 1)
   })
 
-  it('gives a provider the time it usually takes before it asks another', async () => {
+  it('gives a provider the time it usually takes before it asks another', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
     const provider = providerNamed(0)
     provider.latency.add(200)
     const { answer, asked } = asks([{ says: 'usual', afterMs: 120 }, { says: 'b' }], {
       providers: [provider, providerNamed(1)],
     })
+    t.mock.timers.tick(120)
     assert.equal(await answer, 'usual')
     assert.deepEqual(asked, [0])
   })
 
-  it('gives the one that replaces another its own time', async () => {
+  it('gives the one that replaces another its own time', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
     const providers = [0, 1, 2].map(providerNamed)
     for (const provider of providers) provider.latency.add(200)
     const scripts = [{ afterMs: 100 }, { says: 'b', afterMs: 150 }, { says: 'c' }]
     const { answer, asked } = asks(scripts, { providers })
+    t.mock.timers.tick(100)
+    await turn()
+    t.mock.timers.tick(150)
     assert.equal(await answer, 'b')
     assert.deepEqual(asked, [0, 1])
   })

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
 import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -23,6 +22,17 @@ describe('of two providers', () => {
     first.set('none')
     second.set('none')
   })
+
+  /** A read for which a provider takes ten minutes of the clock: from then on none is asked beside it. */
+  async function slowly(provider: FaultRpc, clock: { ms: number }, read: () => Promise<unknown>): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    provider.set({ held: promise })
+    const reading = read()
+    clock.ms += 600_000
+    resolve()
+    assert.equal(await reading, wordOf(5))
+    provider.set('none')
+  }
 
   it('the second answers while a stalled first one does not', { timeout: 120_000 }, async () => {
     const { source } = sourceOver(urls(), { attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 })
@@ -48,11 +58,10 @@ describe('of two providers', () => {
     await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
     await until(() => source.stats().providers[0]?.breaker === 'open') // the five attempts at it end by their own deadline
     const asked = first.count('eth_call')
-    assert.equal(await source.call(cell, '0x', head), wordOf(5))
+    await slowly(second, clock, () => source.call(cell, '0x', head))
     assert.equal(first.count('eth_call'), asked)
 
     first.set('none')
-    clock.ms = 5000
     await source.call(cell, '0x', head)
     assert.equal(first.count('eth_call'), asked)
     await source.head()
@@ -79,23 +88,27 @@ describe('of two providers', () => {
     const clock = { ms: 0 }
     const { source } = sourceOver(urls(), { ticks: () => clock.ms })
     const head = await source.head()
-    await source.call(cell, '0x', head)
-    first.set({ delayMs: 1_000 })
-    for (let read = 0; read < 2; read++) await source.call(cell, '0x', head)
-    await delay(1_500) // the attempts that were hedged end in their own time
+    second.set('hang')
+    await slowly(first, clock, () => source.call(cell, '0x', head))
+    second.set('none')
     const { hedges } = source.stats()
     first.set({ delayMs: 120 })
     await source.call(cell, '0x', head)
+    await source.head()
     assert.equal(source.stats().hedges, hedges)
 
     const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
-    await anvil.rpc('anvil_mine', '0x19')
+    await anvil.rpc('anvil_mine', '0x32')
+    const slowHead = Promise.withResolvers<void>()
     first.set({
-      delayMs: 120,
+      held: slowHead.promise,
       rewrite: (method, _params, result) => (method === 'eth_getBlockByNumber' ? stuck : result),
     })
-    clock.ms = 5000
-    assert.equal((await source.head()).number, head.number + 25n)
+    clock.ms += 5000
+    const resolving = source.head()
+    await until(() => source.stats().providers[0]?.behind === true) // the second was asked beside it
+    slowHead.resolve()
+    assert.equal((await resolving).number, head.number + 50n)
     assert.equal(source.stats().hedges, hedges)
     await source.close()
   })

@@ -53,10 +53,11 @@ export function createProvider(options: ProviderOptions): Provider {
   return provider
 
   async function attempt<T>(run: (rpc: Rpc, provider: Provider) => Promise<T>): Promise<T> {
-    const begun = performance.now()
+    const begun = ticks()
+    const until = performance.now() + attemptTimeoutMs
     const askAll = (calls: readonly RpcCall[]) => {
       onCalls(calls.length)
-      return connection.send(calls, begun + attemptTimeoutMs)
+      return connection.send(calls, until)
     }
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
@@ -64,7 +65,7 @@ export function createProvider(options: ProviderOptions): Provider {
       const answer = await run({ ask, askAll }, provider)
       breaker.answered()
       // Only answers count: a hanging provider takes until the deadline, and a hedge after that would come too late.
-      latency.add(performance.now() - begun)
+      latency.add(ticks() - begun)
       return answer
     } catch (error) {
       const failure = error instanceof RpcError ? error : new RpcError('fault', reasonOf(error))

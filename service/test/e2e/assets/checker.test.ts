@@ -8,14 +8,9 @@ import { after, before, describe, it } from 'node:test'
 import { type Hex, wordOfRecord } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, toHex } from 'viem'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
-import { readerOver, silentLog, startRegistry, type TestRegistry } from '../../support/reader/anvil.ts'
-import {
-  type AssetReader,
-  type AssetReading,
-  createAssetReader,
-  type AssetReaderOptions,
-} from '../../../src/chain/assets/reader.ts'
-import { createTurns, unsteady } from '../../support/reader/unsteady.ts'
+import { readerOver, startRegistry, type TestRegistry } from '../../support/reader/anvil.ts'
+import type { AssetReader, AssetReading } from '../../../src/chain/assets/reader.ts'
+import { unsteady } from '../../support/reader/unsteady.ts'
 
 const wanted = answersWanted()
 const tokens = 300
@@ -43,7 +38,6 @@ const groups = [
 describe(`the checker over ${wanted} answers`, () => {
   let chain: TestRegistry
   const model: Model = new Map()
-  const turns = createTurns()
   const run = { blocks: 0, reorgs: 0, over: false, answers: 0, wrong: [] as string[], unavailable: 0 }
 
   before(async () => {
@@ -57,7 +51,11 @@ describe(`the checker over ${wanted} answers`, () => {
   after(() => chain.close())
 
   it('finds none that is wrong', async () => {
-    const teams = groups.map((group) => ({ ...group, ...openReader(group.options), answers: 0 }))
+    const teams = groups.map((group) => ({
+      ...group,
+      reader: readerOver(chain, { cacheEntries: 200, disturb: unsteady, ...group.options }),
+      answers: 0,
+    }))
     const pending: { text: string; tokenId: bigint; hash: Hex }[] = []
     const [mining, ...reading] = [
       grow(pending),
@@ -67,7 +65,7 @@ describe(`the checker over ${wanted} answers`, () => {
     check(pending, true)
 
     let followed = 0
-    for (const { name, reader, answers, close } of teams) {
+    for (const { name, reader, answers } of teams) {
       const { upstreamCalls, hits, reorgs, flushes, followFailures, audits, auditFailures, mode } = reader.stats()
       const perThousand = ((1000 * upstreamCalls) / answers).toFixed(1)
       say(
@@ -76,7 +74,7 @@ describe(`the checker over ${wanted} answers`, () => {
       assert.equal(auditFailures, 0)
       assert.equal(mode, name.startsWith('events') ? 'events' : 'head')
       followed += reorgs
-      close()
+      reader.close()
     }
     say(
       `${run.blocks} blocks, ${run.reorgs} reorganisations, ${run.unavailable} answers CHAIN_UNAVAILABLE, ${run.wrong.length} wrong of ${run.answers}`,
@@ -118,7 +116,7 @@ describe(`the checker over ${wanted} answers`, () => {
         const begun = performance.now()
         const parent = await chain.blockHash()
         for (const [name, args] of writesAfter(parent, changesPerBlock)) await chain.send(name, args)
-        await turns.alone(chain.mine)
+        await chain.mine()
         await record(1)
         run.blocks++
         if (run.blocks % 8 === 0) await reorganise(1 + (run.reorgs % depths))
@@ -134,7 +132,7 @@ describe(`the checker over ${wanted} answers`, () => {
     const ancestor = await chain.blockHash((await chain.blockNumber()) - BigInt(depth))
     const writes = writesAfter(ancestor, changesPerBlock * depth)
     const placed = writes.map(([name, args], index): [...Write, number] => [name, args, index % depth])
-    await turns.alone(() => chain.reorg(depth, placed))
+    await chain.reorg(depth, placed)
     await record(depth)
     run.reorgs++
   }
@@ -177,25 +175,6 @@ describe(`the checker over ${wanted} answers`, () => {
       run.answers++
       if (truth !== answer.text)
         run.wrong.push(`token ${answer.tokenId} at ${answer.hash}: ${answer.text}, chain ${truth}`)
-    }
-  }
-
-  function openReader(options: Pick<AssetReaderOptions, 'cache' | 'headRefreshMs' | 'headMaxAgeMs'>) {
-    const { source, close } = readerOver(chain)
-    const fixed = {
-      contract: chain.contract,
-      interface: 'registry',
-      trust: 'rpc',
-      cacheEntries: 200,
-      log: silentLog,
-    } as const
-    const reader = createAssetReader({ ...fixed, source: unsteady(turns.apart(source)), ...options })
-    return {
-      reader,
-      close: () => {
-        reader.close()
-        close()
-      },
     }
   }
 })

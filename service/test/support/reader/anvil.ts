@@ -1,12 +1,16 @@
-/** For tests: a real registry on a real anvil, whose blocks the test makes, where one account has all roles. */
+/**
+ * For tests: a real registry on a real anvil, whose blocks the test makes, where one account has all roles. Blocks and the reads of
+ * `readerOver` take turns.
+ */
 import { encodeDeployData, encodeFunctionData, keccak256, toHex } from 'viem'
 import type { Hex } from '@touchstone/verdict'
 import registry from '../../../../contracts/artifacts/AssetRegistry.json' with { type: 'json' }
 import { createLog } from '../../../src/lib/log.ts'
-import { startTestAnvil } from '../rpc-anvil.ts'
+import { sourceOver, startTestAnvil } from '../rpc-anvil.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { type AssetReader, createAssetReader, type AssetReaderOptions } from '../../../src/chain/assets/reader.ts'
-import { type ChainSourceOptions, createChainSource, type RpcChainSource } from '../../../src/chain/rpc/source.ts'
+import type { ChainSource, RpcChainSource } from '../../../src/chain/rpc/source.ts'
+import { createTurns } from './unsteady.ts'
 
 export type TestRegistry = Readonly<{
   url: string
@@ -29,6 +33,8 @@ export type TestRegistry = Readonly<{
   mintMany: (count: number) => Promise<void>
   blockHash: (number?: bigint) => Promise<Hex>
   blockNumber: () => Promise<bigint>
+  /** Makes a source whose reads of state do not meet a block in the making. */
+  apart: ReturnType<typeof createTurns>['apart']
   close: () => Promise<void>
 }>
 
@@ -49,6 +55,7 @@ const gas = { most: '0x1c9c380', write: '0x7a120' } as const
 export async function startRegistry(): Promise<TestRegistry> {
   const anvil = await startTestAnvil()
   const { rpc } = anvil
+  const turns = createTurns()
   const [owner] = (await rpc('eth_accounts')) as Hex[]
   if (owner === undefined) throw new Error('anvil has no accounts')
   await rpc('evm_setAutomine', false)
@@ -84,7 +91,7 @@ export async function startRegistry(): Promise<TestRegistry> {
   }
 
   async function mine(blocks = 1): Promise<void> {
-    await rpc('anvil_mine', toHex(blocks))
+    await turns.alone(() => rpc('anvil_mine', toHex(blocks)))
   }
 
   async function reorg(...[depth, writes]: Parameters<TestRegistry['reorg']>): Promise<void> {
@@ -95,7 +102,7 @@ export async function startRegistry(): Promise<TestRegistry> {
       { ...transaction(name, args), nonce: toHex(nonce + index) },
       block,
     ])
-    await rpc('anvil_reorg', depth, pairs)
+    await turns.alone(() => rpc('anvil_reorg', depth, pairs))
   }
 
   async function blockNumber(): Promise<bigint> {
@@ -121,6 +128,7 @@ export async function startRegistry(): Promise<TestRegistry> {
     mine,
     write,
     blockNumber,
+    apart: turns.apart,
     async mintMany(count) {
       for (let from = 0; from < count; from += 250) {
         const size = Math.min(250, count - from)
@@ -142,33 +150,32 @@ export function metadataOf(tokenId: number): Hex {
 
 export const silentLog = createLog(() => {}, 'silent')
 
-/** A source and a reader over `urls`, by default over the registry's own anvil. Both end with `close`. */
+/**
+ * A source and a reader over `urls`, by default over the registry's own anvil, that have time on a busy machine. Both end with `close`.
+ * `disturb` comes between the two.
+ */
 export function readerOver(
   chain: TestRegistry,
   options: Partial<AssetReaderOptions> &
-    Readonly<{ urls?: readonly string[]; sourceOptions?: Partial<ChainSourceOptions> }> = {},
+    Readonly<{ urls?: readonly string[]; disturb?: (source: RpcChainSource) => ChainSource }> = {},
 ): AssetReader & Readonly<{ source: RpcChainSource }> {
-  const { urls = [chain.url], sourceOptions, ...readerOptions } = options
+  const { urls = [chain.url], disturb = (undisturbed) => undisturbed, ...readerOptions } = options
   const contract = options.contract ?? chain.contract
-  const source = createChainSource({
-    rpcUrls: urls,
+  const { source: direct } = sourceOver(urls, {
     contract,
-    chainId: 84532,
-    blockTag: 'latest',
     trust: options.trust ?? 'rpc',
-    quorum: 2,
-    maxHeadAgeSeconds: 0,
     log: options.log ?? silentLog,
-    ...sourceOptions,
   })
+  const source = chain.apart(direct)
   const reader = createAssetReader({
-    source,
+    source: disturb(source),
     contract,
     interface: 'registry',
     trust: 'rpc',
     codeHash: chain.codeHash,
     cache: 'events',
     cacheEntries: 10_000,
+    readTimeoutMs: 60_000,
     log: silentLog,
     ...readerOptions,
   })

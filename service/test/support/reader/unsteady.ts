@@ -44,12 +44,13 @@ export function createTurns() {
 
   return {
     inTurn,
-    apart: (source: ChainSource): ChainSource => ({
+    apart: <Source extends ChainSource>(source: Source): Source => ({
       ...source,
       call: inTurn(source.call),
+      calls: inTurn(source.calls),
       proof: inTurn(source.proof),
     }),
-    async alone(make: () => Promise<void>): Promise<void> {
+    async alone(make: () => Promise<unknown>): Promise<void> {
       const { promise, resolve } = Promise.withResolvers<void>()
       making = promise
       if (reads > 0) await new Promise<void>((done) => (quiet = done))

@@ -117,16 +117,16 @@ describe('trust proof', () => {
   it('keeps assets as long as the proven storage root is the same, even without logs', async () => {
     proxy.set({ rewrite: (method, _params, result) => (method === 'eth_getLogs' ? [] : result) })
     const clock = { ms: 0 }
-    const proven = reader({ trust: 'proof', now: () => clock.ms })
+    const proven = reader({ trust: 'proof', now: () => clock.ms, headMaxAgeMs: 15_000 })
     const { asset } = await proven.read(2n)
     for (const blocks of [1, 100]) {
       await chain.mine(blocks)
-      clock.ms += 2000
+      clock.ms += 20_000
       const again = await proven.read(2n)
       assert.deepEqual([again.asset === asset, asset.current, again.block.hash], [true, true, await chain.blockHash()])
     }
     await chain.write('bindTag', [2n, `0x${'02'.repeat(32)}`])
-    clock.ms += 2000
+    clock.ms += 20_000
     assert.equal((await proven.read(2n)).asset.record.state, 2)
     assert.equal(asset.current, false)
     assert.equal(proven.stats().logs, 0)
@@ -135,13 +135,13 @@ describe('trust proof', () => {
   it('keeps nothing at a head whose storage root is not proven', async () => {
     proxy.set('none')
     const clock = { ms: 0 }
-    const proven = reader({ trust: 'proof', now: () => clock.ms })
+    const proven = reader({ trust: 'proof', now: () => clock.ms, headMaxAgeMs: 15_000 })
     const { asset } = await proven.read(3n)
     proxy.set({
       rewrite: withProof((proof) => (proof.storageProof.length === 0 ? { ...proof, accountProof: [] } : proof)),
     })
     await chain.mine()
-    clock.ms += 2000
+    clock.ms += 20_000
     const again = await proven.read(3n)
     assert.deepEqual(
       [asset.current, again.asset.record, again.block.hash],

@@ -9,6 +9,8 @@ import { type FaultRpc, startFaultRpc } from '../../../../test/support/fault-rpc
 import { encodeWord } from '../calls/abi.ts'
 
 const every = 5
+/** The time in which logs must be read; the clock of the tests goes further at each head. */
+const headMaxAgeMs = 15_000
 const tagOf = (tokenId: bigint): Hex => `0x${encodeWord(tokenId + 0xabc0000n)}`
 
 describe('the audit of the cache by events', () => {
@@ -45,11 +47,11 @@ describe('the audit of the cache by events', () => {
     const clock = { ms: 0 }
     const lines: string[] = []
     const log = createLog((line) => lines.push(line))
-    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: every, now: () => clock.ms, log })
+    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: every, now: () => clock.ms, log, headMaxAgeMs })
     /** A new head for the reader, and all that it does about it in the background. */
     async function nextHead(write: () => Promise<void>): Promise<void> {
       await write()
-      clock.ms += 2000
+      clock.ms += 20_000
       const { audits } = reader.stats()
       await reader.read(200n)
       heads++
@@ -127,11 +129,11 @@ describe('the audit of the cache by events', () => {
   it('does not let assets outlive their head where the provider proves nothing', async () => {
     proxy.set({ rewrite: (method, _params, result) => (method === 'eth_getProof' ? null : result) })
     const clock = { ms: 0 }
-    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: 1, now: () => clock.ms })
+    const reader = readerOver(chain, { urls: [proxy.url], auditEvery: 1, now: () => clock.ms, headMaxAgeMs })
     for (let head = 0; head < 3; head++) {
       const { asset } = await reader.read(200n)
       await chain.mine()
-      clock.ms += 2000
+      clock.ms += 20_000
       await reader.read(199n)
       assert.deepEqual([asset.current, reader.stats().mode], [false, 'head'])
     }
