@@ -13,7 +13,7 @@ import { storeCommands } from '../service/src/cli/store-commands.ts'
 import { verifyCommand } from '../service/src/cli/verify.ts'
 import { errorRows } from '../service/src/lib/error-codes.ts'
 import { createLog } from '../service/src/lib/log.ts'
-import { createMetrics } from '../service/src/app/metrics/metrics.ts'
+import { createMetrics } from '../service/src/app/metrics.ts'
 import { settings } from '../service/src/app/config/schema.ts'
 import type { Setting } from '../service/src/app/config/setting.ts'
 

@@ -9,9 +9,9 @@ import { programVersion } from '../lib/version.ts'
 import { type ComponentOverrides, type Components, openComponents } from './components.ts'
 import type { Config } from './config/config.ts'
 import type { HostName } from '../discovery/instance.ts'
-import { hosts, type OpenHost } from './hosts/hosts.ts'
+import { hosts, type OpenHost } from './hosts.ts'
 import { type Limits, openLimits } from './limits.ts'
-import { createMetrics, type Metrics } from './metrics/metrics.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 
 export type Service = AsyncDisposable & {
   /** URLs of the hosts, without a slash at the end; also of hosts that another process serves, where they are configured. */

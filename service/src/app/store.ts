@@ -1,17 +1,27 @@
 /** The components that need no chain: database, keys, and the stores of tags, items, metadata and API keys. */
+import { unwatchFile, watchFile } from 'node:fs'
 import { join } from 'node:path'
 import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
+import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
+import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
+import { attestationKeyStore } from '../payments/attestation/history.ts'
+import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
+import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
-import { type Keys, openKeys } from './keys.ts'
 
-export type StoreComponents = Keys & {
+export type StoreComponents = {
+  readonly tagKeys: TagKeyStore
+  readonly issuer: Issuer
+  /** Opens the keys at the first call: only a process that signs attestations, or names their key, needs them. */
+  readonly attestationKeys: () => Promise<AttestationKeys>
   readonly database: Database
   readonly metadata: MetadataStore
   readonly items: ItemStore
@@ -32,8 +42,56 @@ export async function joinStore(config: Config, log: Log, opened: AsyncDisposabl
   const database = opened.adopt(await openStore(config), (db) => db.close())
   await bringUpToDate(database, config, log)
   const stores = indexedStores(database)
-  const keys = await openKeys(config, { database, tags: stores.tags, log: log.child('keys') }, opened)
+  const keys = await openKeys(config, { database, tags: stores.tags }, log.child('keys'), opened)
   return { database, ...stores, apiKeys: apiKeyStore(database), ...keys }
+}
+
+/** Every change renames a file into the folder, which changes its time. Network folders send no events, so it is polled. */
+const pollMs = 1_000
+
+/**
+ * Opens the keys in DATA_DIR/keys (spec §4.4, §4.8, §9): of tags, of the issuer, of attestations. Several processes may share the folder.
+ * A change by a command of one of them, or by an operator who copies files, is loaded by the others within two seconds.
+ */
+async function openKeys(
+  config: Config,
+  { database, tags }: Pick<StoreComponents, 'database' | 'tags'>,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Pick<StoreComponents, 'tagKeys' | 'issuer' | 'attestationKeys'>> {
+  const { kek } = config.tap
+  const keyFile = kek === null ? null : { kek, demo: config.demo }
+  const folder = join(config.dataDir, 'keys')
+  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags })
+  const issuer = await openIssuer({
+    folder,
+    signing: config.passport.signing && config.roles.has('verification'),
+    published: issuerKeyStore(database),
+  })
+  let opening: Promise<AttestationKeys> | undefined
+  const attestationKeys = () =>
+    (opening ??= openAttestationKeys({
+      folder,
+      history: attestationKeyStore(database),
+      privateKey: config.gateway.attestationKey,
+      keystore: config.gateway.keystore,
+      keystorePasswordFile: config.gateway.keystorePasswordFile,
+      isPublicKnowledge: isPublishedAddress,
+      demo: config.demo,
+      // Only processes that sell attestations make a key, because it must be where it signs.
+      mayMake: config.roles.has('gateway') || config.store.databaseUrl === null,
+    }))
+
+  async function reload(): Promise<void> {
+    await tagKeys.reload()
+    await issuer.reload()
+    await (await opening)?.reload()
+  }
+  const changed = () =>
+    void reload().catch((error: unknown) => log.error('changed keys not loaded', { reason: reasonOf(error) }))
+  watchFile(folder, { interval: pollMs, persistent: false }, changed)
+  opened.defer(() => unwatchFile(folder, changed))
+  return { tagKeys, issuer, attestationKeys }
 }
 
 /** Stores that refresh the index when they change, so that lists and products show the change at once. */

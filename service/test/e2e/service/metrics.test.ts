@@ -5,7 +5,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../../src/lib/log.ts'
-import { createMetrics, type Metrics } from '../../../src/app/metrics/metrics.ts'
+import { createMetrics, type Metrics } from '../../../src/app/metrics.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const lines: string[] = []

@@ -1,0 +1,253 @@
+/** Builds each host of the service (spec §1) from the components, once all listen, so that links can name every port. */
+import type { RequestListener } from 'node:http'
+import type { Hex } from '@touchstone/verdict'
+import { bytesToHex, zeroAddress } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
+import { createA2aAgent } from '../agents/a2a/agent.ts'
+import { createTaskStore } from '../agents/a2a/tasks.ts'
+import { createRemoteFiles } from '../agents/erc8004/fetch.ts'
+import { createRegistryReads } from '../agents/erc8004/reads.ts'
+import { createAgents } from '../agents/erc8004/registry.ts'
+import { createReputations } from '../agents/erc8004/reputation.ts'
+import { identityAt, mcpDocuments } from '../agents/mcp/protocol.ts'
+import { createTools } from '../agents/tools/tools.ts'
+import { createRpcClient } from '../chain/rpc/client.ts'
+import { discoveryDocuments } from '../discovery/documents.ts'
+import type { HostName, HostUrls } from '../discovery/instance.ts'
+import { openApiText } from '../discovery/openapi.ts'
+import { chainId } from '../domain/chain.ts'
+import { createAuthenticate } from '../graphql/api-keys.ts'
+import { contextFactory, createLoaders, indexStores } from '../graphql/context.ts'
+import { createFormatError } from '../graphql/errors.ts'
+import { mutationResolvers } from '../graphql/mutations/resolvers.ts'
+import { playgroundRoutes } from '../graphql/playground/playground.ts'
+import { queryResolvers } from '../graphql/queries/queries.ts'
+import { graphqlSchema } from '../graphql/schema.ts'
+import { createHttpOperation } from '../graphql/server/operation.ts'
+import { createPrepareOperation, type PrepareOperation } from '../graphql/server/prepare.ts'
+import { createSocketServer } from '../graphql/socket/server.ts'
+import { createEventDispatcher } from '../graphql/subscriptions/dispatcher.ts'
+import { payloadLoader, subscriptionResolvers } from '../graphql/subscriptions/subscriptions.ts'
+import { openGateway } from '../hosts/gateway/gateway.ts'
+import { createGraphqlHost } from '../hosts/graphql/host.ts'
+import { verificationListener } from '../hosts/verification/host.ts'
+import { docsPages } from '../hosts/verification/routes/docs.ts'
+import { clientKeys } from '../http/client-ip.ts'
+import type { OnUpgrade } from '../http/listener.ts'
+import { identified } from '../http/request-id.ts'
+import { staticDocument, withDocument } from '../http/static-document.ts'
+import { refreshAssetItem } from '../index/assets.ts'
+import { outboxChannel, outboxStore } from '../index/outbox.ts'
+import type { Log } from '../lib/log.ts'
+import { programVersion } from '../lib/version.ts'
+import { createLedger } from '../payments/ledger.ts'
+import type { Components } from './components.ts'
+import { ConfigError, type Config } from './config/config.ts'
+import type { Limits } from './limits.ts'
+import type { Metrics } from './metrics.ts'
+
+export type OpenHost = Readonly<{
+  onRequest: RequestListener
+  onUpgrade?: OnUpgrade
+  /** Ends connections that would keep the listener from closing. */
+  stop?: () => void
+  /** Runs after the last answer. */
+  close?: () => Promise<void>
+}>
+
+type Opening = Readonly<{
+  config: Config
+  components: Components
+  urls: HostUrls
+  limits: Limits
+  metrics: Metrics | undefined
+  log: Log
+}>
+
+export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | Promise<OpenHost>>> = {
+  verification: openVerification,
+  gateway: openGatewayHost,
+  graphql: openGraphql,
+}
+
+function openVerification({ config, components, urls, limits, log }: Opening): OpenHost {
+  const { limits: most, pages } = config
+  const { mcp, documents, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
+  const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
+  const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
+  const discovery = discoveryDocuments({
+    urls,
+    operator: components.issuerName,
+    contract: components.contract,
+    rpcUrl: pages.publicRpcUrl ?? 'https://sepolia.base.org',
+    exampleTokenId: components.pages.examples[4] ?? 1n,
+    docs: docsPages(),
+    securityContact: config.agents.securityContact,
+    startedAt: new Date(),
+  })
+  return {
+    close,
+    onRequest: verificationListener({
+      ...components,
+      baseUrl: urls.verification,
+      gatewayUrl: urls.gateway,
+      graphqlUrl: urls.graphql,
+      discovery: new Map([...discovery, ...documents]),
+      limiter,
+      tapLimiter: limits.limiterOf(most.tap, { scope: 'tap', name: 'taps' }),
+      agents: {
+        ...agents,
+        limiter,
+        a2aLimiter: agentLimiter,
+        mcp: { ...mcp, limiter: agentLimiter, otherLimiter: limiter },
+      },
+      clientKey: clientKeys(most.trustedProxies),
+      log,
+    }),
+  }
+}
+
+/** The interfaces for agents (spec §4.2, §4.3, §9): tools, MCP, A2A, and the agent registries with connections of their own. */
+function openAgentInterfaces({
+  config,
+  components,
+  urls,
+  log,
+}: Pick<Opening, 'config' | 'components' | 'urls' | 'log'>) {
+  const { id, identity, reputation, reviewers, remoteFiles, origins } = config.agents
+  const { verdicts, history, contract, agentSource } = components
+  const tools = createTools({ verdicts, histories: history, contract, log })
+  const own = identityAt(urls.verification, programVersion)
+  const reads = createRegistryReads(agentSource)
+  const remote = remoteFiles ? createRemoteFiles() : undefined
+  return {
+    a2a: createA2aAgent({ tools, tasks: createTaskStore() }),
+    agents: createAgents({ reads, identity, remote }),
+    reputations: createReputations({ reads, identity, reputation, reviewers }),
+    ownAgent: {
+      baseUrl: urls.verification,
+      gatewayUrl: config.gateway.payTo === null ? null : urls.gateway,
+      name: own.title,
+      description: own.description,
+      programVersion,
+      agentId: id === null ? null : BigInt(id),
+      identity,
+    },
+    mcp: { tools, identity: own, origins },
+    documents: mcpDocuments(own),
+    close: async () => remote?.close(),
+  }
+}
+
+/** The payment gateway (spec §2.6, §4.7, §4.8). */
+async function openGatewayHost({ config, components, urls, limits, metrics, log }: Opening): Promise<OpenHost> {
+  const { payTo, price, asset, facilitatorUrl, facilitatorKey, allowHighPrice, v2Header } = config.gateway
+  if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
+  const keys = await components.attestationKeys()
+  keys.active() // throws the reason when there is none
+  const gateway = await openGateway({
+    terms: {
+      price,
+      asset: asset.address,
+      payTo,
+      resource: `${urls.gateway}/verify`,
+      tokenName: asset.name,
+      tokenVersion: asset.version,
+    },
+    allowHighPrice,
+    v2Header,
+    contract: components.contract.toLowerCase() as Hex,
+    verdicts: components.verdicts,
+    ledger: createLedger(components.database, { chainId, asset: asset.address }),
+    rpc: createRpcClient({ url: config.chain.rpcUrls[0] ?? '' }),
+    facilitator:
+      facilitatorUrl === null
+        ? { account: privateKeyToAccount(bytesToHex(facilitatorKey ?? new Uint8Array())) }
+        : { url: facilitatorUrl },
+    keys,
+    limiter: limits.limiterOf(config.limits.gateway, { scope: 'gateway' }),
+    clientKey: clientKeys(config.limits.trustedProxies),
+    log,
+  })
+  metrics?.watch({ gateway })
+  const openApi = staticDocument('application/json', openApiText(urls))
+  const onRequest = identified(withDocument('/openapi.json', openApi, gateway.onRequest))
+  return { onRequest, close: async () => gateway[Symbol.asyncDispose]() }
+}
+
+/** Unknown keys that one client may try in a minute. */
+const attemptsAMinute = 30
+/** The longest wait of a mutation for the index, in ms. */
+const indexWaitMs = 2_000
+
+/** The GraphQL host (spec §4.9, §5, §6): schema, keys, sockets, playground. */
+async function openGraphql({ config, components, limits, metrics, log }: Opening): Promise<OpenHost> {
+  const { database, apiKeys, reader, indexer, lists } = components
+  const contract = components.contract.toLowerCase() as Hex
+  const stores = indexStores(database)
+  lists.start()
+  const keys = await components.attestationKeys()
+  const dispatcher = await createEventDispatcher({
+    outbox: outboxStore(database),
+    listen: (onNotice) => database.listen(outboxChannel, onNotice),
+    load: payloadLoader(
+      () => createLoaders(stores),
+      () => keys.address() ?? zeroAddress,
+    ),
+    log,
+  })
+  const schema = graphqlSchema(
+    queryResolvers({ metadata: components.metadataTexts, chainId, contract }),
+    mutationResolvers({
+      ...components,
+      transfers: components.transferReads,
+      awaitIndexed: (block) => {
+        reader.dropHead(block)
+        indexer.wake()
+        return indexer.until(block, indexWaitMs)
+      },
+      itemChanged: (tokenId) => refreshAssetItem(database, tokenId),
+      log,
+    }),
+    subscriptionResolvers(dispatcher),
+  )
+  const prepare = createPrepareOperation({ schema, introspection: config.graphql.introspection })
+  const shared = {
+    prepare: metrics === undefined ? prepare : counted(prepare, metrics),
+    createContext: contextFactory(stores, indexStores(lists.database)),
+    formatError: createFormatError(log),
+    authenticate: createAuthenticate({
+      keys: apiKeys,
+      attempts: limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 }),
+      log,
+    }),
+    limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),
+    clientKey: clientKeys(config.limits.trustedProxies),
+    log,
+  }
+  const sockets = createSocketServer({ ...shared, keys: apiKeys })
+  metrics?.watch({ sockets: sockets.count, ...(lists.stats && { replica: lists.stats }) })
+  const { listener, upgrade } = createGraphqlHost({
+    ...shared,
+    operation: createHttpOperation(shared),
+    playground: playgroundRoutes(),
+    upgrade: sockets.upgrade,
+  })
+  return {
+    onRequest: identified(listener),
+    onUpgrade: upgrade,
+    stop: () => void sockets.close(),
+    close: async () => {
+      await sockets.close()
+      await dispatcher[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function counted(prepare: PrepareOperation, { countOperation }: Metrics): PrepareOperation {
+  return (request) => {
+    const prepared = prepare(request)
+    countOperation(prepared.ok ? prepared.kind : 'refused')
+    return prepared
+  }
+}

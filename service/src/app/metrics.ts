@@ -1,0 +1,356 @@
+/**
+ * Metrics of a process, for Prometheus, on a port of their own (METRICS_PORT). Labels come from closed lists: no path, token id, key,
+ * address or text from outside. docs/operators-handbook.md lists them, docs/grafana-dashboard.json draws them.
+ */
+import type { RequestListener } from 'node:http'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import type { IndexStatus } from '../chain/indexer/indexer.ts'
+import type { ReplicaStats } from '../db/replica.ts'
+import type { HostName } from '../discovery/instance.ts'
+import type { Gateway } from '../hosts/gateway/gateway.ts'
+import {
+  createRequestMeter,
+  durationBuckets,
+  metricsListener,
+  type RequestCount,
+  type RouteNames,
+} from '../http/metrics.ts'
+import { withDeadline } from '../lib/async/deadline.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
+import type { Components } from './components.ts'
+import type { Limits } from './limits.ts'
+
+const tapOutcomes = [
+  'resolved',
+  'unbound',
+  'replayed',
+  'counterfeit',
+  'challenge',
+  'malformed',
+  'not_configured',
+  'failed',
+] as const
+type TapOutcome = (typeof tapOutcomes)[number]
+
+const operationKinds = ['query', 'mutation', 'subscription', 'refused'] as const
+/** `refused` is an operation that never ran: it does not parse, is not valid or costs too much. */
+type OperationKind = (typeof operationKinds)[number]
+
+export type Metrics = Readonly<{
+  registry: Registry
+  /** Wraps a listener so that its answers are counted under the host. */
+  measured: (host: HostName, listener: RequestListener) => RequestListener
+  /** Counts a presented tap; `failed` when the chain or the ledger did not answer. */
+  countTap: (outcome: TapOutcome) => void
+  countOperation: (kind: OperationKind) => void
+  /** Adds sources that are read at each scrape. */
+  watch: (sources: Partial<MetricSources>) => void
+  /** GET /metrics. */
+  listener: RequestListener
+}>
+
+export function createMetrics({ version, log }: { readonly version: string; readonly log: Log }): Metrics {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  new Gauge({
+    name: 'touchstone_build_info',
+    help: '1, with the version of the program.',
+    labelNames: ['version'],
+    registers,
+  }).set({ version }, 1)
+  const meters = requestMetrics(registry)
+  const taps = new Counter({
+    name: 'touchstone_taps_total',
+    help: 'Taps that were presented, by outcome. failed: the chain or the ledger did not answer.',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const operations = new Counter({
+    name: 'touchstone_graphql_operations_total',
+    help: 'GraphQL operations over HTTP and WebSocket, by kind. refused: it was not run.',
+    labelNames: ['kind'],
+    registers,
+  })
+  for (const outcome of tapOutcomes) taps.inc({ outcome }, 0)
+  for (const kind of operationKinds) operations.inc({ kind }, 0)
+  const sources: { -readonly [Name in keyof MetricSources]?: MetricSources[Name] } = {}
+  let snapshot: Snapshot = {}
+  registerSourceMetrics(registry, () => snapshot)
+
+  async function scrape(): Promise<string> {
+    snapshot = await readSources(sources)
+    return registry.metrics()
+  }
+
+  return {
+    registry,
+    measured: (host, listener) => meters[host].measured(listener),
+    countTap: (outcome) => taps.inc({ outcome }),
+    countOperation: (kind) => operations.inc({ kind }),
+    watch: (more) => void Object.assign(sources, more),
+    listener: metricsListener({
+      scrape,
+      contentType: registry.contentType,
+      onFault: (error) => log.warn('metrics not read', { reason: reasonOf(error) }),
+    }),
+  }
+}
+
+const requestsName = 'touchstone_http_request_duration_seconds'
+
+/** Counts requests in plain numbers, which cost a busy route less than the library's own. They are read at each scrape. */
+function requestMetrics(registry: Registry) {
+  const meters = {
+    verification: createRequestMeter(routeNames.verification),
+    gateway: createRequestMeter(routeNames.gateway),
+    graphql: createRequestMeter(routeNames.graphql),
+  } as const satisfies Record<HostName, unknown>
+  const help =
+    'Time from a request to the end of its answer, by host, route and status. closed: the client went before.'
+  const labelNames = ['host', 'route', 'status']
+  const metric = new Histogram({ name: requestsName, help, labelNames, registers: [registry] })
+  const read = () => Object.entries(meters).flatMap(([host, meter]) => meter.read().map((row) => samplesOf(host, row)))
+  const counted = async () => ({
+    name: requestsName,
+    help,
+    type: 'histogram',
+    aggregator: 'sum',
+    values: read().flat(),
+  })
+  Object.assign(metric, { get: counted, getForPromString: counted })
+  return meters
+}
+
+/** Returns the lines of one series: cumulative buckets, sum and count. */
+function samplesOf(host: string, { route, status, requests, seconds, buckets }: RequestCount) {
+  const labels = { host, route, status: String(status) }
+  let below = 0
+  const lines = durationBuckets.map((le, index) => ({
+    metricName: `${requestsName}_bucket`,
+    labels: { le, ...labels },
+    value: (below += buckets[index] ?? 0),
+  }))
+  return [
+    ...lines,
+    { metricName: `${requestsName}_bucket`, labels: { le: '+Inf', ...labels }, value: requests },
+    { metricName: `${requestsName}_sum`, labels, value: seconds },
+    { metricName: `${requestsName}_count`, labels, value: requests },
+  ]
+}
+
+/** Route names of the request metrics, host by host: a closed list, so that the number of series is bounded. Busiest first: the first prefix that matches counts. A path that matches none is `other`. */
+export const routeNames: Readonly<Record<HostName, RouteNames>> = {
+  verification: [
+    ['/api/asset/', 'asset'],
+    ['/api/verify', 'tap'],
+    ['/api/dpp/', 'passport'],
+    ['/mcp', 'mcp'],
+    ['/01/', 'item-page'],
+    ['/token/', 'token-page'],
+    ['/assets/', 'page-file'],
+    ['/', 'home'],
+    ['/a2a', 'a2a'],
+    ['/a2a/', 'a2a'],
+    ['/api/metadata/', 'metadata'],
+    ['/api/status/', 'status-list'],
+    ['/api/agent', 'agent'],
+    ['/api/agents/', 'agent'],
+    ['/.well-known/', 'well-known'],
+    ['/mcp/', 'mcp'],
+    ['/docs', 'docs'],
+    ['/docs/', 'docs'],
+    ['/health', 'health'],
+    ['/openapi.json', 'openapi'],
+    ['/contexts/', 'vocabulary'],
+    ['/ns/', 'vocabulary'],
+    ['/llms.txt', 'discovery'],
+    ['/llms-full.txt', 'discovery'],
+    ['/robots.txt', 'discovery'],
+    ['/sitemap.xml', 'discovery'],
+  ],
+  gateway: [
+    ['/verify', 'verify'],
+    ['/health', 'health'],
+    ['/.well-known/', 'well-known'],
+    ['/openapi.json', 'openapi'],
+  ],
+  graphql: [
+    ['/graphql', 'graphql'],
+    ['/health', 'health'],
+    ['/playground', 'playground'],
+    ['/playground/', 'playground'],
+  ],
+}
+
+export type MetricSources = Readonly<{
+  reader: Pick<Components['reader'], 'stats'>
+  chain: Pick<Components['source'], 'stats'>
+  indexer: Pick<Components['indexer'], 'status'>
+  gateway: Pick<Gateway, 'metrics'>
+  limits: Pick<Limits, 'stats'>
+  /** Present when DATABASE_READ_URL is set. */
+  replica: () => ReplicaStats
+  /** WebSockets of GraphQL that are open. */
+  sockets: () => number
+}>
+
+/** Reads the sources once for all metrics of a scrape. A source that is missing shows no metric. */
+async function readSources({ reader, chain, indexer, gateway, limits, replica, sockets }: Partial<MetricSources>) {
+  return {
+    reader: reader?.stats(),
+    chain: chain?.stats(),
+    index: indexer && (await statusInTime(indexer)),
+    gateway: gateway?.metrics(),
+    limits: limits?.stats(),
+    replica: replica?.(),
+    sockets: sockets?.(),
+  }
+}
+
+type Snapshot = Partial<Awaited<ReturnType<typeof readSources>>>
+
+/** Registers the metrics that components count themselves. They are read at each scrape and cost nothing between. */
+function registerSourceMetrics(registry: Registry, snapshot: () => Snapshot): void {
+  const register = (Meter: typeof Counter | typeof Gauge, metrics: Readonly<Record<string, Metric>>) => {
+    for (const [name, [help, rowsOf, ...labelNames]] of Object.entries(metrics)) {
+      const collect = (): void => {
+        metric.reset()
+        // Without labels `reset` leaves a zero, which would be shown for an unknown value.
+        if (labelNames.length === 0) metric.remove()
+        for (const [value, labels = {}] of rowsOf(snapshot())) metric.inc(labels, value)
+      }
+      const metric: Counter | Gauge = new Meter({ name, help, labelNames, registers: [registry], collect })
+    }
+  }
+  register(Counter, counters)
+  register(Gauge, gauges)
+}
+
+/** Reads the status of the indexer. A follower asks the database, which may hang: then this scrape shows none. */
+function statusInTime(indexer: MetricSources['indexer']): Promise<IndexStatus | undefined> {
+  return withDeadline(
+    indexer.status().catch(() => undefined),
+    2_000,
+    { onTimeout: () => undefined },
+  )
+}
+
+type Labels = Readonly<Record<string, string>>
+type Rows = readonly (readonly [value: number, labels?: Labels])[]
+type Metric = readonly [help: string, rows: (now: Snapshot) => Rows, ...labelNames: string[]]
+
+/** Returns one row without labels, or none for an unknown value. */
+const one = (value: number | bigint | boolean | null | undefined): Rows =>
+  value === null || value === undefined ? [] : [[Number(value)]]
+const each = (values: Readonly<Record<string, number>> | undefined, label: string): Rows =>
+  Object.entries(values ?? {}).map(([name, value]) => [value, { [label]: name }])
+
+const counters: Readonly<Record<string, Metric>> = {
+  touchstone_verdict_cache_total: [
+    'Reads of a record by result: a hit was in memory, a miss was read from the chain. Prepared answers are not among them.',
+    ({ reader }) => each(reader && { hit: reader.hits, miss: reader.misses }, 'result'),
+    'result',
+  ],
+  touchstone_verdict_batches_total: [
+    'Batches in which records were read from the chain.',
+    ({ reader }) => one(reader?.batches),
+  ],
+  touchstone_cache_reorgs_total: [
+    'Reorganisations of the chain that the cache processed.',
+    ({ reader }) => one(reader?.reorgs),
+  ],
+  touchstone_cache_follow_failures_total: [
+    'Heads whose logs could not be read; the cache was emptied.',
+    ({ reader }) => one(reader?.followFailures),
+  ],
+  touchstone_cache_audits_total: ['Searches for changes that no log reported.', ({ reader }) => one(reader?.audits)],
+  touchstone_cache_audit_failures_total: [
+    'Changes that no log reported. More than 0: look at providers and contract.',
+    ({ reader }) => one(reader?.auditFailures),
+  ],
+  touchstone_chain_calls_total: ['JSON-RPC calls, every member of a batch counted.', ({ chain }) => one(chain?.calls)],
+  touchstone_chain_requests_total: ['HTTP requests to providers.', ({ chain }) => one(chain?.requests)],
+  touchstone_chain_faults_total: ['Attempts that a provider failed.', ({ chain }) => one(chain?.faults)],
+  touchstone_chain_hedges_total: [
+    'Second providers asked because the first was slow.',
+    ({ chain }) => one(chain?.hedges),
+  ],
+  touchstone_chain_failovers_total: ['Next providers asked because one failed.', ({ chain }) => one(chain?.failovers)],
+  touchstone_chain_disagreements_total: [
+    'Reads rejected because providers contradicted one another.',
+    ({ chain }) => one(chain?.disagreements),
+  ],
+  touchstone_gateway_sales_total: [
+    'Outcomes of requests to buy. pending: the outcome was unknown when it was answered; reconciled: it was found out later.',
+    ({ gateway }) => each(gateway, 'outcome'),
+    'outcome',
+  ],
+  touchstone_limit_calls_total: [
+    'Calls to the store of shared limits, each for many requests, by result.',
+    ({ limits }) => each(limits && { answered: limits.calls - limits.failures, failed: limits.failures }, 'result'),
+    'result',
+  ],
+  touchstone_limit_local_total: [
+    'Requests that this process counted alone because the store of shared limits did not answer.',
+    ({ limits }) => one(limits?.local),
+  ],
+  touchstone_list_reads_total: [
+    'Statements of GraphQL lists by the database that answered them; only where DATABASE_READ_URL is set.',
+    ({ replica }) => each(replica?.reads, 'database'),
+    'database',
+  ],
+}
+
+const gauges: Readonly<Record<string, Metric>> = {
+  touchstone_verdict_cache_entries: ['Records in memory.', ({ reader }) => one(reader?.entries)],
+  touchstone_cache_mode: [
+    '1 for the way in which the cache is invalidated now: events, root, or head.',
+    ({ reader }) => (reader === undefined ? [] : [[1, { mode: reader.mode }]]),
+    'mode',
+  ],
+  touchstone_chain_provider_up: [
+    '1 while a provider is asked, 0 while it is left out after faults. Numbered as in CHAIN_RPC_URLS, from 0.',
+    ({ chain }) => ofProviders(chain, ({ breaker }) => breaker !== 'open'),
+    'provider',
+  ],
+  touchstone_chain_provider_behind: [
+    '1 while the head of a provider is behind that of the others.',
+    ({ chain }) => ofProviders(chain, ({ behind }) => behind),
+    'provider',
+  ],
+  touchstone_index_block: ['Block to which the index is complete.', ({ index }) => one(index?.indexed?.number)],
+  touchstone_index_lag_blocks: [
+    'Blocks that the index is behind the head; only where this process leads.',
+    ({ index }) => one(index?.lagBlocks),
+  ],
+  touchstone_index_lag_seconds: [
+    'Age of the block to which the index is complete. It also grows when the chain makes no blocks.',
+    ({ index }) => one(index?.lagSeconds),
+  ],
+  touchstone_index_leader: [
+    '1 in the process that writes the index.',
+    ({ index }) => one(index && index.role === 'leader'),
+  ],
+  touchstone_index_faulty: [
+    '1 while the index cannot be brought up to date.',
+    ({ index }) => one(index && index.fault !== null),
+  ],
+  touchstone_limit_store_up: [
+    '1 while the store of shared limits answers, 0 while this process counts alone.',
+    ({ limits }) => one(limits?.up),
+  ],
+  touchstone_read_replica_up: [
+    '1 while lists are read from the replica, 0 while it is unreachable or lags.',
+    ({ replica }) => one(replica?.up),
+  ],
+  touchstone_graphql_sockets: ['WebSockets that are open.', ({ sockets }) => one(sockets)],
+}
+
+function ofProviders(
+  chain: Snapshot['chain'],
+  is: (provider: NonNullable<Snapshot['chain']>['providers'][number]) => boolean,
+): Rows {
+  return (chain?.providers ?? []).map((provider, index) => [is(provider) ? 1 : 0, { provider: String(index) }])
+}
