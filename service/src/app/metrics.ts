@@ -217,7 +217,7 @@ function registerSourceMetrics(registry: Registry, snapshot: () => Snapshot): vo
     for (const [name, [help, rowsOf, ...labelNames]] of Object.entries(metrics)) {
       const collect = (): void => {
         metric.reset()
-        // Without labels `reset` leaves a zero, which would be shown for an unknown value.
+        // A reset leaves a zero where there are no labels, which would be shown for an unknown value.
         if (labelNames.length === 0) metric.remove()
         for (const [value, labels = {}] of rowsOf(snapshot())) metric.inc(labels, value)
       }
