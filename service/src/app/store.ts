@@ -11,7 +11,6 @@ import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
-import { attestationKeyStore } from '../payments/attestation/history.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
 import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
@@ -72,7 +71,7 @@ async function openKeys(
   const attestationKeys = () =>
     (opening ??= openAttestationKeys({
       folder,
-      history: attestationKeyStore(database),
+      database,
       privateKey: config.gateway.attestationKey,
       keystore: config.gateway.keystore,
       keystorePasswordFile: config.gateway.keystorePasswordFile,

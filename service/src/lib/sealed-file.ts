@@ -3,7 +3,7 @@
  * Files are written whole or not at all, readable by their owner only.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { open, rename, rm } from 'node:fs/promises'
+import { link, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** The kind is part of the seal, so that one kind cannot be passed off as the other. */
@@ -45,22 +45,34 @@ export function unseal(kind: SealedKind, text: string, kek: Uint8Array): { value
 }
 
 /** Replaces a file atomically: a crash leaves the old one or the new one. Mode 0600. */
-export async function writePrivateFile(path: string, text: string): Promise<void> {
-  const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`
+export function writePrivateFile(path: string, text: string): Promise<void> {
+  return placePrivateFile(path, text, rename)
+}
+
+/** Creates a file atomically. Throws EEXIST where there is one, which a rename would replace. Mode 0600. */
+export function createPrivateFile(path: string, text: string): Promise<void> {
+  return placePrivateFile(path, text, link)
+}
+
+async function placePrivateFile(
+  path: string,
+  text: string,
+  place: (draft: string, path: string) => Promise<void>,
+): Promise<void> {
+  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    const file = await open(temporary, 'wx', 0o600)
+    const file = await open(draft, 'wx', 0o600)
     try {
       await file.writeFile(text)
       await file.sync()
     } finally {
       await file.close()
     }
-    await rename(temporary, path)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
+    await place(draft, path)
+  } finally {
+    await rm(draft, { force: true })
   }
-  // The rename itself is durable only once its folder is.
+  // The new name is durable only once its folder is.
   const folder = await open(dirname(path), 'r')
   await folder.sync().finally(() => folder.close())
 }

@@ -12,7 +12,6 @@ import { withPayment } from './attestation/attest.ts'
 import { failure, type ErrorCode, type Outcome } from './errors.ts'
 import type { Facilitator, Report } from './facilitator/facilitator.ts'
 import { parsePayload, type Ledger, type PaymentKey, type PaymentRow } from './ledger.ts'
-import type { Count } from './metrics.ts'
 import type { PaymentChain, TransferStatus } from './on-chain.ts'
 import type { Payment } from './x402/payment.ts'
 import type { Terms } from './x402/terms.ts'
@@ -32,6 +31,9 @@ export const settlingSeconds = 25
 const facilitatorMs = 15_000
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
+
+/** Counts an event for the metrics. */
+export type Count = (what: 'offers' | 'settled' | 'pending' | 'reconciled' | 'refused' | 'replayed' | 'faults') => void
 
 /** The components that checkout, settlement and reconciliation share. */
 export type PaymentComponents = {

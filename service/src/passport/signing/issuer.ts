@@ -2,12 +2,11 @@
  * The issuer's signing keys while the service runs (spec §9): one file of DATA_DIR, readable by its owner only. It is made when signing is
  * first switched on. Keys that ever signed stay published when signing is switched off again.
  */
-import { randomUUID } from 'node:crypto'
-import { link, mkdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
-import { writePrivateFile } from '../../lib/sealed-file.ts'
+import { createPrivateFile, writePrivateFile } from '../../lib/sealed-file.ts'
 import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
 import { createSigner, type Signer } from './signer.ts'
 
@@ -123,18 +122,12 @@ async function readText(path: string): Promise<string | null> {
   }
 }
 
-/** Links a finished draft into place: of two processes that start together one makes the file, and both read its keys. */
+/** Creates the key file. Of two processes that start together one creates it, and both read its keys. */
 async function createOnce(path: string, folder: string, text: string): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 })
-  const draft = `${path}.${randomUUID()}`
-  await writePrivateFile(draft, text)
-  try {
-    await link(draft, path)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    await rm(draft, { force: true })
-  }
+  await createPrivateFile(path, text).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error
+  })
 }
 
 function parseKeys(text: string, path: string): readonly IssuerKey[] {

@@ -1,9 +1,9 @@
 /** The history of attestation keys on PGlite and on PostgreSQL. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
+import { attestationKeyId, type Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { attestationKeyStore } from './history.ts'
+import { openKeyHistory, type KeyHistory } from './history.ts'
 import type { Database } from '../../db/database.ts'
 import { migrate } from '../../db/migrate.ts'
 
@@ -12,27 +12,28 @@ const [first, second] = [`0x${'11'.repeat(20)}`, `0x${'22'.repeat(20)}`] as [Hex
 for (const { name, open, skip } of testDatabases()) {
   describe(`the history of attestation keys on ${name}`, { skip }, () => {
     let database: Database
-    let keys: ReturnType<typeof attestationKeyStore>
+    let keys: KeyHistory
     before(async () => {
       database = await open()
       await migrate(database)
-      keys = attestationKeyStore(database)
+      keys = await openKeyHistory(database, Date.now)
     })
     after(() => database.close())
 
     it('knows a key once', async () => {
-      assert.equal(await keys.add({ address: first, validFrom: 100, status: 'active' }), true)
-      assert.equal(await keys.add({ address: first, validFrom: 200, status: 'next' }), false)
-      assert.deepEqual(await keys.list(), [{ address: first, validFrom: 100, validUntil: null, status: 'active' }])
+      assert.equal(await keys.add(first, { validFrom: 100, status: 'active' }), true)
+      assert.equal(await keys.add(first, { validFrom: 200, status: 'next' }), false)
+      const keyId = attestationKeyId(first)
+      assert.deepEqual(keys.rows(), [{ address: first, keyId, validFrom: 100, validUntil: null, status: 'active' }])
     })
 
     it('changes a key from the statuses named, and from no other', async () => {
-      await keys.add({ address: second, validFrom: 50, status: 'next' })
-      const retire = { from: ['active'], to: 'retired', validUntil: 300 } as const
-      assert.equal(await keys.change(second, retire), false)
-      assert.equal(await keys.change(first, retire), true)
+      await keys.add(second, { validFrom: 50, status: 'next' })
+      const retired = { status: 'retired', validUntil: 300 } as const
+      assert.equal(await keys.change(second, ['active'], retired), false)
+      assert.equal(await keys.change(first, ['active'], retired), true)
       assert.deepEqual(
-        (await keys.list()).map(({ status, validUntil }) => [status, validUntil]),
+        keys.rows().map(({ status, validUntil }) => [status, validUntil]),
         [
           ['next', null],
           ['retired', 300],
@@ -41,9 +42,8 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('takes no window that contradicts the status', async () => {
-      const open_ = { from: ['retired'], to: 'retired', validUntil: null } as const
-      await assert.rejects(keys.change(first, open_))
-      await assert.rejects(keys.change(second, { from: ['next'], to: 'active', validUntil: 5 }))
+      await assert.rejects(keys.change(first, ['retired'], { status: 'retired', validUntil: null }))
+      await assert.rejects(keys.change(second, ['next'], { status: 'active', validUntil: 5 }))
     })
   })
 }

@@ -4,38 +4,8 @@ import { bytesToHex, hexToBytes } from 'viem'
 import type { Sql } from '../../db/database.ts'
 
 type KeyStatus = PublishedKey['status']
-/** A key as it is stored: address in lower case, times in unix seconds. */
-type StoredKey = Omit<PublishedKey, 'keyId'>
 
-export type KeyHistoryStore = ReturnType<typeof attestationKeyStore>
 export type KeyHistory = Awaited<ReturnType<typeof openKeyHistory>>
-
-/** Stores the history in the database. */
-export function attestationKeyStore(sql: Sql) {
-  return {
-    /** Returns all keys, oldest first. */
-    async list(): Promise<StoredKey[]> {
-      const rows = await sql.query<Row>('select * from attestation_key order by valid_from, address')
-      return rows.map(({ address, valid_from, valid_until, status }) => ({
-        address: bytesToHex(address),
-        validFrom: Number(valid_from),
-        validUntil: valid_until === null ? null : Number(valid_until),
-        status,
-      }))
-    },
-    /** Returns false and changes nothing when the key exists already. */
-    async add({ address, validFrom, status }: Omit<StoredKey, 'validUntil'>): Promise<boolean> {
-      return (await sql.query(addStatement, [hexToBytes(address), validFrom, status])).length > 0
-    },
-    /** Returns false and changes nothing when the key has none of the statuses `from`. */
-    async change(
-      address: Hex,
-      { from, to, validUntil }: { from: readonly KeyStatus[]; to: KeyStatus; validUntil: number | null },
-    ): Promise<boolean> {
-      return (await sql.query(changeStatement, [hexToBytes(address), [...from], to, validUntil])).length > 0
-    },
-  }
-}
 
 type Row = { address: Uint8Array; valid_from: bigint; valid_until: bigint | null; status: KeyStatus }
 
@@ -47,8 +17,8 @@ const changeStatement =
 /** A copy in memory is refreshed when it is older. */
 const freshMs = 30_000
 
-/** Keeps the history in memory as the database has it. `now` is in milliseconds. */
-export async function openKeyHistory({ store, now }: { readonly store: KeyHistoryStore; readonly now: () => number }) {
+/** Keeps the history in memory as the database has it. `now` is in milliseconds; the times of a key are in unix seconds. */
+export async function openKeyHistory(sql: Sql, now: () => number) {
   let rows: readonly PublishedKey[] = []
   let readAt = 0
   let lastStarted = 0
@@ -57,17 +27,24 @@ export async function openKeyHistory({ store, now }: { readonly store: KeyHistor
 
   async function read(): Promise<void> {
     const turn = (lastStarted += 1)
-    const found = await store.list()
+    const found = await sql.query<Row>('select * from attestation_key order by valid_from, address')
     if (turn < lastApplied) return // a read that began later, after a change, is applied already
     lastApplied = turn
-    rows = found.map(({ address, validFrom, validUntil, status }) => ({
-      address: checksumAddress(address),
-      keyId: attestationKeyId(address),
-      validFrom,
-      validUntil,
+    rows = found.map(({ address: bytes, valid_from, valid_until, status }) => ({
+      address: checksumAddress(bytesToHex(bytes)),
+      keyId: attestationKeyId(bytesToHex(bytes)),
+      validFrom: Number(valid_from),
+      validUntil: valid_until === null ? null : Number(valid_until),
       status,
     }))
     readAt = now()
+  }
+
+  /** Returns whether the statement changed the key. */
+  async function write(statement: string, address: Hex, values: readonly unknown[]): Promise<boolean> {
+    const changed = await sql.query(statement, [hexToBytes(address), ...values])
+    await read()
+    return changed.length > 0
   }
 
   await read()
@@ -88,19 +65,14 @@ export async function openKeyHistory({ store, now }: { readonly store: KeyHistor
       await read()
       return rows.find((row) => row.keyId === keyId) ?? null
     },
-    async add(address: Hex, { validFrom, status }: Pick<StoredKey, 'validFrom' | 'status'>): Promise<boolean> {
-      const added = await store.add({ address: address.toLowerCase() as Hex, validFrom, status })
-      await read()
-      return added
-    },
-    async change(
+    /** Returns false and changes nothing when the key exists already. */
+    add: (address: Hex, { validFrom, status }: Pick<PublishedKey, 'validFrom' | 'status'>): Promise<boolean> =>
+      write(addStatement, address, [validFrom, status]),
+    /** Returns false and changes nothing when the key has none of the statuses `from`. */
+    change: (
       address: Hex,
       from: readonly KeyStatus[],
-      { status, validUntil }: Pick<StoredKey, 'validUntil' | 'status'>,
-    ): Promise<boolean> {
-      const changed = await store.change(address.toLowerCase() as Hex, { from, to: status, validUntil })
-      await read()
-      return changed
-    },
+      { status, validUntil }: Pick<PublishedKey, 'validUntil' | 'status'>,
+    ): Promise<boolean> => write(changeStatement, address, [[...from], status, validUntil]),
   }
 }

@@ -4,8 +4,9 @@
  */
 import { attestationKeyId, type Hex, type PublishedKey } from '@touchstone/verdict'
 import type { AttestationKey } from './attest.ts'
-import { openKeyHistory, type KeyHistory, type KeyHistoryStore } from './history.ts'
-import { openKeySource, type KeySource, type KeySourceOptions } from './source.ts'
+import type { Sql } from '../../db/database.ts'
+import { openKeyHistory } from './history.ts'
+import { openKeySource, type KeySourceOptions } from './source.ts'
 
 /** The key after the change, or one sentence why nothing was changed. */
 export type KeyChange = PublishedKey | { readonly refused: string }
@@ -13,7 +14,7 @@ export type KeyChange = PublishedKey | { readonly refused: string }
 export type AttestationKeys = Awaited<ReturnType<typeof openAttestationKeys>>
 
 export type AttestationKeysOptions = KeySourceOptions & {
-  readonly history: KeyHistoryStore
+  readonly database: Sql
   /** False: a folder without a key stays so. */
   readonly mayMake?: boolean
   /** Milliseconds. */
@@ -25,20 +26,65 @@ const graceSeconds = 120
 
 /** Reads or makes the key that signs. Throws one sentence that says what to do. */
 export async function openAttestationKeys({
-  history: store,
+  database,
   now = Date.now,
   mayMake = true,
   ...options
 }: AttestationKeysOptions) {
   const seconds = () => Math.floor(now() / 1000)
   const source = await openKeySource(options, seconds())
-  const history = await openKeyHistory({ store, now })
-  await begin({ source, history, mayMake }, seconds())
+  const history = await openKeyHistory(database, now)
+  const activate = (address: Hex) => history.change(address, ['next', 'active'], { status: 'active', validUntil: null })
+  const end = (address: Hex) =>
+    history.change(address, ['next', 'active'], { status: 'retired', validUntil: seconds() + graceSeconds })
 
-  const signing = () => signingKey({ source, history })
+  await adoptNewest()
+  // A second key would sign beside that of another instance, and be lost with a temporary folder.
+  if (mayMake && newestActive() === undefined) await ensureActive()
 
-  async function stateOf(keyId: string): Promise<KeyChange> {
-    return (await history.find(keyId)) ?? unknown(keyId)
+  /** Lists the newest key of this process. */
+  async function adoptNewest(): Promise<void> {
+    const newest = source.own().at(-1)
+    if (newest === undefined) return
+    const { key, made } = newest
+    const row = await history.find(key.keyId)
+    // New in the configuration, or a folder older than its database. Its older keys stay unlisted: one may have been revoked.
+    if (row === null) await history.add(key.address, { validFrom: made, status: 'active' })
+    else if (source.make === null && !(await activate(key.address)))
+      throw new Error(
+        `The configured attestation key ${key.keyId} is ${row.status}, so its signatures are no longer valid: configure another one.`,
+      )
+  }
+
+  /** Makes a key when the folder has none that signs. The operator provides configured keys. */
+  async function ensureActive(): Promise<void> {
+    if (source.make === null || signing() !== undefined) return
+    const { key, made } = await source.make(seconds())
+    await history.add(key.address, { validFrom: made, status: 'active' })
+  }
+
+  /** Returns the newest active key of this process. */
+  function signing(): AttestationKey | undefined {
+    const active = history.rows().filter(({ status }) => status === 'active')
+    return source.own().findLast(({ key }) => active.some(({ keyId }) => keyId === key.keyId))?.key
+  }
+
+  function newestActive(): PublishedKey | undefined {
+    return history.rows().findLast(({ status }) => status === 'active')
+  }
+
+  /** Returns a key that cannot sign, so that the gateway rejects the buyer before money moves. */
+  function unusable(): AttestationKey {
+    const last = source.own().at(-1)?.key
+    const other = newestActive()?.keyId
+    if (last === undefined)
+      throw new Error(
+        other === undefined
+          ? 'There is no attestation key here.'
+          : `The attestation key ${other} of this database is not in ${options.folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other}`,
+      )
+    const fail = () => Promise.reject(new Error(`attestation key ${last.keyId} may no longer sign`))
+    return { ...last, sign: fail, signTypedData: fail }
   }
 
   /** Announces a key: a new one in this folder, or the `address` of one that will be configured. */
@@ -53,55 +99,30 @@ export async function openAttestationKeys({
     if (options.isPublicKnowledge(address) && options.demo !== true)
       return refused('That key is publicly known (anvil’s): announce another one.')
     const keyId = attestationKeyId(address)
-    const added = await history.add(address, { validFrom: seconds(), status: 'next' })
-    return added ? stateOf(keyId) : refused(`Key ${keyId} is listed already.`)
-  }
-
-  /** Signs with an announced key of this folder from now on; the one before is retired. */
-  async function switchTo(keyId: string): Promise<KeyChange> {
-    if (source.make === null)
-      return refused(
-        'The key of this service is configured: configure the next one, restart every process, then retire the one before.',
-      )
-    const row = await history.find(keyId)
-    if (row === null) return unknown(keyId)
-    const before = signing()
-    if (before?.keyId === keyId) return refused(`Key ${keyId} signs already.`)
-    if (!source.own().some(({ key }) => key.keyId === keyId))
-      return refused(`The private half of ${keyId} is not in this data folder.`)
-    if (!(await history.change(row.address, ['next', 'active'], { status: 'active', validUntil: null })))
-      return refused(`Key ${keyId} is ${row.status}: add a new one.`)
-    if (before !== undefined) await end(before.address)
+    if (!(await history.add(address, { validFrom: seconds(), status: 'next' })))
+      return refused(`Key ${keyId} is listed already.`)
     return stateOf(keyId)
   }
 
-  /** Ends the window of a key that no longer signs. */
-  async function retire(keyId: string): Promise<KeyChange> {
+  /** Changes a listed key. `change` returns why it changed nothing. */
+  async function changeListed(
+    keyId: string,
+    change: (row: PublishedKey) => Promise<string | undefined>,
+  ): Promise<KeyChange> {
     const row = await history.find(keyId)
-    if (row === null) return unknown(keyId)
-    if (signing()?.keyId === keyId) return refused(`Key ${keyId} signs at the moment: switch to another one first.`)
-    return (await end(row.address)) ? stateOf(keyId) : refused(`Key ${keyId} is ${row.status} already.`)
+    const refusal = row === null ? undefined : await change(row)
+    return refusal === undefined ? stateOf(keyId) : refused(refusal)
   }
 
-  const end = (address: Hex) =>
-    history.change(address, ['next', 'active'], { status: 'retired', validUntil: seconds() + graceSeconds })
-
-  /** Invalidates every signature of a stolen key. `at` (unix seconds) is informative. */
-  async function revoke(keyId: string, at = seconds()): Promise<KeyChange> {
-    const row = await history.find(keyId)
-    if (row === null) return unknown(keyId)
-    const from = ['next', 'active', 'retired'] as const
-    if (!(await history.change(row.address, from, { status: 'revoked', validUntil: at })))
-      return refused(`Key ${keyId} is revoked already.`)
-    await ensureActive({ source, history }, seconds())
-    return stateOf(keyId)
+  async function stateOf(keyId: string): Promise<KeyChange> {
+    return (await history.find(keyId)) ?? refused(`There is no key ${keyId}.`)
   }
 
   return {
     /** Returns the key that signs now. Its `sign` throws when it was revoked without a successor. Throws when there is no key here. */
-    active: () => signing() ?? unusable(source, newestActive(history), options.folder),
+    active: () => signing() ?? unusable(),
     /** Returns the address of the key that signs here, else of the newest one that signs elsewhere. */
-    address: () => signing()?.address ?? newestActive(history)?.address ?? null,
+    address: () => signing()?.address ?? newestActive()?.address ?? null,
     /** Adopts the keys and changes of other processes. */
     reload: async () => {
       await source.reload()
@@ -110,65 +131,41 @@ export async function openAttestationKeys({
     /** Returns every key ever used or announced, oldest first, from memory. Changes by other processes follow within a minute of use. */
     published: history.rows,
     add,
-    switchTo,
-    retire,
-    revoke,
+
+    /** Signs with an announced key of this folder from now on; the one before is retired. */
+    switchTo: async (keyId: string): Promise<KeyChange> => {
+      if (source.make === null)
+        return refused(
+          'The key of this service is configured: configure the next one, restart every process, then retire the one before.',
+        )
+      return changeListed(keyId, async ({ address, status }) => {
+        const before = signing()
+        if (before?.keyId === keyId) return `Key ${keyId} signs already.`
+        if (!source.own().some(({ key }) => key.keyId === keyId))
+          return `The private half of ${keyId} is not in this data folder.`
+        if (!(await activate(address))) return `Key ${keyId} is ${status}: add a new one.`
+        if (before !== undefined) await end(before.address)
+        return undefined
+      })
+    },
+
+    /** Ends the window of a key that no longer signs. */
+    retire: (keyId: string) =>
+      changeListed(keyId, async ({ address, status }) => {
+        if (signing()?.keyId === keyId) return `Key ${keyId} signs at the moment: switch to another one first.`
+        return (await end(address)) ? undefined : `Key ${keyId} is ${status} already.`
+      }),
+
+    /** Invalidates every signature of a stolen key. `at` (unix seconds) is informative. */
+    revoke: (keyId: string, at = seconds()) =>
+      changeListed(keyId, async ({ address }) => {
+        const from = ['next', 'active', 'retired'] as const
+        if (!(await history.change(address, from, { status: 'revoked', validUntil: at })))
+          return `Key ${keyId} is revoked already.`
+        await ensureActive()
+        return undefined
+      }),
   }
-}
-
-type Both = { readonly source: KeySource; readonly history: KeyHistory }
-
-async function begin(
-  { source, history, mayMake }: Both & { readonly mayMake: boolean },
-  seconds: number,
-): Promise<void> {
-  const newest = source.own().at(-1)
-  if (newest !== undefined) {
-    const { key, made } = newest
-    const row = await history.find(key.keyId)
-    // New in the configuration, or a folder older than its database. Its older keys stay unlisted: one may have been revoked.
-    if (row === null) await history.add(key.address, { validFrom: made, status: 'active' })
-    else if (
-      source.make === null &&
-      !(await history.change(key.address, ['next', 'active'], { status: 'active', validUntil: null }))
-    )
-      throw new Error(
-        `The configured attestation key ${key.keyId} is ${row.status}, so its signatures are no longer valid: configure another one.`,
-      )
-  }
-  // A second key would sign beside that of another instance, and be lost with a temporary folder.
-  if (mayMake && newestActive(history) === undefined) await ensureActive({ source, history }, seconds)
-}
-
-/** Returns the newest active key of this process. */
-function signingKey({ source, history }: Both): AttestationKey | undefined {
-  const active = history.rows().filter(({ status }) => status === 'active')
-  return source.own().findLast(({ key }) => active.some(({ keyId }) => keyId === key.keyId))?.key
-}
-
-function newestActive(history: KeyHistory): PublishedKey | undefined {
-  return history.rows().findLast(({ status }) => status === 'active')
-}
-
-/** Makes a key when the folder has none that signs. The operator provides configured keys. */
-async function ensureActive({ source, history }: Both, seconds: number): Promise<void> {
-  if (source.make === null || signingKey({ source, history }) !== undefined) return
-  const { key, made } = await source.make(seconds)
-  await history.add(key.address, { validFrom: made, status: 'active' })
-}
-
-/** Returns a key that cannot sign, so that the gateway rejects the buyer before money moves. */
-function unusable(source: KeySource, other: PublishedKey | undefined, folder: string): AttestationKey {
-  const last = source.own().at(-1)?.key
-  if (last === undefined)
-    throw new Error(
-      other === undefined
-        ? 'There is no attestation key here.'
-        : `The attestation key ${other.keyId} of this database is not in ${folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other.keyId}`,
-    )
-  const fail = () => Promise.reject(new Error(`attestation key ${last.keyId} may no longer sign`))
-  return { ...last, sign: fail, signTypedData: fail }
 }
 
 const refused = (sentence: string): KeyChange => ({ refused: sentence })
-const unknown = (keyId: string) => refused(`There is no key ${keyId}.`)

@@ -3,11 +3,12 @@
  * mode 0600, written once and whole, never overwritten, never removed.
  */
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, rm } from 'node:fs/promises'
+import { mkdir, readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import { parseJsonObject } from '../../lib/json.ts'
+import { createPrivateFile } from '../../lib/sealed-file.ts'
 import type { AttestationKey } from './attest.ts'
 import { localKey } from './key.ts'
 import { readKeystore } from './keystore.ts'
@@ -112,28 +113,8 @@ export async function makeKey(folder: string, made: number): Promise<MadeKey> {
   if (key === null) return makeKey(folder, made) // one value in 2^128 is not a key
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const file = { touchstone: 'attestation-key', version: 1, address: key.address, made, key: bytesToHex(privateKey) }
-  await writeOnce(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)
+  await createPrivateFile(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)
   return { key, made }
-}
-
-/** Links a finished draft, because a link fails where a file exists, which a rename would replace. */
-async function writeOnce(path: string, text: string): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`
-  try {
-    const file = await open(draft, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
-    await link(draft, path)
-  } finally {
-    await rm(draft, { force: true })
-  }
-  // The new name is durable only once its folder is.
-  const folder = await open(join(path, '..'), 'r')
-  await folder.sync().finally(() => folder.close())
 }
 
 async function readText(path: string): Promise<string> {

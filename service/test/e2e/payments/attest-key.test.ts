@@ -10,7 +10,6 @@ import { isPublishedAddress } from '../../../src/domain/published-accounts.ts'
 import { attestCommand } from '../../../src/cli/keys/attestation.ts'
 import { runWithin, formatError, type Session } from '../../../src/cli/session/session.ts'
 import { openAttestationKeys, type AttestationKeys } from '../../../src/payments/attestation/keys.ts'
-import { attestationKeyStore } from '../../../src/payments/attestation/history.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 
@@ -22,8 +21,7 @@ describe('touchstone attest key', () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-attest-key-'))
     database = await openEmptyPglite()
     await migrate(database)
-    const history = attestationKeyStore(database)
-    keys = await openAttestationKeys({ folder, history, isPublicKnowledge: isPublishedAddress })
+    keys = await openAttestationKeys({ folder, database, isPublicKnowledge: isPublishedAddress })
   })
   after(async () => {
     await database.close()

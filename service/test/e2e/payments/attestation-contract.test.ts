@@ -13,7 +13,6 @@ import { isPublishedAddress, publishedAccounts } from '../../../src/domain/publi
 import { startLocalChain, type LocalChain } from '../../../src/chain/devchain/devchain.ts'
 import { openAttestationKeys } from '../../../src/payments/attestation/keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { attestationKeyStore } from '../../../src/payments/attestation/history.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { attestedContract, proofBy, type Proof } from '../../support/attestation.ts'
@@ -37,7 +36,7 @@ describe('AttestationVerifier', () => {
   it('believes both forms for as long as the key counts, as the library does', async () => {
     const keys = await openAttestationKeys({
       folder: join(dataDir, 'keys'),
-      history: attestationKeyStore(database),
+      database,
       isPublicKnowledge: isPublishedAddress,
     })
     const proof = await proofBy(keys)

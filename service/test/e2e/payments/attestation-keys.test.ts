@@ -10,7 +10,6 @@ import { hexToBytes } from 'viem'
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
 import { isPublishedAddress, publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
-import { attestationKeyStore } from '../../../src/payments/attestation/history.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { attestedContract, proofBy } from '../../support/attestation.ts'
@@ -35,7 +34,7 @@ describe('attestation keys', () => {
   const openKeys = (more: Partial<Parameters<typeof openAttestationKeys>[0]> = {}) =>
     openAttestationKeys({
       folder: join(dataDir, 'keys'),
-      history: attestationKeyStore(database),
+      database,
       isPublicKnowledge: isPublishedAddress,
       now,
       ...more,
