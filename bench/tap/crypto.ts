@@ -5,8 +5,13 @@
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import { createAuthenticate, createFileKeyCache } from '../../service/src/tap/sun/authenticate.ts'
 import { diversificationInput } from '../../service/src/tap/keys/derivations.ts'
-import { embeddedBatch, newBatch, type BatchRecord } from '../../service/src/tap/keys/batch.ts'
-import { createKeyRing, type TagKeyProvider } from '../../service/src/tap/keys/ring.ts'
+import {
+  embeddedBatch,
+  newBatch,
+  type BatchRecord,
+  createKeyRing,
+  type KeyRing,
+} from '../../service/src/tap/keys/batch.ts'
 import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
 
@@ -53,7 +58,7 @@ async function trialDecryption(): Promise<void> {
     const records = Array.from({ length: count }, (_, index) => batchNamed(`batch-${index}`))
     const ring = createKeyRing(await Promise.all(records.map(embeddedBatch)))
     // The order changes only by `hit`, which is not called: always the worst place.
-    const authenticate = createAuthenticate({ keys: { candidates: ring.candidates, ready: ring.ready } })
+    const authenticate = createAuthenticate({ keys: { candidates: ring.candidates, hit: () => {} } })
     const [tap] = await tapsOf(records.at(-1) ?? batchNamed('none'), 1)
     const forged = { picc: new Uint8Array(16).fill(0x5a), cmac: new Uint8Array(8).fill(1) }
     const costs: number[] = []
@@ -79,7 +84,7 @@ async function round(contender: Contender, taps: readonly Tap[], count: number):
   contender.rates.push(count / cpuSeconds(began))
 }
 
-function ours(keys: TagKeyProvider, keptKeys: number): Contender['verify'] {
+function ours(keys: KeyRing, keptKeys: number): Contender['verify'] {
   const authenticate = createAuthenticate({ keys, fileKeys: keptKeys === 0 ? null : createFileKeyCache(keptKeys) })
   return async ({ picc, cmac }) => (await authenticate(picc, cmac)).genuine
 }

@@ -9,7 +9,7 @@ for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
   })
-const { forwardToService } = await import('./cli/session/forward.ts')
+const { forwardToService } = await import('./cli/session/control-client.ts')
 if (!(await forwardToService(process.argv.slice(2)))) {
   const { runCli } = await import('./cli/program.ts')
   await runCli()

@@ -256,7 +256,7 @@ function createTapFlow(
   const notifyReaders = outboxNotices(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
-      keys: tagHash === undefined ? { ...keys, ready: () => false } : keys,
+      keys: tagHash === undefined ? { candidates: () => [] } : keys,
       authenticate: createAuthenticate({ keys }),
       ledger: createLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),

@@ -3,8 +3,7 @@ import type { Command } from 'commander'
 import { verifyIndex, type Difference } from '../chain/indexer/verify.ts'
 import { tokenPages } from '../index/snapshot.ts'
 import { rebuildIndex } from '../index/store.ts'
-import { argument } from './session/arguments.ts'
-import { defineCommand, defineGroup, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, CommandError, retryChain, type RunWork, type Session } from './session/session.ts'
 
 export function indexCommand(run: RunWork): Command {

@@ -5,12 +5,11 @@ import type { Service } from '../app/service.ts'
 import { attestCommand } from './keys/attestation.ts'
 import { assetCommand } from './asset/asset.ts'
 import type { RunCommand } from './session/data-directory-lock.ts'
-import { backupCommand } from './database/backup.ts'
+import { backupCommand, restoreCommand } from './database/backup.ts'
 import { type RunBare, runWithin, type RunWork, formatError, sessionBase } from './session/session.ts'
 import { keyCommand } from './keys/api.ts'
 import { indexCommand } from './chain-index.ts'
 import { migrateCommand } from './database/migrate.ts'
-import { restoreCommand } from './database/restore.ts'
 import { tagCommand } from './tag/tag.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {

@@ -5,7 +5,7 @@
  */
 import type { Sql } from '../db/database.ts'
 import { refusalOf } from '../assets/items.ts'
-import type { BatchStatus } from './keys/ring.ts'
+import type { BatchStatus } from './keys/batch.ts'
 
 /**
  * A tag to register. `uid` has 7 bytes; `baselineCounter` is the counter read when the tag was made. `gtin` and `serial` go together

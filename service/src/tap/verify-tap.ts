@@ -6,7 +6,7 @@ import type { Authenticate } from './sun/authenticate.ts'
 import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
 import type { AnomalyKind, Ledger } from './replay-ledger.ts'
-import type { TagKeyProvider } from './keys/ring.ts'
+import type { KeyRing } from './keys/batch.ts'
 import type { TapBinding, TapChallenge } from './tap-tokens.ts'
 import type { CounterfeitReason } from './sun/sun.ts'
 import type { TagHash } from './tag-hash.ts'
@@ -17,8 +17,6 @@ type TapParameter = string | readonly string[] | undefined
 export type TapRequest = Readonly<{
   picc: TapParameter
   cmac: TapParameter
-  /** Tenant host, batch of the item in the path, or a static URL value. It orders the keys and proves nothing. */
-  hint?: string | undefined
   /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
   bindToken?: string | undefined
   challengeToken?: string | undefined
@@ -55,7 +53,7 @@ export type TapAnomaly = Readonly<{
 }>
 
 export type VerifyTapOptions = Readonly<{
-  keys: TagKeyProvider
+  keys: Pick<KeyRing, 'candidates'>
   authenticate: Authenticate
   ledger: Ledger
   tagHash: TagHash
@@ -72,9 +70,9 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     if (!(picc instanceof Uint8Array)) return picc
     const cmac = parseParameter('cmac', request.cmac, 16)
     if (!(cmac instanceof Uint8Array)) return cmac
-    if (!keys.ready()) return { kind: 'not_configured' }
+    if (keys.candidates().length === 0) return { kind: 'not_configured' }
 
-    const found = await authenticate(picc, cmac, request.hint)
+    const found = await authenticate(picc, cmac)
     if (!found.genuine) return { kind: 'counterfeit', reason: found.reason }
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }

@@ -14,7 +14,7 @@ import { createSteadyLoad, type SteadyLoad, type Target } from '../support/proce
 import { newUid, testTag } from '../support/tap/tags.ts'
 import { operator, startWriterWorld } from '../support/index/writer-world.ts'
 import { readMigrations } from '../../src/db/migrate.ts'
-import { readKeyFile } from '../../src/tap/keys/file.ts'
+import { readKeyFile } from '../../src/tap/keys/store.ts'
 
 const before = await commitBeforeNewestMigration()
 const mustRun = process.env['REQUIRE_SERVICES'] === '1' && 'reason' in before && !before.isExcuse

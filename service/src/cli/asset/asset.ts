@@ -1,13 +1,15 @@
-/** `touchstone asset …`: the lifecycle of an asset on chain, from minting to recycling (spec §3). */
+/** `touchstone asset …`: the lifecycle of an asset on chain, from minting to recycling (spec §3). Steps with one command each are here. */
+import { assetFlags, type Hex, reportFlags } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { defineGroup } from '../session/command.ts'
-import type { RunWork } from '../session/session.ts'
-import { bindCommand } from './bind.ts'
+import { keccak256, stringToHex, zeroHash } from 'viem'
+import { toHex } from '../../tap/bytes.ts'
+import { mayBind } from '../../tap/tag-registry.ts'
+import { argument, defineCommand, defineGroup, flagBits, flagNames, inSession } from '../session/command.ts'
+import { chainOf, CommandError, type RunWork, type Session } from '../session/session.ts'
 import { claimCommand } from './claim.ts'
-import { historyCommand } from './history.ts'
 import { mintCommand } from './mint.ts'
-import { showCommand } from './show.ts'
-import { activateCommand, flagCommand, recycleCommand, resolveCommand } from './steps.ts'
+import { formatFlags, historyCommand, showCommand } from './show.ts'
+import { addWriteOptions, write, type WriteOptions } from './write.ts'
 
 export function assetCommand(run: RunWork): Command {
   return defineGroup(
@@ -16,15 +18,126 @@ export function assetCommand(run: RunWork): Command {
     [
       mintCommand(run),
       bindCommand(run),
-      activateCommand(run),
+      stepCommand(run, 'activate', 'Releases a bound asset after quality control: it may be claimed from now on.'),
       claimCommand(run),
-      flagCommand(run),
-      resolveCommand(run),
-      recycleCommand(run),
+      flagCommand(run, 'flag', {
+        description: 'Flags an asset: every tap and every verdict says so from the next block on.',
+        example: "--reason stolen --note 'Police report 2026-1187'",
+        reasons: `${flagNames.join(', ')}; several separated by commas`,
+      }),
+      flagCommand(run, 'resolve', {
+        description: 'Takes flags back. With the last report the asset returns to the state it had.',
+        example: '--reason stolen',
+        reasons: `${flagNames.join(', ')}; or all`,
+      }),
+      stepCommand(
+        run,
+        'recycle',
+        'Ends the life of an asset for ever. Only its owner can recycle a claimed one, and only the authority a flagged one.',
+      ),
       showCommand(run),
       historyCommand(run),
     ],
     `NONE → MINTED → BOUND → ACTIVATED → CLAIMED; FLAGGED from any of the last three and back; RECYCLED is the end.
 Every command that writes has --dry-run, prints transaction, block and new state, and takes an idempotency --key.`,
   )
+}
+
+type BindOptions = WriteOptions & { uid: Uint8Array; batch: string; gtin?: string; serial?: string }
+
+function bindCommand(run: RunWork): Command {
+  const command = defineCommand('bind', 'Binds a tag to a minted asset. A tag serves one asset for ever.', {
+    examples: [
+      'touchstone asset bind 7 --uid 04DE5F1EACC040 --batch 2026-watches --gtin 09520001000010 --serial M41-002209',
+    ],
+  })
+    .argument('<id>', 'token id of the asset', argument.tokenId)
+    .requiredOption('--uid <uid>', 'UID of the tag', argument.uid)
+    .requiredOption('--batch <id>', 'batch of the tag', argument.batchId)
+    .option('--gtin <gtin>', 'GTIN of the item, together with --serial', argument.gtin)
+    .option('--serial <serial>', 'serial number of the item', argument.serial)
+  return addWriteOptions(command).action(inSession(run, bind))
+}
+
+/** Binds a tag to an asset for ever, by its hash on chain, and registers it here (spec §3, BOUND). */
+async function bind(session: Session, tokenId: bigint, options: BindOptions): Promise<number> {
+  const { tags } = session.store
+  const { uid, batch: batchId, gtin, serial } = options
+  if ((gtin === undefined) !== (serial === undefined)) throw new CommandError('--gtin and --serial belong together.')
+  const { tagHash } = chainOf(session)
+  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
+  const item = gtin === undefined || serial === undefined ? null : { gtin, serial }
+  const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
+  if (!allowed.ok) {
+    const hint = allowed.about === 'batch' ? ' See touchstone tag batch list.' : ''
+    throw new CommandError(allowed.message + hint)
+  }
+
+  const change = `bind tag ${toHex(uid)} to asset ${tokenId} and register it`
+  const request = { kind: 'bindTag', tokenId, tagHash: tagHash(uid) } as const
+  const written = await write(session, request, options, change)
+  if (written.confirmed === undefined) return written.exit
+  const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
+  if (registered.outcome === 'refused')
+    throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
+  session.io.out(`tag          ${toHex(uid)}, batch ${batchId}${gtin === undefined ? '' : `, item ${gtin} ${serial}`}`)
+  return written.exit
+}
+
+function stepCommand(run: RunWork, kind: 'activate' | 'recycle', description: string): Command {
+  const command = defineCommand(kind, description, { examples: [`touchstone asset ${kind} 7 --dry-run`] })
+  return addWriteOptions(command.argument('<id>', 'token id of the asset', argument.tokenId)).action(
+    inSession(run, async (session, tokenId: bigint, options: WriteOptions) => {
+      return (await write(session, { kind, tokenId }, options, `${kind} asset ${tokenId}`)).exit
+    }),
+  )
+}
+
+type FlagOptions = WriteOptions & { reason: number | 'all'; note?: string }
+
+function flagCommand(
+  run: RunWork,
+  kind: 'flag' | 'resolve',
+  {
+    description,
+    example,
+    reasons,
+  }: { readonly description: string; readonly example: string; readonly reasons: string },
+): Command {
+  const command = defineCommand(kind, description, { examples: [`touchstone asset ${kind} 7 ${example}`] })
+    .argument('<id>', 'token id of the asset', argument.tokenId)
+    .option('--note <text>', 'stored as its hash on chain: proves later that this note was the reason', argument.note)
+  return addWriteOptions(command)
+    .requiredOption('--reason <reasons>', reasons, (text) =>
+      kind === 'resolve' && text === 'all' ? text : flagBits(text),
+    )
+    .action(
+      inSession(run, (session, tokenId: bigint, options: FlagOptions) => changeFlags(session, kind, tokenId, options)),
+    )
+}
+
+async function changeFlags(
+  session: Session,
+  kind: 'flag' | 'resolve',
+  tokenId: bigint,
+  options: FlagOptions,
+): Promise<number> {
+  const { reason, note } = options
+  const bits = reason === 'all' ? await readReports(session, tokenId) : reason
+  const hasTamper = (bits & assetFlags.TAMPER) !== 0
+  if (hasTamper && bits !== assetFlags.TAMPER)
+    throw new CommandError('Only the attester can report tamper: give tamper in a command of its own.')
+  const reasonHash: Hex = note === undefined ? zeroHash : keccak256(stringToHex(note))
+  const change = `${kind === 'flag' ? 'flag' : 'resolve the flags of'} asset ${tokenId}: ${formatFlags(bits)}`
+  const written = await write(session, { kind, tokenId, bits, reasonHash }, options, change)
+  if (written.confirmed !== undefined && note !== undefined)
+    session.io.out(`note         ${reasonHash}  (keccak256 of the note; keep the text)`)
+  return written.exit
+}
+
+async function readReports(session: Session, tokenId: bigint): Promise<number> {
+  const { record } = (await chainOf(session).reader.read(tokenId)).asset
+  const bits = record.flags & reportFlags
+  if (bits === 0) throw new CommandError(`Asset ${tokenId} has no reports.`)
+  return bits
 }

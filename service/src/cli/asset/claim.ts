@@ -9,8 +9,7 @@ import { parseHex } from '../../lib/bytes.ts'
 import { readRegistry } from './show.ts'
 import { addWriteOptions, write, type WriteOptions } from './write.ts'
 import { chainOf, CommandError, retryChain, type RunWork, type Session } from '../session/session.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand, inSession } from '../session/command.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
 import { formatRefusal, parseTapUrl, resolveTapUrl } from '../tag/verify.ts'
 
 type Options = WriteOptions & {
@@ -73,14 +72,8 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
   const message = { tokenId, claimant, nonce, deadline }
   const claimantSignature =
     options.consent ?? (await account?.signTypedData(registryTypedData(domain, 'ClaimConsent', message))) ?? '0x'
-  return (
-    await write(
-      session,
-      { kind: 'claim', tokenId, claimant, tapCounter, deadline, attester, attesterSignature, claimantSignature },
-      options,
-      { change: `make asset ${tokenId} the claimant's`, tokenId },
-    )
-  ).exit
+  const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
+  return (await write(session, request, options, `make asset ${tokenId} the claimant's`)).exit
 }
 
 function demoAccount({ demo }: Session, index: number) {

@@ -6,9 +6,9 @@ import { zeroHash } from 'viem'
 import type { Hex } from '@touchstone/verdict'
 import { parseJson } from '../../lib/json.ts'
 import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
-import { addWriteOptions, write, type Request, type WriteOptions } from './write.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand, inSession } from '../session/command.ts'
+import type { WriteRequest } from '../../chain/transactions/calls.ts'
+import { addWriteOptions, write, type WriteOptions } from './write.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
 import { chainOf, CommandError, type RunWork, type Session } from '../session/session.ts'
 
 type Options = WriteOptions &
@@ -58,14 +58,14 @@ async function mint(session: Session, options: Options): Promise<number> {
   const metadata = await readMetadata(session, options)
   if (metadata !== undefined && dryRun !== true) await session.store.metadata.put(metadata)
   const hash = metadata?.hash ?? zeroHash
-  const request: Request =
+  const request: WriteRequest =
     id !== undefined
       ? { kind: 'mintWithId', to, tokenId: id, metadataHash: hash }
       : count !== undefined
         ? { kind: 'mintBatch', to, metadataHashes: Array.from({ length: count }, () => hash) }
         : { kind: 'mint', to, metadataHash: hash }
   const change = `mint ${count ?? 1} ${(count ?? 1) === 1 ? 'asset' : 'assets'}${metadata === undefined ? ' without metadata' : ` with the metadata ${hash}`}`
-  const { exit, confirmed } = await write(session, request, options, { change })
+  const { exit, confirmed } = await write(session, request, options, change)
   const ids = confirmed?.tokenIds ?? []
   if (ids.length > 3) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
   const [tokenId] = ids

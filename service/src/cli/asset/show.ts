@@ -1,17 +1,18 @@
-/** `touchstone asset show`: the verdict, the record on chain and the registration of an asset (spec §2.1, §2.5). */
+/** `touchstone asset show` and `asset history`: verdict, record on chain, registration and indexed events (spec §2.1, §2.5, §3). */
+import { assetFlags, type AssetRecord, checksumAddress, type Hex, lifecycleStates } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import { type ContractFunctionReturnType, decodeFunctionResult, encodeFunctionData, zeroHash } from 'viem'
-import { assetFlags, type AssetRecord, type Hex, lifecycleStates } from '@touchstone/verdict'
-import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
-import { nonCanonical } from '../../chain/rpc/source.ts'
-import type { Block } from '../../chain/rpc/block.ts'
 import type { Components } from '../../app/components.ts'
-import { toHex } from '../../tap/bytes.ts'
+import type { Block } from '../../chain/rpc/block.ts'
+import { nonCanonical } from '../../chain/rpc/source.ts'
+import { catchUpWithHead } from '../chain-index.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
 import { chainOf, CommandError, retryChain, type RunWork, type Session } from '../session/session.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand, inSession } from '../session/command.ts'
+import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
+import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
+import { toHex } from '../../tap/bytes.ts'
 
-type Options = { json?: true; owner?: true }
+type ShowOptions = { json?: true; owner?: true }
 
 export function showCommand(run: RunWork): Command {
   const description = 'Shows the verdict on an asset, its record on chain, and the tag that is registered for it.'
@@ -22,12 +23,12 @@ export function showCommand(run: RunWork): Command {
     .action(inSession(run, show))
 }
 
-async function show(session: Session, tokenId: bigint, options: Options): Promise<void> {
+async function show(session: Session, tokenId: bigint, options: ShowOptions): Promise<void> {
   const lines = await retryChain(session.io, () => formatAsset(session, tokenId, options))
   for (const line of lines) session.io.out(line)
 }
 
-async function formatAsset(session: Session, tokenId: bigint, { json, owner }: Options): Promise<string[]> {
+async function formatAsset(session: Session, tokenId: bigint, { json, owner }: ShowOptions): Promise<string[]> {
   const { verdicts, reader, source, contract } = chainOf(session)
   const { store } = session
   const answer = await verdicts.answer(tokenId)
@@ -101,4 +102,67 @@ export function formatFlags(flags: number): string {
     .filter(([, bit]) => (flags & bit) !== 0)
     .map(([name]) => name.toLowerCase().replace('_', '-'))
     .join(', ')
+}
+
+export function historyCommand(run: RunWork): Command {
+  return defineCommand('history', 'Lists the events of an asset, newest first, from the index.', {
+    notes: 'The list is complete up to the block that it names.',
+    examples: ['touchstone asset history 7'],
+  })
+    .argument('<id>', 'token id of the asset', argument.tokenId)
+    .option('--accounts', 'include the addresses that took part, which are personal data')
+    .action(inSession(run, history))
+}
+
+const maxEvents = 500
+
+async function history(session: Session, tokenId: bigint, { accounts }: { accounts?: true }): Promise<void> {
+  const { io } = session
+  await catchUpWithHead(session)
+  const indexed = await chainOf(session).historyRows.of(tokenId, 100_000)
+  if (indexed === null)
+    throw new CommandError('Nothing is indexed yet. Start the service, or run: touchstone index verify')
+  const { cursor, rows } = indexed
+  if (rows.length === 0) throw new CommandError(`Asset ${tokenId} does not exist up to block ${cursor.number}.`)
+  for (const event of rows.toReversed().slice(0, maxEvents)) {
+    const time = new Date(Number(event.timestamp) * 1_000).toISOString()
+    io.out(`${time}  block ${event.blockNumber}  ${format(event, accounts === true)}  ${event.transactionHash}`)
+  }
+  io.out(
+    rows.length > maxEvents
+      ? `The newest ${maxEvents} of ${rows.length} events up to block ${cursor.number}.`
+      : `${rows.length} events up to block ${cursor.number}, back to the minting.`,
+  )
+}
+
+const names = new Map<number, string>(Object.entries(eventKinds).map(([name, kind]) => [kind, name]))
+
+const dataNames: Readonly<Record<number, string>> = {
+  [eventKinds.AssetMinted]: 'metadata',
+  [eventKinds.TagBound]: 'tagHash',
+  [eventKinds.FlagsChanged]: 'reasonHash',
+  [eventKinds.MetadataHashSet]: 'metadataHash',
+  [eventKinds.TransferInitiated]: 'messageHash',
+}
+
+function format(event: AssetEvent, withAccounts: boolean): string {
+  const { kind, fromState, toState, flags, nonce, expiry, data } = event
+  const account = (name: string, address: Hex | null) =>
+    withAccounts && address !== null && !isZero(address) ? [`${name}=${checksumAddress(address)}`] : []
+  return [
+    names.get(kind) ?? 'Event',
+    ...(fromState === null ? [] : [`from=${lifecycleStates[fromState] ?? fromState}`]),
+    ...(toState === null ? [] : [`to=${lifecycleStates[toState] ?? toState}`]),
+    ...(flags === null ? [] : [`flags=${formatFlags(flags) || 'none'}`]),
+    ...account('actor', event.actor),
+    ...account('from', event.from),
+    ...account('to', event.to),
+    ...(nonce === null ? [] : [`nonce=${nonce}`]),
+    ...(expiry === null ? [] : [`expiry=${expiry}`]),
+    ...(data === null || isZero(data) ? [] : [`${dataNames[kind] ?? 'data'}=${data}`]),
+  ].join(' ')
+}
+
+function isZero(hex: Hex): boolean {
+  return /^0x0*$/.test(hex)
 }

@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
+import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import { formatState } from './show.ts'
 import { chainOf, CommandError, retryChain, type Session } from '../session/session.ts'
-import { argument } from '../session/arguments.ts'
+import { argument } from '../session/command.ts'
 
 export type WriteOptions = { readonly dryRun?: true; readonly key?: string }
-export type Request = Parameters<Components['writer']['write']>[0]
 type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
 
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
-export type Written = { readonly exit: number; readonly confirmed?: Confirmed }
+type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 
 export function addWriteOptions(command: Command): Command {
   return command
@@ -26,9 +26,9 @@ export function addWriteOptions(command: Command): Command {
 /** Writes and prints the result with the new state of the tokens. `change` completes the sentence "Would …". */
 export async function write(
   session: Session,
-  request: Request,
+  request: WriteRequest,
   { dryRun, key = `cli-${randomUUID()}` }: WriteOptions,
-  { change, tokenId }: { readonly change: string; readonly tokenId?: bigint },
+  change: string,
 ): Promise<Written> {
   const { io } = session
   const { writer, reader } = chainOf(session)
@@ -50,7 +50,7 @@ export async function write(
     return { exit: 1 }
   }
   io.out(`block        ${result.blockNumber} ${result.blockHash}`)
-  for (const id of tokenId === undefined ? result.tokenIds.slice(0, 3) : [tokenId])
+  for (const id of 'tokenId' in request ? [request.tokenId] : result.tokenIds.slice(0, 3))
     io.out(`asset        ${id}  ${formatState((await retryChain(io, () => reader.read(id))).asset.record)}`)
   return { exit: 0, confirmed: result }
 }

@@ -16,7 +16,7 @@ export type BackupHead = SchemaHead &
 export type BackupFilePart = Readonly<{ file: string; data: string }>
 export type BackupCounts = Readonly<{ rows: Readonly<Record<string, number>>; files: number }>
 
-export type BackupLine =
+type BackupLine =
   | { readonly kind: 'head'; readonly head: BackupHead }
   | { readonly kind: 'table'; readonly head: TableHead }
   /** `text` is a JSON object. */

@@ -45,30 +45,19 @@ describe('the demonstration catalogue', () => {
     await rm(dataDir, { recursive: true })
   })
 
-  async function fill(into: Database): Promise<CatalogueItem[]> {
+  function openWriter(into: Database) {
     const [operator, attester] = publishedAccounts(2) as [Account, Account]
-    const keys = {
-      issuer: operator,
-      binder: operator,
-      qa: operator,
-      guardian: operator,
-      recycler: operator,
-      relayer: operator,
-      attester,
-    }
-    const writer = createWriter({
-      rpcUrl: chain.url,
-      contract,
-      chainId: 84532,
-      keys,
-      operations: operationStore(into),
-      log,
-      local: true,
-    })
+    const roles = ['issuer', 'binder', 'qa', 'guardian', 'recycler', 'relayer'] as const
+    const keys = { ...Object.fromEntries(roles.map((role) => [role, operator])), attester }
+    const operations = operationStore(into)
+    return createWriter({ rpcUrl: chain.url, contract, chainId: 84532, keys, operations, log, local: true })
+  }
+
+  async function fill(into: Database): Promise<CatalogueItem[]> {
+    const writer = openWriter(into)
     const made = await fillCatalogue({
       rpcUrl: chain.url,
       contract,
-      chainId: 84532,
       writer,
       metadata: metadataStore(into),
       tagHashFor,
@@ -155,16 +144,7 @@ describe('the demonstration catalogue', () => {
   })
 
   it('is found again at the next start, and what was done since stays', async () => {
-    const [operator] = publishedAccounts(1) as [Account]
-    const writer = createWriter({
-      rpcUrl: chain.url,
-      contract,
-      chainId: 84532,
-      keys: { guardian: operator },
-      operations: operationStore(database),
-      log,
-      local: true,
-    })
+    const writer = openWriter(database)
     const recalled = items[7]?.tokenId ?? 0n
     await writer.write(
       { kind: 'resolve', tokenId: recalled, bits: RECALL, reasonHash: zeroHash },

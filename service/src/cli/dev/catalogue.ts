@@ -19,7 +19,6 @@ import { canonicalMetadata } from '../../assets/metadata.ts'
 type CatalogueOptions = Readonly<{
   rpcUrl: string
   contract: Hex
-  chainId: number
   writer: Pick<Writer, 'write' | 'attestClaim'>
   metadata: Pick<MetadataStore, 'put'>
   /** Returns the tag hash of the product at this place of the list, the same at every start. */
@@ -103,11 +102,7 @@ async function make({ writer }: CatalogueOptions, request: WriteRequest, idempot
 }
 
 /** Makes a claim with the attestation as after a tap, and the consent of a demo consumer (anvil's accounts 2 to 5). */
-async function claimBy(
-  { writer, contract, chainId, accounts }: Work,
-  consumer: number,
-  tokenId: bigint,
-): Promise<WriteRequest> {
+async function claimBy({ writer, contract, accounts }: Work, consumer: number, tokenId: bigint): Promise<WriteRequest> {
   const account = accounts[consumer + 2]
   if (account === undefined) throw notMade('claim', 'there is no such consumer')
   const claim = { tokenId, claimant: account.address, tapCounter: 1, deadline: endOfCentury }
@@ -170,7 +165,6 @@ export async function openDemoCatalogue({
   const items = await fillCatalogue({
     rpcUrl,
     contract: contract.toLowerCase() as Hex,
-    chainId,
     writer,
     metadata,
     tagHashFor: (index) => tagHash(demoUid(index)),

@@ -6,7 +6,7 @@ import { parseJsonObject } from '../../lib/json.ts'
 import { writePrivateFile } from '../../lib/sealed-file.ts'
 
 /** Hex texts for TAG_KEK and TAG_PEPPER. */
-export type DemoSecrets = { readonly kek: string; readonly pepper: string }
+type DemoSecrets = { readonly kek: string; readonly pepper: string }
 
 export async function readOrCreateDemoSecrets(dataDir: string): Promise<DemoSecrets> {
   const known = await readDemoSecrets(dataDir)

@@ -1,9 +1,8 @@
 /** `touchstone key …`: API keys of GraphQL (spec §5). A key is printed when it is made and never again. */
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { newApiKey, scopes, type ListedApiKey, type Scope } from '../../graphql/api-keys.ts'
-import { defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { formatTable } from '../output/table.ts'
 
 export function keyCommand(run: RunWork): Command {
   const scope = new Option('--scope <scopes>', 'read, write, or read,write').default(['read'], 'read')

@@ -1,15 +1,13 @@
 /** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
-import { argument } from '../session/arguments.ts'
-import { defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { formatTable } from '../output/table.ts'
 
 type Change = PublishedKey | { readonly refused: string }
 
 /** The attestation keys of the service. */
-export type SessionKeys = {
+type SessionKeys = {
   readonly active: () => { readonly keyId: string }
   readonly published: () => readonly PublishedKey[]
   readonly add: (address?: Hex) => Promise<Change>

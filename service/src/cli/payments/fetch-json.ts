@@ -5,7 +5,7 @@ import { parseJson } from '../../lib/json.ts'
 /** `body` is null when it is not JSON. */
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: unknown }
 
-export type FetchJsonOptions = {
+type FetchJsonOptions = {
   readonly method?: string
   readonly body?: string
   readonly headers?: Readonly<Record<string, string>>

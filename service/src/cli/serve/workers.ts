@@ -8,7 +8,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
-export type WorkersOptions = {
+type WorkersOptions = {
   readonly count: number
   /** Returns the additions to the primary's environment for the worker at a place, from 0. */
   readonly envOf: (place: number) => Readonly<Record<string, string>>

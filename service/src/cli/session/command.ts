@@ -1,6 +1,12 @@
 /** Definition of commands: description, help with examples, and the work that runs in a session. */
-import { Command } from 'commander'
+import { assetFlags, type Hex, parseTokenId } from '@touchstone/verdict'
+import { Command, InvalidArgumentError } from 'commander'
 import type { RunWork, Session } from './session.ts'
+import { parseAddress } from '../../domain/address.ts'
+import { parseGtin } from '../../domain/gtin.ts'
+import { isRegistrableSerial } from '../../domain/serial.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 
 type Help = { readonly notes?: string; readonly examples: readonly string[] }
 
@@ -26,4 +32,88 @@ export function inSession<Args extends unknown[]>(
   work: (session: Session, ...args: Args) => Promise<number | void>,
 ): (...args: Args) => Promise<void> {
   return (...args) => run((session) => work(session, ...args))
+}
+
+/** Parses a UID of an NTAG 424 DNA (7 bytes; NXP's begin with 04), with or without `:` or `-` between bytes, or returns null. */
+export function parseUid(text: string): Uint8Array | null {
+  const digits = text.replaceAll(/[:-]/g, '')
+  return /^04[0-9a-fA-F]{12}$/.test(digits) && text.length <= 20 ? parseHex(digits) : null
+}
+
+/** Parses a GTIN of 8, 12, 13 or 14 digits to the 14 digits of a Digital Link, or returns null when it is wrong. */
+export function parseAnyGtin(text: string): string | null {
+  const parsed = /^(?:\d{8}|\d{12,14})$/.test(text) ? parseGtin(text.padStart(14, '0')) : null
+  return parsed?.ok === true ? parsed.gtin : null
+}
+
+export const batchIdPattern = /^[A-Za-z0-9._-]{1,64}$/
+
+export const uidSentence = 'A UID has 14 hex digits and begins with 04, such as 04DE5F1EACC040.'
+export const gtinSentence = 'A GTIN has 8, 12, 13 or 14 digits and a right check digit.'
+export const serialSentence = 'A serial has 1 to 20 letters, digits or signs of GS1’s set, such as M41-002208.'
+
+/** Parsers for commander. */
+export const argument = {
+  tokenId: (text: string): bigint => parseTokenId(text) ?? invalid('A token id is a decimal number, such as 7.'),
+  batchId: (text: string): string =>
+    batchIdPattern.test(text) ? text : invalid('A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.'),
+  epoch: (text: string): number =>
+    /^\d{1,10}$/.test(text) && Number(text) <= 0x7fffffff ? Number(text) : invalid('An epoch is 0, 1, 2 …'),
+  count:
+    (max: number) =>
+    (text: string): number =>
+      /^\d{1,9}$/.test(text) && Number(text) >= 1 && Number(text) <= max
+        ? Number(text)
+        : invalid(`It is a number from 1 to ${max}.`),
+  uid: (text: string): Uint8Array => parseUid(text) ?? invalid(uidSentence),
+  /** Parses up to 1000, separated by commas, without duplicates. */
+  uids: (text: string): Uint8Array[] => {
+    const words = [...new Set(text.split(',', 1_001).map((word) => word.trim().toUpperCase().replaceAll(/[:-]/g, '')))]
+    return words.length > 1_000 ? invalid('At most 1000 UIDs fit into one call.') : words.map(argument.uid)
+  },
+  address: (text: string): Hex =>
+    parseAddress(text) ?? invalid('An address is 0x and 40 hex digits, its checksum right.'),
+  signature: (text: string): Hex =>
+    /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : invalid('A signature is 0x and hex digits.'),
+  macInput: (text: string): MacInput =>
+    macInputs.find((known) => known === text) ?? invalid(`It is one of ${macInputs.join(', ')}.`),
+  gtin: (text: string): string => parseAnyGtin(text) ?? invalid(gtinSentence),
+  serial: (text: string): string => (isRegistrableSerial(text) ? text : invalid(serialSentence)),
+  /** Parses an idempotency key of the operator. */
+  key: (text: string): string =>
+    /^[\x21-\x7e]{1,100}$/.test(text) ? text : invalid('A key has 1 to 100 printable ASCII characters.'),
+  unixTime: (text: string): bigint =>
+    /^\d{9,11}$/.test(text) ? BigInt(text) : invalid('A deadline is in unix seconds, such as 1893456000.'),
+  note: (text: string): string =>
+    text.length <= 1_000 && text.isWellFormed() ? text : invalid('A note has at most 1000 characters.'),
+  tapUrl: (text: string): string =>
+    text.length <= 2_048 && URL.canParse(text) ? text : invalid('It is a URL of at most 2048 characters, in quotes.'),
+} as const
+
+/** The names of the flags on the command line. */
+export const flagNames = Object.keys(assetFlags).map((name) => name.toLowerCase().replace('_', '-'))
+
+/** Parses one or several reasons, separated by commas, to flag bits. */
+export function flagBits(text: string): number {
+  const bits = text.split(',', 8).map((word) => {
+    const name = word.trim().toUpperCase().replace('-', '_')
+    return Object.hasOwn(assetFlags, name) ? assetFlags[name as keyof typeof assetFlags] : invalid(flagSentence)
+  })
+  return bits.reduce((all, bit) => all | bit, 0)
+}
+
+const flagSentence = `A reason is one of ${flagNames.join(', ')}.`
+
+function invalid(sentence: string): never {
+  throw new InvalidArgumentError(sentence)
+}
+
+export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  return [head, ...rows].map((cells) =>
+    cells
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
 }

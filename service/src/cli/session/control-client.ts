@@ -1,6 +1,11 @@
-/** The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there. */
+/**
+ * The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there, before the program of this
+ * process is loaded, because loading takes a second.
+ */
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { readConfig } from '../../app/config/config.ts'
+import { reasonOf } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 
 export type Address = { readonly pid: number; readonly port: number; readonly token: string }
@@ -13,6 +18,16 @@ export type CommandIo = {
   readonly err: (line: string) => void
   readonly cwd: string
   readonly signal: AbortSignal
+}
+
+/** Returns the terminal of this process. */
+export function terminalIo(signal: AbortSignal): CommandIo {
+  return {
+    out: (line) => void process.stdout.write(`${line}\n`),
+    err: (line) => void process.stderr.write(`${line}\n`),
+    cwd: process.cwd(),
+    signal,
+  }
 }
 
 /** Returns the process that holds the data folder, or null. */
@@ -95,4 +110,35 @@ function urlOf({ port }: Address): string {
 
 function authorization({ token }: Address): { Authorization: string } {
   return { Authorization: `Bearer ${token}` }
+}
+
+/** Groups of commands that a running service runs. Their help is always printed by this process. */
+const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'index', 'key', 'tag'])
+
+/** Returns false when this process must run the command itself: no service holds the folder, or the command is no work for one. */
+export async function forwardToService(argv: readonly string[]): Promise<boolean> {
+  const [group = '', ...words] = argv
+  const isHelp = words.length === 0 || words.some((word) => ['--help', '-h', 'help'].includes(word))
+  if (!groups.has(group) || isHelp) return false
+  const dataDir = configuredDataDir()
+  if (dataDir === null) return false
+  const io = terminalIo(new AbortController().signal)
+  try {
+    const exit = await runInService(dataDir, argv, io)
+    if (exit === null) return false
+    process.exitCode = exit
+  } catch (error) {
+    io.err(`touchstone: ${reasonOf(error)}`)
+    process.exitCode = 1
+  }
+  return true
+}
+
+/** Returns null for wrong settings, which the program reports. */
+function configuredDataDir(): string | null {
+  try {
+    return readConfig(process.env).dataDir
+  } catch {
+    return null
+  }
 }

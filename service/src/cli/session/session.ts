@@ -12,7 +12,7 @@ import { retry } from '../../lib/async/retry.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
-import { runInService, type CommandIo } from './control-client.ts'
+import { runInService, terminalIo, type CommandIo } from './control-client.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
 /** The environment of a command. */
@@ -62,12 +62,7 @@ async function runFromCommandLine(
   runHere: (io: CommandIo) => Promise<number | void>,
 ): Promise<void> {
   const stopping = new AbortController()
-  const io: CommandIo = {
-    out: (line) => void process.stdout.write(`${line}\n`),
-    err: (line) => void process.stderr.write(`${line}\n`),
-    cwd: process.cwd(),
-    signal: stopping.signal,
-  }
+  const io = terminalIo(stopping.signal)
   const exit = dataDir === null ? null : await runInService(dataDir, process.argv.slice(2), io)
   if (exit === null) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   process.exitCode = exit ?? (await runHere(io)) ?? 0

@@ -6,10 +6,9 @@ import { writePrivateFile } from '../../lib/sealed-file.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { createDemoTag } from '../../tap/provisioning/software-tag.ts'
 import { demoBatch, demoUid } from '../dev/catalogue.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand, inSession } from '../session/command.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { addAddressOptions, layOut, optionalAddress, type AddressOptions } from './address.ts'
+import { addAddressOptions, layOut, optionalAddress, type AddressOptions } from './template.ts'
 import { getBatch } from './keys.ts'
 
 type Options = AddressOptions & {

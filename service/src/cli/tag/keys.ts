@@ -10,10 +10,9 @@ import {
   type KeyRow,
   type KeyRowFormat,
 } from '../../tap/provisioning/key-rows.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand } from '../session/command.ts'
+import { argument, defineCommand } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './address.ts'
+import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
 
 type Options = AddressOptions & {
   readonly batch: string

@@ -1,11 +1,11 @@
 /** `touchstone tag template`: the template of a chip for a URL (spec §4.4). It needs no store, no key and no chain. */
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
+import { CommandError } from '../session/session.ts'
+import { encodeSerial, isRegistrableSerial } from '../../domain/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
-import type { TagTemplate } from '../../tap/provisioning/template.ts'
+import { createTemplate, type TagTemplate } from '../../tap/provisioning/template.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
-import { argument } from '../session/arguments.ts'
-import { defineCommand } from '../session/command.ts'
-import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './address.ts'
 
 type Options = AddressOptions & { readonly macInput: MacInput; readonly json?: true }
 
@@ -44,4 +44,51 @@ function format(template: TagTemplate, asJson: boolean): string[] {
     `file settings     ${settings}`,
     `mac input         ${macInput}`,
   ]
+}
+
+export type AddressOptions = { readonly url?: string; readonly host?: string; readonly item?: string }
+
+export function addAddressOptions(command: Command): Command {
+  const url = new Option('--url <address>', 'URL with {picc} and {cmac} where the chip puts them, in quotes')
+  return command
+    .addOption(url.conflicts(['host', 'item']))
+    .option('--host <name>', 'short for https://<name>/api/verify?picc={picc}&cmac={cmac}')
+    .option('--item <gtin/serial>', 'with --host: the item’s own Digital Link, https://<name>/01/<gtin>/21/<serial>?…')
+}
+
+/** Returns the URL with its placeholders, or null when no option names one. Throws one sentence when the options do not fit. */
+export function optionalAddress({ url, host, item }: AddressOptions): string | null {
+  if (url !== undefined) return url
+  if (host === undefined) {
+    if (item !== undefined) throw new CommandError('--item needs --host: the name of the host that the link opens.')
+    return null
+  }
+  if (!/^[a-z0-9.-]{1,200}(?::\d{1,5})?$/.test(host) || !URL.canParse(`https://${host}`))
+    throw new CommandError('--host is a host name in lower case, such as verify.example.com.')
+  return `https://${host}${item === undefined ? '/api/verify' : itemPath(item)}?picc={picc}&cmac={cmac}`
+}
+
+/** Returns the URL with its placeholders. Throws one sentence when no option names one. */
+export function requiredAddress(options: AddressOptions): string {
+  const address = optionalAddress(options)
+  if (address !== null) return address
+  throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
+}
+
+function itemPath(item: string): string {
+  const [gtinText = ''] = item.split('/', 1)
+  const gtin = parseAnyGtin(gtinText)
+  const serial = item.slice(gtinText.length + 1)
+  if (gtin === null || !isRegistrableSerial(serial))
+    throw new CommandError(
+      '--item is a GTIN with a right check digit, a slash and a serial: 09520001000010/M41-002208.',
+    )
+  return `/01/${gtin}/21/${encodeSerial(serial)}`
+}
+
+/** Lays out the template of a URL. Throws the sentence that says why a chip cannot show it. */
+export function layOut(address: string, macInput: MacInput): TagTemplate {
+  const made = createTemplate(address, { macInput })
+  if (!made.ok) throw new CommandError(made.error)
+  return made.template
 }

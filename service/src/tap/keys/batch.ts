@@ -1,15 +1,49 @@
 /**
  * A batch as the key file stores it (spec §4.4): its settings and the two secrets that the verifier holds. The application master,
- * which can rewrite chips, is made with the batch and stored apart.
+ * which can rewrite chips, is made with the batch and stored apart. The ring holds the batches that a verifier tries.
  */
 import { randomBytes } from 'node:crypto'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { toHex } from '../bytes.ts'
-import { embeddedKey } from '../sun/aes.ts'
-import { macInputs, type MacInput } from '../sun/sun.ts'
-import { deriveFileKey, deriveMetaKey, derivations, type Derivation } from './derivations.ts'
-import { batchStatuses, type TagBatch } from './ring.ts'
+import { type Derivation, derivations, deriveFileKey, deriveMetaKey } from './derivations.ts'
+import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
+import { type MacInput, macInputs } from '../sun/sun.ts'
+
+const batchStatuses = ['active', 'retired', 'revoked'] as const
+/** Tags of `active` and `retired` batches verify; tags of a `revoked` batch are counterfeit. */
+export type BatchStatus = (typeof batchStatuses)[number]
+
+/**
+ * Tags that were personalised under one set of keys. The slots of a chip are 0 application master, 1 metaRead and 2 fileRead; the verifier
+ * never holds the application master.
+ */
+export type TagBatch = Readonly<{
+  id: string
+  /** Version of the file keys. A chip that is personalised again needs a higher one. */
+  epoch: number
+  status: BatchStatus
+  demo?: boolean
+  systemId: string
+  /** Chip slot of the fileRead key, part of its diversification. */
+  fileKeyNo: number
+  macInput: MacInput
+  derivation: Derivation
+  /** Version byte of the `boltcard` scheme. */
+  derivationVersion?: number
+  meta: AesKeyRef
+  fileMaster: AesKeyRef
+}>
+
+/** The keys that a verifier tries, in their order (spec §4.4, §5). */
+export type KeyRing = Readonly<{
+  /** Returns every batch once, the likeliest first. None means that the verifier is not configured (503). */
+  candidates: () => readonly TagBatch[]
+  /** Reports a genuine tap of this batch. */
+  hit: (batch: TagBatch) => void
+  /** Tries these batches from the next tap on. */
+  replace: (batches: readonly TagBatch[]) => void
+}>
 
 export type BatchRecord = Readonly<
   Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
@@ -26,7 +60,6 @@ export type NewBatchOptions = Readonly<{
   systemId?: string
   macInput?: MacInput
   demo?: boolean
-  hints?: readonly string[]
 }>
 
 /** Makes a batch under random keys, and the application master of its chips (slots 0, 3, 4). Returns `null` when an option is not legal. */
@@ -110,5 +143,23 @@ const legal: Readonly<Record<string, (value: unknown) => boolean>> = {
   macInput: isOneOf(macInputs),
   derivation: isOneOf(derivations),
   derivationVersion: optional(isWhole(0, 0xffffffff)),
-  hints: optional((value) => Array.isArray(value) && value.length <= 32 && value.every(isText(/^[\x21-\x7e]{1,253}$/))),
+}
+
+/** Creates a ring that tries the batch of the last hit first. Throws a `RangeError` when two batches have one id. */
+export function createKeyRing(batches: readonly TagBatch[]): KeyRing {
+  // The order is replaced as a whole on every change, so that a search in progress keeps its own.
+  let order = batches
+  function replace(next: readonly TagBatch[]): void {
+    if (new Set(next.map(({ id }) => id)).size < next.length) throw new RangeError('Two tag batches have one id.')
+    order = next
+  }
+  replace(batches)
+  return {
+    candidates: () => order,
+    hit: (batch) => {
+      const known = order.find(({ id }) => id === batch.id)
+      if (known !== undefined && known !== order[0]) order = [known, ...order.filter((other) => other !== known)]
+    },
+    replace,
+  }
 }

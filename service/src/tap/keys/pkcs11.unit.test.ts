@@ -14,7 +14,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import { createAesKey } from '../sun/aes.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { toHex } from '../bytes.ts'
-import { createKeyRing } from './ring.ts'
+import { createKeyRing } from './batch.ts'
 import { openPkcs11, type Pkcs11KeyStore } from './pkcs11.ts'
 import { testBatch, testBatches, testTag } from '../../../test/support/tap/tags.ts'
 

@@ -7,7 +7,7 @@ import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { parseHex } from '../../lib/bytes.ts'
 import { toHex } from '../bytes.ts'
 import { type Derivation, derivations, deriveFileKey } from '../keys/derivations.ts'
-import type { TagBatch } from '../keys/ring.ts'
+import type { TagBatch } from '../keys/batch.ts'
 import { publishedKeys } from '../keys/published.ts'
 import { isMacValid, type MacInput, macInputBytes, readPicc, sessionVector } from '../sun/sun.ts'
 

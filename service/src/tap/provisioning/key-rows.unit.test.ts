@@ -5,7 +5,7 @@ import { toHex } from '../bytes.ts'
 import { keyRow, keyRowFormats, renderKeyRows, deriveTagKeys } from './key-rows.ts'
 import { createSoftwareTag } from './software-tag.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
-import { createKeyRing } from '../keys/ring.ts'
+import { createKeyRing } from '../keys/batch.ts'
 import { parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
 
 const uid = hexToBytes('04782E21801D80')

@@ -19,7 +19,7 @@ export type TagTemplate = Readonly<{
   settings: Uint8Array
 }>
 
-export type TemplateResult =
+type TemplateResult =
   | { readonly ok: true; readonly template: TagTemplate }
   | { readonly ok: false; readonly error: string }
 

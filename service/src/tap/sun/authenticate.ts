@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { an10922, deriveFileKey, diversificationInput } from '../keys/derivations.ts'
-import type { TagBatch, TagKeyProvider } from '../keys/ring.ts'
+import type { KeyRing, TagBatch } from '../keys/batch.ts'
 import { createAesKey, type AesKey } from './aes.ts'
 import { isMacValid, macInputBytes, readPicc, sessionVector, type CounterfeitReason } from './sun.ts'
 
@@ -14,10 +14,10 @@ export type Authenticated =
   | { readonly genuine: false; readonly reason: CounterfeitReason }
 
 /** `picc` has 16 bytes, `cmac` 8. */
-export type Authenticate = (picc: Uint8Array, cmac: Uint8Array, hint?: string) => Promise<Authenticated>
+export type Authenticate = (picc: Uint8Array, cmac: Uint8Array) => Promise<Authenticated>
 
 /** Expanded file keys of tags by batch and UID, least recently used out first. */
-export type FileKeyCache = LRUCache<string, AesKey>
+type FileKeyCache = LRUCache<string, AesKey>
 
 /** Creates a cache of at most `max` keys (about 1 kB each). A key that leaves is overwritten, because it signs for one tag (spec §5). */
 export function createFileKeyCache(max = 10_000): FileKeyCache {
@@ -32,13 +32,13 @@ export function createAuthenticate({
   keys,
   fileKeys = createFileKeyCache(),
 }: {
-  keys: TagKeyProvider
+  keys: Pick<KeyRing, 'candidates' | 'hit'>
   fileKeys?: FileKeyCache | null
 }): Authenticate {
-  return async (picc, cmac, hint) => {
+  return async (picc, cmac) => {
     if (isZero(picc) || isZero(cmac)) return counterfeit('placeholders')
     let reason: CounterfeitReason = 'unknown_batch'
-    for (const batch of keys.candidates(hint)) {
+    for (const batch of keys.candidates()) {
       const decrypted = batch.meta.ecbDecrypt(picc)
       const block = readPicc(decrypted instanceof Uint8Array ? decrypted : await decrypted)
       if (block.form === 'other') continue
@@ -51,7 +51,7 @@ export function createAuthenticate({
       if (block.form === 'counter only') return counterfeit('uid_not_mirrored')
       if (block.counter === 0) return counterfeit('counter_zero')
       if (batch.status === 'revoked') return counterfeit('revoked_batch')
-      keys.hit?.(batch)
+      keys.hit(batch)
       return { genuine: true, batch, uid: block.uid, counter: block.counter }
     }
     // The response time must not reveal whether one of our metaRead keys fitted.

@@ -48,9 +48,9 @@ describe('keys of a fleet', { skip }, () => {
     assert.ok((await one.tagKeys.create({ id: 'spring' })).ok)
     assert.ok(await eventually(() => other.tagKeys.record('spring') !== undefined))
     assert.ok((await other.tagKeys.create({ id: 'summer' })).ok)
-    assert.ok(await eventually(() => one.tagKeys.batches().length === 2))
+    assert.ok(await eventually(() => one.tagKeys.keys.candidates().length === 2))
     await one.tagKeys.setStatus('spring', 'revoked')
-    const status = () => other.tagKeys.batches().find(({ id }) => id === 'spring')?.status
+    const status = () => other.tagKeys.keys.candidates().find(({ id }) => id === 'spring')?.status
     assert.ok(await eventually(() => status() === 'revoked'))
   })
 

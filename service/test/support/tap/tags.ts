@@ -1,8 +1,13 @@
 /** Batches and software tags for tests. */
 import { randomBytes } from 'node:crypto'
-import { embeddedBatch, newBatch, type BatchRecord, type NewBatchOptions } from '../../../src/tap/keys/batch.ts'
+import {
+  embeddedBatch,
+  newBatch,
+  type BatchRecord,
+  type NewBatchOptions,
+  type TagBatch,
+} from '../../../src/tap/keys/batch.ts'
 import { createDemoTag, type SoftwareTag } from '../../../src/tap/provisioning/software-tag.ts'
-import type { TagBatch } from '../../../src/tap/keys/ring.ts'
 import { keepSecret } from '../evidence.ts'
 import { createTemplate, type TagTemplate } from '../../../src/tap/provisioning/template.ts'
 

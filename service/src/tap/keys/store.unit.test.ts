@@ -6,7 +6,15 @@ import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
 import { toHex } from '../bytes.ts'
-import { KeyFileError, openKeys, readAppKeyFile, readKeyFile, sealKeys, writeAppKeyFile, writeKeyFile } from './file.ts'
+import {
+  KeyFileError,
+  openKeys,
+  readAppKeyFile,
+  readKeyFile,
+  sealKeys,
+  writeAppKeyFile,
+  writeKeyFile,
+} from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
 import { testBatch } from '../../../test/support/tap/tags.ts'
 
@@ -23,7 +31,7 @@ describe('the key file', () => {
   it('gives back what was written, and no batch where there is no file', async () => {
     const path = join(folder, 'keys.json')
     assert.deepEqual(await readKeyFile(path, { kek }), [])
-    const batches = [inUse('a'), inUse('b', { epoch: 2, macInput: 'picc', hints: ['shop.example'], status: 'retired' })]
+    const batches = [inUse('a'), inUse('b', { epoch: 2, macInput: 'picc', status: 'retired' })]
     await writeKeyFile(path, batches, { kek })
     assert.deepEqual(await readKeyFile(path, { kek }), batches)
   })

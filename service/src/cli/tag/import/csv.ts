@@ -1,6 +1,6 @@
 /** Comma-separated values (RFC 4180) as spreadsheets write them: commas, semicolons or tabs, quotes, either line end, BOM. */
 import { pipeline } from 'node:stream'
-import { parse, type CsvError as ParserError } from 'csv-parse'
+import { type CsvError as ParserError, parse } from 'csv-parse'
 
 /** `line` is the line of the file on which the row begins, from 1. */
 export type CsvRow = { readonly line: number; readonly cells: readonly string[] }

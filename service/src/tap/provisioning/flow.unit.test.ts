@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { createChip, type Chip } from '../../../../test/support/tap/chip.ts'
-import { newUid, parametersOf, testBatch, testBatches, testTemplate } from '../../../../test/support/tap/tags.ts'
-import { createAuthenticate } from '../../../tap/sun/authenticate.ts'
-import { parseHex } from '../../../lib/bytes.ts'
-import { toHex } from '../../../tap/bytes.ts'
-import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
-import { createKeyRing } from '../../../tap/keys/ring.ts'
-import { personalise, type KeyJournal, type KeyProgress, type Transmit } from './flow.ts'
+import { createChip, type Chip } from '../../../test/support/tap/chip.ts'
+import { newUid, parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
+import { createAuthenticate } from '../sun/authenticate.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import { toHex } from '../bytes.ts'
+import { deriveTagKeys } from './key-rows.ts'
+import { createKeyRing } from '../keys/batch.ts'
+import { personalise, type KeyJournal, type KeyProgress, type Transmit } from './personalise.ts'
 
 const bytes = (hex: string) => parseHex(hex) ?? new Uint8Array()
 const zeroKey = '0'.repeat(32)

@@ -2,19 +2,23 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { parseHex } from '../../../lib/bytes.ts'
-import { writePrivateFile } from '../../../lib/sealed-file.ts'
-import { toHex } from '../../../tap/bytes.ts'
-import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
-import { createAuthenticate } from '../../../tap/sun/authenticate.ts'
-import { argument } from '../../session/arguments.ts'
-import { defineCommand } from '../../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../../session/session.ts'
-import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from '../address.ts'
-import { getAppMaster, getBatch } from '../keys.ts'
-import { parseTapUrl } from '../verify.ts'
-import { ChipError, personalise, type KeyJournal, type KeyProgress, type Transmit } from './flow.ts'
-import { chipsOn, loadPcsc, type PcscPackage } from './reader.ts'
+import { argument, defineCommand } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { getAppMaster, getBatch } from './keys.ts'
+import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from './template.ts'
+import { parseTapUrl } from './verify.ts'
+import {
+  ChipError,
+  type KeyJournal,
+  type KeyProgress,
+  personalise,
+  type Transmit,
+} from '../../tap/provisioning/personalise.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import { writePrivateFile } from '../../lib/sealed-file.ts'
+import { toHex } from '../../tap/bytes.ts'
+import { deriveTagKeys } from '../../tap/provisioning/key-rows.ts'
+import { createAuthenticate } from '../../tap/sun/authenticate.ts'
 
 type Options = AddressOptions & { readonly batch: string; readonly count: number }
 
@@ -125,3 +129,73 @@ function openChipJournal(
 }
 
 type Entry = KeyProgress & { batch: string; url: string }
+
+/** The part of nfc-pcsc that is used here. */
+type Reader = {
+  autoProcessing: boolean
+  readonly reader: { readonly name: string }
+  readonly on: (event: 'card' | 'card.off' | 'error', listener: (value: unknown) => void) => unknown
+  readonly transmit: (data: Buffer, maxLength: number) => Promise<Buffer>
+}
+type Nfc = {
+  readonly on: (event: 'reader' | 'error', listener: (value: never) => void) => unknown
+  readonly close: () => void
+}
+export type PcscPackage = { readonly NFC: new () => Nfc }
+
+/** Imports the package. Throws a sentence with the command that installs it. */
+async function loadPcsc(): Promise<PcscPackage> {
+  const name = 'nfc-pcsc' // not among the dependencies: only a personalisation station needs it
+  try {
+    return (await import(name)) as PcscPackage
+  } catch {
+    throw new CommandError('Writing tags needs a PC/SC reader and its package: npm install --no-save nfc-pcsc')
+  }
+}
+
+/** Yields every chip that is put on a reader, until `signal` aborts. Throws one sentence when the reader fails. */
+async function* chipsOn(
+  { NFC }: PcscPackage,
+  { signal, onReader }: { signal: AbortSignal; onReader: (name: string) => void },
+): AsyncGenerator<Transmit> {
+  const chips: Transmit[] = []
+  let failure: Error | undefined
+  let wake = () => {}
+  const fail = () => {
+    failure = new CommandError('The PC/SC service or the reader failed: is pcscd running, is the reader connected?')
+    wake()
+  }
+  const nfc = new NFC()
+  nfc.on('error', fail)
+  nfc.on('reader', (reader: Reader) => {
+    reader.autoProcessing = false
+    onReader(reader.reader.name)
+    reader.on('error', () => {}) // a chip taken away in the middle shows in its own transmit
+    // A command for one chip must never reach the next one.
+    let present = 0
+    reader.on('card.off', () => void present++)
+    reader.on('card', () => {
+      const mine = ++present
+      chips.push((command) => transmit(reader, mine === present ? command : null))
+      wake()
+    })
+  })
+  signal.addEventListener('abort', () => wake())
+  try {
+    while (!signal.aborted) {
+      const chip = chips.shift()
+      if (chip !== undefined) yield chip
+      else if (failure !== undefined) throw failure
+      else await new Promise<void>((resolve) => (wake = resolve))
+    }
+  } finally {
+    nfc.close()
+  }
+}
+
+/** Sends a command. Null means that its chip was removed. */
+async function transmit(reader: Reader, command: Uint8Array | null): Promise<Uint8Array> {
+  const answer = command === null ? null : await reader.transmit(Buffer.from(command), 258).catch(() => null)
+  if (answer === null) throw new ChipError('The chip was taken away too early: put it back.')
+  return Uint8Array.from(answer)
+}

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
-import { argument, flagBits, parseAnyGtin, parseUid } from './arguments.ts'
+import { argument, flagBits, parseAnyGtin, parseUid } from './command.ts'
 
 describe('arguments of the command line', () => {
   it('are a UID with or without separators, and nothing that a spreadsheet made of one', () => {
