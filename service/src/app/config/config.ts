@@ -1,6 +1,7 @@
 /** Reads the environment into one frozen `Config`, and checks the settings that depend on one another. */
-import { type Role, schema } from './schema.ts'
-import { mapSettings, type Setting, type Values } from './setting.ts'
+import type { z } from 'zod'
+import { configSchema, type Role } from './schema.ts'
+import { mapSettings } from './setting.ts'
 
 /** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap`, `operator` and `gateway`. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
@@ -12,7 +13,9 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws a ConfigError that names the variable and the text found, which is left out where it is secret. */
 export function readConfig(env: Environment) {
-  const { chain, limits, ...config } = mapSettings(schema, (setting) => readSetting(setting, env))
+  const parsed = configSchema.safeParse(mapSettings(configSchema, ({ variable }) => env[variable]))
+  if (!parsed.success) throw new ConfigError(parsed.error.issues[0]?.message)
+  const { chain, limits, ...config } = parsed.data
   const { gateway, store, workers } = config
   if (gateway.price > 100_000n && !gateway.allowHighPrice)
     throw new ConfigError(
@@ -45,14 +48,6 @@ export function readConfig(env: Environment) {
   })
 }
 
-function readSetting({ variable, fallback, parse, want, secret }: Setting, env: Environment): unknown {
-  const text = env[variable] ?? fallback
-  const value = parse(text)
-  if (value !== undefined) return value
-  const found = secret ? 'something else' : JSON.stringify(text.slice(0, 100))
-  throw new ConfigError(`${variable} must be ${want}; found ${found}.`)
-}
-
 /** Removes the gateway where no address to pay is set: then there is nothing to sell. */
 function activeRoles(named: readonly Role[], payTo: string | null, isAsked: boolean): ReadonlySet<Role> {
   if (payTo !== null) return new Set(named)
@@ -61,12 +56,17 @@ function activeRoles(named: readonly Role[], payTo: string | null, isAsked: bool
   return new Set(named.filter((role) => role !== 'gateway'))
 }
 
-type Limits = Values<typeof schema>['limits']
+type Limits = z.infer<typeof configSchema>['limits']
 
 function limitStore({ store, redisUrl }: Limits, databaseUrl: string | null): Exclude<Limits['store'], 'auto'> {
   if (store === 'auto') return redisUrl !== null ? 'redis' : databaseUrl !== null ? 'postgres' : 'process'
-  const [variable, url] = store === 'redis' ? ['REDIS_URL', redisUrl] : ['DATABASE_URL', databaseUrl]
-  if (store !== 'process' && url === null)
-    throw new ConfigError(`RATE_LIMIT_STORE=${store} needs ${variable}, or set RATE_LIMIT_STORE=process.`)
+  const missing =
+    store === 'redis' && redisUrl === null
+      ? 'REDIS_URL'
+      : store === 'postgres' && databaseUrl === null
+        ? 'DATABASE_URL'
+        : null
+  if (missing !== null)
+    throw new ConfigError(`RATE_LIMIT_STORE=${store} needs ${missing}, or set RATE_LIMIT_STORE=process.`)
   return store
 }

@@ -1,33 +1,43 @@
-/** Settings: parsers that carry the name and the meaning of their variable. */
+/** Settings as zod schemas that carry the name of their variable. */
+import { z } from 'zod'
 import type { Parser } from './parsers.ts'
 
-export type Setting<T = unknown> = Parser<T> & {
+export type Setting = {
   readonly variable: string
+  readonly fallback: string
   readonly help: string
   readonly secret: boolean
 }
 
-export type SettingTree = { readonly [name: string]: Setting | SettingTree }
-export type Values<T> = T extends Setting<infer Value> ? Value : { readonly [Name in keyof T]: Values<T[Name]> }
-
-export function setting<T>(variable: string, parser: Parser<T>, help: string): Setting<T> {
-  return { ...parser, variable, help, secret: false }
+/** Declares a setting of the environment. The message of a wrong text names the variable, and repeats the text unless it is secret. */
+export function setting<T>(variable: string, { fallback, want, parse }: Parser<T>, help: string, isSecret = false) {
+  const schema = z
+    .string()
+    .default(fallback)
+    .transform((text, context): T => {
+      const value = parse(text)
+      if (value !== undefined) return value
+      const found = isSecret ? 'something else' : JSON.stringify(text.slice(0, 100))
+      context.addIssue({ code: 'custom', message: `${variable} must be ${want}; found ${found}.` })
+      return z.NEVER
+    })
+  declared.add(schema, { variable, fallback, help, secret: isSecret })
+  return schema
 }
 
 /** Declares a setting whose text appears in no message. */
-export function secret<T>(variable: string, parser: Parser<T>, help: string): Setting<T> {
-  return { ...setting(variable, parser, help), secret: true }
+export function secret<T>(variable: string, parser: Parser<T>, help: string) {
+  return setting(variable, parser, help, true)
 }
 
-/** Returns a tree of the form of `tree` with `leaf` of each setting in it. */
-export function mapSettings<T extends SettingTree>(tree: T, leaf: (setting: Setting) => unknown): Values<T> {
-  const mapped = Object.entries(tree).map(([name, node]) => [
-    name,
-    isSetting(node) ? leaf(node) : mapSettings(node, leaf),
-  ])
-  return Object.fromEntries(mapped) as Values<T>
+/** Returns a tree of the form of `schema` with `leaf` of each setting in it. */
+export function mapSettings(schema: z.core.$ZodType, leaf: (setting: Setting) => unknown): unknown {
+  const found = declared.get(schema)
+  if (found !== undefined) return leaf(found)
+  if (!(schema instanceof z.ZodObject))
+    throw new TypeError('A schema of the configuration is neither setting nor object.')
+  const fields = Object.entries(schema.shape as Record<string, z.core.$ZodType>)
+  return Object.fromEntries(fields.map(([name, field]) => [name, mapSettings(field, leaf)]))
 }
 
-function isSetting(node: Setting | SettingTree): node is Setting {
-  return typeof node['parse'] === 'function'
-}
+const declared = z.registry<Setting>()
