@@ -17,7 +17,7 @@ import { createFormatError } from '../../service/src/graphql/errors.ts'
 import { clientKeys } from '../../service/src/http/client-ip.ts'
 import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
-import { productHistoryStore } from '../../service/src/index/queries/product-history.ts'
+import { historyStore } from '../../service/src/index/history.ts'
 import { productStore, type Keyset, type ProductRow } from '../../service/src/index/queries/products.ts'
 import { transferStore } from '../../service/src/index/queries/transfers.ts'
 import { silent } from '../lib/world.ts'
@@ -33,7 +33,7 @@ async function graphqlHost(): Promise<RequestListener> {
   const { text, hash } = newApiKey()
   await keys.create({ hash, name: 'benchmark', scopes: ['read'] })
   console.log(`key ${text}`)
-  const stores = { products, transfers, productHistory: productHistoryStore(database) }
+  const stores = { products, transfers, history: historyStore(database) }
   const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
   const schema = graphqlSchema(queryResolvers({ ...stores, metadata, chainId: 84532, contract }))
   const operation = createHttpOperation({
@@ -41,16 +41,14 @@ async function graphqlHost(): Promise<RequestListener> {
     createContext: contextFactory(stores),
     formatError: createFormatError(silent),
   })
-  const host = createGraphqlHost({
+  return createGraphqlHost({
     authenticate: createAuthenticate({ keys, log: silent }),
     limiter: createRateLimiter({ limit: 1e9 }),
     clientKey: clientKeys([]),
     operation,
     playground: (_request, response) => response.end(),
-    upgrade: (_request, socket) => void socket.destroy(),
     log: silent,
   })
-  return host.listener
 }
 
 /** Fields that the operations of the benchmark read, by path. */

@@ -227,15 +227,14 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   }
   const sockets = createSocketServer({ ...shared, keys: apiKeys })
   metrics?.watch({ sockets: sockets.count, ...(lists.stats && { replica: lists.stats }) })
-  const { listener, upgrade } = createGraphqlHost({
+  const listener = createGraphqlHost({
     ...shared,
     operation: createHttpOperation(shared),
     playground: playgroundRoutes(),
-    upgrade: sockets.upgrade,
   })
   return {
     onRequest: identified(listener),
-    onUpgrade: upgrade,
+    onUpgrade: sockets.upgrade,
     stop: () => void sockets.close(),
     close: async () => {
       await sockets.close()

@@ -2,9 +2,9 @@
 import DataLoader from 'dataloader'
 import type { Hex } from '@touchstone/verdict'
 import type { Database } from '../db/database.ts'
-import { productHistoryStore, type HistoryAnswer, type HistoryQuestion } from '../index/queries/product-history.ts'
-import { productStore, type ProductRow } from '../index/queries/products.ts'
-import { transferStore, type TransferRow } from '../index/queries/transfers.ts'
+import { historyStore, type HistoryQuestion } from '../index/history.ts'
+import { productStore } from '../index/queries/products.ts'
+import { transferStore } from '../index/queries/transfers.ts'
 import type { ApiKey, Scope } from './api-keys.ts'
 import { graphqlError } from './errors.ts'
 
@@ -29,7 +29,7 @@ export function indexStores(database: Pick<Database, 'query' | 'transaction' | '
   return {
     products: productStore(database),
     transfers: transferStore(database),
-    productHistory: productHistoryStore(database),
+    history: historyStore(database),
   }
 }
 
@@ -44,36 +44,30 @@ export function contextFactory(stores: IndexStores, listStores: IndexStores = st
   }
 }
 
-/** Each loader reads what is asked for in one turn by one statement. Null and empty stand for a missing row. */
-export type Loaders = {
-  readonly productByToken: DataLoader<bigint, ProductRow | null>
-  readonly transferById: DataLoader<string, TransferRow | null>
-  /** The newest 100 of a product, by its `pk`. */
-  readonly transfersOf: DataLoader<bigint, readonly TransferRow[]>
-  /** Messages of transfers, by their hash. */
-  readonly message: DataLoader<Hex, string | null>
-  readonly history: DataLoader<HistoryQuestion, HistoryAnswer, string>
-}
+export type Loaders = ReturnType<typeof createLoaders>
 
-export function createLoaders({ products, transfers, productHistory }: IndexStores): Loaders {
+/** Each loader reads what is asked for in one turn by one statement. Null and empty stand for a missing row. */
+export function createLoaders({ products, transfers, history }: IndexStores) {
   return {
-    productByToken: new DataLoader(async (tokenIds) => {
+    productByToken: new DataLoader(async (tokenIds: readonly bigint[]) => {
       const rows = new Map((await products.byTokens(tokenIds)).map((row) => [row.tokenId, row]))
       return tokenIds.map((tokenId) => rows.get(tokenId) ?? null)
     }),
-    transferById: new DataLoader(async (ids) => {
+    transferById: new DataLoader(async (ids: readonly string[]) => {
       const rows = new Map((await transfers.byIds(ids)).map((row) => [row.id, row]))
       return ids.map((id) => rows.get(id) ?? null)
     }),
-    transfersOf: new DataLoader(async (pks) => {
+    /** The newest 100 of a product, by its `pk`. */
+    transfersOf: new DataLoader(async (pks: readonly bigint[]) => {
       const rows = await transfers.newestOf(pks)
       return pks.map((pk) => rows.get(pk) ?? [])
     }),
-    message: new DataLoader(async (hashes) => {
+    /** Messages of transfers, by their hash. */
+    message: new DataLoader(async (hashes: readonly Hex[]) => {
       const texts = await transfers.messages(hashes)
       return hashes.map((hash) => texts.get(hash) ?? null)
     }),
-    history: new DataLoader((questions) => productHistory.pages(questions), {
+    history: new DataLoader((questions: readonly HistoryQuestion[]) => history.pages(questions), {
       cacheKeyFn: ({ tokenId, after, limit }) => `${tokenId} ${after?.join(' ')} ${limit}`,
     }),
   }

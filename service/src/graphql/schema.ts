@@ -1,8 +1,16 @@
 /** Joins schema.graphql (spec §2.9, §4.9) with its resolvers. A field without a resolver reads the property of its name. */
 import { readFileSync } from 'node:fs'
-import { buildSchema, isObjectType, isScalarType, type GraphQLResolveInfo, type GraphQLSchema } from 'graphql'
+import {
+  buildSchema,
+  GraphQLError,
+  isObjectType,
+  isScalarType,
+  valueFromASTUntyped,
+  type GraphQLResolveInfo,
+  type GraphQLSchema,
+  type ValueNode,
+} from 'graphql'
 import type { GraphqlContext } from './context.ts'
-import { scalars } from './scalars.ts'
 
 /** Sources and arguments have the types of the schema; each resolver declares those it reads. */
 export type Resolver = (source: never, args: never, context: GraphqlContext, info: GraphQLResolveInfo) => unknown
@@ -29,4 +37,59 @@ export function graphqlSchema(...maps: readonly ResolverMap[]): GraphQLSchema {
     }
   }
   return schema
+}
+
+type Scalar = {
+  readonly serialize: (value: unknown) => unknown
+  readonly parseValue: (value: unknown) => unknown
+  readonly parseLiteral: (node: ValueNode, variables?: Record<string, unknown> | null) => unknown
+}
+
+/** Instants (RFC 3339), days and JSON. Resolvers handle instants and days as text. */
+const scalars: Readonly<Record<string, Scalar>> = {
+  DateTime: {
+    serialize: (value) => (value instanceof Date ? value.toISOString() : shortenInstant(String(value))),
+    ...parsingText(parseInstant, 'A DateTime is an RFC 3339 instant such as 2026-03-01T12:00:00Z.'),
+  },
+  Date: { serialize: String, ...parsingText(parseDay, 'A Date is a day such as 2026-03-01.') },
+  JSON: {
+    serialize: (value) => value,
+    parseValue: (value) => value,
+    parseLiteral: (node, variables) => valueFromASTUntyped(node, variables),
+  },
+}
+
+/** Parses an instant and returns it in UTC with microseconds, `2026-03-01T12:00:00.000000Z`, or null. */
+export function parseInstant(text: string): string | null {
+  const [, day = '', time = '', fraction = '', offset = ''] =
+    /^(\d{4}-\d\d-\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/.exec(
+      text,
+    ) ?? []
+  if (parseDay(day) === null) return null
+  const at = new Date(`${day}T${time}${offset.toUpperCase()}`)
+  const second = at.toISOString().slice(0, 19)
+  return /^(?!0000)\d{4}-/.test(second) ? `${second}${fraction.slice(0, 7).padEnd(1, '.').padEnd(7, '0')}Z` : null
+}
+
+/** Returns a day as it is, or null when the calendar has no such day, as 2026-02-30. */
+export function parseDay(text: string): string | null {
+  const at = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null
+  return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
+}
+
+/** Shortens microseconds to milliseconds where nothing is lost. */
+function shortenInstant(instant: string): string {
+  return instant.replace(/(\.\d{3})000Z$/, '$1Z')
+}
+
+function parsingText(
+  parseText: (text: string) => string | null,
+  expected: string,
+): Pick<Scalar, 'parseValue' | 'parseLiteral'> {
+  const parseValue = (value: unknown) => {
+    const parsed = typeof value === 'string' && value.length <= 40 ? parseText(value) : null
+    if (parsed === null) throw new GraphQLError(expected)
+    return parsed
+  }
+  return { parseValue, parseLiteral: (node) => parseValue(node.kind === 'StringValue' ? node.value : null) }
 }

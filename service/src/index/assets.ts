@@ -4,7 +4,6 @@ import { bytes, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts
 import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
 import { parseJson } from '../lib/json.ts'
-import { waitForStep } from './cursor.ts'
 import type { AssetChange } from './project.ts'
 
 const zeroAddress = `0x${'0'.repeat(40)}` as const
@@ -146,6 +145,11 @@ async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   const text = (await productTexts(sql, new Set([hash]))).get(hash)
   if (text === undefined) return 0
   return (await sql.query(textStatement, [hexToBytes(hash), text.name, text.brand, rowsAtOnce])).length
+}
+
+/** Waits for a step that is being written: later reads see it, and the next step sees earlier writes. */
+async function waitForStep(sql: Sql): Promise<void> {
+  await sql.query('select 1 from index_cursor for share')
 }
 
 const textStatement = `update asset set name = $2, brand = $3 where pk in (

@@ -2,12 +2,20 @@
 import { bytes, hex, numbers, seconds } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
-import { clampSeconds } from '../domain/chain-index.ts'
+import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
-import { readCursor } from './cursor.ts'
 
 /** `rows` are in the order of the chain, and complete up to the block `cursor`. */
 type IndexedHistory = Readonly<{ cursor: BlockId; rows: readonly AssetEvent[] }>
+
+/** Asks for a page of a token's events. `after` is an event: its block and the index of its log. */
+export type HistoryQuestion = {
+  readonly tokenId: bigint
+  readonly after: readonly [block: string, logIndex: string] | null
+  readonly limit: number
+}
+/** `total` counts all events of the token. */
+export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
 
 export type HistoryStore = ReturnType<typeof historyStore>
 
@@ -27,8 +35,33 @@ export function historyStore(sql: Sql) {
       )
       return { cursor, rows: found }
     },
+    /** Returns pages of events, the oldest first, in the order of the questions and by one statement. */
+    async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
+      const found = await sql.query<PlacedRow>(pagesStatement, [
+        questions.map(({ tokenId }) => tokenId.toString()),
+        questions.map(({ after }) => after?.[0] ?? '-1'),
+        questions.map(({ after }) => after?.[1] ?? '0'),
+        questions.map(({ limit }) => String(limit)),
+      ])
+      const pages = questions.map((): { rows: AssetEvent[]; total: number } => ({ rows: [], total: 0 }))
+      for (const { place, total, ...row } of found) {
+        const page = pages[place - 1]
+        if (page === undefined) continue
+        page.total = Number(total)
+        if (row.kind !== null) page.rows.push(parseEvent(row))
+      }
+      return pages
+    },
   }
 }
+
+/** Returns `null` before the first leader. */
+export async function readCursor(sql: Sql): Promise<IndexCursor | null> {
+  const [cursor] = await sql.query<IndexCursor>(`select ${cursorColumns} from index_cursor`)
+  return cursor ?? null
+}
+
+export const cursorColumns = `number, ${hex('hash')} as hash, ${seconds('block_time')} as time`
 
 /**
  * Adds events; one that is already stored is an error, because it would be counted twice. The values of a transaction are sent once
@@ -89,6 +122,7 @@ export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<strin
 
 type EventRow = Omit<AssetEvent, 'expiry'> & { readonly expiry: string | null }
 type HistoryRow = Readonly<{ cursorNumber: bigint; cursorHash: BlockId['hash'] }> & (EventRow | { readonly kind: null })
+type PlacedRow = Readonly<{ place: number; total: bigint }> & (EventRow | { readonly kind: null })
 
 function parseEvent({ expiry, ...row }: EventRow): AssetEvent {
   return { ...row, expiry: expiry === null ? null : BigInt(expiry) }
@@ -103,6 +137,15 @@ const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as
   from index_cursor c left join lateral (
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
   order by h."blockNumber", h."logIndex"`
+
+export const pagesStatement = `select k.place::int as place, c.total, h.*
+  from unnest($1::text[]::numeric[], $2::text[]::bigint[], $3::text[]::int[], $4::text[]::int[]) with ordinality
+    k(token, block, log, most, place)
+  cross join lateral (select count(*) as total from history where token_id = k.token) c
+  left join lateral (
+    select ${eventColumns} from history where token_id = k.token and (block_number, log_index) > (k.block, k.log)
+    order by block_number, log_index limit k.most) h on true
+  order by k.place, h."blockNumber", h."logIndex"`
 
 const eventsStatement = `select ${eventColumns} from history
   where token_id in (select unnest($1::numeric[])) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)

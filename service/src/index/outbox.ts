@@ -1,9 +1,18 @@
 /** Events for subscribers (spec §6), in the order of their commits. A writer inserts its row in the transaction that causes it. */
 import type { Database, Sql } from '../db/database.ts'
 import { locks, lockStatement } from '../db/locks.ts'
+import type { TransferRow } from './queries/transfers.ts'
 
-/** `transfer`: its status changed, payload {id, status}. `tap`: a bound item was tapped, payload {at}, RFC 3339. */
-export type OutboxEvent = Readonly<{ seq: bigint; topic: string; tokenId: bigint; payload: unknown }>
+/** `transfer`: its status changed; with its last values when a reorganisation removed it. `tap`: a bound item was tapped `at`, RFC 3339. */
+type Payloads = {
+  transfer: Pick<TransferRow, 'id' | 'status'> &
+    (Pick<TransferRow, 'from' | 'to' | 'initiatedAt' | 'initiatedTx'> | Record<never, never>)
+  tap: { readonly at: string }
+}
+type Topic = keyof Payloads
+export type OutboxEvent<Of extends Topic = Topic> = {
+  [Name in Of]: Readonly<{ seq: bigint; topic: Name; tokenId: bigint; payload: Payloads[Name] }>
+}[Of]
 
 export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
   /**
@@ -20,11 +29,11 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
     /** Returns events after `seq`, the oldest first. No later call returns an event below one that was returned. */
     async after(seq: bigint, limit: number): Promise<OutboxEvent[]> {
       if ((await database.query('select 1 from outbox where seq > $1 limit 1', [seq])).length === 0) return []
-      const rows = await readCommitted<Omit<OutboxEvent, 'tokenId'> & { tokenId: string }>(
+      const rows = await readCommitted<OutboxEvent & { tokenId: string }>(
         'select seq, topic, token_id as "tokenId", payload from outbox where seq > $1 order by seq limit $2',
         [seq, limit],
       )
-      return rows.map(({ tokenId, ...event }) => ({ ...event, tokenId: BigInt(tokenId) }))
+      return rows.map((event) => ({ ...event, tokenId: BigInt(event.tokenId) }))
     },
     /** Returns the last `seq`, or 0 without events: they are deleted after an hour. */
     async newest(): Promise<bigint> {

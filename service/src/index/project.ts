@@ -9,57 +9,40 @@ import type { TransferStatus } from '../domain/chain-index.ts'
 /** The changes of a token by its events; `null` is unchanged, and a zero hash stands for none. */
 export type AssetChange = {
   readonly tokenId: string
-  minted: Readonly<{ time: bigint; transactionHash: Hex }> | null
-  owner: Hex | null
-  state: number | null
-  flags: number | null
-  metadataHash: Hex | null
-  tagHash: Hex | null
-  time: bigint
-  block: bigint
+  readonly minted: Readonly<{ time: bigint; transactionHash: Hex }> | null
+  readonly owner: Hex | null
+  readonly state: number | null
+  readonly flags: number | null
+  readonly metadataHash: Hex | null
+  readonly tagHash: Hex | null
+  readonly time: bigint
+  readonly block: bigint
 }
+
+const unchanged = { minted: null, owner: null, state: null, flags: null, metadataHash: null, tagHash: null }
 
 export function projectAssets(events: Iterable<AssetEvent>): AssetChange[] {
   const changes = new Map<string, AssetChange>()
   for (const event of events) {
     const { tokenId, timestamp: time, blockNumber: block } = event
-    let change = changes.get(tokenId)
-    if (change === undefined) {
-      const nothing = { minted: null, owner: null, state: null, flags: null, metadataHash: null, tagHash: null }
-      change = { tokenId, ...nothing, time, block }
-      changes.set(tokenId, change)
-    }
-    change.time = time
-    change.block = block
-    applyTo(change, event)
+    const change = changes.get(tokenId) ?? { ...unchanged, tokenId, time, block }
+    changes.set(tokenId, Object.assign(change, { time, block }, changesOf[event.kind]?.(event)))
   }
   return [...changes.values()]
 }
 
-function applyTo(change: AssetChange, event: AssetEvent): void {
-  switch (event.kind) {
-    case eventKinds.AssetMinted:
-      change.minted = { time: event.timestamp, transactionHash: event.transactionHash }
-      change.owner = event.to
-      change.metadataHash = event.data
-      break
-    case eventKinds.Transfer:
-      change.owner = event.to
-      break
-    case eventKinds.StateChanged:
-      change.state = event.toState
-      break
-    case eventKinds.FlagsChanged:
-      change.flags = event.flags
-      break
-    case eventKinds.MetadataHashSet:
-      change.metadataHash = event.data
-      break
-    case eventKinds.TagBound:
-      change.tagHash = event.data
-      break
-    default: // events of transfers change no asset
-  }
+/** What each kind of event changes. Events of transfers change no asset. */
+const changesOf: Readonly<Record<number, (event: AssetEvent) => Partial<AssetChange>>> = {
+  [eventKinds.AssetMinted]: ({ timestamp: time, transactionHash, to: owner, data: metadataHash }) => ({
+    minted: { time, transactionHash },
+    owner,
+    metadataHash,
+  }),
+  [eventKinds.Transfer]: ({ to }) => ({ owner: to }),
+  [eventKinds.StateChanged]: ({ toState }) => ({ state: toState }),
+  [eventKinds.FlagsChanged]: ({ flags }) => ({ flags }),
+  [eventKinds.MetadataHashSet]: ({ data }) => ({ metadataHash: data }),
+  [eventKinds.TagBound]: ({ data }) => ({ tagHash: data }),
 }
 
 /** Times are unix seconds. An offer that expired failed at that time, without a transaction. */

@@ -9,7 +9,7 @@ import {
   productPageStatement,
   productStore,
 } from '../../src/index/queries/products.ts'
-import { pagesStatement } from '../../src/index/queries/product-history.ts'
+import { pagesStatement } from '../../src/index/history.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { testDatabases } from '../support/database/databases.ts'
 

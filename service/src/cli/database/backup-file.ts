@@ -8,7 +8,7 @@ import { open, rename, rm } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { parseJsonObject } from '../../lib/json.ts'
-import type { SchemaHead, TableHead } from '../../db/backup/backup.ts'
+import type { SchemaHead, TableHead } from '../../db/backup.ts'
 
 export type BackupHead = SchemaHead &
   Readonly<{ touchstone: 'backup'; format: 1; program: string; created: string; chainId: number }>

@@ -13,8 +13,16 @@ import {
 import { findObstacle, isDataFile, readDataFiles, type Staged, stageDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, CommandError, type RunBare, withDatabase } from '../session/session.ts'
-import { dumpDatabase, type TableHead } from '../../db/backup/backup.ts'
-import { anyTable, beginRestore, endRestore, insertRows, isKnown, schemaRefusal } from '../../db/backup/restore.ts'
+import {
+  anyTable,
+  beginRestore,
+  dumpDatabase,
+  endRestore,
+  insertRows,
+  isKnown,
+  schemaRefusal,
+  type TableHead,
+} from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'

@@ -39,110 +39,96 @@ function createInputReader() {
     return null
   }
 
-  function productId(text: string): bigint | null {
-    return parseTokenId(text) ?? reject('productId', 'A product id is the decimal token id, such as 7.')
-  }
-
-  /** Reads `<tokenId>-<nonce>`; the offer raised the nonce to this one (spec §3). */
-  function transferId(text: string) {
-    const [, token = '', raised = ''] = /^(\d{1,78})-(\d{1,10})$/.exec(text) ?? []
-    const tokenId = parseTokenId(token)
-    const nonce = Number(raised)
-    if (tokenId === null || raised === '' || nonce > 0xffffffff)
-      return reject('transferId', 'A transfer that can be answered has the id <product id>-<number>, such as 7-1.')
-    return { id: `${tokenId}-${nonce}`, tokenId, nonce }
-  }
-
-  function address(text: Maybe<string>, field: string): Hex | null {
-    const parsed = parseAddress(text ?? '')
-    if (parsed === null)
-      return reject(field, 'An address is 0x and 40 hex digits; capitals must be its checksum (EIP-55).')
-    return parsed === zeroAddress ? reject(field, 'The zero address owns nothing.') : parsed
-  }
-
-  /** `howTo` explains where a missing signature comes from. Smart accounts may sign with up to 4,096 bytes. */
-  function signature(text: Maybe<string>, howTo: string): Hex | null {
-    if (text === null || text === undefined) return reject('signature', howTo)
-    const isHex = text.length <= 2 + 2 * longestSignature && /^0x(?:[0-9a-fA-F]{2})+$/.test(text)
-    return isHex ? (text.toLowerCase() as Hex) : reject('signature', 'A signature is 0x and hex digits.')
-  }
-
-  /** Returns the unix seconds of an RFC 3339 instant. */
-  function deadline(text: Maybe<string>): bigint | null | undefined {
-    if (text === null || text === undefined) return undefined
-    const time = Date.parse(text)
-    return !Number.isNaN(time) && time > 0
-      ? BigInt(Math.floor(time / 1_000))
-      : reject('deadline', 'A deadline is an instant such as 2026-03-01T12:00:00.000Z.')
-  }
-
-  /** Reads the deadline that is part of what was signed. */
-  function signedDeadline(text: Maybe<string>): bigint | null {
-    const read = deadline(text)
-    if (read !== undefined) return read
-    return reject('deadline', 'Send the deadline that transferTypedData gave: it is part of what was signed.')
-  }
-
-  /** Returns the caller's key, or a random one. */
-  function idempotencyKey(text: Maybe<string>): string | null {
-    if (text === null || text === undefined) return randomUUID()
-    if (/^[\x21-\x7e]{1,100}$/.test(text)) return text
-    return reject('idempotencyKey', 'An idempotency key has 1 to 100 printable ASCII characters.')
-  }
-
-  /** Returns the key of the operation for an idempotency key. */
-  function operationKey(text: Maybe<string>): string | null {
-    const key = idempotencyKey(text)
-    return key === null ? null : `graphql:${key}`
-  }
-
-  /** Reads text of up to `max` characters without control characters. An empty text counts as left out. */
-  function text(value: Maybe<string>, field: string, max = 200, { lines = false } = {}): string | null | undefined {
-    if (!isGiven(value)) return undefined
-    if (value.length > 2 * max || Array.from(value).length > max)
-      return reject(field, `It may have at most ${max} characters.`)
-    if (!value.isWellFormed()) return reject(field, 'It holds half of a surrogate pair; send well-formed Unicode.')
-    const controls = lines ? /[\p{Cc}--[\t\n\r]]/v : /\p{Cc}/v
-    return controls.test(value) ? reject(field, 'It may hold no control characters.') : value
-  }
-
-  /** Reads a text of which the chain holds only the hash. The hash of none is zero. */
-  function hashedText(
-    value: Maybe<string>,
-    field: string,
-    max: number,
-  ): { readonly body: string | null; readonly hash: Hex } {
-    const body = text(value, field, max, { lines: true }) ?? null
-    return { body, hash: body === null ? zeroHash : keccak256(stringToHex(body)) }
-  }
-
-  /** Reads the GTIN and serial number of an item, which go together. */
-  function item({ gtin, serialNumber }: { readonly gtin?: Maybe<string>; readonly serialNumber?: Maybe<string> }) {
-    if (!isGiven(gtin)) return undefined
-    if (!parseGtin(gtin).ok)
-      reject('gtin', 'A GTIN has 14 digits with a right check digit, such as 09506000134352; fill up with zeros.')
-    if (!isGiven(serialNumber))
-      return reject('serialNumber', 'A GTIN names a kind of product: give the serialNumber of this one too.')
-    if (!isRegistrableSerial(serialNumber))
-      return reject('serialNumber', 'With a GTIN it has 1 to 20 letters, digits or signs of GS1 (CSET 82).')
-    return { gtin, serial: serialNumber }
-  }
-
-  return {
+  const read = {
     errors,
     reject,
-    productId,
-    transferId,
-    address,
-    signature,
-    deadline,
-    signedDeadline,
-    idempotencyKey,
-    operationKey,
-    text,
-    hashedText,
-    item,
+
+    productId(text: string): bigint | null {
+      return parseTokenId(text) ?? reject('productId', 'A product id is the decimal token id, such as 7.')
+    },
+
+    /** Reads `<tokenId>-<nonce>`; the offer raised the nonce to this one (spec §3). */
+    transferId(text: string) {
+      const [, token = '', raised = ''] = /^(\d{1,78})-(\d{1,10})$/.exec(text) ?? []
+      const tokenId = parseTokenId(token)
+      const nonce = Number(raised)
+      if (tokenId === null || raised === '' || nonce > 0xffffffff)
+        return reject('transferId', 'A transfer that can be answered has the id <product id>-<number>, such as 7-1.')
+      return { id: `${tokenId}-${nonce}`, tokenId, nonce }
+    },
+
+    address(text: Maybe<string>, field: string): Hex | null {
+      const parsed = parseAddress(text ?? '')
+      if (parsed === null)
+        return reject(field, 'An address is 0x and 40 hex digits; capitals must be its checksum (EIP-55).')
+      return parsed === zeroAddress ? reject(field, 'The zero address owns nothing.') : parsed
+    },
+
+    /** `howTo` explains where a missing signature comes from. Smart accounts may sign with up to 4,096 bytes. */
+    signature(text: Maybe<string>, howTo: string): Hex | null {
+      if (text === null || text === undefined) return reject('signature', howTo)
+      const isHex = text.length <= 2 + 2 * longestSignature && /^0x(?:[0-9a-fA-F]{2})+$/.test(text)
+      return isHex ? (text.toLowerCase() as Hex) : reject('signature', 'A signature is 0x and hex digits.')
+    },
+
+    /** Returns the unix seconds of an RFC 3339 instant. */
+    deadline(text: Maybe<string>): bigint | null | undefined {
+      if (text === null || text === undefined) return undefined
+      const time = Date.parse(text)
+      return !Number.isNaN(time) && time > 0
+        ? BigInt(Math.floor(time / 1_000))
+        : reject('deadline', 'A deadline is an instant such as 2026-03-01T12:00:00.000Z.')
+    },
+
+    /** Reads the deadline that is part of what was signed. */
+    signedDeadline(text: Maybe<string>): bigint | null {
+      const parsed = read.deadline(text)
+      if (parsed !== undefined) return parsed
+      return reject('deadline', 'Send the deadline that transferTypedData gave: it is part of what was signed.')
+    },
+
+    /** Returns the caller's key, or a random one. */
+    idempotencyKey(text: Maybe<string>): string | null {
+      if (text === null || text === undefined) return randomUUID()
+      if (/^[\x21-\x7e]{1,100}$/.test(text)) return text
+      return reject('idempotencyKey', 'An idempotency key has 1 to 100 printable ASCII characters.')
+    },
+
+    /** Returns the key of the operation for an idempotency key. */
+    operationKey(text: Maybe<string>): string | null {
+      const key = read.idempotencyKey(text)
+      return key === null ? null : `graphql:${key}`
+    },
+
+    /** Reads text of up to `max` characters without control characters. An empty text counts as left out. */
+    text(value: Maybe<string>, field: string, max = 200, { lines = false } = {}): string | null | undefined {
+      if (!isGiven(value)) return undefined
+      if (value.length > 2 * max || Array.from(value).length > max)
+        return reject(field, `It may have at most ${max} characters.`)
+      if (!value.isWellFormed()) return reject(field, 'It holds half of a surrogate pair; send well-formed Unicode.')
+      const controls = lines ? /[\p{Cc}--[\t\n\r]]/v : /\p{Cc}/v
+      return controls.test(value) ? reject(field, 'It may hold no control characters.') : value
+    },
+
+    /** Reads a text of which the chain holds only the hash. The hash of none is zero. */
+    hashedText(value: Maybe<string>, field: string, max: number): { readonly body: string | null; readonly hash: Hex } {
+      const body = read.text(value, field, max, { lines: true }) ?? null
+      return { body, hash: body === null ? zeroHash : keccak256(stringToHex(body)) }
+    },
+
+    /** Reads the GTIN and serial number of an item, which go together. */
+    item({ gtin, serialNumber }: { readonly gtin?: Maybe<string>; readonly serialNumber?: Maybe<string> }) {
+      if (!isGiven(gtin)) return undefined
+      if (!parseGtin(gtin).ok)
+        reject('gtin', 'A GTIN has 14 digits with a right check digit, such as 09506000134352; fill up with zeros.')
+      if (!isGiven(serialNumber))
+        return reject('serialNumber', 'A GTIN names a kind of product: give the serialNumber of this one too.')
+      if (!isRegistrableSerial(serialNumber))
+        return reject('serialNumber', 'With a GTIN it has 1 to 20 letters, digits or signs of GS1 (CSET 82).')
+      return { gtin, serial: serialNumber }
+    },
   }
+  return read
 }
 
 export function isGiven(text: Maybe<string>): text is string {

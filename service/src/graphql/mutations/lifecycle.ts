@@ -1,11 +1,15 @@
-/** Steps of the lifecycle (spec §3): activate, flag, resolve, recycle. */
-import { assetFlags, reportFlags } from '@touchstone/verdict'
+/** Steps of the lifecycle as mutations (spec §3): bind a tag, activate, claim, flag, resolve, recycle. */
+import { assetFlags, reportFlags, type Hex } from '@touchstone/verdict'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import type { Writer } from '../../chain/transactions/writer.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import type { ResolveTap, TapOutcome } from '../../tap/resolve-tap.ts'
+import { mayBind, type StoredBatch, type TagStore } from '../../tap/tag-registry.ts'
 import type { GraphqlContext } from '../context.ts'
-import type { Input, InputReader, Maybe } from './inputs.ts'
+import { isGiven, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
-import { consentErrors, howToSign } from './transfers/typed-data.ts'
+import { consentErrors, howToSign } from './typed-data.ts'
 
 type StepInput = Input<'productId', 'idempotencyKey'>
 type FlagName = keyof typeof assetFlags
@@ -92,4 +96,125 @@ function readConsent(input: RecycleInput, read: InputReader) {
   const signature = read.signature(input.signature, howToSign.RECYCLE)
   const deadline = read.signedDeadline(input.deadline)
   return signature === null || deadline === null ? null : { signature, deadline }
+}
+
+export type BindDeps = Readonly<{
+  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'importTag'> & {
+    readonly batches: () => Promise<readonly StoredBatch[]>
+  }
+  /** The commitment of a tag on chain. Undefined without a pepper. */
+  tagHash?: ((uid: Uint8Array) => Hex) | undefined
+  /** Updates the index after a token was registered as an item. */
+  itemChanged: (tokenId: bigint) => Promise<void>
+}>
+
+type BindTagInput = Input<'productId' | 'uid' | 'batchId', 'gtin' | 'serialNumber' | 'idempotencyKey'>
+
+const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
+
+export function createBindTag({ tags, tagHash, itemChanged }: BindDeps, { executeWrite, executeSigned }: Writes) {
+  function readBinding(input: BindTagInput, read: InputReader) {
+    const tokenId = read.productId(input.productId)
+    const uid = readUid(input.uid, read)
+    const item = read.item(input)
+    if (isGiven(input.serialNumber) && !isGiven(input.gtin))
+      read.reject('gtin', 'A serial number is unique within a GTIN only: give the gtin too.')
+    const key = isGiven(input.idempotencyKey) ? read.operationKey(input.idempotencyKey) : undefined
+    const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so that no tag can be bound.')
+    return { tokenId, uid, batchId: input.batchId, item, key, hash }
+  }
+
+  return mutation(readBinding, async ({ tokenId, uid, batchId, item = null, key, hash }, context) => {
+    const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
+    if (!allowed.ok) return rejectedAt(fieldOf[allowed.about], allowed.message)
+    const commitment = hash(uid)
+    const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
+    // The pair is bound once, so that it is the key where the caller gives none: a repeat registers the tag that was bound.
+    const result =
+      key === undefined
+        ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context)
+        : await executeWrite(request, key, context)
+    if (!result.ok || !result.mined) return productPayload(tokenId, result, context)
+    const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
+    if (registered.outcome === 'refused') {
+      const message = `The tag is bound on chain, but the registry of tags refused it (${registered.because}).`
+      return rejected([{ field: 'uid', message }], result.txHash)
+    }
+    if (item !== null) await itemChanged(tokenId)
+    return productPayload(tokenId, result, context)
+  })
+}
+
+/** NXP's tags have 7 bytes, of which the first is 04. */
+function readUid(text: string, read: InputReader): Uint8Array | null {
+  const uid = /^04[0-9a-fA-F]{12}$/.test(text) ? parseHex(text) : null
+  return uid ?? read.reject('uid', 'A UID has 14 hex digits and begins with 04.')
+}
+
+export type ClaimDeps = Readonly<{
+  writer: Pick<Writer, 'attestClaim'>
+  transfers: TransferReads
+  resolveTap: ResolveTap
+}>
+
+type ClaimInput = Input<'productId' | 'claimant' | 'picc' | 'cmac', 'signature' | 'deadline' | 'idempotencyKey'>
+
+type Claim = Valid<ReturnType<typeof readClaim>>
+
+function readClaim(input: ClaimInput, read: InputReader) {
+  const { picc, cmac } = input
+  const tokenId = read.productId(input.productId)
+  const claimant = read.address(input.claimant, 'claimant')
+  const signature = read.signature(input.signature, howToSign.CLAIM)
+  const deadline = signature === null ? null : read.signedDeadline(input.deadline)
+  if (!/^[0-9a-fA-F]{32}$/.test(picc)) read.reject('picc', 'It has 32 hex digits, from the address that the tap gave.')
+  if (!/^[0-9a-fA-F]{16}$/.test(cmac)) read.reject('cmac', 'It has 16 hex digits, from the address that the tap gave.')
+  return { tokenId, claimant, signature, deadline, picc, cmac, key: read.operationKey(input.idempotencyKey) }
+}
+
+const fields = { ZERO_ADDRESS: 'claimant' } as const
+
+export function createClaimProduct(
+  { writer, transfers, resolveTap }: ClaimDeps,
+  { executeWrite, previousRequest }: Writes,
+) {
+  return mutation(readClaim, async (claim, context) => {
+    const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, key } = claim
+    const previous = await previousRequest(key)
+    if (previous !== undefined) return repeatClaim(previous, claim, context)
+
+    const errors = await consentErrors(transfers, 'CLAIM', claim)
+    if (errors.length > 0) return rejected(errors)
+    const tapped = await resolveTap({ picc, cmac })
+    if (tapped.kind !== 'resolved') return rejectedAt('picc', tapErrors[tapped.kind])
+    if (tapped.verdict.token_id !== tokenId.toString())
+      return rejectedAt('picc', `The tag is not that of product ${tokenId}.`)
+    const claimed = { tokenId, claimant, deadline, tapCounter: tapped.tag.tapCounter }
+    const attestation = await writer.attestClaim(claimed)
+    if (!attestation.ok) return rejectedAt('input', attestation.message)
+    const { attester, attesterSignature } = attestation
+    const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
+    return productPayload(tokenId, await executeWrite(request, key, context, fields), context)
+  })
+
+  /** Sends the previous request again: the attester would sign another nonce now, and the tap is consumed. */
+  async function repeatClaim(sent: WriteRequest | null, claim: Claim, context: GraphqlContext) {
+    const isSame =
+      sent?.kind === 'claim' &&
+      sent.tokenId === claim.tokenId &&
+      sent.claimant.toLowerCase() === claim.claimant &&
+      sent.deadline === claim.deadline &&
+      sent.claimantSignature === claim.signature
+    if (!isSame) return rejectedAt('idempotencyKey', 'This idempotency key was used for another request.')
+    return productPayload(claim.tokenId, await executeWrite(sent, claim.key, context, fields), context)
+  }
+}
+
+const tapErrors: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, string>> = {
+  not_configured: 'This verifier holds no tag keys, so that no tap can be checked.',
+  replayed: 'This tap was used before: tap the tag again.',
+  challenge: 'Taps must come in pairs here (TAP_CHALLENGE): claim with touchstone asset claim.',
+  unbound: 'The tag is genuine, but bound to no product.',
+  malformed: 'The tap did not verify: its cryptogram is not that of a known tag.',
+  counterfeit: 'The tap did not verify: its cryptogram is not that of a known tag.',
 }

@@ -15,7 +15,7 @@ import type { GraphqlContext } from '../context.ts'
 import { isGiven, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
 import { mutation, rejected, rejectedAt, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
-import { formatInstant } from './transfers/rules.ts'
+import { formatInstant } from './typed-data.ts'
 
 export type RegisterDeps = Readonly<{
   registrations: RegistrationStore

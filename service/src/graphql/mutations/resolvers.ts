@@ -1,14 +1,18 @@
 /** The mutations of schema.graphql and `transferTypedData` (spec §4.9). Every mutation needs the scope `write`. */
 import type { Sql } from '../../db/database.ts'
 import type { ResolverMap } from '../schema.ts'
-import { createBindTag, type BindDeps } from './bind-tag.ts'
-import { createClaimProduct, type ClaimDeps } from './claim.ts'
-import { createLifecycleMutations } from './lifecycle.ts'
+import {
+  createBindTag,
+  createClaimProduct,
+  createLifecycleMutations,
+  type BindDeps,
+  type ClaimDeps,
+} from './lifecycle.ts'
 import { createWrites, type WriteDeps } from './mutation.ts'
 import { createRegisterProduct, type RegisterDeps } from './register.ts'
 import { registrationStore, transferMessageStore } from './stores.ts'
-import { createTransferMutations } from './transfers/transfers.ts'
-import { transferTypedData } from './transfers/typed-data.ts'
+import { createTransferMutations } from './transfers.ts'
+import { transferTypedData } from './typed-data.ts'
 
 export type MutationDeps = { readonly database: Sql } & WriteDeps &
   Omit<RegisterDeps, 'registrations'> &

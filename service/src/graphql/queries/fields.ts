@@ -9,8 +9,7 @@ import {
   lifecycleStates,
   zeroAddress,
 } from '@touchstone/verdict'
-import { eventKinds } from '../../domain/registry-event.ts'
-import type { HistoryRow } from '../../index/queries/product-history.ts'
+import { eventKinds, type AssetEvent } from '../../domain/registry-event.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import { memoize } from '../../lib/memoize.ts'
@@ -52,7 +51,7 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
           blockHash: indexed.hash,
         },
       history({ tokenId }: ProductRow, given: PageArguments, { loaders }: GraphqlContext) {
-        return readConnection<HistoryRow>(given, listName('history', tokenId.toString()), ({ after, limit }) => {
+        return readConnection<AssetEvent>(given, listName('history', tokenId.toString()), ({ after, limit }) => {
           const answer = loaders.history.load({ tokenId, after, limit })
           return {
             rows: answer.then(({ rows }) => rows),
@@ -63,15 +62,17 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       },
     },
     HistoryEvent: {
-      type: ({ kind }: HistoryRow) => eventTypes[kind],
-      blockNumber: ({ blockNumber }: HistoryRow) => Number(blockNumber),
-      fromState: ({ fromState }: HistoryRow) => (fromState === null ? null : lifecycleStates[fromState]),
-      toState: ({ toState }: HistoryRow) => (toState === null ? null : lifecycleStates[toState]),
-      reports: ({ flags }: HistoryRow) => (flags === null ? null : reportNames(flags)),
-      actor: ({ actor }: HistoryRow) => toOwnerOrNull(actor),
-      from: ({ from }: HistoryRow) => toOwnerOrNull(from),
-      to: ({ to }: HistoryRow) => toOwnerOrNull(to),
-      hash: ({ data }: HistoryRow) => data,
+      type: ({ kind }: AssetEvent) => eventTypes[kind],
+      timestamp: ({ timestamp }: AssetEvent) => new Date(Number(timestamp) * 1_000),
+      txHash: ({ transactionHash }: AssetEvent) => transactionHash,
+      blockNumber: ({ blockNumber }: AssetEvent) => Number(blockNumber),
+      fromState: ({ fromState }: AssetEvent) => (fromState === null ? null : lifecycleStates[fromState]),
+      toState: ({ toState }: AssetEvent) => (toState === null ? null : lifecycleStates[toState]),
+      reports: ({ flags }: AssetEvent) => (flags === null ? null : reportNames(flags)),
+      actor: ({ actor }: AssetEvent) => toOwnerOrNull(actor),
+      from: ({ from }: AssetEvent) => toOwnerOrNull(from),
+      to: ({ to }: AssetEvent) => toOwnerOrNull(to),
+      hash: ({ data }: AssetEvent) => data,
     },
     Transfer: {
       from: ({ from }: TransferRow) => toOwner(from),

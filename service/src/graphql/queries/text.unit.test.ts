@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { parseProductMetadata } from './metadata.ts'
 import { parseFilter, type ProductFilter } from './filter.ts'
-import { parseInstant, parseDay } from '../scalars.ts'
+import { parseInstant, parseDay } from '../schema.ts'
 import { cleanLine } from './fields.ts'
 
 const hostile = 'A\u001b[31mred\u202eevil\u{e0041}\u0000 text'

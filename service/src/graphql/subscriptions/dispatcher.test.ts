@@ -8,8 +8,14 @@ import { createLog } from '../../lib/log.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { migrate } from '../../db/migrate.ts'
 import { outboxChannel, outboxStore, type OutboxEvent } from '../../index/outbox.ts'
-import { channelOf, createEventDispatcher, type EventDispatcher, type EventDispatcherOptions } from './dispatcher.ts'
-import { createSubscriberQueue, queueLimit } from './queue.ts'
+import {
+  channelOf,
+  createEventDispatcher,
+  createSubscriberQueue,
+  queueLimit,
+  type EventDispatcher,
+  type EventDispatcherOptions,
+} from './dispatcher.ts'
 import { until } from '../../../test/support/wait.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -85,7 +91,9 @@ for (const { name, open, skip } of testDatabases()) {
         seqs.toSorted((a, b) => (a < b ? -1 : 1)),
       )
       for (const writer of [1, 2]) {
-        const numbers = all.events.map(({ payload }) => payload as Numbered).filter((one) => one.writer === writer)
+        const numbers = all.events
+          .map(({ payload }) => payload as unknown as Numbered)
+          .filter((one) => one.writer === writer)
         assert.deepEqual(
           numbers.map(({ n }) => n),
           Array.from({ length: 5_000 }, (_, n) => n),

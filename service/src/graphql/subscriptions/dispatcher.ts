@@ -8,7 +8,16 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { graphqlError } from '../errors.ts'
-import { queueLimit, type SubscriberQueue } from './queue.ts'
+
+export type SubscriberQueue<T> = {
+  readonly push: (event: T) => void
+  /** Ends the subscription with an error for the client and drops the queued events. */
+  readonly fail: (error: GraphQLError) => void
+  /** Returns the number of queued events. */
+  readonly waiting: () => number
+  /** For one reader. `return` ends it at once, even while `next` is pending. */
+  readonly events: AsyncIterableIterator<T, undefined>
+}
 
 type Subscriber<Payload> = Pick<SubscriberQueue<Payload>, 'push' | 'fail' | 'waiting'>
 
@@ -31,6 +40,7 @@ export type EventDispatcherOptions<Payload> = {
   readonly pollMs?: number
 }
 
+export const queueLimit = 256
 /** A subscriber whose queue is half empty can take a whole round. */
 const roundSize = queueLimit / 2
 /** The pause after a round, in ms, and how often it repeats: for subscribers that read, and for one that reads nothing. */
@@ -167,4 +177,64 @@ async function pauseFor(subscribers: readonly { readonly waiting: () => number }
 
 function notLoaded(): GraphQLError {
   return graphqlError('INTERNAL', 'Some events could not be read, so this subscription has ended. Subscribe again.')
+}
+
+/**
+ * Creates the queue of one subscription. `onEnd` is called once, when either side ends it. It is bounded, so that a slow client costs
+ * others nothing: on overflow it ends with an error, because events that are left out silently would be worse.
+ */
+export function createSubscriberQueue<T>(onEnd: () => void): SubscriberQueue<T> {
+  const queue: T[] = []
+  const done = { done: true, value: undefined } as const
+  let reader: PromiseWithResolvers<IteratorResult<T, undefined>> | undefined
+  let isEnded = false
+  let failure: GraphQLError | undefined
+
+  function end(error?: GraphQLError): void {
+    if (isEnded) return
+    isEnded = true
+    queue.length = 0
+    onEnd()
+    if (reader === undefined) failure = error
+    else if (error === undefined) reader.resolve(done)
+    else reader.reject(error)
+  }
+
+  return {
+    push(event) {
+      if (isEnded) return
+      if (reader === undefined && queue.length >= queueLimit) return end(fellBehind())
+      if (reader === undefined) queue.push(event)
+      reader?.resolve({ done: false, value: event })
+      reader = undefined
+    },
+    fail: end,
+    waiting: () => queue.length,
+    events: {
+      async next() {
+        const event = queue.shift()
+        if (event !== undefined) return { done: false, value: event }
+        const error = failure
+        failure = undefined
+        if (error !== undefined) throw error
+        if (isEnded) return done
+        reader = Promise.withResolvers()
+        return reader.promise
+      },
+      async return() {
+        end()
+        return done
+      },
+      [Symbol.asyncIterator]() {
+        return this
+      },
+    },
+  }
+}
+
+function fellBehind(): GraphQLError {
+  return graphqlError(
+    'RATE_LIMITED',
+    `More than ${queueLimit} events were waiting to be read, so this subscription has ended. Subscribe again, and query what you missed.`,
+  )
 }

@@ -9,7 +9,6 @@ import type { HttpOperation } from '../../graphql/server/operation.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { getHeader } from '../../http/headers.ts'
-import type { OnUpgrade } from '../../http/listener.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget } from '../../http/request-target.ts'
 import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
@@ -24,27 +23,20 @@ export type GraphqlHost = {
   readonly operation: HttpOperation
   /** Answers /playground and the paths below it. */
   readonly playground: RequestListener
-  readonly upgrade: OnUpgrade
   readonly log: Log
   readonly bodyTimeoutMs?: number
 }
 
 type Headers = Readonly<Record<string, string>>
 
-export function createGraphqlHost(host: GraphqlHost): {
-  readonly listener: RequestListener
-  readonly upgrade: OnUpgrade
-} {
-  return {
-    upgrade: host.upgrade,
-    listener(request, response) {
-      const { path } = parseRequestTarget(request.url ?? '/')
-      if (path === '/graphql') void graphqlRoute(host, request, response).catch(onFault(host, request, response))
-      else if (path === '/playground' || path.startsWith('/playground/')) host.playground(request, response)
-      else if (path === '/health') response.writeHead(200, healthHeaders).end(livenessBody())
-      else if (path === '/') response.writeHead(302, { Location: '/playground', 'Content-Length': '0' }).end()
-      else sendError(response, 404, 'There is nothing at this path. GraphQL is at /graphql, by POST.')
-    },
+export function createGraphqlHost(host: GraphqlHost): RequestListener {
+  return (request, response) => {
+    const { path } = parseRequestTarget(request.url ?? '/')
+    if (path === '/graphql') void graphqlRoute(host, request, response).catch(onFault(host, request, response))
+    else if (path === '/playground' || path.startsWith('/playground/')) host.playground(request, response)
+    else if (path === '/health') response.writeHead(200, healthHeaders).end(livenessBody())
+    else if (path === '/') response.writeHead(302, { Location: '/playground', 'Content-Length': '0' }).end()
+    else sendError(response, 404, 'There is nothing at this path. GraphQL is at /graphql, by POST.')
   }
 }
 

@@ -82,14 +82,16 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
 export function productPageStatement({ condition, by, descending, after, limit }: ProductPage) {
   const values: unknown[] = []
   const wanted = [sqlOf(condition, values)]
-  if (after !== null) {
-    const [at, pk] = [values.push(after[0]), values.push(after[1])]
-    wanted.push(`(${by}, pk) ${descending ? '<' : '>'} ($${at}::text::timestamptz, $${pk}::text::bigint)`)
-  }
+  if (after !== null) wanted.push(behindOf(`(${by}, pk)`, descending ? '<' : '>', after, values))
   const direction = descending ? 'desc' : 'asc'
   const text = `select ${columns} from asset where ${wanted.join(' and ')}
     order by ${by} ${direction}, pk ${direction} limit $${values.push(limit)}`
   return { text, values }
+}
+
+/** Formats the condition that rows lie behind this one; its values are appended to `values`. */
+export function behindOf(columns: string, order: '<' | '>', [at, pk]: Keyset, values: unknown[]): string {
+  return `${columns} ${order} ($${values.push(at)}::text::timestamptz, $${values.push(pk)}::text::bigint)`
 }
 
 const columns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",

@@ -4,7 +4,7 @@ import { countWithin } from '../../db/bounded-count.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
-import type { Keyset } from './products.ts'
+import { behindOf, type Keyset } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
 export type TransferRow = {
@@ -50,9 +50,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     /** Returns the number of transfers; null where a count takes too long. */
     async count(filter: TransferFilter): Promise<number | null> {
       const values: unknown[] = []
-      const branches = branchesOf(filter).map(
-        (branch) => `select from transfer t where ${conditionOf(filter, branch, values)}`,
-      )
+      const branches = conditionsOf(filter, values).map((condition) => `select from transfer t where ${condition}`)
       return countWithin(database, branches.join(' union all '), values)
     },
     /** Returns the texts of the known hashes. */
@@ -83,41 +81,29 @@ export const newestStatement = `select a.pk as "assetPk", ${columns}
   ) t
   order by a.pk, t.initiated_at desc, t.pk desc`
 
-/** FAILED is two branches, each read by its own index: with one «or» the planner would scan all transfers. */
-type Branch = 'all' | 'confirmed' | 'open' | 'failed' | 'expired'
-
-function branchesOf({ status }: TransferFilter): readonly Branch[] {
-  if (status === null) return ['all']
-  if (status === 'PENDING') return ['open']
-  return status === 'FAILED' ? ['failed', 'expired'] : ['confirmed']
-}
-
-const conditions: Readonly<Record<Branch, string>> = {
-  all: 'true',
-  confirmed: "t.status = 'CONFIRMED'",
-  failed: "t.status = 'FAILED'",
-  expired: isExpired,
+/** FAILED is two conditions, each read by its own index: with one «or» the planner would scan all transfers. */
+const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {
   // An offer without an end stays open.
-  open: `t.status = 'PENDING' and (t.expires_at >= ${now}) is not false`,
+  PENDING: [`t.status = 'PENDING' and (t.expires_at >= ${now}) is not false`],
+  CONFIRMED: ["t.status = 'CONFIRMED'"],
+  FAILED: ["t.status = 'FAILED'", isExpired],
 }
 
-function conditionOf({ tokenId }: TransferFilter, branch: Branch, values: unknown[]): string {
-  if (tokenId === null) return conditions[branch]
+/** Returns conditions that no row meets twice; their values are appended to `values`. */
+function conditionsOf({ tokenId, status }: TransferFilter, values: unknown[]): string[] {
+  const wanted = status === null ? ['true'] : conditions[status]
+  if (tokenId === null) return [...wanted]
   const id = values.push(tokenId.toString())
-  return `t.asset_pk = (select pk from asset where token_id = $${id}::text::numeric) and ${conditions[branch]}`
+  return wanted.map((one) => `t.asset_pk = (select pk from asset where token_id = $${id}::text::numeric) and ${one}`)
 }
 
 export function transferPageStatement({ after, limit, ...filter }: TransferPage) {
   const values: unknown[] = []
-  const branches = branchesOf(filter).map((branch) => {
-    const wanted = [conditionOf(filter, branch, values)]
-    if (after !== null) {
-      const [at, pk] = [values.push(after[0]), values.push(after[1])]
-      wanted.push(`(t.initiated_at, t.pk) < ($${at}::text::timestamptz, $${pk}::text::bigint)`)
-    }
-    return `(select t.* from transfer t where ${wanted.join(' and ')}
-      order by t.initiated_at desc, t.pk desc limit $${values.push(limit)})`
-  })
+  const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', '<', after, values)}`
+  const branches = conditionsOf(filter, values).map(
+    (condition) => `(select t.* from transfer t where ${condition} ${behind}
+      order by t.initiated_at desc, t.pk desc limit $${values.push(limit)})`,
+  )
   const text = `select ${columns} from (${branches.join(' union all ')}) t join asset a on a.pk = t.asset_pk
     order by t.initiated_at desc, t.pk desc limit $${values.push(limit)}`
   return { text, values }

@@ -10,7 +10,7 @@ import { testDatabases } from '../../support/database/databases.ts'
 import { eventually } from '../../support/wait.ts'
 import { queryOf } from '../../support/passport/passport.ts'
 import { openDatabase } from '../../../src/db/database.ts'
-import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup/backup.ts'
+import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup.ts'
 import { migrate, readMigrations } from '../../../src/db/migrate.ts'
 
 const skip = testDatabases()[1]?.skip ?? false
@@ -189,7 +189,7 @@ describe('a backup', { skip }, () => {
     assert.deepEqual(await readdir(place.folder), [])
   })
 
-  it('covers every table: a new one goes into a list of db/backup/backup.ts', async () => {
+  it('covers every table: a new one goes into a list of db/backup.ts', async () => {
     const { database } = await full.place('PostgreSQL')
     assert.ok(database)
     await migrate(database)

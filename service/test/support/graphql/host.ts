@@ -55,7 +55,7 @@ export async function startGraphql(
   const metadata = cachedMetadata(metadataStore(database))
   const schema = graphqlSchema(queryResolvers({ metadata, chainId: 84532, contract }), ...resolvers)
   const prepare = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
-  const { listener } = createGraphqlHost({
+  const onRequest = createGraphqlHost({
     authenticate: createAuthenticate({ keys, log }),
     clientKey: clientKeys([]),
     operation: createHttpOperation({
@@ -64,11 +64,10 @@ export async function startGraphql(
       formatError: createFormatError(log),
     }),
     playground: ((_request, response) => response.end('the playground')) satisfies RequestListener,
-    upgrade: (_request, socket) => void socket.destroy(),
     log,
     ...host,
   })
-  const server = await listen({ name: 'GraphQL host', host: '127.0.0.1', port: 0, onRequest: listener })
+  const server = await listen({ name: 'GraphQL host', host: '127.0.0.1', port: 0, onRequest })
   const url = `http://127.0.0.1:${server.port}`
 
   async function newKey(scopes: readonly Scope[] = ['read', 'write'], name = 'test') {

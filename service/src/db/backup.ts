@@ -1,9 +1,10 @@
 /**
- * Reads all rows of the database as lines of JSON, in one snapshot and bounded memory. Both engines give the same lines: numbers as
- * digits, bytes as hex, times to the microsecond. A line is passed on as PostgreSQL wrote it, never parsed.
+ * Reads all rows of the database as lines of JSON, in one snapshot and bounded memory, and writes them into an empty database, in one
+ * transaction of the caller. Both engines give the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is
+ * passed on as PostgreSQL wrote it, never parsed.
  */
-import type { Database, Sql } from '../database.ts'
-import { appliedMigrations } from '../migrate.ts'
+import type { Database, Sql } from './database.ts'
+import { appliedMigrations, checksumOf, migrateWithin, type Migration } from './migrate.ts'
 
 /** `sequence` is the state of the table's identity column. */
 export type TableHead = Readonly<{
@@ -44,7 +45,7 @@ export async function dumpDatabase(database: Pick<Database, 'transaction'>, writ
 }
 
 /** Returns all tables except UNLOGGED ones, which a crash empties anyway. */
-export async function tablesOf(sql: Sql): Promise<string[]> {
+async function tablesOf(sql: Sql): Promise<string[]> {
   const rows = await sql.query<{ name: string }>(
     `select relname as name from pg_class
      where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and relpersistence = 'p' order by 1`,
@@ -77,11 +78,7 @@ async function dumpTable(sql: Sql, table: string, writer: BackupWriter): Promise
 }
 
 async function headOf(sql: Sql, table: string): Promise<TableHead> {
-  const columns = await sql.query<{ name: string; sequence: string | null }>(
-    `select attname as name, case when attidentity <> '' then pg_get_serial_sequence($1, attname) end as sequence
-     from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
-    [quoted(table)],
-  )
+  const columns = await columnsOf(sql, table)
   const numbered = columns.find(({ sequence }) => sequence !== null)
   const [at] = numbered
     ? await sql.query<{ last: string; called: boolean }>(
@@ -95,8 +92,83 @@ async function headOf(sql: Sql, table: string): Promise<TableHead> {
   }
 }
 
-export function quoted(name: string): string {
+/** Returns the columns that are not generated, each with the sequence of an identity. */
+function columnsOf(sql: Sql, table: string): Promise<{ name: string; sequence: string | null }[]> {
+  return sql.query(
+    `select attname as name, case when attidentity <> '' then pg_get_serial_sequence($1, attname) end as sequence
+     from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum`,
+    [quoted(table)],
+  )
+}
+
+function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
+}
+
+/** Returns the reason why this program cannot restore a backup of that schema; `null` when it can. */
+export function schemaRefusal({ migrations }: SchemaHead, known: readonly Migration[]): string | null {
+  for (const { name, checksum } of migrations) {
+    const own = known.find((migration) => migration.name === name)
+    if (own === undefined)
+      return `The backup is of a newer version: it has ${name}, which this one lacks. Restore it with that version.`
+    if (checksumOf(own) !== checksum)
+      return `Migration ${name} was changed since the backup: restore it with the version that made it.`
+  }
+  return null
+}
+
+/** Returns one table of the database; `null` when it is empty. */
+export async function anyTable(sql: Sql): Promise<string | null> {
+  return (await tablesOf(sql))[0] ?? null
+}
+
+/** Creates the schema of the backup, without rows and with its triggers off: the backup has what they write. */
+export async function beginRestore(sql: Sql, { migrations }: SchemaHead, known: readonly Migration[]): Promise<void> {
+  await migrateWithin(
+    sql,
+    known.filter(({ name }) => migrations.some((migration) => migration.name === name)),
+  )
+  const tables = await keptOf(sql)
+  if (tables.length === 0) return
+  await sql.query(`truncate ${tables.join(', ')}`)
+  for (const table of tables) await sql.query(`alter table ${table} disable trigger user`)
+}
+
+/** Returns whether the schema has this table with exactly these columns. */
+export async function isKnown(sql: Sql, { table, columns }: TableHead): Promise<boolean> {
+  if (!keptTables.some((kept) => kept === table)) return false
+  const own = await columnsOf(sql, table)
+  return columns.length === own.length && columns.every((column) => own.some(({ name }) => name === column))
+}
+
+/** `texts` are JSON objects. */
+export async function insertRows(sql: Sql, { table, columns }: TableHead, texts: readonly string[]): Promise<void> {
+  const names = columns.map(quoted).join(', ')
+  await sql.query(
+    `insert into ${quoted(table)} (${names}) overriding system value
+     select ${names} from json_populate_recordset(null::${quoted(table)}, $1::text::json)`,
+    [`[${texts.join(',')}]`],
+  )
+}
+
+/** Restores the sequences, switches the triggers on, and brings the schema up to date. */
+export async function endRestore(sql: Sql, heads: readonly TableHead[], known: readonly Migration[]): Promise<void> {
+  for (const { table, sequence } of heads) {
+    if (sequence === null) continue
+    await sql.query('select setval(pg_get_serial_sequence($1, $2), $3::text::bigint, $4)', [
+      quoted(table),
+      sequence.column,
+      sequence.last,
+      sequence.called,
+    ])
+  }
+  for (const table of await keptOf(sql)) await sql.query(`alter table ${table} enable trigger user`)
+  await migrateWithin(sql, known)
+}
+
+async function keptOf(sql: Sql): Promise<string[]> {
+  const tables = await tablesOf(sql)
+  return keptTables.filter((kept) => tables.includes(kept)).map(quoted)
 }
 
 /** Tables of a backup; every row comes after the rows that it refers to. A test fails on a table that is in neither list. */

@@ -4,16 +4,25 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, zeroHash } from 'viem'
-import type { WriteRequest } from '../../../chain/transactions/calls.ts'
-import type { TransferPosition, TransferReads } from '../../../chain/transactions/transfer-reads.ts'
-import { digestOf } from '../../../chain/transactions/typed-data.ts'
-import type { TransferRow } from '../../../index/queries/transfers.ts'
-import type { GraphqlContext } from '../../context.ts'
-import type { Input, InputError, InputReader } from '../inputs.ts'
-import { mutation, rejected, rejectedAt, type Writes } from '../mutation.ts'
-import type { TransferMessageStore } from '../stores.ts'
-import { answerErrors, formatInstant, offerErrors } from './rules.ts'
-import { answers, howToSign, isSignedBy, longestMessage, offerOf, type Terms } from './typed-data.ts'
+import type { WriteRequest } from '../../chain/transactions/calls.ts'
+import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import { digestOf } from '../../chain/transactions/typed-data.ts'
+import type { TransferRow } from '../../index/queries/transfers.ts'
+import type { GraphqlContext } from '../context.ts'
+import type { Input, InputError, InputReader } from './inputs.ts'
+import { mutation, rejected, rejectedAt, type Writes } from './mutation.ts'
+import type { TransferMessageStore } from './stores.ts'
+import {
+  answerErrors,
+  answers,
+  formatInstant,
+  howToSign,
+  isSignedBy,
+  longestMessage,
+  offerErrors,
+  offerOf,
+  type Terms,
+} from './typed-data.ts'
 
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
 
