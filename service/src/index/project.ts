@@ -31,7 +31,7 @@ export function projectAssets(events: Iterable<AssetEvent>): AssetChange[] {
   return [...changes.values()]
 }
 
-/** What each kind of event changes. Events of transfers change no asset. */
+/** Maps a kind of event to what it changes; events of transfers change no asset. */
 const changesOf: Readonly<Record<number, (event: AssetEvent) => Partial<AssetChange>>> = {
   [eventKinds.AssetMinted]: ({ timestamp: time, transactionHash, to: owner, data: metadataHash }) => ({
     minted: { time, transactionHash },
