@@ -94,34 +94,26 @@ export function createHistories({
   }
 }
 
+/** The types of events by their codes in the index. */
+const types = new Map(
+  Object.entries(eventKinds).map(([type, kind]) => [kind as number, type as keyof typeof eventKinds]),
+)
+
 /** Returns null for an event that another one explains: a move of the token. */
 function toFacts(event: AssetEvent, commit: (address: Hex) => Hex | undefined): EventFacts | null {
+  const type = types.get(event.kind)
+  if (type === undefined || type === 'Transfer') return null
   const commitment = (address: Hex | null) => (address === null ? undefined : commit(address))
   const [actor, from, to] = [commitment(event.actor), commitment(event.from), commitment(event.to)]
-  const parties = {
+  return {
+    type,
+    ...(type === 'StateChanged' && { fromState: toState(event.fromState), toState: toState(event.toState) }),
+    ...(type === 'FlagsChanged' && { flags: event.flags ?? 0 }),
     ...(actor && { actorCommitment: actor }),
     ...(from && { fromCommitment: from }),
     ...(to && { toCommitment: to }),
-  }
-  switch (event.kind) {
-    case eventKinds.AssetMinted:
-      return { type: 'AssetMinted', ...parties, ...(event.data && { metadataHash: event.data }) }
-    case eventKinds.TagBound:
-      return { type: 'TagBound', ...(event.data && { tagHash: event.data }) }
-    case eventKinds.StateChanged:
-      return { type: 'StateChanged', fromState: toState(event.fromState), toState: toState(event.toState), ...parties }
-    case eventKinds.FlagsChanged:
-      return { type: 'FlagsChanged', flags: event.flags ?? 0, ...parties }
-    case eventKinds.MetadataHashSet:
-      return { type: 'MetadataHashSet', ...(event.data && { metadataHash: event.data }) }
-    case eventKinds.AssetResold:
-      return { type: 'AssetResold', ...parties }
-    case eventKinds.TransferInitiated:
-      return { type: 'TransferInitiated', ...parties }
-    case eventKinds.TransferCancelled:
-      return { type: 'TransferCancelled', ...parties }
-    default:
-      return null
+    ...(event.data && (type === 'AssetMinted' || type === 'MetadataHashSet') && { metadataHash: event.data }),
+    ...(event.data && type === 'TagBound' && { tagHash: event.data }),
   }
 }
 

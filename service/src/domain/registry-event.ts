@@ -2,9 +2,8 @@
  * The registry's events about a token (spec §2.5, §3; contracts/src/IAssetRegistry.sol), decoded from their logs by position
  * (ABI specification, «Events»). The public deployment has the first four and ERC-721's Transfer.
  */
-import { keccak_256 } from '@noble/hashes/sha3.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from '@touchstone/verdict'
+import { toEventSelector } from 'viem'
 import { chainUnavailable } from '../lib/errors.ts'
 
 /** One log of the registry; `topics[0]` is the event. All of the contract's events carry the token id in `topics`. */
@@ -69,95 +68,70 @@ export function parseEvents(logs: readonly ChainLog[], timeOf: (log: ChainLog) =
   return events
 }
 
-type Event = { -readonly [Name in keyof AssetEvent]: AssetEvent[Name] }
+/** Decodes the word of a member; the bits that its type does not use must be zero. */
+const decoders = {
+  tokenId: decimalOf,
+  from: addressIn,
+  to: addressIn,
+  actor: addressIn,
+  fromState: stateIn,
+  toState: stateIn,
+  flags: (word: Hex) => parseInt(lowDigits(word, 2), 16),
+  nonce: (word: Hex) => parseInt(lowDigits(word, 8), 16),
+  expiry: (word: Hex) => BigInt(`0x${lowDigits(word, 16)}`),
+  data: (word: Hex) => word,
+} as const satisfies { readonly [Name in keyof AssetEvent]?: (word: Hex) => AssetEvent[Name] }
 
-/** `topics` and `words` count the topics and words of data, `token` is the topic with the token id. */
-type Layout = Readonly<{ kind: number; topics: number; words: number; token: 1 | 3 }>
-/** `fill` decodes the rest of the event. */
-type Shape = Readonly<{ layout: Layout; fill: (event: Event, topics: readonly Hex[], data: Hex) => void }>
+/** The members in the topics after the first, and in the words of data. */
+type Shape = Readonly<{ kind: number; topics: readonly Member[]; words: readonly Member[] }>
+type Member = keyof typeof decoders
 
 const shapes: Readonly<Record<string, Shape>> = {
-  'AssetMinted(uint256,address,bytes32)': {
-    layout: { kind: eventKinds.AssetMinted, topics: 3, words: 1, token: 1 },
-    fill(event, topics, data) {
-      event.to = addressIn(topics[2])
-      event.data = data
-    },
-  },
-  'TagBound(uint256,bytes32)': {
-    layout: { kind: eventKinds.TagBound, topics: 3, words: 0, token: 1 },
-    fill(event, topics) {
-      event.data = topics[2] ?? null
-    },
-  },
+  'AssetMinted(uint256,address,bytes32)': { kind: eventKinds.AssetMinted, topics: ['tokenId', 'to'], words: ['data'] },
+  'TagBound(uint256,bytes32)': { kind: eventKinds.TagBound, topics: ['tokenId', 'data'], words: [] },
   'StateChanged(uint256,uint8,uint8,address)': {
-    layout: { kind: eventKinds.StateChanged, topics: 2, words: 3, token: 1 },
-    fill(event, _topics, data) {
-      event.fromState = stateIn(data, 0)
-      event.toState = stateIn(data, 1)
-      event.actor = addressIn(wordIn(data, 2))
-    },
+    kind: eventKinds.StateChanged,
+    topics: ['tokenId'],
+    words: ['fromState', 'toState', 'actor'],
   },
   'AssetResold(uint256,address,address)': {
-    layout: { kind: eventKinds.AssetResold, topics: 4, words: 0, token: 1 },
-    fill(event, topics) {
-      event.from = addressIn(topics[2])
-      event.to = addressIn(topics[3])
-    },
+    kind: eventKinds.AssetResold,
+    topics: ['tokenId', 'from', 'to'],
+    words: [],
   },
   'FlagsChanged(uint256,uint8,address,bytes32)': {
-    layout: { kind: eventKinds.FlagsChanged, topics: 2, words: 3, token: 1 },
-    fill(event, _topics, data) {
-      event.flags = numberIn(data, 0, 2)
-      event.actor = addressIn(wordIn(data, 1))
-      event.data = wordIn(data, 2)
-    },
+    kind: eventKinds.FlagsChanged,
+    topics: ['tokenId'],
+    words: ['flags', 'actor', 'data'],
   },
-  'MetadataHashSet(uint256,bytes32)': {
-    layout: { kind: eventKinds.MetadataHashSet, topics: 2, words: 1, token: 1 },
-    fill(event, _topics, data) {
-      event.data = data
-    },
-  },
+  'MetadataHashSet(uint256,bytes32)': { kind: eventKinds.MetadataHashSet, topics: ['tokenId'], words: ['data'] },
   'TransferInitiated(uint256,address,address,uint64,uint32,bytes32)': {
-    layout: { kind: eventKinds.TransferInitiated, topics: 4, words: 3, token: 1 },
-    fill(event, topics, data) {
-      event.from = addressIn(topics[2])
-      event.to = addressIn(topics[3])
-      event.expiry = BigInt(`0x${digitsIn(data, 0, 16)}`)
-      event.nonce = numberIn(data, 1, 8)
-      event.data = wordIn(data, 2)
-    },
+    kind: eventKinds.TransferInitiated,
+    topics: ['tokenId', 'from', 'to'],
+    words: ['expiry', 'nonce', 'data'],
   },
   'TransferCancelled(uint256,uint32,address)': {
-    layout: { kind: eventKinds.TransferCancelled, topics: 2, words: 2, token: 1 },
-    fill(event, _topics, data) {
-      event.nonce = numberIn(data, 0, 8)
-      event.actor = addressIn(wordIn(data, 1))
-    },
+    kind: eventKinds.TransferCancelled,
+    topics: ['tokenId'],
+    words: ['nonce', 'actor'],
   },
-  'Transfer(address,address,uint256)': {
-    layout: { kind: eventKinds.Transfer, topics: 4, words: 0, token: 3 },
-    fill(event, topics) {
-      event.from = addressIn(topics[1])
-      event.to = addressIn(topics[2])
-    },
-  },
+  'Transfer(address,address,uint256)': { kind: eventKinds.Transfer, topics: ['from', 'to', 'tokenId'], words: [] },
 }
 
 /** By the first topic: keccak256 of the event's signature. */
-const shapeByTopic = new Map(Object.entries(shapes).map(([signature, shape]) => [topicOf(signature), shape]))
+const shapeByTopic = new Map(Object.entries(shapes).map(([signature, shape]) => [toEventSelector(signature), shape]))
 
 /** The first topics of the events, for log filters. */
 export const eventTopics: readonly Hex[] = [...shapeByTopic.keys()]
 
-function parseEvent(log: ChainLog, { layout, fill }: Shape, timestamp: bigint): AssetEvent {
+function parseEvent(log: ChainLog, shape: Shape, timestamp: bigint): AssetEvent {
   const { topics, data, blockNumber, logIndex, blockHash, transactionHash } = log
-  if (topics.length !== layout.topics || data.length !== 2 + 64 * layout.words) reject('of another length')
+  if (topics.length !== 1 + shape.topics.length || data.length !== 2 + 64 * shape.words.length)
+    reject('of another length')
   // All members in one literal, whatever the event, so that the engine sees one shape of object.
-  const event: Event = {
-    kind: layout.kind,
-    tokenId: decimalOf(topics[layout.token] ?? reject('without a token')),
+  const event: AssetEvent = {
+    kind: shape.kind,
+    tokenId: '',
     fromState: null,
     toState: null,
     flags: null,
@@ -173,7 +147,10 @@ function parseEvent(log: ChainLog, { layout, fill }: Shape, timestamp: bigint): 
     transactionHash,
     timestamp,
   }
-  fill(event, topics, data)
+  const members: Partial<Record<Member, unknown>> = event
+  for (const [index, name] of shape.topics.entries()) members[name] = decoders[name](topics[index + 1] ?? '0x')
+  for (const [index, name] of shape.words.entries())
+    members[name] = decoders[name](`0x${data.slice(2 + 64 * index, 66 + 64 * index)}`)
   return event
 }
 
@@ -188,33 +165,20 @@ function decimalOf(word: Hex): string {
   return word.startsWith(beforeSafe, 2) ? String(parseInt(word.slice(53), 16)) : BigInt(word).toString()
 }
 
-function addressIn(word: Hex | undefined): Hex {
-  if (word === undefined || !word.startsWith(beforeAddress, 2)) reject('with an impossible address')
+function addressIn(word: Hex): Hex {
+  if (!word.startsWith(beforeAddress, 2)) reject('with an impossible address')
   return `0x${word.slice(26)}`
 }
 
-function wordIn(data: Hex, index: number): Hex {
-  return `0x${data.slice(2 + 64 * index, 66 + 64 * index)}`
-}
-
-function stateIn(data: Hex, index: number): number {
-  const state = numberIn(data, index, 2)
+function stateIn(word: Hex): number {
+  const state = parseInt(lowDigits(word, 2), 16)
   return state <= 6 ? state : reject('with an unknown state')
 }
 
-function numberIn(data: Hex, index: number, digits: 2 | 8): number {
-  return parseInt(digitsIn(data, index, digits), 16)
-}
-
 /** Returns the last digits of a word; all digits before them must be zero. */
-function digitsIn(data: Hex, index: number, digits: 2 | 8 | 16): string {
-  const end = 66 + 64 * index
-  if (!data.startsWith(zerosBefore[digits], end - 64)) reject('with a number that is too large')
-  return data.slice(end - digits, end)
-}
-
-function topicOf(signature: string): Hex {
-  return `0x${bytesToHex(keccak_256(utf8ToBytes(signature)))}`
+function lowDigits(word: Hex, digits: keyof typeof zerosBefore): string {
+  if (!word.startsWith(zerosBefore[digits], 2)) reject('with a number that is too large')
+  return word.slice(-digits)
 }
 
 function reject(how: string): never {

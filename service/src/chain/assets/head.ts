@@ -19,17 +19,14 @@ export type HeadCacheOptions = Readonly<{
   log: Log
 }>
 
-const never = -Infinity
-/** The deadline of a renewal in the background; a caller has its own. */
-
 type InFlight = Readonly<{ epoch: number; done: Promise<void> }>
 
 export function createHeadCache(options: HeadCacheOptions) {
   const { source, invalidator, headMaxAgeMs, headRefreshMs, readTimeoutMs, now, log } = options
   let headFailures = 0
   /** The moment when the request for the head was sent. */
-  let resolvedAt = never
-  let startedAt = never
+  let resolvedAt = -Infinity
+  let startedAt = -Infinity
   let inFlight: InFlight | undefined
   /** Grows when a request in flight began too early for what is known since. */
   let epoch = 0
@@ -75,16 +72,16 @@ export function createHeadCache(options: HeadCacheOptions) {
     const begun = epoch
     let sentAt = now()
     try {
-      let to = await headOf(deadline)
+      let to = await source.head({ deadline })
       if (to.number < wanted) {
         // The source may have joined this to an older request.
         sentAt = now()
-        to = await headOf(deadline)
+        to = await source.head({ deadline })
       }
       if (isUsable() && isBehind(to)) return
       if ((await advance(to, deadline)) === nonCanonical) {
         sentAt = now()
-        to = await headOf(deadline)
+        to = await source.head({ deadline })
         if ((await advance(to, deadline)) === nonCanonical) invalidator.restart(to)
       }
       if (begun !== epoch) return
@@ -107,13 +104,9 @@ export function createHeadCache(options: HeadCacheOptions) {
     return invalidator.advance(to, Math.min(deadline, performance.now() + headMaxAgeMs))
   }
 
-  function headOf(deadline: number): Promise<Block> {
-    return source.head({ deadline })
-  }
-
   function forget(): void {
     epoch++
-    resolvedAt = never
+    resolvedAt = -Infinity
   }
 
   return {

@@ -20,7 +20,6 @@ import { createProvenRead, proofEncoding, registrySlots, type Slots } from './ca
 import { createHeadCache } from './head.ts'
 import { createAudit } from './invalidation/audit.ts'
 import { createLogInvalidator } from './invalidation/by-logs.ts'
-import { createRootInvalidator } from './invalidation/by-root.ts'
 import { createHeadInvalidator, type Invalidator, type InvalidatorStats } from './invalidation/invalidator.ts'
 import { createWindow } from './invalidation/window.ts'
 
@@ -194,8 +193,7 @@ function openProvenReads(options: ReadsOptions, cache: AssetCache): Reads {
   const proven = createProvenRead({ source, contract, codeHash })
   const encoding = proofEncoding(proven, slotsOf(options))
   return {
-    invalidator:
-      options.cache === 'events' ? createRootInvalidator({ cache, proven, log }) : createHeadInvalidator(cache),
+    invalidator: createHeadInvalidator({ cache, proven: options.cache === 'events' ? proven : undefined, log }),
     encodingAt: () => Promise.resolve(encoding),
     maxBatch: encoding.maxBatch,
   }
@@ -231,7 +229,7 @@ function openReads(options: ReadsOptions, cache: AssetCache): Reads {
     return 'suspects' in answer ? null : answer
   }
 
-  if (options.cache !== 'events') return { invalidator: createHeadInvalidator(cache), encodingAt, maxBatch }
+  if (options.cache !== 'events') return { invalidator: createHeadInvalidator({ cache, log }), encodingAt, maxBatch }
   const window = createWindow()
   const sample = () => Math.min(maxBatch, encoding?.maxBatch ?? 0)
   const audit = (alarm: (reason: string) => void) =>

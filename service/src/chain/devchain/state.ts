@@ -11,20 +11,15 @@ import { gunzip } from 'node:zlib'
 /** Newest first. */
 const names = ['chain.json.gz', 'chain.previous.json.gz'] as const
 
-export type StateFile = Readonly<{
-  /** Reads each whole state, newest first: its file name and JSON text as bytes. `damaged` counts the others. */
-  load: () => Promise<{ states: SavedState[]; damaged: number }>
-  /** Writes the gzipped JSON text as the newest state and keeps the one before. */
-  save: (gzipped: Uint8Array) => Promise<void>
-}>
-type SavedState = Readonly<{ name: string; json: Uint8Array }>
+export type StateFile = ReturnType<typeof stateFile>
 
 /** Opens the state files of `folder`, which is created by the first save. */
-export function stateFile(folder: string): StateFile {
+export function stateFile(folder: string) {
   const [newest, previous] = names.map((name) => join(folder, name)) as [string, string]
 
-  async function load(): Promise<{ states: SavedState[]; damaged: number }> {
-    const states: SavedState[] = []
+  /** Reads each whole state, newest first: its file name and JSON text as bytes. `damaged` counts the others. */
+  async function load() {
+    const states: Readonly<{ name: string; json: Uint8Array }>[] = []
     let damaged = 0
     for (const name of names) {
       const bytes = await readFile(join(folder, name)).catch(unlessMissing)
@@ -36,6 +31,7 @@ export function stateFile(folder: string): StateFile {
     return { states, damaged }
   }
 
+  /** Writes the gzipped JSON text as the newest state and keeps the one before. */
   async function save(gzipped: Uint8Array): Promise<void> {
     await mkdir(folder, { recursive: true })
     const unfinished = `${newest}.unfinished`

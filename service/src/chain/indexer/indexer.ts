@@ -52,25 +52,14 @@ export type IndexStatus = Readonly<{
 
 type CatchUp = Readonly<{ led: boolean; indexed: bigint }>
 
-export type Indexer = Readonly<{
-  /** Begins to work in the background. */
-  start: () => void
-  /** Reads the head at once, because there may be a new block. */
-  wake: () => void
-  status: () => Promise<IndexStatus>
-  /** Waits until the index is complete to a block, at most so long; returns whether it is. */
-  until: (blockNumber: bigint, withinMs: number) => Promise<boolean>
-  /** Leads until the head is reached: a command calls it instead of `start`. `led` is false where another instance leads. */
-  catchUp: (onProgress?: (indexed: bigint, head: bigint) => void) => Promise<CatchUp>
-  close: () => Promise<void>
-}>
+export type Indexer = ReturnType<typeof createIndexer>
 
 const followerPollMs = 20
 const longestBackoffMs = 10_000
 /** Failures in a row after which `catchUp` gives up. */
 const mostFailures = 6
 
-export function createIndexer(options: IndexerOptions): Indexer {
+export function createIndexer(options: IndexerOptions) {
   const { source, store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
   const { startBlock, confirmations = 0n, rangeLogs = 8_000 } = options
   const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`
@@ -174,6 +163,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     }
   }
 
+  /** Waits until the index is complete to a block, at most so long; returns whether it is. */
   async function until(blockNumber: bigint, withinMs: number): Promise<boolean> {
     const deadline = performance.now() + withinMs
     while (!pause.closed()) {
@@ -198,6 +188,7 @@ export function createIndexer(options: IndexerOptions): Indexer {
     listening.delete(listen)
   }
 
+  /** Leads until the head is reached: a command calls it instead of `start`. `led` is false where another instance leads. */
   async function catchUp(onProgress?: (indexed: bigint, head: bigint) => void): Promise<CatchUp> {
     const held = await lock()
     if (held === null) return { led: false, indexed: (await store.cursor())?.number ?? -1n }
@@ -224,12 +215,14 @@ export function createIndexer(options: IndexerOptions): Indexer {
   }
 
   return {
+    /** Begins to work in the background. */
     start: () => void (running ??= run()),
+    /** Reads the head at once, because there may be a new block. */
     wake: pause.wake,
     status,
     until,
     catchUp,
-    async close() {
+    async close(): Promise<void> {
       pause.close()
       onMove({ number: -1n, hash: '0x', time: 0n })
       await running

@@ -38,13 +38,7 @@ export type Seen = { head: bigint | null; arrived: boolean; rewound: Rewind | nu
 type Progress = 'at head' | 'more to do' | 'superseded'
 
 /** The synchronisation of one leader. */
-export type Sync = Readonly<{
-  cursor: () => IndexCursor
-  /** Reads the head and moves towards it. Throws CHAIN_UNAVAILABLE and database errors; then no transaction is half done. */
-  step: () => Promise<Progress>
-  /** Returns false when another instance leads. */
-  prune: () => Promise<boolean>
-}>
+export type Sync = ReturnType<typeof createSync>
 
 /** Blocks older than this count as final where the provider has no `finalized` tag. */
 const finalDepth = 10_000n
@@ -59,7 +53,7 @@ const finalMs = 60_000
 /** Blocks compared at once in the search for a common one. */
 const comparedAtOnce = 64
 
-export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint; cursor: IndexCursor }>): Sync {
+export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint; cursor: IndexCursor }>) {
   const { source, store, backfill, readBlocks, startBlock, confirmations, seen, onMove, isOver, now, log } = options
   const { epoch } = lead
   let cursor = lead.cursor
@@ -170,12 +164,14 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
 
   return {
     cursor: () => cursor,
-    async step() {
+    /** Reads the head and moves towards it. Throws CHAIN_UNAVAILABLE and database errors; then no transaction is half done. */
+    async step(): Promise<Progress> {
       const progress = await step()
       if (progress === 'at head') seen.arrived = true
       return progress
     },
-    async prune() {
+    /** Returns false when another instance leads. */
+    async prune(): Promise<boolean> {
       const head = seen.head ?? 0n
       return store.prune({ epoch, keepFrom: min(await finalBelow(head), head - keptDepth) })
     },

@@ -3,9 +3,10 @@
  * dishonest provider, a lost event or a changed row.
  */
 import type { AssetRecord, Hex } from '@touchstone/verdict'
+import { toFunctionSelector } from 'viem'
 import { clampSeconds, type IndexedToken, type TokenPage, type TokenPages } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { decodeWord, encodeCall, toSelector } from '../assets/calls/abi.ts'
+import { decodeWord, encodeCall } from '../assets/calls/abi.ts'
 import { createEncodingDetector, type ReadInterface } from '../assets/calls/encodings.ts'
 import type { Block } from '../rpc/block.ts'
 import { type NonCanonical, nonCanonical, type RpcChainSource } from '../rpc/source.ts'
@@ -38,9 +39,9 @@ const attempts = 5
 const mostDifferences = 1_000
 const readTimeoutMs = 10_000
 
-const getTagByToken = toSelector('getTagByToken(uint256)')
-const pendingTransfer = toSelector('pendingTransfer(uint256)')
-const totalSupply = toSelector('totalSupply()')
+const getTagByToken = toFunctionSelector('getTagByToken(uint256)')
+const pendingTransfer = toFunctionSelector('pendingTransfer(uint256)')
+const totalSupply = toFunctionSelector('totalSupply()')
 
 /** Returns `null` where there is no index. Throws CHAIN_UNAVAILABLE. */
 export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified | null> {

@@ -132,6 +132,11 @@ export function isWord(value: unknown): value is Hex {
   return isHexData(value) && value.length === 66
 }
 
+/** Encodes a quantity of JSON-RPC. */
+export function quantity(value: bigint): Hex {
+  return `0x${value.toString(16)}`
+}
+
 /** Parses a quantity of JSON-RPC: no leading zeros, at most 64 bits. Returns `null` for anything else. */
 export function parseQuantity(value: unknown): bigint | null {
   return typeof value === 'string' && /^0x(0|[1-9a-f][0-9a-f]{0,15})$/.test(value) ? BigInt(value) : null

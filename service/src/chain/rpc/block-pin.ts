@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { type Hex, zeroAddress } from '@touchstone/verdict'
 import { isObject } from '../../lib/json.ts'
-import { RpcError } from './answer.ts'
+import { quantity, RpcError } from './answer.ts'
 import type { Rpc, RpcCall } from './client.ts'
 import type { Block } from './block.ts'
 
@@ -13,19 +13,9 @@ type PinnedMethod = 'eth_call' | 'eth_getProof'
 /** `number`: by number, with a check before and after that this number still has the pinned hash. */
 type PinEncoding = 'hash' | 'number'
 
-export type Pin = Readonly<{
-  /** Sends `calls(at)` with `at` naming the block. Throws `RpcError('non-canonical')` when the block is not canonical there. */
-  ask: (
-    rpc: Rpc,
-    method: PinnedMethod,
-    block: Block,
-    params: readonly ((at: unknown) => readonly unknown[])[],
-  ) => Promise<readonly unknown[]>
-  /** `eth_getLogs` by block hash; an empty list from a provider that answers so for unknown blocks is checked. */
-  askLogs: (rpc: Rpc, block: Block) => Promise<unknown>
-}>
+export type Pin = Readonly<ReturnType<typeof createPin>>
 
-export function createPin(contract: Hex): Pin {
+export function createPin(contract: Hex) {
   const encodings = new Map<PinnedMethod, Promise<PinEncoding>>()
   let rejectsUnknownBlocks: Promise<boolean> | undefined
 
@@ -34,11 +24,17 @@ export function createPin(contract: Hex): Pin {
     eth_getProof: (at) => ['eth_getProof', [contract, [], at]],
   }
 
-  async function ask(...[rpc, method, block, params]: Parameters<Pin['ask']>): Promise<readonly unknown[]> {
+  /** Sends each of `params` with the block's name. Throws `RpcError('non-canonical')` when the block is not canonical there. */
+  async function ask(
+    rpc: Rpc,
+    method: PinnedMethod,
+    block: Block,
+    params: readonly ((at: unknown) => readonly unknown[])[],
+  ): Promise<readonly unknown[]> {
     const callsAt = (at: unknown) => params.map((param): RpcCall => [method, param(at)])
     if ((await encodingOf(rpc, method, block)) === 'hash') return rpc.askAll(callsAt(hashObject(block.hash)))
     await assertCanonical(rpc, block)
-    const results = await rpc.askAll(callsAt(`0x${block.number.toString(16)}`))
+    const results = await rpc.askAll(callsAt(quantity(block.number)))
     await assertCanonical(rpc, block)
     return results
   }
@@ -52,6 +48,7 @@ export function createPin(contract: Hex): Pin {
     return trial
   }
 
+  /** `eth_getLogs` by block hash; an empty list from a provider that answers so for unknown blocks is checked. */
   async function askLogs(rpc: Rpc, block: Block): Promise<unknown> {
     const logs = await rpc.ask('eth_getLogs', [{ address: contract, blockHash: block.hash }])
     if (!Array.isArray(logs) || logs.length > 0 || (await rejectsUnknown(rpc))) return logs
@@ -96,7 +93,7 @@ async function isRejected(answer: Promise<unknown>): Promise<boolean> {
 }
 
 async function assertCanonical(rpc: Rpc, block: Block): Promise<void> {
-  const found = await rpc.ask('eth_getBlockByNumber', [`0x${block.number.toString(16)}`, false])
+  const found = await rpc.ask('eth_getBlockByNumber', [quantity(block.number), false])
   if (found !== null && !isObject(found)) throw new RpcError('fault', 'no block')
   if (found?.hash !== block.hash) throw new RpcError('non-canonical', 'the number has another hash')
 }

@@ -44,11 +44,7 @@ export type Rpc = Readonly<{
   askAll: (calls: readonly RpcCall[]) => Promise<readonly unknown[]>
 }>
 
-export type RpcConnection = Readonly<{
-  /** Sends one request, a JSON-RPC batch where there are several calls. `until` is a moment of `performance.now()`. */
-  send: (calls: readonly RpcCall[], until: number) => Promise<readonly unknown[]>
-  close: () => Promise<void>
-}>
+export type RpcConnection = ReturnType<typeof createRpcConnection>
 
 type ConnectionOptions = Readonly<{
   connectTimeoutMs: number
@@ -60,7 +56,7 @@ type ConnectionOptions = Readonly<{
 }>
 
 /** Opens nothing yet. User and password in the URL become a Basic Authorization header. */
-export function createRpcConnection(url: URL, options: ConnectionOptions): RpcConnection {
+export function createRpcConnection(url: URL, options: ConnectionOptions) {
   const { connectTimeoutMs, connections, maxBytes = defaultMaxBytes, anyStatus = false } = options
   // undici's own timeouts begin anew with each chunk, so that a dripping body never ends: they are off, ours holds.
   const pool = new Pool(url.origin, {
@@ -73,6 +69,7 @@ export function createRpcConnection(url: URL, options: ConnectionOptions): RpcCo
   const headers = headersFor(url)
   let lastId = 0
 
+  /** Sends one request, a JSON-RPC batch where there are several calls. `until` is a moment of `performance.now()`. */
   async function send(calls: readonly RpcCall[], until: number): Promise<readonly unknown[]> {
     const members = calls.map(([method, params]) => ({ jsonrpc: '2.0', id: ++lastId, method, params }))
     const body = JSON.stringify(members.length === 1 ? members[0] : members)
@@ -131,7 +128,7 @@ export function createRpcConnection(url: URL, options: ConnectionOptions): RpcCo
     })
   }
 
-  return { send, close: () => pool.destroy() }
+  return { send, close: (): Promise<void> => pool.destroy() }
 }
 
 function headersFor(url: URL): Record<string, string> {

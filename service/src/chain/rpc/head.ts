@@ -2,11 +2,12 @@
  * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chain_ref`, §2.5): fresh, not behind, and in a
  * quorum agreed on. It keeps nothing between two calls but which providers are behind.
  */
-import { RpcError } from './answer.ts'
+import { msUntil } from '../../lib/async/deadline.ts'
+import { quantity, RpcError } from './answer.ts'
 import type { Block, OnUnchecked } from './block.ts'
 import type { Rpc } from './client.ts'
+import { outcomeOf, ReadFailure } from './failover.ts'
 import type { Provider } from './provider.ts'
-import { quorumHead } from './quorum.ts'
 import { type Read, readBlockAt } from './reads.ts'
 
 export type HeadOptions = Readonly<{
@@ -40,16 +41,28 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   let surveyedAt = -Infinity
   return options.quorum ? resolveByQuorum : resolveFirst
 
-  function resolveByQuorum(): Promise<Block> {
-    return quorumHead({
-      providers,
-      needed,
-      deadline: performance.now() + readTimeoutMs,
-      headOf: (provider) => provider.attempt(freshHead),
-      blockAt: (provider, number) => provider.attempt(readBlockAt(`0x${number.toString(16)}`, onUnchecked).run),
-      isBehind: (provider) => lag.isBehind(provider.index),
-      onDisagreement: options.onDisagreement,
+  /**
+   * Returns the lowest of the heads of all providers (trust `quorum`), which each of them must have under the same hash. Two that
+   * contradict each other are a failure: there is no majority vote.
+   */
+  async function resolveByQuorum(): Promise<Block> {
+    const deadline = performance.now() + readTimeoutMs
+    const asked = providers.filter((provider) => provider.breaker.admit())
+    const heads = new Map(await answersOf(asked, needed, deadline, (provider) => provider.attempt(freshHead)))
+    for (const provider of heads.keys()) if (lag.isBehind(provider.index)) heads.delete(provider)
+    const [lowest] = [...heads.values()].toSorted((a, b) => Number(a.number - b.number))
+    if (lowest === undefined || heads.size < needed) throw new ReadFailure('no quorum: too many providers are behind')
+
+    const lowestBlock = readBlockAt(quantity(lowest.number), onUnchecked)
+    const blocks = await answersOf([...heads.keys()], needed, deadline, async (provider) => {
+      const own = heads.get(provider)
+      return own?.number === lowest.number ? own : provider.attempt(lowestBlock.run)
     })
+    if (blocks.some(([, block]) => block.hash !== lowest.hash)) {
+      options.onDisagreement()
+      throw new ReadFailure(`providers disagree about block ${lowest.number}`)
+    }
+    return lowest
   }
 
   function resolveFirst(): Promise<Block> {
@@ -78,6 +91,41 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
     for (const provider of providers)
       if (provider !== asked && provider.breaker.admit()) provider.attempt(freshHead).catch(() => {})
   }
+}
+
+/** Returns the answers of all providers; once `needed` have answered, those that are slower than usual are left out. */
+function answersOf<T>(
+  providers: readonly Provider[],
+  needed: number,
+  deadline: number,
+  attempt: (provider: Provider) => Promise<T>,
+): Promise<readonly (readonly [Provider, T])[]> {
+  return new Promise((resolve, reject) => {
+    const answers: [Provider, T][] = []
+    const failures: [Provider, RpcError][] = []
+    const deadlineTimer = setTimeout(end, msUntil(deadline))
+    let graceTimer: NodeJS.Timeout | undefined
+    for (const provider of providers) void ask(provider)
+    if (providers.length < needed) end()
+
+    async function ask(provider: Provider): Promise<void> {
+      const outcome = await outcomeOf(attempt(provider))
+      if ('answer' in outcome) answers.push([provider, outcome.answer])
+      else failures.push([provider, outcome.failure])
+      if (answers.length + failures.length === providers.length) return end()
+      const slowest = Math.max(...providers.map(({ latency }) => latency.p95()))
+      if (answers.length >= needed) graceTimer ??= setTimeout(end, Math.max(50, slowest))
+    }
+
+    function end(): void {
+      clearTimeout(deadlineTimer)
+      clearTimeout(graceTimer)
+      if (answers.length >= needed) return resolve([...answers])
+      const reasons = failures.map(([provider, failure]) => `${provider.label} ${failure.message}`)
+      const causes = failures.map(([, failure]) => failure)
+      reject(new ReadFailure(['no quorum', ...reasons].join('; '), causes))
+    }
+  })
 }
 
 /**

@@ -6,7 +6,7 @@ import type { EthProof, Hex } from '@touchstone/verdict'
 import type { ChainLog } from '../../domain/registry-event.ts'
 import { isObject } from '../../lib/json.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
-import { isHexData, isWord, parseQuantity, RpcError, type RpcErrorKind } from './answer.ts'
+import { isHexData, isWord, parseQuantity, quantity, RpcError, type RpcErrorKind } from './answer.ts'
 import { type Block, type OnUnchecked, parseBlock } from './block.ts'
 import type { Rpc, RpcCall } from './client.ts'
 import type { Provider } from './provider.ts'
@@ -123,10 +123,6 @@ function readRange(
     return logs
   }
   return { run, consensusKey: logsKey }
-}
-
-function quantity(value: bigint): Hex {
-  return `0x${value.toString(16)}`
 }
 
 function askForLess(error: unknown): never {

@@ -1,12 +1,6 @@
 /** Every write to the registry (spec §3, §4.9): its values, the operator key that sends it, and its call data. */
 import type { Hex } from '@touchstone/verdict'
-import {
-  type ContractFunctionArgs,
-  decodeFunctionData,
-  encodeFunctionData,
-  type EncodeFunctionDataParameters,
-  parseTransaction,
-} from 'viem'
+import { decodeFunctionData, encodeFunctionData, type EncodeFunctionDataParameters, parseTransaction } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 
 /** Keys that the writer may hold; one account may have several roles. `relayer` pays for what others have signed. */
@@ -20,7 +14,16 @@ export type WriteRequest =
   | Readonly<{ kind: 'setMetadataHash'; tokenId: bigint; metadataHash: Hex }>
   | Readonly<{ kind: 'bindTag'; tokenId: bigint; tagHash: Hex }>
   | Readonly<{ kind: 'activate' | 'restock' | 'recycle'; tokenId: bigint }>
-  | ClaimRequest
+  | Readonly<{
+      kind: 'claim'
+      tokenId: bigint
+      claimant: Hex
+      tapCounter: number
+      deadline: bigint
+      attester: Hex
+      attesterSignature: Hex
+      claimantSignature: Hex
+    }>
   | Readonly<{ kind: 'flag' | 'resolve'; tokenId: bigint; bits: number; reasonHash: Hex }>
   | Readonly<{ kind: 'recycleBySig'; tokenId: bigint; deadline: bigint; signature: Hex }>
   | Readonly<{
@@ -34,18 +37,6 @@ export type WriteRequest =
   | Readonly<{ kind: 'acceptTransferBySig'; tokenId: bigint; signature: Hex }>
   | Readonly<{ kind: 'cancelTransferBySig'; tokenId: bigint; signer: Hex; signature: Hex }>
 
-type ClaimRequest = Readonly<{
-  kind: 'claim'
-  tokenId: bigint
-  claimant: Hex
-  tapCounter: number
-  deadline: bigint
-  attester: Hex
-  attesterSignature: Hex
-  claimantSignature: Hex
-}>
-
-type WriteKind = WriteRequest['kind']
 type WriteCall = Readonly<{ role: OperatorRole; data: Hex }>
 
 /** A transaction may use 16.7 M gas (EIP-7825), about 290 mints. */
@@ -55,84 +46,66 @@ const maxBatch = 200
 export function writeCallOf(request: WriteRequest): WriteCall | null {
   if (request.kind === 'mintBatch' && (request.metadataHashes.length === 0 || request.metadataHashes.length > maxBatch))
     return null
+  const [role, ...names] = writes[request.kind]
+  const values = request as unknown as Readonly<Record<string, unknown>>
   try {
-    const args = (argsOf[request.kind] as (request: WriteRequest) => readonly unknown[])(request) // keyed by its kind
+    const args = names.map((name) => values[name])
     const data = encodeFunctionData({ abi, functionName: request.kind, args } as EncodeFunctionDataParameters)
-    return { role: roleOf(request), data }
+    return { role: isTamper(request) ? 'attester' : role, data }
   } catch {
     return null
   }
 }
 
-/** TAMPER is the attester's evidence, not a guardian's report. */
 const tamper = 0x20
 
-function roleOf(request: WriteRequest): OperatorRole {
-  if (request.kind === 'flag' || request.kind === 'resolve')
-    return (request.bits & tamper) === 0 ? 'guardian' : 'attester'
-  return roles[request.kind]
+/** TAMPER is the attester's evidence, not a guardian's report. */
+function isTamper(request: WriteRequest): boolean {
+  return (request.kind === 'flag' || request.kind === 'resolve') && (request.bits & tamper) !== 0
 }
 
-const roles: Readonly<Record<Exclude<WriteKind, 'flag' | 'resolve'>, OperatorRole>> = {
-  mint: 'issuer',
-  mintBatch: 'issuer',
-  mintWithId: 'issuer',
-  setMetadataHash: 'issuer',
-  bindTag: 'binder',
-  activate: 'qa',
-  restock: 'issuer',
-  recycle: 'recycler',
-  claim: 'relayer',
-  recycleBySig: 'relayer',
-  initiateTransferBySig: 'relayer',
-  acceptTransferBySig: 'relayer',
-  cancelTransferBySig: 'relayer',
-}
-
-/** Each kind of request is a function of the contract. */
-const argsOf: {
-  readonly [Kind in WriteKind]: (
-    request: WriteRequest & { kind: Kind },
-  ) => ContractFunctionArgs<typeof abi, 'nonpayable', Kind>
+/** Each kind of request is a function of the contract: the key that sends it, and the values that are its arguments, in order. */
+const writes: {
+  readonly [Kind in WriteRequest['kind']]: readonly [OperatorRole, ...(keyof (WriteRequest & { kind: Kind }))[]]
 } = {
-  mint: (r) => [r.to, r.metadataHash],
-  mintBatch: (r) => [r.to, r.metadataHashes],
-  mintWithId: (r) => [r.to, r.tokenId, r.metadataHash],
-  setMetadataHash: (r) => [r.tokenId, r.metadataHash],
-  bindTag: (r) => [r.tokenId, r.tagHash],
-  activate: (r) => [r.tokenId],
-  restock: (r) => [r.tokenId],
-  recycle: (r) => [r.tokenId],
-  claim: (r) => [r.tokenId, r.claimant, r.tapCounter, r.deadline, r.attester, r.attesterSignature, r.claimantSignature],
-  flag: (r) => [r.tokenId, r.bits, r.reasonHash],
-  resolve: (r) => [r.tokenId, r.bits, r.reasonHash],
-  recycleBySig: (r) => [r.tokenId, r.deadline, r.signature],
-  initiateTransferBySig: (r) => [r.tokenId, r.to, r.expiry, r.messageHash, r.signature],
-  acceptTransferBySig: (r) => [r.tokenId, r.signature],
-  cancelTransferBySig: (r) => [r.tokenId, r.signer, r.signature],
+  mint: ['issuer', 'to', 'metadataHash'],
+  mintBatch: ['issuer', 'to', 'metadataHashes'],
+  mintWithId: ['issuer', 'to', 'tokenId', 'metadataHash'],
+  setMetadataHash: ['issuer', 'tokenId', 'metadataHash'],
+  bindTag: ['binder', 'tokenId', 'tagHash'],
+  activate: ['qa', 'tokenId'],
+  restock: ['issuer', 'tokenId'],
+  recycle: ['recycler', 'tokenId'],
+  claim: [
+    'relayer',
+    'tokenId',
+    'claimant',
+    'tapCounter',
+    'deadline',
+    'attester',
+    'attesterSignature',
+    'claimantSignature',
+  ],
+  flag: ['guardian', 'tokenId', 'bits', 'reasonHash'],
+  resolve: ['guardian', 'tokenId', 'bits', 'reasonHash'],
+  recycleBySig: ['relayer', 'tokenId', 'deadline', 'signature'],
+  initiateTransferBySig: ['relayer', 'tokenId', 'to', 'expiry', 'messageHash', 'signature'],
+  acceptTransferBySig: ['relayer', 'tokenId', 'signature'],
+  cancelTransferBySig: ['relayer', 'tokenId', 'signer', 'signature'],
 }
+
+/** The kinds whose request is read from the chain when it is repeated. */
+const repeatable = ['claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
 
 /**
  * Returns the request that a stored transaction carries out, so that a repeat finds its outcome although the asset has changed since.
  * `null` for the other kinds, whose request follows from the caller's input alone.
  */
 export function sentRequest(raw: Hex): WriteRequest | null {
-  const call = decodeFunctionData({ abi, data: parseTransaction(raw).data ?? '0x' })
-  if (call.functionName === 'claim') {
-    const [tokenId, claimant, tapCounter, deadline, attester, attesterSignature, claimantSignature] = call.args
-    return { kind: 'claim', tokenId, claimant, tapCounter, deadline, attester, attesterSignature, claimantSignature }
-  }
-  if (call.functionName === 'resolve') {
-    const [tokenId, bits, reasonHash] = call.args
-    return { kind: 'resolve', tokenId, bits, reasonHash }
-  }
-  if (call.functionName === 'acceptTransferBySig') {
-    const [tokenId, signature] = call.args
-    return { kind: 'acceptTransferBySig', tokenId, signature }
-  }
-  if (call.functionName === 'cancelTransferBySig') {
-    const [tokenId, signer, signature] = call.args
-    return { kind: 'cancelTransferBySig', tokenId, signer, signature }
-  }
-  return null
+  const { functionName, args } = decodeFunctionData({ abi, data: parseTransaction(raw).data ?? '0x' })
+  const kind = repeatable.find((name) => name === functionName)
+  if (kind === undefined) return null
+  const [, ...names] = writes[kind]
+  const values = names.map((name, index) => [name, args?.[index]] as const)
+  return { kind, ...Object.fromEntries(values) } as WriteRequest
 }

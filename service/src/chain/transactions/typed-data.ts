@@ -4,17 +4,14 @@
  * one that the offer has raised.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { hashTypedData } from 'viem'
+import { type AbiParameterToPrimitiveType, hashTypedData } from 'viem'
 
 export type RegistryDomain = Readonly<{ chainId: number; contract: Hex }>
 
 export type RegistryMessages = {
-  Claim: { tokenId: bigint; claimant: Hex; tagHash: Hex; tapCounter: number; nonce: number; deadline: bigint }
-  ClaimConsent: { tokenId: bigint; claimant: Hex; nonce: number; deadline: bigint }
-  InitiateTransfer: { tokenId: bigint; from: Hex; to: Hex; expiry: bigint; nonce: number; messageHash: Hex }
-  AcceptTransfer: { tokenId: bigint; from: Hex; to: Hex; expiry: bigint; nonce: number }
-  CancelTransfer: { tokenId: bigint; from: Hex; nonce: number }
-  Recycle: { tokenId: bigint; owner: Hex; nonce: number; deadline: bigint }
+  [Type in keyof typeof registryTypes]: {
+    [Field in (typeof registryTypes)[Type][number] as Field['name']]: AbiParameterToPrimitiveType<Field>
+  }
 }
 
 /** A message with its type. */

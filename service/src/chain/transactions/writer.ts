@@ -7,15 +7,17 @@ import { encodePacked, keccak256, type LocalAccount } from 'viem'
 import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import { isPublishedAddress } from '../../domain/published-accounts.ts'
+import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { type OperatorRole, writeCallOf, type WriteRequest } from './calls.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
-import { createClaimAttester } from './claims.ts'
 import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
 import { createRecovery } from './recovery.ts'
 import type { OperationStore, Operation } from './operations.ts'
 import { createRpcClient } from '../rpc/client.ts'
+import { readContract } from '../rpc/contract.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { prepare, signTransaction } from './transaction.ts'
+import { registryTypedData } from './typed-data.ts'
 
 export type OperatorKeys = Readonly<Partial<Record<OperatorRole, LocalAccount>>>
 
@@ -47,6 +49,11 @@ export type WriteResult =
   | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
   | Readonly<{ ok: true; status: 'SIMULATED'; gas: bigint }>
   | WriteFailure
+
+type TappedClaim = Readonly<{ tokenId: bigint; claimant: Hex; tapCounter: number; deadline: bigint }>
+
+/** `nonce` is the one that the claimant's ClaimConsent signs too. */
+type ClaimAttestation = Readonly<{ ok: true; attester: Hex; attesterSignature: Hex; nonce: number }>
 
 export type Writer = ReturnType<typeof createWriter>
 
@@ -131,18 +138,32 @@ export function createWriter(options: WriterOptions) {
     return account === undefined ? writeFailure('OPERATOR_KEY_MISSING') : { account, data: call.data }
   }
 
+  /**
+   * Signs the attester's half of a claim: the claimant held the item (spec §3, CLAIMED). It signs for every tap: call it only after the
+   * tap was verified and consumed.
+   */
+  async function attestClaim(tap: TappedClaim): Promise<ClaimAttestation | WriteFailure> {
+    const { tokenId, claimant, tapCounter, deadline } = tap
+    const { attester } = keys
+    if (attester === undefined) return writeFailure('OPERATOR_KEY_MISSING')
+    const [tagHash, [, , nonce]] = await Promise.all([
+      readContract(rpc, { to: contract, abi, functionName: 'getTagByToken', args: [tokenId] }),
+      readContract(rpc, { to: contract, abi, functionName: 'pendingTransfer', args: [tokenId] }),
+    ]).catch((error: unknown) => {
+      throw chainUnavailable(error)
+    })
+    const message = { tokenId, claimant, tagHash, tapCounter, nonce, deadline }
+    const attesterSignature = await attester.signTypedData(registryTypedData({ chainId, contract }, 'Claim', message))
+    return { ok: true, attester: attester.address, attesterSignature, nonce }
+  }
+
   /** Ends writes that wait with PENDING. */
   async function close(): Promise<void> {
     closed.abort()
     await Promise.allSettled(running)
   }
 
-  return {
-    write,
-    recover: recovery.recover,
-    attestClaim: createClaimAttester({ rpc, contract, chainId, attester: keys.attester }),
-    close,
-  }
+  return { write, recover: recovery.recover, attestClaim, close }
 }
 
 function rejectPublishedKeys(keys: OperatorKeys, local: boolean): void {

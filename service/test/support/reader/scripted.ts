@@ -12,7 +12,7 @@ import {
   createAssetReader,
   type AssetReaderOptions,
 } from '../../../src/chain/assets/reader.ts'
-import { toSelector, encodeWord } from '../../../src/chain/assets/calls/abi.ts'
+import { selectors, encodeWord } from '../../../src/chain/assets/calls/abi.ts'
 import { nonCanonical, type ChainSource } from '../../../src/chain/rpc/source.ts'
 import type { Block } from '../../../src/chain/rpc/block.ts'
 import type { ChainLog } from '../../../src/domain/registry-event.ts'
@@ -101,7 +101,7 @@ export function createScriptedChain(): ScriptedChain {
 
   /** getAssetsWithMetadata(uint256[]), the metadata hash being the record word itself. */
   function answerCall(data: Hex, block: Block): Hex | typeof nonCanonical {
-    if (!data.startsWith(toSelector('getAssetsWithMetadata(uint256[])'))) throw new Error('another call than scripted')
+    if (!data.startsWith(selectors.getAssetsWithMetadata)) throw new Error('another call than scripted')
     if (!isCanonical(block.hash)) return nonCanonical
     const ids = (data.slice(10 + 128).match(/.{64}/g) ?? []).map((word) => BigInt(`0x${word}`))
     const words = ids.map((id) => encodeWord(wordAt(id, block.hash))).join('')

@@ -3,9 +3,8 @@
  * Specification of the Encoding»). A result is complete, holds nothing more, and no value exceeds its type; any other
  * result is `null`.
  */
-import { keccak_256 } from '@noble/hashes/sha3.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
 import { type AssetRecord, type Hex, recordOfGetAsset, recordOfWord } from '@touchstone/verdict'
+import { toFunctionSelector } from 'viem'
 
 /** The state of one token on the chain. `metadataHash` is `null` for the zero hash and for a contract without such hashes. */
 export type DecodedState = Readonly<{ record: AssetRecord; metadataHash: Hex | null }>
@@ -17,13 +16,13 @@ export type DecodedStates = readonly (DecodedState | null)[]
 export type TaggedState = Readonly<{ tokenId: bigint; decoded: DecodedState }> | Readonly<{ tokenId: null }>
 
 export const selectors = {
-  getAsset: toSelector('getAsset(uint256)'),
-  getAssets: toSelector('getAssets(uint256[])'),
-  getAssetsWithMetadata: toSelector('getAssetsWithMetadata(uint256[])'),
-  getAssetByTag: toSelector('getAssetByTag(bytes32)'),
-  getTokenByTag: toSelector('getTokenByTag(bytes32)'),
-  metadataHash: toSelector('metadataHash(uint256)'),
-  supportsInterface: toSelector('supportsInterface(bytes4)'),
+  getAsset: toFunctionSelector('getAsset(uint256)'),
+  getAssets: toFunctionSelector('getAssets(uint256[])'),
+  getAssetsWithMetadata: toFunctionSelector('getAssetsWithMetadata(uint256[])'),
+  getAssetByTag: toFunctionSelector('getAssetByTag(bytes32)'),
+  getTokenByTag: toFunctionSelector('getTokenByTag(bytes32)'),
+  metadataHash: toFunctionSelector('metadataHash(uint256)'),
+  supportsInterface: toFunctionSelector('supportsInterface(bytes4)'),
 }
 
 /** Encodes a call with one word as argument. */
@@ -101,15 +100,10 @@ export function encodeWord(value: bigint): string {
   return value.toString(16).padStart(64, '0')
 }
 
-/** Returns the first four bytes of the keccak256 of a function's signature. */
-export function toSelector(signature: string): Hex {
-  return `0x${bytesToHex(keccak_256(utf8ToBytes(signature)).subarray(0, 4))}`
-}
-
 /** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */
 export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11'
 
-const aggregate3 = toSelector('aggregate3((address,bool,bytes)[])')
+const aggregate3 = toFunctionSelector('aggregate3((address,bool,bytes)[])')
 const digitsOfWord = 64
 
 /** Encodes an `aggregate3` that sends all `datas` to `target`; a call that reverts does not stop the others. */

@@ -16,12 +16,7 @@ import type { AssetCache } from '../cache.ts'
 import type { DecodedState } from '../calls/abi.ts'
 import type { Window } from './window.ts'
 
-export type Audit = Readonly<{
-  nextHead: () => void
-  /** Returns whether the last audits were possible at all. */
-  trusted: () => boolean
-  stats: () => Readonly<{ audits: number; auditFailures: number }>
-}>
+export type Audit = ReturnType<typeof createAudit>
 
 export type AuditOptions = Readonly<{
   source: ChainSource
@@ -40,7 +35,7 @@ export type AuditOptions = Readonly<{
 /** Audits in a row that may fail. */
 const maxFailures = 3
 
-export function createAudit(options: AuditOptions): Audit {
+export function createAudit(options: AuditOptions) {
   const { source, cache, window, read, every, sample, alarm, log } = options
   let last: Readonly<{ block: Block; proof: EthProof }> | undefined
   let trusted = false
@@ -117,7 +112,12 @@ export function createAudit(options: AuditOptions): Audit {
     alarm(reason)
   }
 
-  return { nextHead, trusted: () => trusted, stats: () => ({ ...counts }) }
+  return {
+    nextHead,
+    /** Returns whether the last audits were possible at all. */
+    trusted: () => trusted,
+    stats: () => ({ ...counts }),
+  }
 }
 
 function isSame(a: DecodedState, b: DecodedState): boolean {

@@ -14,8 +14,8 @@
  *    window at H with an empty cache, for which 3 holds trivially.
  * The logs are trusted as answers are in trust `rpc`; the audit (audit.ts) checks them.
  */
-import { keccak_256 } from '@noble/hashes/sha3.js'
-import { bytesToHex, utf8ToBytes } from '@noble/hashes/utils.js'
+import type { Hex } from '@touchstone/verdict'
+import { toEventSelector } from 'viem'
 import type { BlockId } from '../../../domain/chain.ts'
 import type { ChainLog } from '../../../domain/registry-event.ts'
 import { reasonOf } from '../../../lib/errors.ts'
@@ -193,10 +193,7 @@ const tokenPlaces: Readonly<Record<string, TokenPlace>> = {
 
 /** By the first topic: keccak256 of the event's signature. */
 const placeByTopic = new Map(
-  Object.entries(tokenPlaces).map(([signature, place]) => [
-    `0x${bytesToHex(keccak_256(utf8ToBytes(signature)))}`,
-    place,
-  ]),
+  Object.entries(tokenPlaces).map(([signature, place]) => [toEventSelector(signature), place]),
 )
 
 /**
@@ -206,17 +203,21 @@ const placeByTopic = new Map(
 export function findTouched(logs: readonly ChainLog[]): Touched & Readonly<{ newCode: boolean }> {
   const named = logs.map(tokenIn)
   const tokens = named.includes('all') ? 'all' : new Set(named.filter((token) => typeof token === 'bigint'))
-  const newCode = logs.some(({ topics }) => placeByTopic.get(topics[0] ?? '') === 'code')
+  const newCode = logs.some(({ topics }) => placeOf(topics) === 'code')
   return { tokens, silent: logs.length === 0, newCode }
 }
 
 function tokenIn({ topics, data }: ChainLog): bigint | 'none' | 'all' {
-  const place = placeByTopic.get(topics[0] ?? '')
+  const place = placeOf(topics)
   if (place === 'none') return 'none'
   if (place === 'topic 1') return parseToken(topics[1])
   if (place === 'topic 3') return parseToken(topics[3])
   if (place === 'first word') return parseToken(data.slice(0, 66))
   return 'all'
+}
+
+function placeOf([topic = '0x']: readonly Hex[]): TokenPlace | undefined {
+  return placeByTopic.get(topic)
 }
 
 /** An event of a known name with another shape is an unknown event. */

@@ -1,10 +1,15 @@
 /**
  * A cache invalidator drops the entries of the cache that may not hold at a new head (spec §2.2: a read pinned to the block that
- * an answer names gives the identical answer). The plainest one, here, drops all of them.
+ * an answer names gives the identical answer). The one here remembers one head.
  */
+import { LRUCache } from 'lru-cache'
+import type { Hex } from '@touchstone/verdict'
+import { reasonOf } from '../../../lib/errors.ts'
+import type { Log } from '../../../lib/log.ts'
 import type { Block } from '../../rpc/block.ts'
-import type { NonCanonical } from '../../rpc/source.ts'
+import { nonCanonical, type NonCanonical } from '../../rpc/source.ts'
 import type { AssetCache } from '../cache.ts'
+import type { ProvenRead } from '../calls/storage-proof.ts'
 import type { Validity } from './window.ts'
 
 export type Invalidator = Readonly<{
@@ -37,25 +42,61 @@ export const noStats = {
   auditFailures: 0,
 }
 
-export function createHeadInvalidator(cache: AssetCache): Invalidator {
+/**
+ * Creates the invalidator that knows one head. With `proven` (trust `proof`) it proves the contract's storage root at every head under
+ * the block hash: the same root means the same storage, so every entry holds there, across any gap or reorganisation and without
+ * trust in logs. At another root, and without `proven` at every head, all entries are dropped.
+ */
+export function createHeadInvalidator({
+  cache,
+  proven,
+  log,
+}: Readonly<{ cache: AssetCache; proven?: ProvenRead | undefined; log: Log }>): Invalidator {
+  /** Storage root by block hash. */
+  const roots = new LRUCache<Hex, Hex>({ max: 64 })
   let head: Block | undefined
-  let flushes = 0
+  const counts = { flushes: 0, followFailures: 0, audits: 0 }
 
-  function restart(to: Block): void {
-    if (cache.size() > 0) flushes++
-    cache.flush()
+  function hasRootOfHead(root: Hex | undefined): boolean {
+    return root !== undefined && head !== undefined && roots.peek(head.hash) === root
+  }
+
+  async function provenRoot(to: Block, deadline: number): Promise<Hex | NonCanonical | undefined> {
+    try {
+      const proof = await proven?.([], to, deadline)
+      if (proof === undefined || proof === nonCanonical) return proof
+      counts.audits++
+      return proof.storageHash
+    } catch (error) {
+      counts.followFailures++
+      log.warn('storage root not proven', { block: to.number, reason: reasonOf(error) })
+      return undefined
+    }
+  }
+
+  function moveTo(to: Block, root: Hex | undefined): void {
+    const unchanged = hasRootOfHead(root)
+    if (!unchanged && cache.size() > 0) counts.flushes++
+    if (unchanged) cache.nextHead()
+    else cache.flush()
+    if (root !== undefined) roots.set(to.hash, root)
     head = to
   }
 
   return {
     head: () => head,
     knows: (block) => block.hash === head?.hash,
-    async advance(to) {
-      if (to.hash !== head?.hash) restart(to)
+    async advance(to, deadline) {
+      if (to.hash === head?.hash) return undefined
+      const root = await provenRoot(to, deadline)
+      if (root === nonCanonical) return root
+      moveTo(to, root)
       return undefined
     },
-    restart,
-    validity: (_tokenId, readAt) => (readAt.hash === head?.hash ? 'valid' : 'unknown'),
-    stats: () => ({ ...noStats, flushes }),
+    restart: (to) => moveTo(to, undefined),
+    validity(_tokenId, readAt) {
+      return readAt.hash === head?.hash || hasRootOfHead(roots.peek(readAt.hash)) ? 'valid' : 'unknown'
+    },
+    stats: () => ({ ...noStats, ...counts, mode: proven === undefined ? 'head' : 'root' }),
   }
 }
