@@ -6,7 +6,7 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
 import { nonCanonical, type NonCanonical } from '../rpc/source.ts'
 import type { DecodedState } from './calls/abi.ts'
-import type { CallEncoding, Suspects } from './calls/encodings.ts'
+import type { CallEncoding } from './calls/encodings.ts'
 
 type Answer = Readonly<{ decoded: DecodedState; block: Block }> | NonCanonical
 
@@ -100,16 +100,18 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
   ): Promise<void> {
     const { block, encoding, deadline, maySplit } = options
     const ids = requests.map(({ tokenId }) => tokenId)
-    const answer = await attempt(encoding.read(ids, block, deadline))
+    const answer = await encoding
+      .read(ids, block, deadline)
+      .catch((error: unknown) => ({ suspects: noSuspects, error }))
     if (answer === nonCanonical) {
       onNonCanonical(block)
       return settle(requests, () => nonCanonical)
     }
-    if ('states' in answer)
-      return settle(requests, (index) => ({ decoded: answer.states[index] as DecodedState, block }))
+    if (!('suspects' in answer)) return settle(requests, (index) => ({ decoded: answer[index] as DecodedState, block }))
     const parts = maySplit && performance.now() < deadline ? split(requests, answer.suspects) : []
     if (parts.length === 0) {
-      for (const request of requests) request.reject(answer.error)
+      const error = 'error' in answer ? answer.error : chainUnavailable('the answer for some tokens cannot be right')
+      for (const request of requests) request.reject(error)
       return
     }
     counts.splits++
@@ -119,18 +121,7 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
   return { ask, stats: () => counts }
 }
 
-type Attempt = Readonly<{ states: readonly DecodedState[] }> | (Suspects & Readonly<{ error: unknown }>) | NonCanonical
-
-async function attempt(read: ReturnType<CallEncoding['read']>): Promise<Attempt> {
-  try {
-    const answer = await read
-    if (answer === nonCanonical) return answer
-    if (!('suspects' in answer)) return { states: answer }
-    return { ...answer, error: chainUnavailable('the answer for some tokens cannot be right') }
-  } catch (error) {
-    return { suspects: new Set(), error }
-  }
-}
+const noSuspects: ReadonlySet<bigint> = new Set()
 
 function settle(requests: readonly Request[], answerAt: (index: number) => Answer): void {
   for (const [index, request] of requests.entries()) request.resolve(answerAt(index))

@@ -20,7 +20,7 @@ import { createProvenRead, proofEncoding, registrySlots, type Slots } from './ca
 import { createHeadCache } from './head.ts'
 import { createAudit } from './invalidation/audit.ts'
 import { createLogInvalidator } from './invalidation/by-logs.ts'
-import { createHeadInvalidator, type Invalidator, type InvalidatorStats } from './invalidation/invalidator.ts'
+import { createHeadInvalidator, type Invalidator } from './invalidation/invalidator.ts'
 import { createWindow } from './invalidation/window.ts'
 
 export type AssetReaderOptions = Readonly<{
@@ -59,39 +59,14 @@ export type AssetReading = Readonly<{ asset: CachedAsset; block: Block }>
 /** `tokenId` and `asset` are `null` for a tag that no token carries. The asset is a snapshot. */
 type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null }>
 
-export type AssetReader = Readonly<{
-  /** Reads one asset. A token that does not exist has state 0. Throws CHAIN_UNAVAILABLE within about 3 s. */
-  read: (tokenId: bigint) => Promise<AssetReading>
-  /** Reads the token that carries a tag and its asset, all at one block. Throws CHAIN_UNAVAILABLE. */
-  readByTag: (tagHash: Hex) => Promise<TagReading>
-  /** Returns the block at which every current asset holds, if it was resolved lately. Renews it while it is asked for. */
-  head: () => Block | undefined
-  /** Takes note that the chain has this block: the next read resolves the head anew if it is below. */
-  dropHead: (blockNumber: bigint) => void
-  stats: () => AssetReaderStats
-  close: () => void
-}>
-
-type AssetReaderStats = Readonly<SourceCounts> &
-  InvalidatorStats &
-  Readonly<{
-    upstreamCalls: number
-    hits: number
-    misses: number
-    batches: number
-    batchedIds: number
-    splits: number
-    headFailures: number
-    /** Assets in the cache. */
-    entries: number
-  }>
+export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 
 const auditTimeoutMs = 3000
 /** Reads of one token that came back older than a change of it, before such an answer is given at its own block. */
 const maxStaleReads = 3
 
 /** Connects to nothing yet. Throws for options that can never work. */
-export function createAssetReader(options: AssetReaderOptions): AssetReader {
+export function createAssetReader(options: AssetReaderOptions) {
   const { headMaxAgeMs = 1000, headRefreshMs = 200, readTimeoutMs = 3000, concurrency = 2, log } = options
   const { now = () => performance.now() } = options
   const { source, counts } = countReads(options.source)
@@ -112,6 +87,7 @@ export function createAssetReader(options: AssetReaderOptions): AssetReader {
     return nonCanonical
   }
 
+  /** Reads one asset. A token that does not exist has state 0. Throws CHAIN_UNAVAILABLE within about 3 s. */
   async function read(tokenId: bigint): Promise<AssetReading> {
     const deadline = performance.now() + readTimeoutMs
     let nonCanonicalReads = 0
@@ -155,6 +131,7 @@ export function createAssetReader(options: AssetReaderOptions): AssetReader {
     return { asset: cache.put(tokenId, decoded, block.number), block }
   }
 
+  /** Reads the token that carries a tag and its asset, all at one block. Throws CHAIN_UNAVAILABLE. */
   async function readByTag(tagHash: Hex): Promise<TagReading> {
     const deadline = performance.now() + readTimeoutMs
     for (let attempt = 0; attempt < 2; attempt++) {
@@ -172,8 +149,11 @@ export function createAssetReader(options: AssetReaderOptions): AssetReader {
   return {
     read,
     readByTag,
+    /** Returns the block at which every current asset holds, if it was resolved lately. Renews it while it is asked for. */
     head: heads.fresh,
+    /** Takes note that the chain has this block: the next read resolves the head anew if it is below. */
     dropHead: heads.reached,
+    /** `entries` counts the assets in the cache. */
     stats() {
       const upstreamCalls = Object.values(counts).reduce((sum, count) => sum + count, 0)
       const own = { hits, misses, entries: cache.size(), upstreamCalls }

@@ -32,7 +32,7 @@ export const localAgentRegistries: AgentRegistries = {
 export const localAgentId = 0n
 /** Owns the agent and is paid for attestations. It is no account whose transactions a running service counts. */
 const owner = publishedAddresses[moneyAccounts.seller] as Hex
-const pays = publishedAddresses[moneyAccounts.minter] as Hex
+const minter = publishedAddresses[moneyAccounts.minter] as Hex
 /** For the sentence about a failed transaction. */
 const what = 'a write to its agent registries'
 
@@ -45,27 +45,17 @@ const abi = parseAbi([
   'function giveFeedback(uint256 agentId, int128 value, uint8 valueDecimals, string tag1, string tag2, string endpoint, string feedbackURI, bytes32 feedbackHash)',
 ])
 
-type Feedback = readonly [value: bigint, decimals: number, tag1: string, tag2?: string]
+const payer = publishedAddresses[moneyAccounts.payer] as Hex
 
 /** Invented feedback by accounts of the demonstration; it says nothing about a real service. */
-const feedback: readonly (readonly [client: Hex | undefined, given: readonly Feedback[]])[] = [
-  [
-    publishedAddresses[moneyAccounts.payer],
-    [
-      [92n, 0, 'starred'],
-      [9977n, 2, 'uptime', 'month'],
-      [41n, 0, 'responseTime'],
-      [1n, 0, 'reachable'],
-    ],
-  ],
-  [
-    publishedAddresses[moneyAccounts.minter],
-    [
-      [875n, 1, 'starred'],
-      [998n, 1, 'uptime', 'month'],
-      [1n, 0, 'chip-read', 'demo'],
-    ],
-  ],
+const feedback: readonly (readonly [client: Hex, value: bigint, decimals: number, tag1: string, tag2: string])[] = [
+  [payer, 92n, 0, 'starred', ''],
+  [payer, 9977n, 2, 'uptime', 'month'],
+  [payer, 41n, 0, 'responseTime', ''],
+  [payer, 1n, 0, 'reachable', ''],
+  [minter, 875n, 1, 'starred', ''],
+  [minter, 998n, 1, 'uptime', 'month'],
+  [minter, 1n, 0, 'chip-read', 'demo'],
 ]
 
 /** Deploys what is missing; a second call changes nothing. Throws one sentence when the chain does not mine. */
@@ -73,7 +63,7 @@ export async function deployLocalAgents({ rpcUrl }: { rpcUrl: string }): Promise
   const rpc = localRpc(rpcUrl)
   for (const code of [identityCode, reputationCode])
     if ((await codeAt(rpc, addressOf(code))) === '0x')
-      await transact(rpc, what, { from: pays, to: deployer, data: `${salt}${code.slice(2)}` })
+      await transact(rpc, what, { from: minter, to: deployer, data: `${salt}${code.slice(2)}` })
   return localAgentRegistries
 }
 
@@ -93,21 +83,20 @@ export async function registerLocalAgent({
   const { identity: agents, reputation: ratings } = localAgentRegistries
   const uri = `data:application/json;base64,${Buffer.from(registration).toString('base64')}`
   const known = await tokenUri(rpc)
-  if (known === null) {
-    const data = encodeFunctionData({ abi, functionName: 'register', args: [uri] })
-    await transact(rpc, what, { from: owner, to: agents, data })
-  } else if (known !== uri) {
-    const data = encodeFunctionData({ abi, functionName: 'setAgentURI', args: [localAgentId, uri] })
-    await transact(rpc, what, { from: owner, to: agents, data })
-  }
-  for (const [client = '0x', given] of feedback) {
+  if (known === null) await write(owner, agents, encodeFunctionData({ abi, functionName: 'register', args: [uri] }))
+  else if (known !== uri)
+    await write(owner, agents, encodeFunctionData({ abi, functionName: 'setAgentURI', args: [localAgentId, uri] }))
+  for (const client of [payer, minter]) {
     const args = [localAgentId, client] as const
     const found = await readContract(rpc, { to: ratings, abi, functionName: 'getLastIndex', args })
-    for (const [value, decimals, tag1, tag2 = ''] of given.slice(Number(found))) {
-      const words = [localAgentId, value, decimals, tag1, tag2, '', '', salt] as const
-      const data = encodeFunctionData({ abi, functionName: 'giveFeedback', args: words })
-      await transact(rpc, what, { from: client, to: ratings, data })
+    for (const [, ...given] of feedback.filter(([by]) => by === client).slice(Number(found))) {
+      const words = [localAgentId, ...given, '', '', salt] as const
+      await write(client, ratings, encodeFunctionData({ abi, functionName: 'giveFeedback', args: words }))
     }
+  }
+
+  function write(from: Hex, to: Hex, data: Hex): Promise<void> {
+    return transact(rpc, what, { from, to, data })
   }
 }
 

@@ -22,20 +22,13 @@ export type AnvilOptions = Readonly<{
   blockTimeMs?: number | undefined
 }>
 
-export type Anvil = Readonly<{
-  url: string
-  port: number
-  /** Resolves when the process has ended. */
-  exited: Promise<void>
-  /** SIGTERM, then SIGKILL after 1.5 s. */
-  stop: () => Promise<void>
-}>
+export type Anvil = Awaited<ReturnType<typeof startAnvil>>
 
 const startTimeoutMs = 30_000
 const stopTimeoutMs = 1_500
 
 /** Starts anvil and waits until it listens. Every failure is one sentence that says what to do, or `StateRefused`. */
-export async function startAnvil({ folder, port, statePath, blockTimeMs }: AnvilOptions): Promise<Anvil> {
+export async function startAnvil({ folder, port, statePath, blockTimeMs }: AnvilOptions) {
   const flags = [
     ['--chain-id', String(chainId), '--host', '127.0.0.1', '--port', String(port)],
     // More than 500 states would spill to the home folder and stay there. Older pinned reads give −32602.
@@ -50,12 +43,14 @@ export async function startAnvil({ folder, port, statePath, blockTimeMs }: Anvil
   const watchdog = child.pid === undefined ? undefined : startWatchdog(child.pid, folder)
   const pidFile = join(folder, pidFileName)
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()).once('error', () => resolve()))
+  /** Resolves when the process has ended. */
   const exited = ended.then(() => {
     process.off('exit', killNow)
     watchdog?.kill('SIGKILL') // its input stays open until here: the number of an ended process may become another's
     return rm(pidFile, { force: true })
   })
 
+  /** SIGTERM, then SIGKILL after 1.5 s. */
   const stop = async () => {
     child.kill('SIGTERM')
     const timer = setTimeout(killNow, stopTimeoutMs)

@@ -15,17 +15,10 @@ import { createRpcClient, type RpcClient } from '../rpc/client.ts'
 
 export type LocalChainOptions = Readonly<{ dataDir: string; port?: number; log: Log; blockTimeMs?: number }>
 
-export type LocalChain = Readonly<{
-  url: string
-  port: number
-  /** Writes the whole state to disk now; balances and code set without a block too. */
-  save: () => Promise<void>
-  /** Saves, then ends anvil. */
-  close: () => Promise<void>
-}>
+export type LocalChain = Awaited<ReturnType<typeof startLocalChain>>
 
 /** Starts the chain kept in `dataDir`, or a new one. Every failure is an Error of one sentence that says what to do. */
-export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: LocalChainOptions): Promise<LocalChain> {
+export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: LocalChainOptions) {
   const folder = join(dataDir, 'chain')
   await mkdir(folder, { recursive: true })
   await endLeftover(folder)
@@ -45,12 +38,13 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
   void anvil.exited.then(() => {
     if (closing === undefined) log.error('local chain ended by itself; restart the service', { port: anvil.port })
   })
+  /** Saves, then ends anvil. */
   async function close(): Promise<void> {
     await saver.stop()
     await anvil.stop()
   }
   log.info('local chain ready', { port: anvil.port, milliseconds: Math.round(performance.now() - began) })
-  return { url: anvil.url, port: anvil.port, save: saver.save, close: () => (closing ??= close()) }
+  return { url: anvil.url, port: anvil.port, save: saver.save, close: (): Promise<void> => (closing ??= close()) }
 }
 
 /** Starts with the newest state that anvil accepts. A folder without a whole state is never started empty: its blocks would be lost. */
@@ -104,6 +98,7 @@ function startSaving(url: string, file: StateFile, log: Log) {
   let withHistory = true
   const inTurn = createQueue()
 
+  /** Writes the whole state to disk now; balances and code set without a block too. */
   async function save(): Promise<void> {
     if (!(await inTurn(saveNow))) throw new Error('blocks came faster than the state of the local chain could be read')
   }

@@ -80,7 +80,7 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
   }
 
   async function differencesAt({ tokens }: TokenPage, block: Block) {
-    const supply = isRegistry ? await readSupply(block) : null
+    const supply = isRegistry ? await source.call(contract, totalSupply, block) : null
     if (supply === nonCanonical) return supply
     const found: Difference[] = []
     const encoding = await detectEncoding(block, performance.now() + readTimeoutMs)
@@ -104,12 +104,7 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
         if (fields.length > 0) found.push({ tokenId: token.tokenId, fields })
       })
     }
-    return { differences: found, supply }
-  }
-
-  async function readSupply(block: Block): Promise<bigint | null | NonCanonical> {
-    const data = await source.call(contract, totalSupply, block)
-    return data === nonCanonical ? data : decodeWord(data)
+    return { differences: found, supply: supply && decodeWord(supply) }
   }
 
   async function readTags(ids: readonly bigint[], block: Block): Promise<readonly TagAndOffer[] | NonCanonical> {

@@ -15,8 +15,7 @@ export type HeadOptions = Readonly<{
   /** 0 is any age. */
   maxHeadAgeSeconds: number
   readTimeoutMs: number
-  /** Whether `needed` providers must agree; else one is enough. */
-  quorum: boolean
+  /** How many providers must agree; where one is enough, the preferred one leads. */
   needed: number
   providers: readonly Provider[]
   /** Returns the providers that may be asked now, the preferred one first. */
@@ -39,7 +38,7 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   const { maxHeadAgeSeconds, readTimeoutMs, needed, providers, candidates, ask, lag, now, ticks, onUnchecked } = options
   const taggedBlock = readBlockAt(options.blockTag, onUnchecked)
   let surveyedAt = -Infinity
-  return options.quorum ? resolveByQuorum : resolveFirst
+  return needed > 1 ? resolveByQuorum : resolveFirst
 
   /**
    * Returns the lowest of the heads of all providers (trust `quorum`), which each of them must have under the same hash. Two that

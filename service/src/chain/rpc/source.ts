@@ -135,7 +135,6 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       maxHeadAgeSeconds: options.maxHeadAgeSeconds,
       readTimeoutMs,
       needed,
-      quorum: trust === 'quorum',
       providers,
       candidates,
       ask,

@@ -177,16 +177,26 @@ function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEnco
       const check = (data: Hex) => (decodeWord(data) === null ? 'impossible answer of getTokenByTag' : null)
       const call = encodeCall(selectors.getTokenByTag, BigInt(tagHash))
       const data = await source.call(contract, call, block, { deadline, check })
-      if (data === nonCanonical) return data
-      const tokenId = decodeWord(data) ?? failChecked()
-      if (tokenId === 0n) return { tokenId: null }
-      const answer = await encoding.read([tokenId], block, deadline)
-      if (answer === nonCanonical) return answer
-      const decoded = 'suspects' in answer ? undefined : answer[0]
-      if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
-      return { tokenId, decoded }
+      return data === nonCanonical
+        ? data
+        : readTagged(encoding.read, decodeWord(data) ?? failChecked(), block, deadline)
     },
   }
+}
+
+/** Reads the asset of a tag's token; token 0 stands for a tag that no token carries. */
+export async function readTagged(
+  read: CallEncoding['read'],
+  tokenId: bigint,
+  block: Block,
+  deadline: number,
+): Promise<TaggedState | NonCanonical> {
+  if (tokenId === 0n) return { tokenId: null }
+  const answer = await read([tokenId], block, deadline)
+  if (answer === nonCanonical) return answer
+  const decoded = 'suspects' in answer ? undefined : answer[0]
+  if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
+  return { tokenId, decoded }
 }
 
 function metadataCalls(ids: readonly bigint[]): readonly Hex[] {

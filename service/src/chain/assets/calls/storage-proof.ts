@@ -8,7 +8,7 @@ import { memoizeLast } from '../../../lib/memoize.ts'
 import type { Block } from '../../rpc/block.ts'
 import { type ChainSource, nonCanonical, type NonCanonical } from '../../rpc/source.ts'
 import { type DecodedState, toDecodedState } from './abi.ts'
-import type { CallEncoding } from './encodings.ts'
+import { type CallEncoding, readTagged } from './encodings.ts'
 
 /** The positions of the three mappings in the contract's storage layout. */
 export type Slots = Readonly<{ records: bigint; tags: bigint; metadata: bigint }>
@@ -67,14 +67,7 @@ export function proofEncoding(proven: ProvenRead, slots: Slots): CallEncoding {
     read,
     async byTag(tagHash, block, deadline) {
       const proof = await proven([mappingSlot(BigInt(tagHash), slots.tags)], block, deadline)
-      if (proof === nonCanonical) return proof
-      const tokenId = proof.values[0] ?? 0n
-      if (tokenId === 0n) return { tokenId: null }
-      const answer = await read([tokenId], block, deadline)
-      if (answer === nonCanonical) return answer
-      const [decoded] = answer
-      if (decoded === undefined) throw chainUnavailable('no record for the token of a tag')
-      return { tokenId, decoded }
+      return proof === nonCanonical ? proof : readTagged(read, proof.values[0] ?? 0n, block, deadline)
     },
   }
 }
