@@ -2,12 +2,16 @@
  * `npm test`: everything. Real anvil and PGlite always; PostgreSQL, Redis and Chromium where they are there, and a failure
  * where they are missing under `REQUIRE_SERVICES=1`.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runStages, unitTests } from './stages.ts'
 
-const evidence = mkdtempSync(join(tmpdir(), 'touchstone-evidence-'))
+/** Databases, chains and clusters of tests write a lot and keep nothing: their folder is in memory where there is enough of it. */
+const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
+chmodSync(folder, 0o755) // PostgreSQL runs as another user
+process.env['TMPDIR'] = folder
+const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
 await runStages([
@@ -30,4 +34,13 @@ await runStages([
   },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
-rmSync(evidence, { recursive: true, force: true })
+rmSync(folder, { recursive: true, force: true })
+
+function hasRoom(path: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(path)
+    return bavail * bsize > 4 * 2 ** 30
+  } catch {
+    return false
+  }
+}

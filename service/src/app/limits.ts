@@ -8,7 +8,6 @@ import { createSharedLimits, type LimitStats, type LimitStore } from '../http/ra
 import type { Log } from '../lib/log.ts'
 import { memoize } from '../lib/memoize.ts'
 import { openDatabase } from '../db/database.ts'
-import { openRedisWindows } from '../http/rate-limit/redis.ts'
 import { rateWindowStore } from '../http/rate-limit/postgres.ts'
 
 export type Limits = AsyncDisposable & {
@@ -55,6 +54,7 @@ export async function openLimits(config: Config, log: Log): Promise<Limits> {
 }
 
 async function openRedis({ limits }: Config, opened: AsyncDisposableStack): Promise<LimitStore> {
+  const { openRedisWindows } = await import('../http/rate-limit/redis.ts') // a service without Redis begins sooner
   const windows = opened.adopt(openRedisWindows(limits.redisUrl ?? ''), (it) => it.close())
   await windows.ready(startMs)
   return windows

@@ -1,6 +1,6 @@
 /**
- * The commands of the documentation work: each command of docs/*.md is run, in the order of the pages, beside a real
- * `touchstone dev`, and shows what the page says. Commands stand in blocks without a language, as in the README.
+ * The commands of the README and of docs/*.md work: each is run once, in the order of the pages, beside a real `touchstone dev`, and
+ * shows what the page says. Commands stand in blocks without a language.
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
@@ -17,16 +17,30 @@ import { eventually } from '../../support/wait.ts'
 
 const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 
-const pages = docsNames.map((name) => ({
-  name,
-  commands: readFileSync(new URL(`../../../../docs/${name}.md`, import.meta.url), 'utf8')
+const commandsOf = (path: string) =>
+  readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
     .split(/^```/m)
     .filter((block, index) => index % 2 === 1 && block.startsWith('\n'))
-    .flatMap((block) => block.replaceAll('\\\n', '').trim().split('\n')),
-}))
+    .flatMap((block) => block.replaceAll('\\\n', '').trim().split('\n'))
+
+/** Lines of the README that need nothing of the reader's own: there stands `…`. */
+const readme = commandsOf('README.md').filter(
+  (line) => /^(curl|npx touchstone|printf|export) /.test(line) && !line.includes('…'),
+)
+const pages = docsNames.map((name) => ({ name, commands: commandsOf(`docs/${name}.md`) }))
 
 /** What a command must show for the page to be true; the first that fits. */
 const shows: readonly [RegExp, RegExp][] = [
+  [/04A1B2C3D4E501 --tap/, /"verified":true.*"tokenId":"15"/],
+  [/--format apdu/, /authenticate 0/],
+  [/asset show 15/, /ACTIVATED/],
+  [/asset flag 15/, /FLAGGED/],
+  [/linkType=linkset/, /ref\.gs1\.org\/voc\/defaultLink/],
+  [/Maison Orvelle/, /"totalCount":3,.*"edges":\[\{"node":\{"id"/],
+  [/order-1007/, /"success":true,"errors":\[\],"txHash":"0x[0-9a-f]{64}","product":\{"id":"\d+","state":"MINTED"/],
+  [/Is 7 flagged/, /TASK_STATE_COMPLETED.*"flagged":true/],
+  [/batch create watches/, /^Batch watches made/],
+  [/^export /, /^ts_live_/],
   [/\/api\/asset\/5\/proof/, /"verdict":.*"proof":\{"header"/],
   [/If-None-Match/, /^304\n$/],
   [/^curl \S+\/api\/asset\/5$/, /"state":"CLAIMED"/],
@@ -80,7 +94,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/message:send/, /TASK_STATE_COMPLETED[^]*"CLAIMED"/],
   [/SendMessage/, /TASK_STATE_COMPLETED[^]*"flagged":true/],
   [/\/api\/agent$/, /eip-8004#registration-v1/],
-  [/\/reputation/, /"sybil_resistant":false/],
+  [/\/reputation/, /^(?=[^]*"sybil_resistant":false)[^]*"by_tag":\[\{"tag1":"starred"/],
   [/\/api\/agents\/0$/, /"agent_id":"0"/],
 ]
 
@@ -97,6 +111,8 @@ describe('the documentation', () => {
   let service: Running
   let env: Record<string, string>
   let text = ''
+  /** What a command showed, for the pages that repeat it. */
+  const outputs = new Map<string, string>()
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-docs-'))
     env = { DATA_DIR: join(folder, 'data') }
@@ -113,34 +129,52 @@ describe('the documentation', () => {
     await rm(folder, { recursive: true, force: true })
   })
 
+  describe('the README', () => {
+    it('has commands', () => assert.ok(readme.length >= 12, readme.join('\n')))
+
+    readme.forEach(holds)
+
+    it('shows the flag at the last tap', async () => {
+      assert.match(readme.findLast((line) => line.includes('04A1B2C3D4E501 --tap')) ?? '', /^curl/)
+      assert.match(await outputOf('npx touchstone asset show 15'), /^flagged +true/m)
+    })
+  })
+
   for (const { name, commands } of pages) {
     describe(`docs/${name}.md`, () => {
-      for (const command of commands) {
-        it(command, async () => {
-          assert.match(command, /^(curl|npx touchstone|printf) /, 'a block without a language holds commands only')
-          const [, what] = shows.find(([which]) => which.test(command)) ?? []
-          assert.ok(what, 'it is not said what this command shows')
-          const { stdout, stderr } = await run(command)
-          assert.doesNotMatch(stderr, /touchstone:|curl:/)
-          const [, file] = / > ([\w.-]+)$/.exec(command) ?? []
-          assert.match(file === undefined ? stdout : readFileSync(join(folder, file), 'utf8'), what)
-        })
-      }
+      commands.forEach(holds)
     })
   }
 
-  function run(command: string) {
+  function holds(command: string): void {
+    it(command, async () => {
+      assert.match(command, /^(curl|npx touchstone|printf|export) /, 'a block without a language holds commands only')
+      const [, what] = shows.find(([which]) => which.test(command)) ?? []
+      assert.ok(what, 'it is not said what this command shows')
+      if (!outputs.has(command)) outputs.set(command, await outputOf(command))
+      assert.match(outputs.get(command) ?? '', what)
+    })
+  }
+
+  /** Returns what the command printed, wrote into its file or gave its variable, which later commands see. */
+  async function outputOf(command: string): Promise<string> {
+    const [, variable] = /^export (\w+)=/.exec(command) ?? []
+    const [, file] = / > ([\w.-]+)$/.exec(command) ?? []
     const here = places
       .reduce(
         (line, [address, said]) => line.replaceAll(address, said.exec(text)?.[1] ?? 'http://nowhere.invalid'),
-        command,
+        variable === undefined ? command : `${command}; printf %s "$${variable}"`,
       )
+      .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${places[0]?.[1].exec(text)?.[1]} `)
       .replaceAll('npx touchstone', `'${process.execPath}' '${cli}'`)
       .replace(/^curl (-s )?/, 'curl -sS --max-time 120 ')
-    return promisify(execFile)('/bin/bash', ['-c', here], {
+    const { stdout, stderr } = await promisify(execFile)('/bin/bash', ['-c', here], {
       cwd: folder,
       env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
       timeout: 300_000,
     })
+    assert.equal(stderr.replaceAll(/^(?: .*|Key \w+ \([\w-]+\) with scope .*)\n/gm, ''), '')
+    if (variable !== undefined) env[variable] = stdout
+    return file === undefined ? stdout : readFileSync(join(folder, file), 'utf8')
   }
 })

@@ -50,9 +50,9 @@ function serverUrl(): URL {
 function postgresAnswers(): boolean {
   if (process.env['REQUIRE_SERVICES'] === '1') return true
   const { hostname, port } = serverUrl()
-  const probe = `require('node:net').connect(${Number(port || 5432)}, ${JSON.stringify(hostname)}).on('connect', () => process.exit(0)).on('error', () => process.exit(1))`
   try {
-    execFileSync(process.execPath, ['-e', probe], { timeout: 3_000, stdio: 'ignore' })
+    // bash connects without the start of another Node.
+    execFileSync('bash', ['-c', '< "/dev/tcp/$0/$1"', hostname, port || '5432'], { timeout: 3_000, stdio: 'ignore' })
     return true
   } catch {
     return false

@@ -8,12 +8,23 @@ import { readFileSync } from 'node:fs'
 import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { checksumOf, migrate, readMigrations } from '../../../src/db/migrate.ts'
 
 /** With the tables of today's migrations, or with nothing at all. */
 export type Tables = 'migrated' | 'none'
+
+/** The folder stands beside the compile cache, because one run of the suite has a temporary folder of its own. */
+const templateFolder = fileURLToPath(new URL('../../../../node_modules/.cache/pglite/', import.meta.url))
+
+/** The two databases that `create database` copies are half of the files. */
+const dropTemplates = [
+  'update pg_database set datistemplate = false',
+  'drop database template0',
+  'drop database template1',
+]
 
 const templates: Partial<Record<Tables, Promise<string>>> = {}
 
@@ -38,13 +49,15 @@ export async function copyEmptyPglite(dataDir: string, tables: Tables = 'migrate
 }
 
 async function templateOf(tables: Tables): Promise<string> {
-  const path = join(tmpdir(), `touchstone-template-${tables}-${versionOf(tables)}`)
+  const path = `${templateFolder}${tables}-${versionOf(tables)}`
   if (await exists(path)) return path
+  await mkdir(templateFolder, { recursive: true })
   const own = await mkdtemp(`${path}-`)
   const dataDir = join(own, 'store')
   if (tables === 'migrated') await copyEmptyPglite(dataDir, 'none')
   const database = await openDatabase({ dataDir })
   if (tables === 'migrated') await migrate(database)
+  else for (const statement of dropTemplates) await database.exec(statement)
   await database.close()
   // Another process may have been first: its files are the same.
   await rename(dataDir, path).catch(async (error: unknown) => {
@@ -57,6 +70,7 @@ async function templateOf(tables: Tables): Promise<string> {
 /** Another version of PGlite or another migration is another template. */
 function versionOf(tables: Tables): string {
   const hash = createHash('sha256').update(readFileSync(new URL('../../../package.json', import.meta.url)))
+  hash.update(dropTemplates.join())
   if (tables === 'migrated') for (const migration of readMigrations()) hash.update(checksumOf(migration))
   return hash.digest('hex').slice(0, 12)
 }
