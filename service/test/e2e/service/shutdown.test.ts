@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { startWorld } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'
 
@@ -16,6 +17,7 @@ it('fails no accepted request, and ends while clients keep asking', async () => 
   const world = await startWorld()
   for (let index = 0; index < 20; index += 1) await world.mint()
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-serve-'))
+  await copyEmptyPglite(join(dataDir, 'store'))
   const child = spawn(process.execPath, [cli, 'serve'], {
     env: { ...process.env, ...world.settings, DATA_DIR: dataDir },
     stdio: ['ignore', 'pipe', 'inherit'],
