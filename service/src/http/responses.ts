@@ -26,6 +26,11 @@ export function quotaHeaders(quota: Quota | undefined): Record<string, string> {
 
 /** Returns an error response as JSON, with open CORS and no caching. */
 export function failure(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Response {
+  return uncachedJson(status, body, headers)
+}
+
+/** Returns a response as JSON, with open CORS and no caching. */
+export function uncachedJson(status: number, body: unknown, headers: Readonly<Record<string, string>>): Response {
   return new Response(JSON.stringify(body), {
     status,
     headers: {

@@ -1,7 +1,7 @@
 /** The start page and the page of a class of products: the meaning of a tap, and the search for an item (spec §1, §4.6). */
 import type { LifecycleState } from '@touchstone/verdict'
-import { resultCard } from './cards/result.ts'
-import { itemForm, searchCard, tapCard, type SearchView } from './cards/search.ts'
+import { resultCard } from './result.ts'
+import { itemForm, searchCard, tapCard, type SearchView } from './search.ts'
 import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
 import { icon } from './icons.ts'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { lifecycleStates, verdictOf, type StateCode } from '@touchstone/verdict'
 import { itemPage } from './item.ts'
-import type { ItemView, TimelineEntry } from './item-view.ts'
+import type { ItemView, TimelineEntry } from './item.ts'
 import { languages } from './languages.ts'
 
 const owner = `0x${'0a'.repeat(20)}` as const

@@ -1,6 +1,6 @@
 /** Pages without an item: taps that lead to none, links that cannot be read, faults. None of them guesses a verdict (spec §4.4, §7). */
-import { adviceCard, resultCard, type Fact, type Tone } from './cards/result.ts'
-import { searchCard } from './cards/search.ts'
+import { adviceCard, resultCard, type Fact, type Tone } from './result.ts'
+import { searchCard } from './search.ts'
 import { code, hrefIn, textsIn, type PageContext } from './context.ts'
 import { fill, html, type Html } from './html.ts'
 import type { IconName } from './icons.ts'

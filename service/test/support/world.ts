@@ -71,6 +71,13 @@ export async function startWorld({
     return result
   }
 
+  async function storedHash(metadata: Metadata): Promise<Hex> {
+    const canonical = canonicalMetadata(metadata)
+    if (!canonical.ok) throw new Error(canonical.message)
+    await parts.metadata.put(canonical)
+    return canonical.hash
+  }
+
   return {
     ...service,
     url: service.urls.verification,
@@ -83,15 +90,17 @@ export async function startWorld({
     write,
     get: (path: string, init?: RequestInit) => fetch(service.urls.verification + path, init),
     async mint(metadata?: Metadata): Promise<bigint> {
-      const canonical = metadata && canonicalMetadata(metadata)
-      if (canonical?.ok === false) throw new Error(canonical.message)
-      if (canonical !== undefined) await parts.metadata.put(canonical)
       const { tokenIds } = await write({
         kind: 'mint',
         to: operator?.address ?? '0x',
-        metadataHash: canonical?.hash ?? noMetadata,
+        metadataHash: metadata === undefined ? noMetadata : await storedHash(metadata),
       })
       return tokenIds[0] ?? 0n
+    },
+    /** Mints a token for each text, in one transaction. */
+    async mintMany(texts: readonly Metadata[]): Promise<readonly bigint[]> {
+      const metadataHashes = await Promise.all(texts.map(storedHash))
+      return (await write({ kind: 'mintBatch', to: operator?.address ?? '0x', metadataHashes })).tokenIds
     },
     async end() {
       keepLog(lines)

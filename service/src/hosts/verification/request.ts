@@ -8,6 +8,7 @@ import type { ClientKey } from '../../http/client-ip.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget } from '../../http/request-target.ts'
 import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../http/responses.ts'
+import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
@@ -50,12 +51,25 @@ export function isRead(method: string): boolean {
   return method === 'GET' || method === 'HEAD'
 }
 
-/** Adds a read route below a prefix: preflight, quota and methods first, then `answer`, whose exception becomes an error body. */
+/**
+ * Adds a read route below a prefix: preflight, quota and methods first, then `answer`. `reject` words its exceptions and an exceeded limit,
+ * by default with the general error body (spec §7).
+ */
 export function readRoute(
   app: Hono<Env>,
   { consume, faultOf }: RequestHelpers,
-  { prefix, limiter, headers: own = {} }: { prefix: string; limiter: RateLimiter | undefined; headers?: Headers },
-  answer: (c: Context<Env>, headers: Headers) => Promise<Response>,
+  {
+    prefix,
+    limiter,
+    headers: own = {},
+    reject = ({ status, message }, headers) => failure(status, { error: message }, headers),
+  }: {
+    prefix: string
+    limiter: RateLimiter | undefined
+    headers?: Headers
+    reject?: (error: ServiceError, headers: Headers) => Response
+  },
+  answer: (c: Context<Env>, headers: Headers, quota: Quota | undefined) => Response | Promise<Response>,
 ): void {
   app.options(`${prefix}*`, () => preflight(readMethods))
   app.all(`${prefix}*`, async (c) => {
@@ -63,14 +77,29 @@ export function readRoute(
     const quota = await consume(c, limiter)
     const headers = { ...own, ...quotaHeaders(quota) }
     if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
-    if (quota?.allowed === false) return rateLimited(quota, headers)
+    if (quota?.allowed === false)
+      return reject(new ServiceError('RATE_LIMITED', rateLimitMessage(quota)), {
+        ...headers,
+        'Retry-After': String(quota.resetSeconds),
+      })
     try {
-      return await answer(c, headers)
+      return await answer(c, headers, quota)
     } catch (error) {
-      const { status, message } = faultOf(error, c)
-      return failure(status, { error: message }, headers)
+      return reject(faultOf(error, c), headers)
     }
   })
+}
+
+/** Adds a document that does not change while the service runs. */
+export function documentRoute(app: Hono<Env>, path: string, document: StaticDocument): void {
+  app.options(path, () => preflight(readMethods))
+  app.all(path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
+}
+
+/** Returns the error body of the keyless read (spec §2.4). */
+export function codedFailure(error: ServiceError, headers: Headers): Response {
+  const { status, code, message } = error
+  return failure(status, { version: '1', error: { code, message } }, headers)
 }
 
 /** Returns a look-up of headers by lower-case name. Node's own table, where there is a socket, costs less than a Headers object. */

@@ -1,25 +1,163 @@
-/** The pages in a real browser (spec §4.5, §4.6): the tap in the address, reloads, languages, the recheck, and everything without script. */
+/**
+ * The pages in a real browser (spec §4.5, §4.6): the tap in the address, reloads, languages, the recheck, and everything without script;
+ * then every page for every visitor: WCAG 2.2 AA by axe-core, narrow screens, and hostile supplier text (spec §2.3).
+ */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
-import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
+import {
+  headingOf,
+  noBrowser,
+  shows,
+  startPageBrowser,
+  type Opened,
+  type PageBrowser,
+} from '../../support/pages/browser.ts'
+import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
 
 const genuine = 'Genuine chip, tapped now'
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+let world: PageWorld
+let browser: PageBrowser
+let states: PageState[]
+before(async () => {
+  if (noBrowser !== false) return
+  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
+  states = await pageStates(world)
+  browser = await startPageBrowser(world)
+})
+after(async () => {
+  await browser?.close()
+  await world?.end()
+})
+
+type Audit = { readonly broken: readonly string[]; readonly held: number }
+type Scheme = 'light' | 'dark'
+type Seen = {
+  readonly name: string
+  readonly heading: string
+  readonly width: number
+  readonly audits: Partial<Record<Scheme, Audit>>
+}
+
+describe('every page in Chromium', { skip: noBrowser }, () => {
+  const visits = new Map<string, Promise<readonly Seen[]>>()
+  const [wide, narrow] = [
+    { width: 1280, height: 720 },
+    { width: 320, height: 640 },
+  ]
+
+  /** The colour schemes that are audited in a language. */
+  const schemesIn = { en: ['light', 'dark'], de: [], ar: ['light'] } as const
+
+  /** Opens every page in a language once, wide and narrow. Pages of the same elements, classes and roles are one kind, which is audited once. */
+  function seenIn(language: 'en' | 'de' | 'ar'): Promise<readonly Seen[]> {
+    const visit = visits.get(language) ?? visitAll(language, schemesIn[language])
+    visits.set(language, visit)
+    return visit
+  }
+
+  async function visitAll(language: string, schemes: readonly Scheme[]): Promise<readonly Seen[]> {
+    await using page = await browser.open(`${world.url}/`, { viewport: wide })
+    const [kinds, seen] = [new Set<string>(), Array<Seen>()]
+    for (const { name, url } of states) {
+      await page.goto(`${url}${url.includes('?') ? '&' : '?'}lang=${language}`)
+      const kind: string =
+        await page.evaluate(`[...new Set(Array.from(document.querySelectorAll('[class], [role], main *'),
+        (element) => element.localName + '.' + element.className + '.' + element.role))].toSorted().join()`)
+      const audits: Partial<Record<Scheme, Audit>> = {}
+      for (const scheme of kinds.has(kind) ? [] : schemes) audits[scheme] = await audit(page, scheme)
+      kinds.add(kind)
+      await page.setViewportSize(narrow)
+      const width: number = await page.evaluate('document.documentElement.scrollWidth')
+      await page.setViewportSize(wide)
+      seen.push({ name: `${name} ${language}`, heading: await headingOf(page), width, audits })
+    }
+    return seen
+  }
+
+  /** Returns the rules that were broken, and how many held. */
+  async function audit(page: Opened, colorScheme: Scheme): Promise<Audit> {
+    await page.emulateMedia({ colorScheme })
+    if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe)
+    return page.evaluate(`axe.run(document, { resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }).then(({ violations, passes }) => ({
+      held: passes.length,
+      broken: violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', ')),
+    }))`)
+  }
+
+  for (const [colorScheme, language] of [
+    ['light', 'en'],
+    ['dark', 'en'],
+    ['light', 'ar'],
+  ] as const)
+    it(`breaks no rule of axe-core, ${colorScheme}, ${language}`, async () => {
+      const seen = await seenIn(language)
+      for (const { name, heading, audits } of seen) {
+        assert.notEqual(heading, '', name)
+        const audited = audits[colorScheme]
+        if (audited === undefined) continue
+        const { broken, held } = audited
+        assert.deepEqual(broken, [], name)
+        assert.ok(held > 15, `${name}: only ${held} rules were looked at`)
+      }
+      assert.ok(seen.filter(({ audits }) => audits[colorScheme] !== undefined).length > 15)
+    })
+
+  it('would fail for text that cannot be read', async () => {
+    await using page = await browser.open(`${world.url}/`)
+    await page.evaluate("document.querySelector('h1').style.color = '#ddd'")
+    assert.deepEqual((await audit(page, 'light')).broken, ['color-contrast: h1'])
+  })
+
+  it('fits a screen of 320 px without scrolling sideways, also in Arabic and German', async () => {
+    for (const language of ['en', 'de', 'ar'] as const)
+      for (const { name, width } of await seenIn(language)) assert.equal(width, narrow.width, name)
+  })
+
+  it('leads the keyboard past the head to the result', async () => {
+    await using page = await browser.open(await world.tapped('claimed'))
+    await page.keyboard.press('Tab')
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the result')
+    await page.keyboard.press('Enter')
+    assert.equal(await page.evaluate('document.activeElement.id'), 'result')
+  })
+
+  it('keeps every hostile text inside its element', async () => {
+    await using page = await browser.open(`${world.url}/`)
+    const tokenIds = await world.mintMany(
+      hostileTexts.map(({ input, field }) => {
+        const text = field === 'description' ? { description: input, name: 'X' } : { name: input, description: input }
+        return { ...text, brand: input, sku: input, origin: input, size: input }
+      }),
+    )
+    for (const [index, { id, expected = '', alsoAccept = [], soft, field }] of hostileTexts.entries()) {
+      await page.goto(`${world.url}/token/${tokenIds[index]}`)
+      const seen = (await page.evaluate(`({
+        inner: document.querySelectorAll('bdi *').length,
+        scripts: [...document.scripts].map(({ type }) => type),
+        foreign: document.querySelectorAll('main img, iframe, object, embed, base, style, main link, [onerror], [onload], [onclick]').length,
+        links: [...document.querySelectorAll('.product a')].length,
+        texts: [...document.querySelectorAll('.product bdi')].map((element) => element.textContent),
+      })`)) as { inner: number; scripts: string[]; foreign: number; links: number; texts: string[] }
+      assert.deepEqual(
+        { ...seen, texts: [] },
+        { inner: 0, scripts: ['module', 'application/json'], foreign: 0, links: 0, texts: [] },
+        id,
+      )
+      if (soft === true || field === 'description') continue
+      const wanted = [expected, ...alsoAccept].filter((one) => one !== '')
+      assert.ok(wanted.length === 0 || wanted.includes(seen.texts[0] ?? ''), `${id}: ${JSON.stringify(seen.texts[0])}`)
+    }
+  })
+})
 
 describe('a page in Chromium', { skip: noBrowser }, () => {
-  let world: PageWorld
-  let browser: PageBrowser
-  before(async () => {
-    world = await startPageWorld()
-    browser = await startPageBrowser(world)
-  })
-  after(async () => {
-    await browser?.close()
-    await world?.end()
-  })
-
   it('shows the verdict of a tap, drops the tap from the address, and shows the same after a reload', async () => {
     await using page = await browser.open(await world.tapped('activated'))
     assert.equal(await headingOf(page), genuine)

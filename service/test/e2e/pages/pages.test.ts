@@ -1,41 +1,51 @@
-/** The pages over HTTP, without a browser (spec §4.5, §4.6): status, headers, language, what stands in the source, and what uses up a tap. */
+/**
+ * The pages over HTTP, without a browser (spec §4.5, §4.6): status, headers, language, what stands in the source; then their paths besides
+ * a page: methods, prefetches, machines, the search, broken links, and what uses up a tap.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { raw } from '../../support/passport/passport.ts'
 import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
 
 const headingOf = (page: string) => /<h1[^>]*>([^<]*)<\/h1>/.exec(page)?.[1]
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-describe('the pages', () => {
-  let world: PageWorld
-  let states: PageState[]
-  before(async () => {
-    world = await startPageWorld()
-    states = await pageStates(world)
-  })
-  after(() => world?.end())
+let world: PageWorld
+let states: PageState[]
+before(async () => {
+  world = await startPageWorld()
+  states = await pageStates(world)
+})
+after(() => world?.end())
 
-  const stateOf = (name: string) => states.find((state) => state.name === name)?.url ?? ''
-  const textOf = async (url: string, init?: RequestInit) => (await fetch(url, init)).text()
+type Shown = PageState & { readonly got: number; readonly headers: Headers; readonly text: string }
+
+describe('the pages', () => {
+  const known = new Map<string, Promise<readonly Shown[]>>()
 
   /** Every state in one language, as it came. */
-  async function all(
-    language: string,
-  ): Promise<{ name: string; status: number; headers: Headers; text: string; expected: number }[]> {
-    return Promise.all(
-      states.map(async ({ name, url, status: expected }) => {
-        const response = await fetch(url, { headers: { 'Accept-Language': language } })
-        const { status, headers } = response
-        return { name, status, headers, text: await response.text(), expected }
-      }),
-    )
+  function all(language: string): Promise<readonly Shown[]> {
+    const shown =
+      known.get(language) ??
+      Promise.all(
+        states.map(async (state) => {
+          const response = await fetch(state.url, { headers: { 'Accept-Language': `${language},en;q=0.5` } })
+          return { ...state, got: response.status, headers: response.headers, text: await response.text() }
+        }),
+      )
+    known.set(language, shown)
+    return shown
+  }
+
+  async function textOf(name: string): Promise<string> {
+    return (await all('en')).find((state) => state.name === name)?.text ?? ''
   }
 
   it('have their status and the headers of a page, in every state', async () => {
-    for (const { name, status, expected, headers } of await all('en')) {
-      assert.equal(status, expected, name)
+    for (const { name, status, got, headers } of await all('en')) {
+      assert.equal(got, status, name)
       const given = (header: string) => headers.get(header)
       const rest = [
         given('referrer-policy'),
@@ -107,21 +117,16 @@ describe('the pages', () => {
     ['ar', 'rtl'],
   ] as const)
     it(`are all in ${language}, by Accept-Language and by ?lang=`, async () => {
-      for (const { name, text, headers } of await all(`${language},en;q=0.5`)) {
+      for (const { name, text, headers } of await all(language)) {
         assert.ok(text.startsWith(`<!doctype html>\n<html lang="${language}" dir="${direction}">`), name)
         assert.equal(headers.get('content-language'), language, name)
         assert.ok(language === 'en' || !text.includes('For evaluation:'), name)
       }
-      assert.match(
-        await textOf(`${world.url}/?lang=${language}`, { headers: { 'Accept-Language': 'en' } }),
-        new RegExp(`<html lang="${language}"`),
-      )
+      const named = await fetch(`${world.url}/?lang=${language}`, { headers: { 'Accept-Language': 'en' } })
+      assert.match(await named.text(), new RegExp(`<html lang="${language}"`))
     })
 
   it('say first what the tap came to', async () => {
-    const headings = new Map(
-      await Promise.all(states.map(async ({ name, url }) => [name, headingOf(await textOf(url))] as const)),
-    )
     const expected: Record<string, string> = {
       'tapped-bound': 'Genuine chip, tapped now',
       'tapped-claimed': 'Genuine chip, tapped now',
@@ -148,26 +153,26 @@ describe('the pages', () => {
       'not-configured': 'Taps cannot be checked here yet',
       challenge: 'Tap once more',
     }
-    for (const [name, heading] of Object.entries(expected)) assert.equal(headings.get(name), heading)
+    for (const [name, heading] of Object.entries(expected)) assert.equal(headingOf(await textOf(name)), heading)
   })
 
   it('show nothing of a product where the chip does not belong to it, and link its record', async () => {
     for (const name of ['counterfeit', 'other-item', 'unbound']) {
-      const page = await textOf(stateOf(name))
+      const page = await textOf(name)
       assert.ok(!page.includes('Meridian') && !page.includes('Loden'), name)
     }
-    assert.match(await textOf(stateOf('counterfeit')), /href="\/01\/09520001000010\/21\/M41-002208"/)
+    assert.match(await textOf('counterfeit'), /href="\/01\/09520001000010\/21\/M41-002208"/)
   })
 
   it('withhold a text that is not the one of the chain', async () => {
-    const page = await textOf(stateOf('tapped-mismatch'))
+    const page = await textOf('tapped-mismatch')
     assert.match(page, /Product text withheld/)
     assert.ok(!page.includes('but better') && !page.includes('Altered'))
     assert.match(page, /"metadataHashMatches":false/)
   })
 
   it('link the keyless JSON of an untapped item and say that it proves nothing', async () => {
-    const page = await textOf(stateOf('untapped-activated'))
+    const page = await textOf('untapped-activated')
     assert.ok(page.includes(`href="${world.url}/api/asset/${world.tokenOf('activated')}"`))
     assert.match(page, /does not prove that the item in front of you is genuine/)
     assert.ok(!page.includes('application/ld+json'))
@@ -188,3 +193,117 @@ describe('the pages', () => {
     assert.match(page, /The chip was read\. The same link may be tried again\./)
   })
 })
+
+describe('the paths of the pages', () => {
+  it('use up a tap only for a GET that a person made: not for HEAD, OPTIONS, POST or a prefetch', async () => {
+    const url = await world.tapped('activated')
+    const head = await fetch(url, { method: 'HEAD' })
+    assert.deepEqual([head.status, await head.text()], [200, ''])
+    const options = await fetch(url, { method: 'OPTIONS' })
+    assert.deepEqual([options.status, options.headers.get('access-control-allow-methods')], [204, 'GET, HEAD, OPTIONS'])
+    const post = await fetch(url, { method: 'POST' })
+    assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD, OPTIONS'])
+    for (const [name, value] of [
+      ['Sec-Purpose', 'prefetch;prerender'],
+      ['Purpose', 'prefetch'],
+      ['X-Moz', 'prefetch'],
+    ] as const) {
+      const { status, headers, text } = await raw(world.url, url.slice(world.url.length), {
+        headers: { [name]: value },
+      })
+      assert.deepEqual([status, headers['retry-after'], headingOf(text)], [503, '1', 'Open the link itself'])
+    }
+    assert.equal(headingOf(await (await fetch(url)).text()), 'Genuine chip, tapped now')
+    await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
+    assert.equal(headingOf(await (await fetch(url)).text()), 'This link was already used')
+  })
+
+  it('embed the passport that the API gives, and give machines theirs', async () => {
+    const path = await world.pathOf('claimed')
+    const page = await (await fetch(`${world.url}${path}?${await world.tap('claimed')}`)).text()
+    const embedded = JSON.parse(
+      /<script type="application\/ld\+json" id="passport">(.*?)<\/script>/s.exec(page)?.[1] ?? '',
+    ) as Passport
+    const response = await fetch(`${world.url}${path}?linkType=gs1:dpp&${await world.tap('claimed')}`, {
+      headers: { Accept: 'application/ld+json' },
+    })
+    assert.ok(response.redirected && response.url.includes('/api/dpp/01/'))
+    const served = (await response.json()) as Passport
+    for (const passport of [embedded, served]) passport.credentialSubject.assetStatus.tapCounter = 0
+    assert.deepEqual(embedded, served)
+    const linkset = await fetch(`${world.url}${path}?linkType=linkset`)
+    assert.equal(linkset.headers.get('content-type'), 'application/linkset+json')
+    const link = (await fetch(world.url + path)).headers
+    assert.equal(
+      link.get('link'),
+      `<${world.url}${path}?linkType=linkset>; rel="linkset"; type="application/linkset+json"`,
+    )
+    assert.equal(link.get('access-control-allow-origin'), '*')
+  })
+
+  it('lead from the search to the item, in the language that was chosen', async () => {
+    const to = async (query: string) =>
+      (await fetch(`${world.url}/?${query}`, { redirect: 'manual' })).headers.get('location')
+    assert.equal(await to('token=5'), '/token/5')
+    assert.equal(await to('gtin=9520003000001&serial=S7-1182&lang=ar'), '/01/09520003000001/21/S7-1182?lang=ar')
+    const wrong = await fetch(`${world.url}/?token=%3Cb%3E%22`)
+    const page = await wrong.text()
+    assert.equal(wrong.status, 400)
+    assert.match(page, /value="&lt;b&gt;&quot;"[^>]*aria-describedby="token-error token-hint"[^>]*aria-invalid="true"/)
+  })
+
+  for (const [path, status] of [
+    ['/01/09520001000010/21/M41-002208/', 200],
+    ['/01/09520001000010/21/M41%2D002208', 200],
+    ['/01/09520001000010', 200],
+    ['/01/9520001000010/21/M41-002208', 400],
+    ['/01/09520001000011/21/M41-002208', 400],
+    ['/01/09520001000010/21/%zz', 400],
+    ['/01/09520001000010/21/..', 404],
+    [`/01/09520001000010/21/${'A'.repeat(21)}`, 400],
+    ['/01/09520001000010/21/a%2Fb', 404],
+    ['/01/09520001000010/10/LOT1', 404],
+    ['/01/09520001000010//21/1', 400],
+    ['/01/', 400],
+    ['/01/09506000134352', 404],
+    ['/token/3', 200],
+    ['/token/%33', 200],
+    ['/token/0003', 200],
+    ['/token/', 400],
+    ['/token/x', 400],
+    [`/token/${'9'.repeat(79)}`, 400],
+    ['/token/0', 404],
+    ['/token/4711', 404],
+  ] as const)
+    it(`answer ${status} with a page at ${path.slice(0, 44)}`, async () => {
+      const reply = await raw(world.url, path)
+      assert.deepEqual([reply.status, reply.headers['content-type']], [status, 'text/html; charset=utf-8'])
+      assert.equal(reply.text.match(/<h1[ >]/g)?.length, 1)
+    })
+
+  it('leave other paths to others', async () => {
+    for (const path of ['/01', '/token', '/token/1/x', '/assets', '/nothing']) {
+      const reply = await raw(world.url, path)
+      assert.deepEqual([reply.status, reply.headers['content-type']], [404, 'application/json'], path)
+    }
+  })
+
+  it('name the time to wait to a client over its limit', async () => {
+    const response = await fetch(`${world.limitedUrl}${await world.pathOf('activated')}`)
+    assert.equal(response.status, 429)
+    assert.match(response.headers.get('retry-after') ?? '', /^\d+$/)
+    assert.equal(response.headers.get('x-ratelimit-limit'), '0')
+    assert.match(await response.text(), /Try again in \d+ seconds\./)
+  })
+
+  it('open without the database’s items and without a history, saying less', async () => {
+    const { components: parts } = world
+    await parts.database.query('alter table item rename to item_gone')
+    const page = await (await fetch(`${world.url}/token/${world.tokenOf('claimed')}`)).text()
+    await parts.database.query('alter table item_gone rename to item')
+    assert.equal(headingOf(page), 'On-chain record only')
+    assert.ok(page.includes('Satchel No. 7') && !page.includes('S7-1182'))
+  })
+})
+
+type Passport = { credentialSubject: { assetStatus: { tapCounter: number } } }

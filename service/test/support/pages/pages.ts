@@ -11,6 +11,7 @@ import { itemPath } from '../../../src/passport/digital-link.ts'
 import { startService } from '../../../src/app/service.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
+import { copyEmptyPglite } from '../database/pglite.ts'
 import { newUid, parametersOf, testTemplate } from '../tap/tags.ts'
 import { startWorld, type World } from '../world.ts'
 
@@ -124,11 +125,16 @@ async function openOthers(world: World) {
       log: silent,
     }),
   })
-  const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'touchstone-test-'))))
-  const start = (index: number, env: Record<string, string>) =>
-    startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: folders[index] ?? '', ...env }), silent)
-  const bare = await start(0, { TAG_KEK: '' })
-  const down = await start(1, { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' })
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
+  async function start(name: string, env: Record<string, string>) {
+    const dataDir = join(folder, name)
+    await copyEmptyPglite(join(dataDir, 'store'))
+    return startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env }), silent)
+  }
+  const [bare, down] = await Promise.all([
+    start('bare', { TAG_KEK: '' }),
+    start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
+  ])
   const made = await down.components.tagKeys.create({ id: 'down', demo: true })
   if (!made.ok) throw new Error(made.error)
   const tag = await createDemoTag({ batch: made.value, uid: newUid(), template: testTemplate(made.value) })
@@ -142,7 +148,7 @@ async function openOthers(world: World) {
     },
     async close() {
       await Promise.all([limited.close(200), bare.close(200), down.close(200)])
-      await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
+      await rm(folder, { recursive: true, force: true })
     },
   }
 }

@@ -3,16 +3,15 @@
  * whatever the database or the history cannot supply.
  */
 import { assetFlags, type AssetRecord, type Hex, type Verdict } from '@touchstone/verdict'
-import type { Histories } from '../../../assets/history.ts'
+import type { Histories, HistoryEvent } from '../../../assets/history.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
-import type { ReportKind } from '../../../pages/cards/result.ts'
-import type { ItemView, TapView } from '../../../pages/item-view.ts'
+import type { ReportKind } from '../../../pages/result.ts'
+import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
 import { linksOf } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
-import { timelineOf } from './timeline.ts'
 
 export type PageOptions = {
   /** Seconds in which a tap may be repeated. */
@@ -106,4 +105,59 @@ function orNull<T>(wanted: Promise<T>): Promise<T | null> {
     2_000,
     { onTimeout: () => null },
   )
+}
+
+/** Returns the history for people: one line for each change, oldest first, without the accounts (spec §3). */
+export function timelineOf(events: readonly HistoryEvent[]): TimelineEntry[] {
+  return events
+    .filter((event, index) => !isEcho(event, events, index))
+    .map((event) => ({
+      ...lineOf(event),
+      at: event.timestamp === 0n ? null : Number(event.timestamp),
+      block: Number(event.blockNumber),
+      transaction: event.transactionHash,
+    }))
+}
+
+/** Returns whether another event of the transaction records the same change: a mint is also a change of state, a flag one of bits. */
+function isEcho(event: HistoryEvent, events: readonly HistoryEvent[], index: number): boolean {
+  const others = events.filter((other, at) => at !== index && other.transactionHash === event.transactionHash)
+  const has = (test: (other: HistoryEvent) => boolean) => others.some(test)
+  if (event.type === 'StateChanged')
+    return has(
+      ({ type }) =>
+        (type === 'AssetMinted' && event.toState === 'MINTED') || (type === 'TagBound' && event.toState === 'BOUND'),
+    )
+  const isState = ({ type, toState, fromState }: HistoryEvent) =>
+    type === 'StateChanged' && (toState === 'FLAGGED' || fromState === 'FLAGGED')
+  return event.type === 'FlagsChanged' && has(isState)
+}
+
+type Line = Pick<TimelineEntry, 'kind' | 'state'>
+
+function lineOf({ type, fromState, toState }: HistoryEvent): Line {
+  if (type !== 'StateChanged') return { kind: kinds[type] }
+  if (fromState === 'FLAGGED' && toState !== 'RECYCLED') return { kind: 'unflagged' }
+  if (fromState === 'CLAIMED' && toState === 'ACTIVATED') return { kind: 'resold' }
+  const kind = toState === undefined ? undefined : kindOfState[toState]
+  if (kind !== undefined) return { kind }
+  return toState === undefined || toState === 'NONE' ? { kind: 'other' } : { kind: 'stateChanged', state: toState }
+}
+
+const kinds: Readonly<Record<Exclude<HistoryEvent['type'], 'StateChanged'>, TimelineKind>> = {
+  AssetMinted: 'minted',
+  TagBound: 'bound',
+  AssetResold: 'transferred',
+  FlagsChanged: 'flagsChanged',
+  MetadataHashSet: 'metadataSet',
+  TransferInitiated: 'transferStarted',
+  TransferCancelled: 'transferCancelled',
+}
+
+const kindOfState: Readonly<Partial<Record<NonNullable<HistoryEvent['toState']>, TimelineKind>>> = {
+  BOUND: 'bound',
+  ACTIVATED: 'activated',
+  CLAIMED: 'claimed',
+  FLAGGED: 'flagged',
+  RECYCLED: 'recycled',
 }

@@ -15,15 +15,15 @@ import {
 } from '../../../agents/erc8004/reputation.ts'
 import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
-import { documentResponse, staticDocument } from '../../../http/static-document.ts'
-import { errorCodes, type RestCode } from '../../../lib/error-codes.ts'
+import { uncachedJson } from '../../../http/responses.ts'
+import { staticDocument, type StaticDocument } from '../../../http/static-document.ts'
+import { ServiceError } from '../../../lib/errors.ts'
 import {
-  isRead,
+  codedFailure,
+  documentRoute,
   parseTokenIdSegment,
-  rateLimitMessage,
   rawQuery,
-  readMethods,
+  readRoute,
   type Env,
   type Headers,
   type RequestHelpers,
@@ -43,63 +43,34 @@ export function agentRoutes(
   helpers: RequestHelpers,
   { ownAgent, agents, reputations, limiter }: AgentRoutes,
 ): void {
-  const registration = registrationFile(ownAgent)
+  const registration = jsonDocument(registrationFile(ownAgent))
   documentRoute(app, '/api/agent', registration)
   documentRoute(app, '/.well-known/agent-registration.json', registration)
-  documentRoute(app, '/.well-known/agent-card.json', agentCard(ownAgent), {
-    'Last-Modified': new Date().toUTCString(),
-  })
+  const card = jsonDocument(agentCard(ownAgent), { 'Last-Modified': new Date().toUTCString() })
+  documentRoute(app, '/.well-known/agent-card.json', card)
 
-  app.options(`${prefix}*`, () => preflight(readMethods))
-  app.all(`${prefix}*`, async (c) => {
-    if (!c.req.path.startsWith(prefix)) return c.notFound() // the pattern also matches without the slash
-    const quota = await helpers.consume(c, limiter)
-    const headers = quotaHeaders(quota)
-    if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
-    if (quota?.allowed === false) {
-      const wait = { ...headers, 'Retry-After': String(quota.resetSeconds) }
-      return reject('RATE_LIMITED', rateLimitMessage(quota), wait)
-    }
+  readRoute(app, helpers, { prefix, limiter, reject: codedFailure }, async (c, headers) => {
     const [segment = '', ...rest] = c.req.path.slice(prefix.length).split('/', 3)
     const agentId = parseTokenIdSegment(segment)
-    if (agentId === null) return reject('INVALID_AGENT_ID', invalidAgentId, headers)
+    if (agentId === null) throw new ServiceError('INVALID_AGENT_ID', invalidAgentId)
     if (rest.length > 1 || (rest.length === 1 && rest[0] !== 'reputation')) return c.notFound()
-    try {
-      if (rest.length === 0) return respond(await agents(agentId), headers)
-      const query = parseQuery(agentId, rawQuery(c))
-      if (typeof query === 'string') return reject('INVALID_ARGUMENT', query, headers)
-      return respond(await reputations(query), headers)
-    } catch (error) {
-      const { code, message } = helpers.faultOf(error, c)
-      return reject(code === 'CHAIN_UNAVAILABLE' ? code : 'INTERNAL', message, headers)
-    }
+    if (rest.length === 0) return respond(await agents(agentId), headers)
+    const query = parseQuery(agentId, rawQuery(c))
+    if (typeof query === 'string') throw new ServiceError('INVALID_ARGUMENT', query)
+    return respond(await reputations(query), headers)
   })
 }
 
-function documentRoute(app: Hono<Env>, path: string, content: object, headers: Headers = {}): void {
-  const document = staticDocument('application/json', JSON.stringify(content), headers)
-  app.options(path, () => preflight(readMethods))
-  app.all(path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
+function jsonDocument(content: object, headers: Headers = {}): StaticDocument {
+  return staticDocument('application/json', JSON.stringify(content), headers)
 }
 
 const invalidAgentId = 'The agent id must be a decimal integer from 0 to 2^256-1, in digits only, such as 0.'
 
-function reject(code: RestCode, message: string, headers: Headers): Response {
-  return failure(errorCodes[code].rest, { version: '1', error: { code, message } }, headers)
-}
-
 /** Null means that the registry has no such agent. */
 function respond(answer: object | null, headers: Headers): Response {
-  if (answer === null) return reject('AGENT_NOT_FOUND', 'The registry has no agent with this id.', headers)
-  return new Response(JSON.stringify(answer), {
-    headers: {
-      'Content-Type': 'application/json',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      ...openToAll,
-      ...headers,
-    },
-  })
+  if (answer === null) throw new ServiceError('AGENT_NOT_FOUND', 'The registry has no agent with this id.')
+  return uncachedJson(200, answer, headers)
 }
 
 /** Parses `tag1` (repeatable), `tag2` (for each of them) and `reviewers` (separated by commas). Returns a sentence if one is wrong. */

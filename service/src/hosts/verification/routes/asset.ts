@@ -7,15 +7,15 @@ import type { ProofBundles } from '../../../assets/proof-bundle.ts'
 import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { quotaHeaders, exposedHeaders, failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { exposedHeaders, failure, uncachedJson } from '../../../http/responses.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
+  codedFailure,
   invalidTokenId,
-  isRead,
   parseTokenIdSegment,
-  rateLimitMessage,
-  readMethods,
+  readRoute,
   type Env,
+  type Headers,
   type RequestHelpers,
 } from '../request.ts'
 
@@ -29,27 +29,14 @@ export type AssetRoutes = {
 }
 
 export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts, proofs, limiter }: AssetRoutes): void {
-  app.options(`${assetPrefix}*`, () => preflight(readMethods))
-  app.all(`${assetPrefix}*`, async (c) => {
-    if (!c.req.path.startsWith(assetPrefix)) return c.notFound() // the pattern also matches without the slash
-    const quota = await helpers.consume(c, limiter)
-    if (!isRead(c.req.method)) return methodRefused(readMethods, quotaHeaders(quota))
-    try {
-      return await answer(c.req.path, c.req.header('if-none-match'), quota)
-    } catch (error) {
-      return assetFailure(helpers.faultOf(error, c), quota)
-    }
-  })
-
-  async function answer(rawPath: string, ifNoneMatch: string | undefined, quota: Quota | undefined): Promise<Response> {
-    if (quota?.allowed === false) throw new ServiceError('RATE_LIMITED', rateLimitMessage(quota))
-    const [segment = '', ...rest] = rawPath.slice(assetPrefix.length).split('/', 4)
+  readRoute(app, helpers, { prefix: assetPrefix, limiter, reject: codedFailure }, async (c, headers, quota) => {
+    const [segment = '', ...rest] = c.req.path.slice(assetPrefix.length).split('/', 4)
     const tokenId = parseTokenIdSegment(segment)
     if (tokenId === null) throw new ServiceError('INVALID_TOKEN_ID', invalidTokenId)
-    if (rest.length === 0) return assetResponse(verdicts, tokenId, ifNoneMatch, quota)
-    if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, quota)
-    return failure(404, { error: nothingHere }, quotaHeaders(quota))
-  }
+    if (rest.length === 0) return assetResponse(verdicts, tokenId, c.req.header('if-none-match'), quota)
+    if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, headers)
+    return failure(404, { error: nothingHere }, headers)
+  })
 }
 
 /** Error text of a path without a route. */
@@ -70,18 +57,10 @@ async function assetResponse(
 }
 
 /** Returns the verdict with its storage proof, which can be checked without any provider. */
-async function proofResponse(proofs: ProofBundles, tokenId: bigint, quota: Quota | undefined): Promise<Response> {
+async function proofResponse(proofs: ProofBundles, tokenId: bigint, headers: Headers): Promise<Response> {
   const bundle = await proofs(tokenId)
   if (bundle === null) throw noAsset()
-  return new Response(JSON.stringify(bundle), {
-    headers: {
-      'Content-Type': 'application/json',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      ...openToAll,
-      ...quotaHeaders(quota),
-    },
-  })
+  return uncachedJson(200, bundle, headers)
 }
 
 /** Lists the headers of a 200 in the flat form of `writeHead`. */
@@ -111,15 +90,6 @@ export function sharedHeaders({ etag }: Answer, quota: Quota | undefined): strin
   headers.push('X-RateLimit-Limit', String(limit), 'X-RateLimit-Remaining', remaining, 'X-RateLimit-Reset', reset)
   headers.push('RateLimit-Policy', policy.text, 'RateLimit', `${policy.name};r=${remaining};t=${reset}`)
   return headers
-}
-
-/** Returns the fixed error body of the keyless read (spec §2.4). */
-function assetFailure(error: ServiceError, quota: Quota | undefined): Response {
-  const headers = {
-    ...quotaHeaders(quota),
-    ...(error.code === 'RATE_LIMITED' && quota && { 'Retry-After': String(quota.resetSeconds) }),
-  }
-  return failure(error.status, { version: '1', error: { code: error.code, message: error.message } }, headers)
 }
 
 function noAsset(): ServiceError {

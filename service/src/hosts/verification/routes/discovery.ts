@@ -2,18 +2,14 @@
 import type { Hono } from 'hono'
 import type { DiscoveryDocuments } from '../../../discovery/documents.ts'
 import { livenessBody, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
-import { documentResponse } from '../../../http/static-document.ts'
-import { isRead, readMethods, type Env } from '../request.ts'
+import { documentRoute, isRead, readMethods, type Env } from '../request.ts'
 
 export type DiscoveryRoutes = {
   readonly discovery?: DiscoveryDocuments | undefined
 }
 
 export function discoveryRoutes(app: Hono<Env>, { discovery = new Map() }: DiscoveryRoutes): void {
-  for (const [path, document] of discovery) {
-    app.options(path, () => preflight(readMethods))
-    app.all(path, (c) => documentResponse(document, c.req.method, c.req.header('if-none-match')))
-  }
+  for (const [path, document] of discovery) documentRoute(app, path, document)
   app.options('/health', () => preflight(readMethods))
   app.all('/health', (c) => {
     if (!isRead(c.req.method)) return methodRefused(readMethods)

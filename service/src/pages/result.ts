@@ -1,9 +1,9 @@
 /** The result of a visit comes first on every page: one sentence with icon, text and colour, then chip and chain (spec §4.4, §4.6). */
 import type { LifecycleState } from '@touchstone/verdict'
-import { code, textsIn, timeElement, type PageContext } from '../context.ts'
-import { fill, html, type Html } from '../html.ts'
-import { icon, type IconName } from '../icons.ts'
-import type { Texts } from '../languages.ts'
+import { code, textsIn, timeElement, type PageContext } from './context.ts'
+import { fill, html, type Html } from './html.ts'
+import { icon, type IconName } from './icons.ts'
+import type { Texts } from './languages.ts'
 
 export type Tone = 'good' | 'plain' | 'warn' | 'bad' | 'ended'
 

@@ -1,6 +1,6 @@
 /** The two ways to an item: a tap, or its token id or GTIN and serial in forms that work without script (spec §4.1, §4.6). */
-import { textsIn, type PageContext } from '../context.ts'
-import { html, type Html } from '../html.ts'
+import { textsIn, type PageContext } from './context.ts'
+import { html, type Html } from './html.ts'
 
 /** The text that was typed before, and the field that was wrong. */
 export type SearchView = {

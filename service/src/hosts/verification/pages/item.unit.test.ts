@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { HistoryEvent } from '../../../assets/history.ts'
-import { timelineOf } from './timeline.ts'
+import { timelineOf } from './item.ts'
 
 type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
 
