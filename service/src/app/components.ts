@@ -40,7 +40,7 @@ type Deadlines = {
   readonly receiptWaitMs?: number
 }
 
-export type ComponentOverrides = Partial<Components> & { readonly deadlines?: Deadlines }
+export type ComponentOverrides = { readonly deadlines?: Deadlines }
 
 export type Components = StoreComponents & {
   /** The registry contract, EIP-55 checksummed. */
@@ -78,14 +78,11 @@ export type Components = StoreComponents & {
   readonly resolveTap: ResolveTap
 }
 
-/**
- * Opens the components for a service, or for a command of the CLI that needs the chain. An override takes the place of the component
- * of its name, and is not closed. Throws a ConfigError for a setting that is missing.
- */
+/** Opens the components for a service, or for a command of the CLI that needs the chain. Throws a ConfigError for a setting that is missing. */
 export async function openComponents(
   config: Config,
   log: Log,
-  { deadlines, ...overrides }: ComponentOverrides = {},
+  { deadlines }: ComponentOverrides = {},
 ): Promise<Components & AsyncDisposable> {
   const { contract, rpcUrls, codeHash, recordsSlot } = config.chain
   const [rpcUrl] = rpcUrls
@@ -99,86 +96,75 @@ export async function openComponents(
       createChainSource({ ...config.chain, ...deadlines, contract, chainId, log: log.child(name), ...timeouts }),
       (source) => source.close(),
     )
-  const store = { ...(await joinStore(config, log, opened)), ...overrides }
+  const store = await joinStore(config, log, opened)
   const { database } = store
 
-  const source = overrides.source ?? openSource('chain')
-  const agentSource = overrides.agentSource ?? openSource('agents')
-  const indexSource =
-    overrides.indexSource ?? openSource('indexer', { attemptTimeoutMs: 10_000, readTimeoutMs: 20_000 })
-  const reader =
-    overrides.reader ??
-    opened.adopt(
-      createAssetReader({ ...config.chain, ...deadlines, source, contract, log: log.child('reader') }),
-      (it) => it.close(),
-    )
+  const source = openSource('chain')
+  const agentSource = openSource('agents')
+  const indexSource = openSource('indexer', { attemptTimeoutMs: 10_000, readTimeoutMs: 20_000 })
+  const reader = opened.adopt(
+    createAssetReader({ ...config.chain, ...deadlines, source, contract, log: log.child('reader') }),
+    (it) => it.close(),
+  )
 
-  const metadataTexts = overrides.metadataTexts ?? cachedMetadata(store.metadata)
-  const verdicts =
-    overrides.verdicts ??
-    createVerdicts({
-      assets: reader,
-      metadata: metadataTexts,
-      contract,
-      chainId,
-      maxEntries: config.chain.cacheEntries,
-      log: log.child('verdicts'),
-    })
+  const metadataTexts = cachedMetadata(store.metadata)
+  const verdicts = createVerdicts({
+    assets: reader,
+    metadata: metadataTexts,
+    contract,
+    chainId,
+    maxEntries: config.chain.cacheEntries,
+    log: log.child('verdicts'),
+  })
   const proofs =
     config.proofBundle && codeHash !== undefined
       ? createProofBundles({ source, contract, chainId, codeHash, recordsSlot })
       : undefined
 
-  const indexer =
-    overrides.indexer ??
-    opened.adopt(
-      createIndexer({
-        source: indexSource,
-        store: indexStore(database),
-        contract,
-        startBlock: config.chain.startBlock,
-        lock: () => database.hold(locks.indexLeader),
-        pollMs: config.index.pollMs,
-        confirmations: BigInt(config.index.confirmations),
-        log: log.child('indexer'),
-      }),
-      (it) => it.close(),
-    )
-  const historyRows = historyStore(database)
-  const history =
-    overrides.history ??
-    createHistories({
-      assets: reader,
-      index: indexer,
-      store: historyRows,
+  const indexer = opened.adopt(
+    createIndexer({
+      source: indexSource,
+      store: indexStore(database),
       contract,
-      chainId,
+      startBlock: config.chain.startBlock,
+      lock: () => database.hold(locks.indexLeader),
+      pollMs: config.index.pollMs,
+      confirmations: BigInt(config.index.confirmations),
       log: log.child('indexer'),
-    })
+    }),
+    (it) => it.close(),
+  )
+  const historyRows = historyStore(database)
+  const history = createHistories({
+    assets: reader,
+    index: indexer,
+    store: historyRows,
+    contract,
+    chainId,
+    log: log.child('indexer'),
+  })
   const lists = opened.adopt(openLists(config, database, log), (it) => it.close())
   const statusIndexes = statusStore(database)
 
   const operations = operationStore(database)
   const keys = operatorKeys(config)
-  const writer =
-    overrides.writer ??
-    opened.adopt(
-      createWriter({
-        ...deadlines,
-        rpcUrl,
-        contract,
-        chainId,
-        keys,
-        operations,
-        local: config.demo,
-        onMined: (blockNumber) => {
-          reader.dropHead(blockNumber)
-          indexer.wake()
-        },
-        log: log.child('writer'),
-      }),
-      (it) => it.close(),
-    )
+  const writer = opened.adopt(
+    createWriter({
+      ...deadlines,
+      rpcUrl,
+      contract,
+      chainId,
+      keys,
+      operations,
+      local: config.demo,
+      onMined: (blockNumber) => {
+        reader.dropHead(blockNumber)
+        indexer.wake()
+      },
+      log: log.child('writer'),
+    }),
+    (it) => it.close(),
+  )
   const tagHash = configuredTagHash(config)
   const components: Components = {
     ...store,
@@ -205,7 +191,6 @@ export async function openComponents(
     transferReads: createTransferReads({ ...deadlines, rpcUrl, contract, chainId }),
     tagHash,
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash }, log.child('tap')),
-    ...overrides,
   }
   const resources = opened.move()
   return { ...components, [Symbol.asyncDispose]: () => resources.disposeAsync() }

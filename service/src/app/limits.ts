@@ -4,7 +4,12 @@ import { createBreaker } from '../lib/async/circuit-breaker.ts'
 import { ConfigError, type Config } from './config/config.ts'
 import { reasonOf } from '../lib/errors.ts'
 import { createRateLimiter, type RateLimiter } from '../http/rate-limit/limiter.ts'
-import { createSharedLimits, type LimitStats, type LimitStore } from '../http/rate-limit/shared-limiter.ts'
+import {
+  createSharedLimits,
+  type LimitStats,
+  type LimitStore,
+  type SharedLimits,
+} from '../http/rate-limit/shared-limiter.ts'
 import type { Log } from '../lib/log.ts'
 import { memoize } from '../lib/memoize.ts'
 import { openDatabase } from '../db/database.ts'
@@ -27,30 +32,28 @@ const startMs = 1_000
 
 export async function openLimits(config: Config, log: Log): Promise<Limits> {
   const { limits } = config
-  if (limits.store === 'process') {
-    return {
-      limiterOf: (limit, { windowSeconds = limits.windowSeconds, name }) =>
-        limit === 0 ? undefined : createRateLimiter({ limit, windowSeconds, ...(name !== undefined && { name }) }),
-      stats: () => undefined,
-      [Symbol.asyncDispose]: async () => {},
-    }
-  }
   await using opened = new AsyncDisposableStack()
-  const store = limits.store === 'redis' ? await openRedis(config, opened) : await openPostgres(config, log, opened)
-  const shared = createSharedLimits({
-    store,
-    breaker: createBreaker({ faults: 3, openMs: 1_000, now: () => performance.now() }),
-    keyOf: windowKeys(config),
-    deadlineMs: limits.storeTimeoutMs,
-    log,
-  })
+  const shared = limits.store === 'process' ? undefined : await openSharedLimits(config, log, opened)
   const rest = opened.move()
   return {
-    limiterOf: (limit, { windowSeconds = limits.windowSeconds, ...options }) =>
-      limit === 0 ? undefined : shared.limiter({ limit, windowSeconds, ...options }),
-    stats: shared.stats,
+    limiterOf: (limit, { windowSeconds = limits.windowSeconds, scope, ...name }) => {
+      if (limit === 0) return undefined
+      const quota = { limit, windowSeconds, ...name }
+      return shared === undefined ? createRateLimiter(quota) : shared.limiter({ scope, ...quota })
+    },
+    stats: () => shared?.stats(),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   }
+}
+
+async function openSharedLimits(config: Config, log: Log, opened: AsyncDisposableStack): Promise<SharedLimits> {
+  return createSharedLimits({
+    store: await (config.limits.store === 'redis' ? openRedis(config, opened) : openPostgres(config, log, opened)),
+    breaker: createBreaker({ faults: 3, openMs: 1_000, now: () => performance.now() }),
+    keyOf: windowKeys(config),
+    deadlineMs: config.limits.storeTimeoutMs,
+    log,
+  })
 }
 
 async function openRedis({ limits }: Config, opened: AsyncDisposableStack): Promise<LimitStore> {

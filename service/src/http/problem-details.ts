@@ -3,6 +3,8 @@
  * `type`, `title`, `status` and `detail` beside it.
  */
 
+import { STATUS_CODES } from 'node:http'
+
 const problemType = 'application/problem+json'
 
 /** Returns whether the client names the type itself; `*\/*` does not count. */
@@ -33,15 +35,5 @@ function describe({ error }: { error: string | { code: string; message: string }
   return { type: `${docs}#${error.code.toLowerCase()}`, title, status, detail: error.message }
 }
 
-/** Titles of `about:blank`, which means no more than the status (RFC 9457 §4.2.1). */
-const titles: Readonly<Record<number, string>> = {
-  400: 'Bad Request',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  406: 'Not Acceptable',
-  413: 'Content Too Large',
-  429: 'Too Many Requests',
-  500: 'Internal Server Error',
-  502: 'Bad Gateway',
-  503: 'Service Unavailable',
-}
+/** Titles of `about:blank`, which means no more than the status (RFC 9457 §4.2.1). Node still has the former name of 413. */
+const titles = { ...STATUS_CODES, 413: 'Content Too Large' } as typeof STATUS_CODES

@@ -12,18 +12,20 @@ export type Parser<T> = {
   readonly parse: (text: string) => T | undefined
 }
 
+/** Accepts the texts that hold, as they are. */
+function textThat(want: string, holds: (text: string) => boolean, fallback = ''): Parser<string> {
+  return { fallback, want, parse: (text) => (holds(text) ? text : undefined) }
+}
+
 /** Accepts a text that matches a pattern. */
 export function pattern(expression: RegExp, want: string, fallback = ''): Parser<string> {
-  return { fallback, want, parse: (text) => (expression.test(text) ? text : undefined) }
+  return textThat(want, (text) => expression.test(text), fallback)
 }
 
 /** Accepts a whole number of up to 12 digits within bounds. */
 export function whole(from: number, to: number, fallback: number): Parser<number> {
-  return {
-    fallback: String(fallback),
-    want: `a whole number from ${from} to ${to}`,
-    parse: (text) => (/^\d{1,12}$/.test(text) && Number(text) >= from && Number(text) <= to ? Number(text) : undefined),
-  }
+  const isWhole = (text: string) => /^\d{1,12}$/.test(text) && Number(text) >= from && Number(text) <= to
+  return mapped(textThat(`a whole number from ${from} to ${to}`, isWhole, String(fallback)), Number)
 }
 
 /** Accepts one of some words. The first is the default. */
@@ -43,14 +45,10 @@ export function toggle(fallback: 'on' | 'off'): Parser<boolean> {
 
 /** Accepts items separated by commas; an empty text is an empty list. */
 export function list(want: string, isItem: (text: string) => boolean): Parser<string[]> {
-  return {
-    fallback: '',
-    want: `${want}, separated by commas`,
-    parse: (text) => {
-      const items = splitList(text)
-      return items.every(isItem) ? items : undefined
-    },
-  }
+  return mapped(
+    textThat(`${want}, separated by commas`, (text) => splitList(text).every(isItem)),
+    splitList,
+  )
 }
 
 /** Accepts distinct words of a closed list; an empty text stands for all of them. */
@@ -77,52 +75,31 @@ export const isAddress = (text: string): boolean => addressText.test(text)
 
 /** Accepts `least` to `most` bytes in hex, with or without `0x`. */
 export function hexBytes(least: number, most: number): Parser<Uint8Array> {
-  return {
-    fallback: '',
-    want: `${least === most ? least : `${least} to ${most}`} bytes in hex`,
-    parse: (text) => {
-      const digits = text.replace(/^0x/, '')
-      const isInBounds = digits.length >= 2 * least && digits.length <= 2 * most
-      return isInBounds && /^([0-9a-fA-F]{2})+$/.test(digits) ? Uint8Array.from(Buffer.from(digits, 'hex')) : undefined
-    },
-  }
+  const digits = new RegExp(`^(?:0x)?((?:[0-9a-fA-F]{2}){${least},${most}})$`)
+  return mapped(pattern(digits, `${least === most ? least : `${least} to ${most}`} bytes in hex`), (text) =>
+    Uint8Array.from(Buffer.from(digits.exec(text)?.[1] ?? '', 'hex')),
+  )
 }
 
-export function url(...schemes: readonly string[]): Parser<string> {
-  return {
-    fallback: '',
-    want: `a URL (${schemes.join(', ')})`,
-    parse: (text) => (isUrl(text, schemes) ? text : undefined),
-  }
-}
+export const url = (...schemes: readonly string[]): Parser<string> =>
+  textThat(`a URL (${schemes.join(', ')})`, (text) => isUrl(text, schemes))
 
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
 
 /** Accepts `redis://` or `rediss://` with a host and, optionally, an account, a port and a database number. */
-export const redisUrl: Parser<string> = {
-  fallback: '',
-  want: 'a Redis URL such as redis://user:password@host:6379/0',
-  parse: (text) => (isRedisUrl(text) ? text : undefined),
-}
+export const redisUrl = textThat('a Redis URL such as redis://user:password@host:6379/0', isRedisUrl)
 
 /** Accepts scheme, host and port, and nothing more. */
 export function origin(example: string): Parser<string> {
-  return {
-    fallback: '',
-    want: `an http or https URL without path, such as ${example}`,
-    parse: (text) => {
-      if (!isHttpUrl(text)) return undefined
-      const { href, origin: parsed } = new URL(text)
-      return href === `${parsed}/` ? parsed : undefined
-    },
-  }
+  const isOrigin = (text: string) => isHttpUrl(text) && new URL(text).href === `${new URL(text).origin}/`
+  return mapped(
+    textThat(`an http or https URL without path, such as ${example}`, isOrigin),
+    (text) => new URL(text).origin,
+  )
 }
 
-export const ipAddress = (fallback: string): Parser<string> => ({
-  fallback,
-  want: 'an IP address',
-  parse: (text) => (isIP(text) === 0 ? undefined : text),
-})
+export const ipAddress = (fallback: string): Parser<string> =>
+  textThat('an IP address', (text) => isIP(text) !== 0, fallback)
 
 /** Accepts a number of processes; `auto` is one for each core. */
 export const processes: Parser<number> = {
