@@ -5,6 +5,7 @@
 import type { RequestListener } from 'node:http'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { parseRequestTarget } from './request-target.ts'
+import { sendError } from './responses.ts'
 
 /** Upper bounds of the durations, in seconds. */
 export const durationBuckets = [
@@ -86,22 +87,22 @@ export function metricsListener({
 }): RequestListener {
   const scrapeOnce = singleFlight(scrape)
   return (request, response) => {
-    const send = (status: number, type: string, body: string) =>
-      response
-        .writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(body), ...always })
-        .end(request.method === 'HEAD' ? undefined : body)
-    const reject = (status: number, error: string) => void send(status, 'application/json', JSON.stringify({ error }))
     response.on('error', () => {})
-    if (parseRequestTarget(request.url ?? '').path !== '/metrics') return reject(404, 'The metrics are at /metrics.')
-    if (request.method !== 'GET' && request.method !== 'HEAD') return reject(405, 'This route answers GET, HEAD.')
+    const { path } = parseRequestTarget(request.url ?? '')
+    if (path !== '/metrics') return sendError(response, 404, 'The metrics are at /metrics.')
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return sendError(response, 405, 'This route answers GET, HEAD.')
     scrapeOnce().then(
-      (text) => send(200, contentType, text),
+      (text) => {
+        const headers = { 'Content-Type': contentType, 'Content-Length': Buffer.byteLength(text) }
+        response
+          .writeHead(200, { ...headers, 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' })
+          .end(text)
+      },
       (error: unknown) => {
         onFault(error)
-        reject(500, 'The metrics could not be read.')
+        sendError(response, 500, 'The metrics could not be read.')
       },
     )
   }
 }
-
-const always = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const

@@ -12,3 +12,18 @@ export function parseHex(text: string): Uint8Array | null {
 export function constantTimeEqual(left: Uint8Array, right: Uint8Array): boolean {
   return left.length === right.length && timingSafeEqual(left, right)
 }
+
+/**
+ * Returns the body of another service as UTF-8, or null when it has more than `maxBytes`; its connection is closed then.
+ * A declared length is not trusted. Throws what the transport throws.
+ */
+export async function textWithin(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | null> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of body ?? []) {
+    size += chunk.length
+    if (size > maxBytes) return null
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks, size).toString('utf8')
+}

@@ -3,8 +3,9 @@
  * Files are written whole or not at all, readable by their owner only.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { link, open, rename, rm } from 'node:fs/promises'
+import { link, open, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import type { JsonObject } from './json.ts'
 
 /** The kind is part of the seal, so that one kind cannot be passed off as the other. */
 export type SealedKind = 'tag-keys' | 'tag-app-keys'
@@ -14,7 +15,7 @@ export function seal(kind: SealedKind, value: unknown, kek: Uint8Array): string 
   const nonce = randomBytes(12)
   const cipher = createCipheriv('aes-256-gcm', kek, nonce).setAAD(associated(kind))
   const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()])
-  const envelope: Envelope = {
+  const envelope = {
     touchstone: kind,
     version: 1,
     algorithm: 'A256GCM',
@@ -28,10 +29,10 @@ export function seal(kind: SealedKind, value: unknown, kek: Uint8Array): string 
 /** Opens an envelope; `null` for another kind or version, a wrong key, or any altered byte. */
 export function unseal(kind: SealedKind, text: string, kek: Uint8Array): { value: unknown } | null {
   try {
-    const envelope = JSON.parse(text) as Partial<Envelope>
-    if (envelope.touchstone !== kind || envelope.version !== 1 || envelope.algorithm !== 'A256GCM') return null
-    const [nonce, tag, sealed] = [envelope.nonce, envelope.tag, envelope.sealed].map((part) =>
-      Buffer.from(String(part), 'base64url'),
+    const envelope = JSON.parse(text) as JsonObject
+    if (envelope['touchstone'] !== kind || envelope['version'] !== 1 || envelope['algorithm'] !== 'A256GCM') return null
+    const [nonce, tag, sealed] = ['nonce', 'tag', 'sealed'].map((part) =>
+      Buffer.from(String(envelope[part]), 'base64url'),
     )
     if (nonce?.length !== 12 || tag?.length !== 16 || sealed === undefined) return null
     const decipher = createDecipheriv('aes-256-gcm', kek, nonce, { authTagLength: 16 }).setAAD(associated(kind))
@@ -61,13 +62,7 @@ async function placePrivateFile(
 ): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString('hex')}.tmp`
   try {
-    const file = await open(draft, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
+    await writeFile(draft, text, { flag: 'wx', mode: 0o600, flush: true })
     await place(draft, path)
   } finally {
     await rm(draft, { force: true })
@@ -75,15 +70,6 @@ async function placePrivateFile(
   // The new name is durable only once its folder is.
   const folder = await open(dirname(path), 'r')
   await folder.sync().finally(() => folder.close())
-}
-
-type Envelope = {
-  touchstone: SealedKind
-  version: 1
-  algorithm: 'A256GCM'
-  nonce: string
-  tag: string
-  sealed: string
 }
 
 function associated(kind: SealedKind): Buffer {

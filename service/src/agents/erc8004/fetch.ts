@@ -5,7 +5,7 @@
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { Agent, buildConnector, request } from 'undici'
-import { textWithin } from '../../lib/bounded-text.ts'
+import { textWithin } from '../../lib/bytes.ts'
 import { maxFileBytes } from './registration-file.ts'
 
 export type RemoteFiles = {

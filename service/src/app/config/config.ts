@@ -60,13 +60,8 @@ type Limits = z.infer<typeof configSchema>['limits']
 
 function limitStore({ store, redisUrl }: Limits, databaseUrl: string | null): Exclude<Limits['store'], 'auto'> {
   if (store === 'auto') return redisUrl !== null ? 'redis' : databaseUrl !== null ? 'postgres' : 'process'
-  const missing =
-    store === 'redis' && redisUrl === null
-      ? 'REDIS_URL'
-      : store === 'postgres' && databaseUrl === null
-        ? 'DATABASE_URL'
-        : null
-  if (missing !== null)
-    throw new ConfigError(`RATE_LIMIT_STORE=${store} needs ${missing}, or set RATE_LIMIT_STORE=process.`)
+  const [variable, url] = store === 'redis' ? ['REDIS_URL', redisUrl] : ['DATABASE_URL', databaseUrl]
+  if (store !== 'process' && url === null)
+    throw new ConfigError(`RATE_LIMIT_STORE=${store} needs ${variable}, or set RATE_LIMIT_STORE=process.`)
   return store
 }

@@ -38,7 +38,7 @@ const privateKey = optional(hexBytes(32, 32))
 const shortText = (fallback: string) => pattern(/^[^\p{C}]{1,50}$/u, '1 to 50 characters', fallback)
 const file = optional(pattern(/./, 'a file'))
 
-const processSettings = {
+export const configSchema = z.object({
   roles: setting(
     'ONLY',
     someOf(roles),
@@ -54,369 +54,327 @@ const processSettings = {
     mapped(pattern(/./, 'a folder', 'data'), (text) => resolve(text)),
     'Folder of everything that is kept: embedded chain, database, keys.',
   ),
-}
-
-const hosts = z.object({
-  bind: setting(
-    'HOST',
-    ipAddress('127.0.0.1'),
-    'Address that the listeners bind; 0.0.0.0 or :: behind a proxy or in a container.',
-  ),
-  verification: z.object({
-    port: setting('VERIFICATION_PORT', port(8080), 'Port of the verification host; 0 chooses a free one.'),
-    url: publicUrl('BASE_URL', 'verification host', 'https://verify.example.com'),
+  hosts: z.object({
+    bind: setting(
+      'HOST',
+      ipAddress('127.0.0.1'),
+      'Address that the listeners bind; 0.0.0.0 or :: behind a proxy or in a container.',
+    ),
+    verification: host('verification host', 'VERIFICATION_PORT', 8080, 'BASE_URL', 'https://verify.example.com'),
+    gateway: host('gateway', 'GATEWAY_PORT', 8081, 'GATEWAY_URL', 'https://pay.example.com'),
+    graphql: host('GraphQL host', 'GRAPHQL_PORT', 8082, 'GRAPHQL_URL', 'https://graphql.example.com'),
   }),
-  gateway: z.object({
-    port: setting('GATEWAY_PORT', port(8081), 'Port of the gateway; 0 chooses a free one.'),
-    url: publicUrl('GATEWAY_URL', 'gateway', 'https://pay.example.com'),
+  localChain: z.object({
+    port: setting(
+      'LOCAL_CHAIN_PORT',
+      port(8545),
+      'Port of the embedded chain of `touchstone dev`, on 127.0.0.1; 0 chooses a free one.',
+    ),
+  }),
+  metricsPort: setting(
+    'METRICS_PORT',
+    optional(port(0)),
+    'Port of /metrics, for Prometheus, on HOST: keep it private. The second of several WORKERS has the next port, and so on. 0 chooses a free one; empty: none.',
+  ),
+  store: z.object({
+    databaseUrl: secret(
+      'DATABASE_URL',
+      optional(url('postgres', 'postgresql')),
+      'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.',
+    ),
+    readUrl: secret(
+      'DATABASE_READ_URL',
+      optional(url('postgres', 'postgresql')),
+      'Replica of DATABASE_URL that GraphQL lists are read from while it is at most 5 s behind; empty: none.',
+    ),
+    migrate: setting(
+      'MIGRATE',
+      toggle('on'),
+      'off: a start never changes the schema of the database, and rejects one that is too old; run `touchstone migrate` before.',
+    ),
+  }),
+  limits: z.object({
+    redisUrl: secret(
+      'REDIS_URL',
+      optional(redisUrl),
+      'Redis 6 or newer, or Valkey: counts the limits of all processes together.',
+    ),
+    store: setting(
+      'RATE_LIMIT_STORE',
+      choice('auto', 'process', 'postgres', 'redis'),
+      'Place where the limits are counted: each process alone, or PostgreSQL or Redis for all of them. auto: Redis with REDIS_URL, else PostgreSQL with DATABASE_URL.',
+    ),
+    storeTimeoutMs: setting(
+      'RATE_LIMIT_STORE_TIMEOUT_MS',
+      whole(10, 10_000, 100),
+      'Milliseconds that PostgreSQL or Redis may take to count; then the process counts alone.',
+    ),
+    asset: setting('RATE_LIMIT_ASSET', quota(60), 'Keyless reads a client IP may make in a window; 0: no limit.'),
+    tap: setting('RATE_LIMIT_TAP', quota(30), 'Tap requests a client IP may make in a window; 0: no limit.'),
+    gateway: setting(
+      'RATE_LIMIT_GATEWAY',
+      quota(60),
+      'Unpaid gateway requests a client IP may make in a window; 0: no limit.',
+    ),
+    graphql: setting(
+      'RATE_LIMIT_GRAPHQL',
+      quota(600),
+      'GraphQL requests an API key may make in a window; 0: no limit.',
+    ),
+    mcp: setting(
+      'RATE_LIMIT_MCP',
+      quota(20),
+      'Tool calls by MCP, and requests by A2A, that a client IP may make in a window; 0: no limit.',
+    ),
+    windowSeconds: setting('RATE_LIMIT_WINDOW_SECONDS', whole(1, 86_400, 60), 'Length of a window of every limit.'),
+    trustedProxies: setting(
+      'TRUSTED_PROXIES',
+      list('IP addresses or CIDR ranges', isRange),
+      'Proxies whose X-Forwarded-For names the client.',
+    ),
+  }),
+  demo: setting(
+    'DEMO',
+    toggle('off'),
+    'on accepts demo tag batches, software tags and published keys; never in production.',
+  ),
+  logLevel: setting('LOG_LEVEL', choice('info', 'debug', 'warn', 'error', 'silent'), 'Lowest level that is written.'),
+  chain: z.object({
+    rpcUrls: secret(
+      'CHAIN_RPC_URLS',
+      list('http or https URLs', isHttpUrl),
+      'JSON-RPC providers, best first. Two or more survive the fault of one.',
+    ),
+    contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),
+    interface: setting(
+      'CHAIN_INTERFACE',
+      choice('auto', 'registry', 'foreign'),
+      'registry: CHAIN_CONTRACT is an AssetRegistry of this project; foreign: another contract with getAsset; auto: ask it (ERC-165).',
+    ),
+    blockTag: setting(
+      'CHAIN_BLOCK_TAG',
+      choice('latest', 'safe', 'finalized'),
+      'The head block that verdicts are pinned to.',
+    ),
+    trust: setting(
+      'CHAIN_TRUST',
+      choice('rpc', 'quorum', 'proof'),
+      'rpc accepts the answer of any healthy provider; quorum wants CHAIN_QUORUM of them to agree; proof checks Merkle proofs.',
+    ),
+    quorum: setting('CHAIN_QUORUM', whole(2, 9, 2), 'Providers that must agree in quorum mode.'),
+    codeHash: setting(
+      'CHAIN_CODE_HASH',
+      optional(mapped(pattern(/^0x[0-9a-f]{64}$/, '0x and 64 hex digits'), (text) => text as Hex)),
+      'keccak256 of the deployed contract code; needed in proof mode.',
+    ),
+    recordsSlot: setting(
+      'CHAIN_RECORDS_SLOT',
+      mapped(whole(0, 1_000_000, 3), BigInt),
+      'Storage slot of the record mapping, for proofs.',
+    ),
+    startBlock: setting(
+      'CHAIN_START_BLOCK',
+      mapped(whole(0, 999_999_999_999, 0), BigInt),
+      'Block of the contract’s deployment, or any before: where the history of a token begins.',
+    ),
+    maxHeadAgeSeconds: setting(
+      'CHAIN_MAX_HEAD_AGE_SECONDS',
+      optional(whole(0, 86_400, 30)),
+      'Oldest acceptable head; 0: any; empty: 30 for latest, 600 for safe, 3600 for finalized.',
+    ),
+    cache: setting(
+      'CHAIN_CACHE',
+      optional(choice('events', 'head', 'off')),
+      'events keeps a verdict until its token changes; head until the next block; off reads every time. Empty: events with CHAIN_INTERFACE=registry, else head.',
+    ),
+    cacheEntries: setting(
+      'CHAIN_CACHE_ENTRIES',
+      whole(1, 10_000_000, 100_000),
+      'Most verdicts kept in memory (about 1.5 kB each).',
+    ),
+  }),
+  proofBundle: setting(
+    'PROOF_BUNDLE',
+    toggle('off'),
+    'on: GET /api/asset/{tokenId}/proof answers with the verdict and its storage proof.',
+  ),
+  index: z.object({
+    pollMs: setting(
+      'INDEX_POLL_MS',
+      whole(5, 60_000, 500),
+      'Milliseconds between two reads of the head by the indexer; each is one provider call.',
+    ),
+    confirmations: setting('INDEX_CONFIRMATIONS', whole(0, 10_000, 0), 'Blocks that the index stays behind the head.'),
+  }),
+  operator: z.object({
+    key: secret(
+      'OPERATOR_KEY',
+      privateKey,
+      'Private key that writes to the registry (issuer, binder, QA, guardian, recycler, relayer); empty: this service only reads.',
+    ),
+    attesterKey: secret('ATTESTER_KEY', privateKey, 'Private key that signs claims after a tap (ATTESTER role).'),
+  }),
+  tap: z.object({
+    kek: secret(
+      'TAG_KEK',
+      optional(hexBytes(32, 32)),
+      'Key that seals the tag key files; without it no tap is verified (503). Make one with: openssl rand -hex 32.',
+    ),
+    pepper: secret(
+      'TAG_PEPPER',
+      optional(hexBytes(16, 64)),
+      'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
+    ),
+    commitment: setting(
+      'TAG_COMMITMENT',
+      choice('hmac', 'keccak-uid'),
+      'Commitment of a tag on chain: hmac with TAG_PEPPER, or keccak256 of the UID as some existing deployments have it.',
+    ),
+    windowSeconds: setting(
+      'TAP_WINDOW_SECONDS',
+      whole(0, 3_600, 300),
+      'Seconds from its first use in which the same tap passes again; 0: each tap once.',
+    ),
+    bind: setting(
+      'TAP_BIND',
+      mapped(choice('off', 'cookie'), (word) => word === 'cookie'),
+      'cookie: only the browser that presented a tap first may repeat it.',
+    ),
+    challenge: setting(
+      'TAP_CHALLENGE',
+      toggle('off'),
+      'on: a second tap within 60 s must follow the first, against addresses read in advance.',
+    ),
+  }),
+  passport: z.object({
+    signing: setting(
+      'PASSPORT_SIGNING',
+      toggle('off'),
+      'on: passports also come signed, to clients that ask for that form. Keys are made in DATA_DIR/keys/issuer.jwks.json.',
+    ),
+    issuerName: setting(
+      'ISSUER_NAME',
+      pattern(/^(?! )[^\p{C}]{1,100}(?<! )$/u, '1 to 100 characters', 'Touchstone verification service'),
+      'Name of the passports’ issuer: the operator of this service.',
+    ),
+  }),
+  pages: z.object({
+    publicRpcUrl: setting(
+      'PUBLIC_RPC_URL',
+      optional(url('http', 'https')),
+      'JSON-RPC provider that visitors’ browsers may ask on the pages, for the recheck; it must allow other origins. Never one with a key.',
+    ),
+    explorerUrl: setting(
+      'EXPLORER_URL',
+      mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
+      'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
+    ),
   }),
   graphql: z.object({
-    port: setting('GRAPHQL_PORT', port(8082), 'Port of the GraphQL host; 0 chooses a free one.'),
-    url: publicUrl('GRAPHQL_URL', 'GraphQL host', 'https://graphql.example.com'),
-  }),
-})
-
-const localChain = z.object({
-  port: setting(
-    'LOCAL_CHAIN_PORT',
-    port(8545),
-    'Port of the embedded chain of `touchstone dev`, on 127.0.0.1; 0 chooses a free one.',
-  ),
-})
-
-const metricsPort = setting(
-  'METRICS_PORT',
-  optional(port(0)),
-  'Port of /metrics, for Prometheus, on HOST: keep it private. The second of several WORKERS has the next port, and so on. 0 chooses a free one; empty: none.',
-)
-
-const store = z.object({
-  databaseUrl: secret(
-    'DATABASE_URL',
-    optional(url('postgres', 'postgresql')),
-    'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.',
-  ),
-  readUrl: secret(
-    'DATABASE_READ_URL',
-    optional(url('postgres', 'postgresql')),
-    'Replica of DATABASE_URL that GraphQL lists are read from while it is at most 5 s behind; empty: none.',
-  ),
-  migrate: setting(
-    'MIGRATE',
-    toggle('on'),
-    'off: a start never changes the schema of the database, and rejects one that is too old; run `touchstone migrate` before.',
-  ),
-})
-
-const limits = z.object({
-  redisUrl: secret(
-    'REDIS_URL',
-    optional(redisUrl),
-    'Redis 6 or newer, or Valkey: counts the limits of all processes together.',
-  ),
-  store: setting(
-    'RATE_LIMIT_STORE',
-    choice('auto', 'process', 'postgres', 'redis'),
-    'Place where the limits are counted: each process alone, or PostgreSQL or Redis for all of them. auto: Redis with REDIS_URL, else PostgreSQL with DATABASE_URL.',
-  ),
-  storeTimeoutMs: setting(
-    'RATE_LIMIT_STORE_TIMEOUT_MS',
-    whole(10, 10_000, 100),
-    'Milliseconds that PostgreSQL or Redis may take to count; then the process counts alone.',
-  ),
-  asset: setting('RATE_LIMIT_ASSET', quota(60), 'Keyless reads a client IP may make in a window; 0: no limit.'),
-  tap: setting('RATE_LIMIT_TAP', quota(30), 'Tap requests a client IP may make in a window; 0: no limit.'),
-  gateway: setting(
-    'RATE_LIMIT_GATEWAY',
-    quota(60),
-    'Unpaid gateway requests a client IP may make in a window; 0: no limit.',
-  ),
-  graphql: setting('RATE_LIMIT_GRAPHQL', quota(600), 'GraphQL requests an API key may make in a window; 0: no limit.'),
-  mcp: setting(
-    'RATE_LIMIT_MCP',
-    quota(20),
-    'Tool calls by MCP, and requests by A2A, that a client IP may make in a window; 0: no limit.',
-  ),
-  windowSeconds: setting('RATE_LIMIT_WINDOW_SECONDS', whole(1, 86_400, 60), 'Length of a window of every limit.'),
-  trustedProxies: setting(
-    'TRUSTED_PROXIES',
-    list('IP addresses or CIDR ranges', isRange),
-    'Proxies whose X-Forwarded-For names the client.',
-  ),
-})
-
-const demo = setting(
-  'DEMO',
-  toggle('off'),
-  'on accepts demo tag batches, software tags and published keys; never in production.',
-)
-const logLevel = setting(
-  'LOG_LEVEL',
-  choice('info', 'debug', 'warn', 'error', 'silent'),
-  'Lowest level that is written.',
-)
-
-const chain = z.object({
-  rpcUrls: secret(
-    'CHAIN_RPC_URLS',
-    list('http or https URLs', isHttpUrl),
-    'JSON-RPC providers, best first. Two or more survive the fault of one.',
-  ),
-  contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),
-  interface: setting(
-    'CHAIN_INTERFACE',
-    choice('auto', 'registry', 'foreign'),
-    'registry: CHAIN_CONTRACT is an AssetRegistry of this project; foreign: another contract with getAsset; auto: ask it (ERC-165).',
-  ),
-  blockTag: setting(
-    'CHAIN_BLOCK_TAG',
-    choice('latest', 'safe', 'finalized'),
-    'The head block that verdicts are pinned to.',
-  ),
-  trust: setting(
-    'CHAIN_TRUST',
-    choice('rpc', 'quorum', 'proof'),
-    'rpc accepts the answer of any healthy provider; quorum wants CHAIN_QUORUM of them to agree; proof checks Merkle proofs.',
-  ),
-  quorum: setting('CHAIN_QUORUM', whole(2, 9, 2), 'Providers that must agree in quorum mode.'),
-  codeHash: setting(
-    'CHAIN_CODE_HASH',
-    optional(mapped(pattern(/^0x[0-9a-f]{64}$/, '0x and 64 hex digits'), (text) => text as Hex)),
-    'keccak256 of the deployed contract code; needed in proof mode.',
-  ),
-  recordsSlot: setting(
-    'CHAIN_RECORDS_SLOT',
-    mapped(whole(0, 1_000_000, 3), BigInt),
-    'Storage slot of the record mapping, for proofs.',
-  ),
-  startBlock: setting(
-    'CHAIN_START_BLOCK',
-    mapped(whole(0, 999_999_999_999, 0), BigInt),
-    'Block of the contract’s deployment, or any before: where the history of a token begins.',
-  ),
-  maxHeadAgeSeconds: setting(
-    'CHAIN_MAX_HEAD_AGE_SECONDS',
-    optional(whole(0, 86_400, 30)),
-    'Oldest acceptable head; 0: any; empty: 30 for latest, 600 for safe, 3600 for finalized.',
-  ),
-  cache: setting(
-    'CHAIN_CACHE',
-    optional(choice('events', 'head', 'off')),
-    'events keeps a verdict until its token changes; head until the next block; off reads every time. Empty: events with CHAIN_INTERFACE=registry, else head.',
-  ),
-  cacheEntries: setting(
-    'CHAIN_CACHE_ENTRIES',
-    whole(1, 10_000_000, 100_000),
-    'Most verdicts kept in memory (about 1.5 kB each).',
-  ),
-})
-
-const proofBundle = setting(
-  'PROOF_BUNDLE',
-  toggle('off'),
-  'on: GET /api/asset/{tokenId}/proof answers with the verdict and its storage proof.',
-)
-
-const index = z.object({
-  pollMs: setting(
-    'INDEX_POLL_MS',
-    whole(5, 60_000, 500),
-    'Milliseconds between two reads of the head by the indexer; each is one provider call.',
-  ),
-  confirmations: setting('INDEX_CONFIRMATIONS', whole(0, 10_000, 0), 'Blocks that the index stays behind the head.'),
-})
-
-const operator = z.object({
-  key: secret(
-    'OPERATOR_KEY',
-    privateKey,
-    'Private key that writes to the registry (issuer, binder, QA, guardian, recycler, relayer); empty: this service only reads.',
-  ),
-  attesterKey: secret('ATTESTER_KEY', privateKey, 'Private key that signs claims after a tap (ATTESTER role).'),
-})
-
-const tap = z.object({
-  kek: secret(
-    'TAG_KEK',
-    optional(hexBytes(32, 32)),
-    'Key that seals the tag key files; without it no tap is verified (503). Make one with: openssl rand -hex 32.',
-  ),
-  pepper: secret(
-    'TAG_PEPPER',
-    optional(hexBytes(16, 64)),
-    'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
-  ),
-  commitment: setting(
-    'TAG_COMMITMENT',
-    choice('hmac', 'keccak-uid'),
-    'Commitment of a tag on chain: hmac with TAG_PEPPER, or keccak256 of the UID as some existing deployments have it.',
-  ),
-  windowSeconds: setting(
-    'TAP_WINDOW_SECONDS',
-    whole(0, 3_600, 300),
-    'Seconds from its first use in which the same tap passes again; 0: each tap once.',
-  ),
-  bind: setting(
-    'TAP_BIND',
-    mapped(choice('off', 'cookie'), (word) => word === 'cookie'),
-    'cookie: only the browser that presented a tap first may repeat it.',
-  ),
-  challenge: setting(
-    'TAP_CHALLENGE',
-    toggle('off'),
-    'on: a second tap within 60 s must follow the first, against addresses read in advance.',
-  ),
-})
-
-const passport = z.object({
-  signing: setting(
-    'PASSPORT_SIGNING',
-    toggle('off'),
-    'on: passports also come signed, to clients that ask for that form. Keys are made in DATA_DIR/keys/issuer.jwks.json.',
-  ),
-  issuerName: setting(
-    'ISSUER_NAME',
-    pattern(/^(?! )[^\p{C}]{1,100}(?<! )$/u, '1 to 100 characters', 'Touchstone verification service'),
-    'Name of the passports’ issuer: the operator of this service.',
-  ),
-})
-
-const pages = z.object({
-  publicRpcUrl: setting(
-    'PUBLIC_RPC_URL',
-    optional(url('http', 'https')),
-    'JSON-RPC provider that visitors’ browsers may ask on the pages, for the recheck; it must allow other origins. Never one with a key.',
-  ),
-  explorerUrl: setting(
-    'EXPLORER_URL',
-    mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
-    'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
-  ),
-})
-
-const graphql = z.object({
-  introspection: setting(
-    'GRAPHQL_INTROSPECTION',
-    toggle('on'),
-    'off: GraphQL does not describe its schema; the playground then completes nothing.',
-  ),
-})
-
-const gateway = z.object({
-  payTo: setting('PAYMENT_PAY_TO', optional(address()), 'Address that buyers pay; empty: this service has no gateway.'),
-  price: setting(
-    'PAYMENT_PRICE',
-    mapped(whole(1, 1_000_000_000, 10_000), BigInt),
-    'Price of an attestation in the smallest unit of the asset: 10000 is 0.01 USDC.',
-  ),
-  allowHighPrice: setting(
-    'PAYMENT_HIGH_PRICE',
-    toggle('off'),
-    'on allows a price above 100000, which default buyers reject.',
-  ),
-  asset: z.object({
-    address: setting(
-      'PAYMENT_ASSET',
-      address('0x036cbd53842c5426634e7929541ec2318f3dcf7e'),
-      'Token that is paid with (EIP-3009); the default is USDC on Base Sepolia.',
+    introspection: setting(
+      'GRAPHQL_INTROSPECTION',
+      toggle('on'),
+      'off: GraphQL does not describe its schema; the playground then completes nothing.',
     ),
-    name: setting('PAYMENT_ASSET_NAME', shortText('USDC'), 'EIP-712 domain name of the token.'),
-    version: setting('PAYMENT_ASSET_VERSION', shortText('2'), 'EIP-712 domain version of the token.'),
   }),
-  v2Header: setting(
-    'PAYMENT_V2_HEADER',
-    toggle('on'),
-    'off: no PAYMENT-REQUIRED header, for clients of x402 version 1 only.',
-  ),
-  facilitatorUrl: setting(
-    'FACILITATOR_URL',
-    optional(url('http', 'https')),
-    'Remote x402 facilitator; empty: this process settles with FACILITATOR_KEY.',
-  ),
-  facilitatorKey: secret(
-    'FACILITATOR_KEY',
-    privateKey,
-    'Private key that pays the gas of settlements; used for nothing else.',
-  ),
-  attestationKey: secret(
-    'ATTESTATION_KEY',
-    privateKey,
-    'Private key that signs attestations; empty: ATTESTATION_KEYSTORE, or a key made once in DATA_DIR/keys.',
-  ),
-  keystore: setting(
-    'ATTESTATION_KEYSTORE',
-    file,
-    'V3 keystore file (Web3 Secret Storage) with the key that signs attestations.',
-  ),
-  keystorePasswordFile: setting(
-    'ATTESTATION_KEYSTORE_PASSWORD_FILE',
-    file,
-    'File whose first line is the password of ATTESTATION_KEYSTORE.',
-  ),
-  payerKey: secret(
-    'PAYER_KEY',
-    privateKey,
-    'Private key that `touchstone pay` pays with; the service itself never uses it.',
-  ),
-})
-
-const agents = z.object({
-  origins: setting(
-    'MCP_ORIGINS',
-    list('origins such as https://chat.example.com, or *', (text) => text === '*' || isHttpUrl(text)),
-    'Origins of browser pages that may call MCP, besides this host’s own.',
-  ),
-  id: setting(
-    'AGENT_ID',
-    optional(whole(0, 999_999_999_999, 0)),
-    'This service’s number in the ERC-8004 identity registry.',
-  ),
-  identity: setting(
-    'AGENT_IDENTITY_REGISTRY',
-    address('0x8004a818bfb912233c491871b3d84c89a494bd9e'),
-    'ERC-8004 identity registry; the default is the one on Base Sepolia.',
-  ),
-  reputation: setting(
-    'AGENT_REPUTATION_REGISTRY',
-    address('0x8004b663056a597dffe9eccc1965a193b7388713'),
-    'ERC-8004 reputation registry; the default is the one on Base Sepolia.',
-  ),
-  reviewers: setting(
-    'AGENT_REVIEWERS',
-    mapped(list('addresses', isAddress), (texts) => texts.map((text) => text.toLowerCase() as Hex)),
-    'Reviewers whose feedback counts in reputation lookups; empty: everybody’s, which anyone can make up.',
-  ),
-  remoteFiles: setting(
-    'AGENT_REMOTE_FILES',
-    toggle('off'),
-    'on: registration files of looked-up agents are fetched from public https addresses.',
-  ),
-  securityContact: setting(
-    'SECURITY_CONTACT',
-    optional(pattern(/^(?:mailto:[^\s<>]+@[^\s<>]+|https:\/\/[^\s<>]+)$/, 'a mailto: or https: URL')),
-    'Contact for reports of vulnerabilities, for /.well-known/security.txt; empty: there is no such file.',
-  ),
-})
-
-export const configSchema = z.object({
-  ...processSettings,
-  hosts,
-  localChain,
-  metricsPort,
-  store,
-  limits,
-  demo,
-  logLevel,
-  chain,
-  proofBundle,
-  index,
-  operator,
-  tap,
-  passport,
-  pages,
-  graphql,
-  gateway,
-  agents,
+  gateway: z.object({
+    payTo: setting(
+      'PAYMENT_PAY_TO',
+      optional(address()),
+      'Address that buyers pay; empty: this service has no gateway.',
+    ),
+    price: setting(
+      'PAYMENT_PRICE',
+      mapped(whole(1, 1_000_000_000, 10_000), BigInt),
+      'Price of an attestation in the smallest unit of the asset: 10000 is 0.01 USDC.',
+    ),
+    allowHighPrice: setting(
+      'PAYMENT_HIGH_PRICE',
+      toggle('off'),
+      'on allows a price above 100000, which default buyers reject.',
+    ),
+    asset: z.object({
+      address: setting(
+        'PAYMENT_ASSET',
+        address('0x036cbd53842c5426634e7929541ec2318f3dcf7e'),
+        'Token that is paid with (EIP-3009); the default is USDC on Base Sepolia.',
+      ),
+      name: setting('PAYMENT_ASSET_NAME', shortText('USDC'), 'EIP-712 domain name of the token.'),
+      version: setting('PAYMENT_ASSET_VERSION', shortText('2'), 'EIP-712 domain version of the token.'),
+    }),
+    v2Header: setting(
+      'PAYMENT_V2_HEADER',
+      toggle('on'),
+      'off: no PAYMENT-REQUIRED header, for clients of x402 version 1 only.',
+    ),
+    facilitatorUrl: setting(
+      'FACILITATOR_URL',
+      optional(url('http', 'https')),
+      'Remote x402 facilitator; empty: this process settles with FACILITATOR_KEY.',
+    ),
+    facilitatorKey: secret(
+      'FACILITATOR_KEY',
+      privateKey,
+      'Private key that pays the gas of settlements; used for nothing else.',
+    ),
+    attestationKey: secret(
+      'ATTESTATION_KEY',
+      privateKey,
+      'Private key that signs attestations; empty: ATTESTATION_KEYSTORE, or a key made once in DATA_DIR/keys.',
+    ),
+    keystore: setting(
+      'ATTESTATION_KEYSTORE',
+      file,
+      'V3 keystore file (Web3 Secret Storage) with the key that signs attestations.',
+    ),
+    keystorePasswordFile: setting(
+      'ATTESTATION_KEYSTORE_PASSWORD_FILE',
+      file,
+      'File whose first line is the password of ATTESTATION_KEYSTORE.',
+    ),
+    payerKey: secret(
+      'PAYER_KEY',
+      privateKey,
+      'Private key that `touchstone pay` pays with; the service itself never uses it.',
+    ),
+  }),
+  agents: z.object({
+    origins: setting(
+      'MCP_ORIGINS',
+      list('origins such as https://chat.example.com, or *', (text) => text === '*' || isHttpUrl(text)),
+      'Origins of browser pages that may call MCP, besides this host’s own.',
+    ),
+    id: setting(
+      'AGENT_ID',
+      optional(whole(0, 999_999_999_999, 0)),
+      'This service’s number in the ERC-8004 identity registry.',
+    ),
+    identity: setting(
+      'AGENT_IDENTITY_REGISTRY',
+      address('0x8004a818bfb912233c491871b3d84c89a494bd9e'),
+      'ERC-8004 identity registry; the default is the one on Base Sepolia.',
+    ),
+    reputation: setting(
+      'AGENT_REPUTATION_REGISTRY',
+      address('0x8004b663056a597dffe9eccc1965a193b7388713'),
+      'ERC-8004 reputation registry; the default is the one on Base Sepolia.',
+    ),
+    reviewers: setting(
+      'AGENT_REVIEWERS',
+      mapped(list('addresses', isAddress), (texts) => texts.map((text) => text.toLowerCase() as Hex)),
+      'Reviewers whose feedback counts in reputation lookups; empty: everybody’s, which anyone can make up.',
+    ),
+    remoteFiles: setting(
+      'AGENT_REMOTE_FILES',
+      toggle('off'),
+      'on: registration files of looked-up agents are fetched from public https addresses.',
+    ),
+    securityContact: setting(
+      'SECURITY_CONTACT',
+      optional(pattern(/^(?:mailto:[^\s<>]+@[^\s<>]+|https:\/\/[^\s<>]+)$/, 'a mailto: or https: URL')),
+      'Contact for reports of vulnerabilities, for /.well-known/security.txt; empty: there is no such file.',
+    ),
+  }),
 })
 
 /** Settings by the names of their variables, in the order of the schema. */
@@ -428,10 +386,13 @@ function listSettings(): Record<string, Setting> {
   return found
 }
 
-function publicUrl(name: string, host: string, example: string) {
-  return setting(
-    name,
-    optional(origin(example)),
-    `Public URL of the ${host}, used in every link; empty: http://127.0.0.1 and its port.`,
-  )
+function host(name: string, portVariable: string, portNumber: number, urlVariable: string, example: string) {
+  return z.object({
+    port: setting(portVariable, port(portNumber), `Port of the ${name}; 0 chooses a free one.`),
+    url: setting(
+      urlVariable,
+      optional(origin(example)),
+      `Public URL of the ${name}, used in every link; empty: http://127.0.0.1 and its port.`,
+    ),
+  })
 }

@@ -1,5 +1,5 @@
 /** Requests of a command to an untrusted service, bounded in time and size. */
-import { textWithin } from '../../lib/bounded-text.ts'
+import { textWithin } from '../../lib/bytes.ts'
 import { parseJson } from '../../lib/json.ts'
 
 /** `body` is null when it is not JSON. */

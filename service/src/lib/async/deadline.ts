@@ -11,8 +11,6 @@ export class DeadlineError extends Error {
 export type DeadlineOptions<Late> = {
   /** Makes the result of a missed deadline, or throws an error of its own. Left out: `DeadlineError`. */
   readonly onTimeout?: () => Late
-  /** Rejects with the signal's reason when it aborts first. */
-  readonly signal?: AbortSignal | undefined
   /** False lets the process end while the deadline is pending. */
   readonly ref?: boolean
 }
@@ -24,16 +22,13 @@ export type DeadlineOptions<Late> = {
 export function withDeadline<T, Late = never>(
   work: Promise<T>,
   ms: number,
-  { onTimeout = throwLate(ms), signal, ref = true }: DeadlineOptions<Late> = {},
+  { onTimeout = throwLate(ms), ref = true }: DeadlineOptions<Late> = {},
 ): Promise<T | Late> {
   return new Promise<T | Late>((resolve, reject) => {
-    const abort = () => settle(() => reject(signal?.reason as Error))
     // An answer that already lies in the socket is read before the immediate runs: then this process was late, not the answer.
     const timer = ms < longestTimerMs ? setTimeout(() => (immediate = setImmediate(expire)), ms) : undefined
     let immediate: NodeJS.Immediate | undefined
     if (!ref) timer?.unref()
-    if (signal?.aborted === true) abort()
-    else signal?.addEventListener('abort', abort, { once: true })
     work.then(
       (value) => settle(() => resolve(value)),
       (error: unknown) => settle(() => reject(error as Error)),
@@ -52,7 +47,6 @@ export function withDeadline<T, Late = never>(
     function settle(end: () => void): void {
       clearTimeout(timer)
       clearImmediate(immediate)
-      signal?.removeEventListener('abort', abort)
       end()
     }
   })

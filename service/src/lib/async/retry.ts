@@ -8,13 +8,12 @@ export type RetryOptions = {
   readonly onRetry?: (error: unknown, pauseMs: number) => void
   /** Ends the retries: the last error is thrown. */
   readonly signal?: AbortSignal | undefined
-  readonly pause?: typeof sleep
 }
 
 /** Runs `work` until it succeeds. Throws the last error when it is not retryable or no retry is left. */
 export async function retry<T>(
   work: () => Promise<T>,
-  { pausesMs, isRetryable, onRetry, signal, pause = sleep }: RetryOptions,
+  { pausesMs, isRetryable, onRetry, signal }: RetryOptions,
 ): Promise<T> {
   const pauses = pausesMs[Symbol.iterator]()
   const isOver = () => signal?.aborted === true
@@ -26,7 +25,7 @@ export async function retry<T>(
       const next = pauses.next()
       if (next.done === true) throw error
       onRetry?.(error, next.value)
-      await pause(next.value, { signal })
+      await sleep(next.value, { signal })
       if (isOver()) throw error
     }
   }

@@ -1,6 +1,6 @@
 /** A facilitator behind a URL (x402 `/verify`, `/settle`, `/supported`): bounded responses, one deadline over headers and body, no redirects. */
 import { caipNetwork } from '../../domain/chain.ts'
-import { textWithin } from '../../lib/bounded-text.ts'
+import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
