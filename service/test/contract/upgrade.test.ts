@@ -1,19 +1,22 @@
 /** An upgrade while people ask (docs/operators-handbook.md): the version before serves on the schema of the next, then beside it, then leaves. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { Agent } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
 import { bytesToHex } from 'viem'
-import { touchstone, type Ran, type Running } from '../support/processes/cli.ts'
+import { bareCommandsOf, touchstone, type Ran, type Running } from '../support/processes/cli.ts'
+import { send, type Reply, type Sent } from '../support/contract.ts'
 import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
 import { keepSecret } from '../support/evidence.ts'
 import { eventually } from '../support/wait.ts'
 import { commitBeforeNewestMigration, extractVersion } from '../support/processes/previous-version.ts'
-import { createSteadyLoad, type SteadyLoad, type Target } from '../support/processes/steady-load.ts'
 import { newUid, testTag } from '../support/tap/tags.ts'
 import { operator, startWriterWorld } from '../support/index/writer-world.ts'
 import { readMigrations } from '../../src/db/migrate.ts'
+import { apiKeyStore, newApiKey } from '../../src/graphql/api-keys.ts'
 import { readKeyFile } from '../../src/tap/keys/store.ts'
 
 const before = await commitBeforeNewestMigration()
@@ -31,8 +34,9 @@ describe('an upgrade', { skip }, () => {
     const { old, env, database } = await openWorld(before.commit)
     const commandOfOld = (...args: string[]) => succeeded(touchstone(args, env, env.DATA_DIR, old.cli))
     const [first, firstTarget] = await start(env, old.cli)
-    const key = (await commandOfOld('key', 'create', 'load', '--scope', 'read')).out.trim()
+    const { text: key, hash } = newApiKey()
     keepSecret(key)
+    await apiKeyStore(database).create({ hash, name: 'load', scopes: ['read'] })
     const tags = await boundTags(env.DATA_DIR, commandOfOld)
     const accepted = { count: 0 }
     const load = startLoad({ key, tags, accepted, first: firstTarget })
@@ -45,8 +49,9 @@ describe('an upgrade', { skip }, () => {
     await goesOn(firstTarget)
 
     const newest = readMigrations().at(-1)?.name ?? ''
-    assert.equal((await touchstone(['migrate', '--check'], env).ended).exit, 1)
-    assert.match((await succeeded(touchstone(['migrate'], env))).out, new RegExp(`^${newest} +\\d+ ms$`, 'm'))
+    const run = bareCommandsOf(env)
+    assert.equal((await run('migrate', '--check')).exit, 1)
+    assert.match((await run('migrate')).out, new RegExp(`^${newest} +\\d+ ms$`, 'm'))
     await goesOn(firstTarget)
     const [second, secondTarget] = await start({ ...env, MIGRATE: 'off' })
     load.targets.push(secondTarget)
@@ -136,7 +141,12 @@ async function boundTags(dataDir: string, command: (...args: string[]) => Promis
   return Promise.all(uids.map((uid) => testTag(batch, { uid })))
 }
 
-/** Keyless reads, lists, and taps: each is presented to one process, and once more to another one if there is one. */
+type Target = { readonly verification: number; readonly graphql: number }
+
+/**
+ * Clients that ask several processes in turn, as behind a balancer, and remember every answer that is none: keyless reads, lists, and taps,
+ * of which each is presented to one process, and once more to another one if there is one.
+ */
 function startLoad({
   key,
   tags,
@@ -147,30 +157,73 @@ function startLoad({
   readonly tags: Awaited<ReturnType<typeof boundTags>>
   readonly accepted: { count: number }
   readonly first: Target
-}): SteadyLoad {
-  const load = createSteadyLoad()
-  load.targets.push(first)
+}) {
+  const targets = [first]
+  const failures: string[] = []
+  const answered = new Map<string, number>()
+  const agent = new Agent({ keepAlive: true })
+  const clients: Promise<void>[] = []
+  let running = true
+  let turn = 0
+
+  /** `not` is a process that is not asked as long as there is another. One that refuses connections is left out from then on. */
+  async function ask(kind: string, sent: Partial<Sent>, not?: Target): Promise<Reply & { by: Target }> {
+    for (;;) {
+      const others = targets.filter((target) => target !== not)
+      const by = others[(turn += 1) % others.length] ?? not
+      if (by === undefined) throw new Error('No target is left.')
+      const port = kind === 'list' ? by.graphql : by.verification
+      try {
+        const request = { method: 'GET', target: '/graphql', headers: {}, ...sent }
+        const reply = await send(`http://127.0.0.1:${port}`, request, agent)
+        if (reply.status !== 200) failures.push(`${kind}: ${reply.status} ${reply.text.slice(0, 200)}`)
+        const name = `${kind} ${by.verification}`
+        answered.set(name, (answered.get(name) ?? 0) + 1)
+        return { ...reply, by }
+      } catch (error) {
+        const { code } = error as NodeJS.ErrnoException
+        if (code !== 'ECONNREFUSED') failures.push(`${kind}: ${code ?? String(error)}`)
+        if (targets.includes(by)) targets.splice(targets.indexOf(by), 1)
+      }
+    }
+  }
+
+  /** Does `once` again and again until the end. */
+  function client(once: () => Promise<unknown>): void {
+    const work = async () => {
+      for (; running; await delay(10)) await once()
+    }
+    clients.push(work().catch((error: unknown) => void failures.push(String(error))))
+  }
+
   const headers = { Authorization: `Bearer ${key}`, 'Content-Type': 'application/json' }
-  const body = JSON.stringify({
-    query: '{ products(first: 5) { totalCount edges { node { id name verified transfers { id } } } } }',
-  })
+  const query = '{ products(first: 5) { totalCount edges { node { id name verified transfers { id } } } } }'
   const expect = (holds: boolean, what: string, found: string) =>
-    holds || load.failures.push(`${what}: ${found.slice(0, 300)}`)
-  for (const id of [1, 2])
-    load.client(async () => void (await load.ask('read', 'verification', { path: `/api/asset/${id}` })))
-  load.client(async () => {
-    const list = await load.ask('list', 'graphql', { path: '/graphql', method: 'POST', headers, body })
-    expect(list.body.includes('"totalCount":2') && !list.body.includes('errors'), 'a list', list.body)
+    holds || failures.push(`${what}: ${found.slice(0, 300)}`)
+  for (const id of [1, 2]) client(() => ask('read', { target: `/api/asset/${id}` }))
+  client(async () => {
+    const { text } = await ask('list', { method: 'POST', headers, body: JSON.stringify({ query }) })
+    expect(text.includes('"totalCount":2') && !text.includes('errors'), 'a list', text)
   })
   for (const tag of tags)
-    load.client(async () => {
+    client(async () => {
       const { picc, cmac } = tag.next()
-      const path = `/api/verify?picc=${picc}&cmac=${cmac}`
-      const tap = await load.ask('tap', 'verification', { path })
-      expect(tap.body.includes('"verified":true'), 'a tap', tap.body)
+      const target = `/api/verify?picc=${picc}&cmac=${cmac}`
+      const tap = await ask('tap', { target })
+      expect(tap.text.includes('"verified":true'), 'a tap', tap.text)
       accepted.count += 1
-      const again = await load.ask('tap', 'verification', { path }, tap.by)
-      expect(again.body.includes('"reason":"replayed"'), 'a tap presented again', again.body)
+      const again = await ask('tap', { target }, tap.by)
+      expect(again.text.includes('"reason":"replayed"'), 'a tap presented again', again.text)
     })
-  return load
+  return {
+    targets,
+    failures,
+    /** How often this process has answered this kind. */
+    count: (kind: string, { verification }: Target) => answered.get(`${kind} ${verification}`) ?? 0,
+    async end() {
+      running = false
+      await Promise.all(clients)
+      agent.destroy()
+    },
+  }
 }

@@ -2,6 +2,7 @@
 import { request as httpRequest, Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { memoize } from '../../src/lib/memoize.ts'
 
 type Json = Readonly<Record<string, unknown>>
 export type Schema = Json & {
@@ -63,11 +64,10 @@ export function readContract(text: string) {
   const inlined = (value: unknown) =>
     JSON.parse(JSON.stringify(value).replaceAll('#/components/schemas/', '#/$defs/')) as Json
   const $defs = inlined(document.components.schemas)
-  const validators = new Map<string, ReturnType<typeof ajv.compile>>()
+  const validatorOf = memoize((text: string) => ajv.compile({ ...inlined(JSON.parse(text)), $defs }), { max: 1_000 })
+  const textOf = memoize((schema: Schema) => JSON.stringify(schema), { max: 1_000 })
   function problemOf(schema: Schema, value: unknown): string | null {
-    const key = JSON.stringify(schema)
-    let validate = validators.get(key)
-    if (validate === undefined) validators.set(key, (validate = ajv.compile({ ...inlined(schema), $defs })))
+    const validate = validatorOf(textOf(schema))
     return validate(value) ? null : ajv.errorsText(validate.errors)
   }
 
@@ -116,11 +116,15 @@ function leaksOf({ headers, text }: Reply): string[] {
   return found === null ? [] : [`leaks "${found[0].trim()}"`]
 }
 
-const agent = new Agent({ keepAlive: true, maxSockets: 4 })
-export const closeConnections = () => agent.destroy()
+const sharedAgent = new Agent({ keepAlive: true, maxSockets: 4 })
+export const closeConnections = () => sharedAgent.destroy()
 
 /** Sends the target exactly as written. */
-export function send(origin: string, { method, target, headers, body }: Sent): Promise<Reply> {
+export function send(
+  origin: string,
+  { method, target, headers, body }: Sent,
+  agent: Agent = sharedAgent,
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(origin)
     const length: Record<string, string> =

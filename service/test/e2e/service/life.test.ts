@@ -1,0 +1,161 @@
+/** The life of a service over real HTTP: how it starts, what its limits allow (spec §4.1, §7, §8), and how SIGTERM ends it under load. */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { Agent, request } from 'node:http'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { setTimeout as delay } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { hosts } from '../../../src/app/hosts.ts'
+import { openLimits } from '../../../src/app/limits.ts'
+import { startService } from '../../../src/app/service.ts'
+import { listen } from '../../../src/http/listener.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { freePort } from '../../support/free-port.ts'
+import { until } from '../../support/wait.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
+const log = createLog(() => {}, 'silent')
+const opened = new AsyncDisposableStack()
+let world: World
+before(async () => {
+  world = await startWorld()
+  opened.defer(() => world.end())
+  for (let index = 0; index < 20; index += 1) await world.mint()
+})
+after(() => opened.disposeAsync())
+
+async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-life-'))
+  opened.defer(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Listeners are open before the hosts behind them are. */
+it('answers the first request that a listener accepts, however early', async () => {
+  const dataDir = await newFolder()
+  await copyEmptyPglite(join(dataDir, 'store'))
+  const port = await freePort()
+  const settings = { ...world.settings, DATA_DIR: dataDir, GRAPHQL_PORT: String(port) }
+  let open = false
+  const starting = startService(readConfig(settings), log).finally(() => (open = true))
+  let answered: number | undefined
+  let early = false
+  for (let tries = 0; tries < 20_000 && answered === undefined; tries += 1) {
+    early = !open
+    answered = await fetch(`http://127.0.0.1:${port}/graphql`, { signal: AbortSignal.timeout(120_000) }).then(
+      ({ status }) => status,
+      (error: Error) => {
+        if (error.name === 'TimeoutError') throw error
+        return undefined
+      },
+    )
+    if (answered === undefined) await delay(1)
+  }
+  assert.equal(answered, 401)
+  assert.ok(early, 'the service was open before the first request')
+  await (await starting).close(200)
+})
+
+describe('the limit of keyless reads', () => {
+  /** Serves the components of the world once more with other limits. */
+  async function readerOf(env: Record<string, string>) {
+    const config = readConfig({ ...world.settings, ...env })
+    const limits = opened.use(await openLimits(config, log))
+    const { components, urls } = world
+    const { onRequest } = await hosts.verification({ config, components, urls, limits, metrics: undefined, log })
+    const { port, close } = await listen({ name: 'verification host', host: '127.0.0.1', port: 0, onRequest })
+    opened.defer(() => close(0))
+    return (path: string, headers: Record<string, string> = {}) => fetch(`http://127.0.0.1:${port}${path}`, { headers })
+  }
+
+  it('holds exactly under 200 parallel requests, says when to come back, and counts errors too', async () => {
+    const read = await readerOf({ RATE_LIMIT_ASSET: '60' })
+    await read('/api/asset/nonsense')
+    const replies = await Promise.all(Array.from({ length: 200 }, () => read('/api/asset/1')))
+    const counts = Object.groupBy(replies, ({ status }) => String(status))
+    assert.deepEqual([counts['200']?.length, counts['429']?.length], [59, 141])
+    const remaining = (counts['200'] ?? []).map(({ headers }) => Number(headers.get('x-ratelimit-remaining')))
+    assert.deepEqual(
+      remaining.toSorted((a, b) => a - b),
+      Array.from({ length: 59 }, (_, index) => index),
+    )
+    for (const { headers } of replies) {
+      assert.equal(headers.get('x-ratelimit-limit'), '60')
+      assert.match(headers.get('x-ratelimit-reset') ?? '', /^([1-9]|[1-5]\d|60)$/)
+    }
+    const [refused] = counts['429'] ?? []
+    assert.equal(refused?.headers.get('retry-after'), refused?.headers.get('x-ratelimit-reset'))
+    assert.equal(refused?.headers.get('cache-control'), 'no-store')
+    assert.equal(refused?.headers.get('access-control-allow-origin'), '*')
+    const body = (await refused?.json()) as { version: string; error: { code: string } }
+    assert.deepEqual([body.version, body.error.code], ['1', 'RATE_LIMITED'])
+  })
+
+  it('is not escaped by a forged X-Forwarded-For, and counts clients apart behind a trusted proxy', async () => {
+    const statuses = async (read: Awaited<ReturnType<typeof readerOf>>, ...clients: string[]) => {
+      const found: number[] = []
+      for (const client of clients) found.push((await read('/api/asset/999', { 'X-Forwarded-For': client })).status)
+      return found
+    }
+    const direct = await readerOf({ RATE_LIMIT_ASSET: '2' })
+    assert.deepEqual(await statuses(direct, '203.0.113.1', '203.0.113.2', '203.0.113.3'), [404, 404, 429])
+    const proxied = await readerOf({ RATE_LIMIT_ASSET: '1', TRUSTED_PROXIES: '127.0.0.1' })
+    assert.deepEqual(await statuses(proxied, '203.0.113.1', '203.0.113.2', '203.0.113.1'), [404, 404, 429])
+    assert.deepEqual(await statuses(proxied, '2001:db8::1', '2001:db8::ffff:2', '2001:db8:0:1::1'), [404, 429, 404])
+  })
+})
+
+it('fails no accepted request, and ends while clients keep asking', async () => {
+  const dataDir = await newFolder()
+  await copyEmptyPglite(join(dataDir, 'store'))
+  const child = spawn(process.execPath, [cli, 'serve'], {
+    env: { ...process.env, ...world.settings, DATA_DIR: dataDir },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))
+  const port = await new Promise<number>((resolve) => {
+    child.stdout.on('data', (chunk: Buffer) => {
+      const line = chunk
+        .toString()
+        .split('\n')
+        .find((text) => text.includes('verification host listens'))
+      if (line !== undefined) resolve((JSON.parse(line) as { port: number }).port)
+    })
+  })
+
+  const agent = new Agent({ keepAlive: true, maxSockets: 32 })
+  const failures: string[] = []
+  let answered = 0
+  const clients = Array.from({ length: 32 }, async (_, client) => {
+    for (let n = 0; ; n += 1) {
+      const outcome = await get(port, `/api/asset/${((client + n) % 20) + 1}`, agent)
+      if (outcome === 'ECONNREFUSED') return
+      if (outcome === '200') answered += 1
+      else failures.push(outcome)
+    }
+  })
+  await until(() => answered >= 500 || failures.length > 0)
+  child.kill('SIGTERM')
+  assert.equal(await ended, 0)
+  await Promise.all(clients)
+  agent.destroy()
+  assert.deepEqual(failures, [])
+})
+
+function get(port: number, path: string, agent: Agent): Promise<string> {
+  return new Promise((resolve) => {
+    const outgoing = request({ port, host: '127.0.0.1', path, agent }, (response) => {
+      response.resume()
+      response.on('end', () => resolve(String(response.statusCode)))
+      response.on('error', () => resolve('cut'))
+    })
+    outgoing.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'error'))
+    outgoing.end()
+  })
+}
