@@ -191,7 +191,7 @@ function startLoad({
   /** Does `once` again and again until the end. */
   function client(once: () => Promise<unknown>): void {
     const work = async () => {
-      for (; running; await delay(10)) await once()
+      for (; running; await delay(50)) await once()
     }
     clients.push(work().catch((error: unknown) => void failures.push(String(error))))
   }

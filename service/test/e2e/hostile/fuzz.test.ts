@@ -20,8 +20,7 @@ import {
   registerLocalAgent,
 } from '../../../src/chain/devchain/agent-registries.ts'
 import { until } from '../../support/wait.ts'
-import { knownBodies } from '../../support/fuzz/bodies.ts'
-import { requestsFor, type Known } from '../../support/fuzz/fuzz.ts'
+import { knownBodies, requestsFor, type Known } from '../../support/fuzz/fuzz.ts'
 import { headerV1, sign } from '../../support/payments/buyer.ts'
 import { openItems, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { startWorld, type World } from '../../support/world.ts'
