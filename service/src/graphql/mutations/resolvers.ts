@@ -10,7 +10,7 @@ import {
 } from './lifecycle.ts'
 import { createWrites, type WriteDeps } from './mutation.ts'
 import { createRegisterProduct, type RegisterDeps } from './register.ts'
-import { registrationStore, transferMessageStore } from './stores.ts'
+import { registrationStore } from './stores.ts'
 import { createTransferMutations } from './transfers.ts'
 import { transferTypedData } from './typed-data.ts'
 
@@ -21,8 +21,7 @@ export type MutationDeps = { readonly database: Sql } & WriteDeps &
 
 export function mutationResolvers(deps: MutationDeps): ResolverMap {
   const writes = createWrites(deps)
-  const messages = transferMessageStore(deps.database)
-  const { initiate, accept, cancel } = createTransferMutations({ transfers: deps.transfers, messages }, writes)
+  const { initiate, accept, cancel } = createTransferMutations(deps, writes)
   const { activate, flag, resolve, recycle } = createLifecycleMutations(deps, writes)
   return {
     Query: { transferTypedData: transferTypedData(deps.transfers) },

@@ -70,15 +70,8 @@ const removeStatement = `delete from registration r
   where r.idempotency_key = $1 and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
   returning 1`
 
-export type TransferMessageStore = ReturnType<typeof transferMessageStore>
-
-/** Messages of transfers by the keccak256 of their UTF-8 bytes. The chain holds the hash only. */
-export function transferMessageStore(sql: Sql) {
-  return {
-    /** Stores a message of at most 8,000 bytes. Storing it again changes nothing. */
-    async put({ hash, body }: { readonly hash: Hex; readonly body: string }): Promise<void> {
-      const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
-      await sql.query(text, [hexToBytes(hash), body])
-    },
-  }
+/** Stores the message of a transfer, at most 8,000 bytes, by the keccak256 of its UTF-8; the chain holds the hash only. Storing it again changes nothing. */
+export async function putTransferMessage(sql: Sql, { hash, body }: { hash: Hex; body: string }): Promise<void> {
+  const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
+  await sql.query(text, [hexToBytes(hash), body])
 }

@@ -7,11 +7,12 @@ import { keccak256, zeroHash } from 'viem'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf } from '../../chain/transactions/typed-data.ts'
+import type { Sql } from '../../db/database.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { Input, InputError, InputReader } from './inputs.ts'
 import { mutation, rejected, rejectedAt, type Writes } from './mutation.ts'
-import type { TransferMessageStore } from './stores.ts'
+import { putTransferMessage } from './stores.ts'
 import {
   answerErrors,
   answers,
@@ -27,7 +28,7 @@ import {
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
 
 export function createTransferMutations(
-  { transfers, messages }: { readonly transfers: TransferReads; readonly messages: TransferMessageStore },
+  { transfers, database }: { readonly transfers: TransferReads; readonly database: Sql },
   { executeSigned, previousRequest }: Writes,
 ) {
   const initiate = mutation(readOffer, async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
@@ -52,7 +53,7 @@ export function createTransferMutations(
         )
     }
 
-    if (message.body !== null) await messages.put({ hash: message.hash, body: message.body })
+    if (message.body !== null) await putTransferMessage(database, { hash: message.hash, body: message.body })
     const nonce = isPending ? before : offer.nonce
     const id = `${tokenId}-${nonce + 1}`
     const digest = digestOf(transfers.domain, offerOf(terms, nonce))
