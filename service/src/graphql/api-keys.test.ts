@@ -9,7 +9,6 @@ import { createRateLimiter } from '../http/rate-limit/limiter.ts'
 import { createLog } from '../lib/log.ts'
 import { apiKeyStore, type ApiKeyStore, createAuthenticate, newApiKey } from './api-keys.ts'
 import type { Database } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 
 const log = createLog(() => {}, 'silent')
 
@@ -19,7 +18,6 @@ for (const { name, open, skip } of testDatabases())
     let keys: ApiKeyStore
     before(async () => {
       database = await open()
-      await migrate(database)
       keys = apiKeyStore(database)
     })
     after(() => database.close())

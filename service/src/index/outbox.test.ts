@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
-import { migrate } from '../db/migrate.ts'
 import { outboxStore } from './outbox.ts'
 import type { Sql } from '../db/database.ts'
 
@@ -15,7 +14,6 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
   it('waits for an event that was numbered earlier and is committed later', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())
-    await migrate(database)
     const outbox = outboxStore(database)
     const [numbered, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const slow = database.transaction(async (sql) => {

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../../src/db/database.ts'
-import { migrate } from '../../src/db/migrate.ts'
 import {
   type ProductCondition,
   type ProductPage,
@@ -28,7 +27,6 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
   let database: Database
   before(async () => {
     database = (await postgres?.open()) as Database
-    await migrate(database)
     for (let from = 1; from <= 100_000; from += 5_000) await fill(database, from, from + 4_999)
     await database.exec('analyze')
   })

@@ -4,7 +4,6 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { operationStore } from '../../chain/transactions/operations.ts'
 import { registrationStore, type Registration, type RegistrationStore } from './stores.ts'
 
@@ -19,7 +18,6 @@ for (const { name, open, skip } of testDatabases()) {
     let count = 0
     before(async () => {
       database = await open()
-      await migrate(database)
       registrations = registrationStore(database)
       operations = operationStore(database)
     })

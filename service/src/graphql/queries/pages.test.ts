@@ -7,7 +7,6 @@ import { startGraphql, watched } from '../../../test/support/graphql/host.ts'
 import { insertAsset, insertTransfer, setCursor } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
 import { metadataStore } from '../../assets/metadata-store.ts'
-import { migrate } from '../../db/migrate.ts'
 
 type PageInfo = { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null }
 type List = { edges: { node: { id: string }; cursor: string }[]; pageInfo: PageInfo; totalCount: number | null }
@@ -25,7 +24,6 @@ for (const { name, open, skip } of testDatabases())
     let graphql: Awaited<ReturnType<typeof startGraphql>>
     before(async () => {
       const opened = await open()
-      await migrate(opened)
       ;({ database, statements } = watched(opened))
       const body = '{"name":"Watch","origin":"CH"}'
       await metadataStore(database).put({ body, hash: metadataHashOf(body) })

@@ -6,7 +6,6 @@ import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { fillExample, huge } from '../../../test/support/index/example.ts'
 import { hashOf } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`queries on ${name}`, { skip }, () => {
@@ -14,7 +13,6 @@ for (const { name, open, skip } of testDatabases())
     let graphql: Awaited<ReturnType<typeof startGraphql>>
     before(async () => {
       database = await open()
-      await migrate(database)
       await fillExample(database)
       graphql = await startGraphql(database)
     })

@@ -4,7 +4,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { serverAudits } from 'graphql-http'
 import { type Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 
 describe('GraphQL over HTTP', () => {
@@ -12,7 +11,6 @@ describe('GraphQL over HTTP', () => {
   let graphql: Awaited<ReturnType<typeof startGraphql>>
   before(async () => {
     database = await openEmptyPglite()
-    await migrate(database)
     graphql = await startGraphql(database)
   })
   after(async () => {

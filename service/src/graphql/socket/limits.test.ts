@@ -12,7 +12,6 @@ import { openOwnDatabase, testDatabases } from '../../../test/support/database/d
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { until } from '../../../test/support/wait.ts'
 
 setFlagsFromString('--expose-gc')
@@ -28,8 +27,7 @@ describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }
   let world: SocketWorld
   const opened: Socket[] = []
   before(async () => {
-    database = await openOwnDatabase()
-    await migrate(database)
+    database = await openOwnDatabase('migrated')
     await insertAsset(database, { tokenId: 1, name, tagHash: `0x${'09'.repeat(32)}`, state: 2 })
     world = await startSockets(database, { maxUnauthenticated: 5 })
   })
@@ -64,10 +62,11 @@ describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }
   const dropped = () => world.lines.filter((line) => line.includes('"it does not read"')).length
 
   it('that answers no ping is dropped after two, and its subscription ended', async () => {
-    // Two pings must leave a busy machine the time to subscribe.
-    await using own = await startSockets(database, { keepAliveMs: 4_000 })
-    await byHand([init(own), subscription(1)], own)
+    await using own = await startSockets(database, { keepAliveMs: 200 })
+    const socket = await byHand([init(own), subscription(1)], own)
+    const ponging = setInterval(() => socket.write(frame(0xa, '')), 20)
     await until(() => own.subscriptions() === 1)
+    clearInterval(ponging)
     await until(() => own.subscriptions() === 0) // it reads on, but sends no pong
     assert.match(own.lines.join('\n'), /"no answer"/)
   })

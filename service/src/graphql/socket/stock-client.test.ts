@@ -6,14 +6,12 @@ import { Client, fetchExchange, gql } from '@urql/core'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
 import { type Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 
 describe('a stock client', () => {
   let database: Database
   let graphql: Awaited<ReturnType<typeof startGraphql>>
   before(async () => {
     database = await openEmptyPglite()
-    await migrate(database)
     for (let n = 1; n <= 3; n += 1) await insertAsset(database, { tokenId: n, name: `Watch ${n}`, brand: 'Acme' })
     graphql = await startGraphql(database)
   })

@@ -6,7 +6,6 @@ import { GraphQLError } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { outboxChannel, outboxStore, type OutboxEvent } from '../../index/outbox.ts'
 import {
   channelOf,
@@ -23,10 +22,7 @@ for (const { name, open, skip } of testDatabases()) {
     let database: Database
     let dispatcher: EventDispatcher<OutboxEvent>
     let lines: string[]
-    before(async () => {
-      database = await open()
-      await migrate(database)
-    })
+    before(async () => void (database = await open()))
     after(() => database.close())
     beforeEach(() => void (lines = []))
     afterEach(() => dispatcher[Symbol.asyncDispose]())
@@ -113,11 +109,11 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('delivers no earlier event, and none that is not committed', async () => {
       await insert(database, 'tap', 1n)
-      await start()
+      await start({ pollMs: 20 })
       const { events, stop } = subscriber('tap')
       await database.transaction(async (sql) => {
         await insert(sql, 'tap', 2n)
-        await delay(1_200) // longer than a poll
+        await delay(100) // longer than a poll
         assert.deepEqual(events, [])
       })
       await until(() => events.length > 0)

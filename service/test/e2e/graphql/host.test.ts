@@ -7,7 +7,6 @@ import { startGraphql } from '../../support/graphql/host.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { type Database } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { graphqlError } from '../../../src/graphql/errors.ts'
 import { demandScope, type GraphqlContext } from '../../../src/graphql/context.ts'
 
@@ -17,7 +16,6 @@ describe('the GraphQL host', () => {
   let refuseWith: () => never = () => assert.fail()
   before(async () => {
     database = await openEmptyPglite()
-    await migrate(database)
     const resolvers = [
       {
         Query: {

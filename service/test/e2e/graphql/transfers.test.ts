@@ -1,9 +1,12 @@
-/** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts. */
+/** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts, and a provider that misbehaves. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { encodeFunctionData, hashTypedData, keccak256, stringToHex, type TypedDataDefinition } from 'viem'
+import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
+import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
+import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/fault-rpc.ts'
 import { startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
 import { alice, bob, hash, operator } from '../../support/index/writer-world.ts'
@@ -161,6 +164,76 @@ describe('transfers by signature', () => {
     await done({ kind: 'resolve', tokenId, bits: assetFlags.LOST, reasonHash: hash(0) })
     assert.equal((await accept({ transferId, signature })).success, true)
     assert.equal(await owner(input.productId), bob.address.toLowerCase())
+  })
+})
+
+describe('the reads of transfers', () => {
+  let rpc: FaultRpc
+  let reads: ReturnType<typeof createTransferReads>
+  before(async () => {
+    rpc = await startFaultRpc({ target: world.url })
+    reads = createTransferReads({ rpcUrl: rpc.url, contract: world.contract, chainId: 84532 })
+  })
+  after(() => rpc.close())
+
+  const none = 2n ** 200n
+  const consent = { tokenId: 1n, claimant: alice.address, nonce: 0, deadline: 1n }
+  async function isSigned(): Promise<boolean> {
+    const digest = digestOf(reads.domain, { type: 'ClaimConsent', message: consent })
+    const { block } = await reads.position(1n)
+    const signature = await alice.sign({ hash: digest })
+    const by = (signer: Hex) => reads.isSignedBy({ signer, digest, signature }, block)
+    assert.equal(await by(bob.address), false)
+    return by(alice.address)
+  }
+
+  it('are all at one block, and an asset that is not there has state 0', async () => {
+    rpc.set('none')
+    const { record, offer, block } = await reads.position(none)
+    assert.deepEqual([record.state, offer], [0, { to: null, expiry: 0n, nonce: 0 }])
+    assert.match(block.hash, /^0x[0-9a-f]{64}$/)
+    assert.equal(await isSigned(), true)
+  })
+
+  it('are by number where a provider supports no hash objects', async () => {
+    rpc.set('no-hash-objects')
+    assert.equal((await reads.position(none)).record.state, 0)
+    assert.equal(await isSigned(), true)
+  })
+
+  const faults: readonly FaultName[] = [
+    'null-result',
+    'rpc-error',
+    'rate-limit',
+    'garbage',
+    'die',
+    'truncated',
+    'empty-result',
+  ]
+  for (const name of faults) {
+    it(`are CHAIN_UNAVAILABLE after «${name}», never an answer`, async () => {
+      rpc.set('none')
+      const { block } = await reads.position(none)
+      const digest: Hex = `0x${'1'.repeat(64)}`
+      rpc.set(name)
+      await assert.rejects(reads.position(none), { code: 'CHAIN_UNAVAILABLE' })
+      if (name === 'empty-result') return // that is a wallet which does not answer
+      await assert.rejects(reads.isSignedBy({ signer: alice.address, digest, signature: '0x12' }, block), {
+        code: 'CHAIN_UNAVAILABLE',
+      })
+    })
+  }
+
+  it('ask again while a provider is behind a block that is known to exist', async () => {
+    rpc.set('none')
+    await world.mine()
+    const { block } = await reads.position(none)
+    const behind = { number: `0x${(block.number - 1n).toString(16)}` }
+    reads.reached(block.number)
+    const rewrite = (method: string, _params: readonly unknown[], result: unknown) =>
+      method === 'eth_getBlockByNumber' ? { ...(result as object), ...behind } : result
+    rpc.set({ rewrite, times: 2 })
+    assert.equal((await reads.position(none)).block.number, block.number)
   })
 })
 

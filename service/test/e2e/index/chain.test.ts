@@ -4,7 +4,6 @@ import { after, afterEach, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
@@ -29,7 +28,6 @@ for (const { name, open, skip } of testDatabases()) {
     let database: Database
     before(async () => {
       ;[chain, database] = await Promise.all([startIndexChain(), open()])
-      await migrate(database)
     })
     afterEach(() => chain.endIndexers())
     after(async () => {

@@ -9,7 +9,6 @@ import { refreshAssetItem, refreshAssetText } from '../../../src/index/assets.ts
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
@@ -33,7 +32,6 @@ for (const { name, open, skip } of testDatabases()) {
     let indexer: Indexer
     before(async () => {
       ;[chain, database] = await Promise.all([startIndexChain(), open()])
-      await migrate(database)
       indexer = indexerOver(chain, database, { pruneMs: 50 })
       indexer.start()
     })

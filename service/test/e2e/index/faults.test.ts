@@ -7,7 +7,6 @@ import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
 import {
   alice,
@@ -29,7 +28,6 @@ describe('an index that is built while the provider fails', () => {
   let proxy: FaultRpc
   before(async () => {
     ;[chain, database] = await Promise.all([startIndexChain(), openEmptyPglite()])
-    await migrate(database)
     proxy = await startFaultRpc({ target: chain.url })
     for (let block = 0; block < 150; block += 1)
       await chain.send(operator.address, block % 3 ? 'mint' : 'mintBatch', [

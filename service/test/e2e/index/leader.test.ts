@@ -5,7 +5,6 @@ import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { indexStore } from '../../../src/index/store.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
@@ -23,8 +22,7 @@ describe('two indexers of one database', { skip: testDatabases()[1]?.skip ?? fal
   let chain: IndexChain
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   before(async () => {
-    ;[chain, database] = await Promise.all([startIndexChain(), openOwnDatabase()])
-    await migrate(database)
+    ;[chain, database] = await Promise.all([startIndexChain(), openOwnDatabase('migrated')])
   })
   after(async () => {
     await Promise.all([chain.close(), database.close()])

@@ -1,12 +1,9 @@
 /** Every kind of write once, with the signatures of owners, recipients and the attester (spec §3, §4.9), on a real anvil. */
-import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
 import { type RegistryMessages, registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import type { WriteRequest } from '../../../src/chain/transactions/calls.ts'
-import type { Writer } from '../../../src/chain/transactions/writer.ts'
-import type { Database } from '../../../src/db/database.ts'
 import {
   alice,
   attester,
@@ -15,9 +12,8 @@ import {
   hash,
   minted,
   operator,
-  startWriterWorld,
-  storeIn,
-  type WriterWorld,
+  startWriterOver,
+  type StoredWriterWorld,
 } from '../../support/index/writer-world.ts'
 
 const { LOST, RECALL, TAMPER } = assetFlags
@@ -25,20 +21,11 @@ const far = 4_000_000_000n
 const reasonHash = hash(0x0e)
 
 describe('the writer executes', () => {
-  let world: WriterWorld
-  let database: Database
-  let writer: Writer
+  let world: StoredWriterWorld
+  let writer: StoredWriterWorld['writer']
   let count = 0
-  before(async () => {
-    database = await openEmptyPglite()
-    world = await startWriterWorld()
-    writer = world.writerOver(await storeIn(database))
-  })
-  after(async () => {
-    await writer.close()
-    await world.close()
-    await database.close()
-  })
+  before(async () => void ({ writer } = world = await startWriterOver()))
+  after(() => world.end())
 
   const rejection = async (request: WriteRequest) => codeOf(await writer.write(request, { dryRun: true }))
   const done = async (request: WriteRequest) =>

@@ -1,5 +1,4 @@
 /** The writer recovers from crashes, lost blocks, stuck and superseded transactions (spec §4.9). */
-import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -7,8 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
-import type { OperationStore } from '../../../src/chain/transactions/operations.ts'
-import { type Database, type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
+import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import {
   codeOf,
@@ -16,6 +14,8 @@ import {
   operator,
   startWriterWorld,
   storeIn,
+  startWriterOver,
+  type StoredWriterWorld,
   type WriterWorld,
 } from '../../support/index/writer-world.ts'
 
@@ -90,18 +90,10 @@ setInterval(() => {}, 1000)
 `
 
 describe('a transaction that was sent', () => {
-  let world: WriterWorld
-  let database: Database
-  let operations: OperationStore
-  before(async () => {
-    database = await openEmptyPglite()
-    operations = await storeIn(database)
-    world = await startWriterWorld()
-  })
-  after(async () => {
-    await world.close()
-    await database.close()
-  })
+  let world: StoredWriterWorld
+  let operations: StoredWriterWorld['operations']
+  before(async () => void ({ operations } = world = await startWriterOver()))
+  after(() => world.end())
 
   it('gets higher fees at the same nonce when it is stuck, and counts once', async () => {
     const writer = world.writerOver(operations, { receiptWaitMs: 50, stuckAfterMs: 0 })

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { createWriter, type Writer } from '../../../src/chain/transactions/writer.ts'
+import { createWriter } from '../../../src/chain/transactions/writer.ts'
 import type { OperationStore } from '../../../src/chain/transactions/operations.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import type { Database } from '../../../src/db/database.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   codeOf,
@@ -14,30 +13,19 @@ import {
   keys,
   minted,
   operator,
-  startWriterWorld,
-  storeIn,
-  type WriterWorld,
+  startWriterOver,
+  type StoredWriterWorld,
 } from '../../support/index/writer-world.ts'
 
 const mint = (n = 1) => ({ kind: 'mint', to: operator.address, metadataHash: hash(n) }) as const
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the writer on ${name}`, { skip }, () => {
-    let world: WriterWorld
-    let database: Database
-    let operations: OperationStore
-    let writer: Writer
-    before(async () => {
-      database = await open()
-      operations = await storeIn(database)
-      world = await startWriterWorld()
-      writer = world.writerOver(operations)
-    })
-    after(async () => {
-      await writer.close()
-      await world.close()
-      await database.close()
-    })
+    let world: StoredWriterWorld
+    let operations: StoredWriterWorld['operations']
+    let writer: StoredWriterWorld['writer']
+    before(async () => void ({ operations, writer } = world = await startWriterOver(open)))
+    after(() => world.end())
 
     it('mines 50 writes that come at once, with gapless nonces', async () => {
       const [before, supply] = [await world.nonceOf(operator.address), await world.supply()]

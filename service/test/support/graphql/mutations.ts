@@ -16,7 +16,7 @@ import { type Database } from '../../../src/db/database.ts'
 import { itemStore } from '../../../src/assets/items.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
-import { operator, startWriterWorld, storeIn } from '../index/writer-world.ts'
+import { operator, startWriterOver } from '../index/writer-world.ts'
 
 /** The payload of a mutation or of transferTypedData. Its members depend on the selection. */
 export type Payload = Record<string, unknown> & {
@@ -82,12 +82,10 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
 export type MutationWorld = Awaited<ReturnType<typeof startMutationWorld>>
 
 export async function startMutationWorld() {
-  const database = await openEmptyPglite()
-  const world = await startWriterWorld()
-  const operations = await storeIn(database)
   // This machine may be busy with other tests.
   const patience = { rpcTimeoutMs: 20_000, receiptWaitMs: 30_000 }
-  const writer = world.writerOver(operations, patience)
+  const world = await startWriterOver(openEmptyPglite, patience)
+  const { database, operations, writer } = world
   const lines: string[] = []
   const depsOver = (by: Writer): MutationDeps => ({
     ...storesOf(database),
@@ -110,9 +108,6 @@ export async function startMutationWorld() {
   }
   return {
     ...world,
-    database,
-    operations,
-    writer,
     lines,
     ask: askerOf(database, depsOver(writer), world.contract),
     askOver: (by: Writer) => askerOf(database, depsOver(by), world.contract),
@@ -125,11 +120,6 @@ export async function startMutationWorld() {
       return contractAddress
     },
     mined,
-    async end() {
-      await writer.close()
-      await world.close()
-      await database.close()
-    },
   }
 }
 

@@ -7,21 +7,18 @@ import { startTestAnvil, sourceOver } from '../rpc-anvil.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { createIndexer, type Indexer, type IndexerOptions } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import type { ChainSourceOptions } from '../../../src/chain/rpc/source.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { until } from '../wait.ts'
+import { attester } from './writer-world.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { indexStore } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
 
-const accounts = publishedAccounts(4) as [Account, Account, Account, Account]
-const [, attester] = accounts
-export const [operator, , alice, bob] = accounts
-type Account = ReturnType<typeof publishedAccounts>[number]
-export const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
+export { alice, bob, hash, operator } from './writer-world.ts'
+type Account = typeof attester
 const chainId = 84532
 
 export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
@@ -167,25 +164,9 @@ export async function assertIndexIsChain(chain: IndexChain, database: Database):
       .map(asText)
   })
   const rows = await database.query<Record<string, unknown>>(`select * from history order by block_number, log_index`)
-  const found = rows.map((row) =>
-    [
-      'block_number',
-      'log_index',
-      'token_id',
-      'kind',
-      'block_hash',
-      'tx_hash',
-      'from_state',
-      'to_state',
-      'from_addr',
-      'to_addr',
-      'flags',
-      'actor',
-      'nonce',
-      'expiry',
-      'data',
-    ].map((name) => asText(row[name])),
-  )
+  const columns =
+    'block_number log_index token_id kind block_hash tx_hash from_state to_state from_addr to_addr flags actor nonce expiry data'
+  const found = rows.map((row) => columns.split(' ').map((name) => asText(row[name])))
   assert.deepEqual(found, expected)
 
   assert.deepEqual(await transfersOf(database), expectedTransfers(await chain.events()))

@@ -4,6 +4,7 @@ import type { Hex } from '@touchstone/verdict'
 import { createLog } from '../../../src/lib/log.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { openEmptyPglite } from '../database/pglite.ts'
 import { startTestChain } from '../test-chain.ts'
 import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import {
@@ -31,6 +32,7 @@ export const keys: OperatorKeys = {
 }
 
 export type WriterWorld = Awaited<ReturnType<typeof startWriterWorld>>
+export type StoredWriterWorld = Awaited<ReturnType<typeof startWriterOver>>
 
 export async function startWriterWorld() {
   const { url, rpc, close } = await startTestChain()
@@ -61,6 +63,21 @@ export async function startWriterWorld() {
     },
     supply: async () => Number(await readContract(rpc, { ...registry, functionName: 'totalSupply', args: [] })),
   }
+}
+
+/** A chain, a database and a writer over both; `end` closes all of them. */
+export async function startWriterOver(
+  open: () => Promise<Database> = openEmptyPglite,
+  more: Partial<WriterOptions> = {},
+) {
+  const [world, database] = await Promise.all([startWriterWorld(), open()])
+  const operations = await storeIn(database)
+  const writer = world.writerOver(operations, more)
+  const end = async () => {
+    await writer.close()
+    await Promise.all([world.close(), database.close()])
+  }
+  return { ...world, database, operations, writer, end }
 }
 
 /** The operations of a database, with its tables made. */
