@@ -1,36 +1,39 @@
-/** Attestation keys (spec §4.8): where they come from, and how one follows another without making old proofs worthless. */
-import { openEmptyPglite } from '../../support/database/pglite.ts'
+/**
+ * Attestation keys (spec §4.8): where they come from, how one follows another without making old proofs worthless, also by hand with
+ * `touchstone attest key …`, and that a contract on chain believes what they sign.
+ */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { attestationKeyId, verifyAttestation, type Hex } from '@touchstone/verdict'
-import { hexToBytes } from 'viem'
+import { attestationKeyId, verifyAttestation, type Attested, type Hex } from '@touchstone/verdict'
+import { Command } from 'commander'
+import { createPublicClient, createWalletClient, hexToBytes, http, parseAbi } from 'viem'
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
+import { baseSepolia } from 'viem/chains'
+import artifact from '../../../../contracts/artifacts/AttestationVerifier.json' with { type: 'json' }
+import { startLocalChain, type LocalChain } from '../../../src/chain/devchain/devchain.ts'
+import { attestCommand } from '../../../src/cli/keys/attestation.ts'
+import { runWithin, formatError, type Session } from '../../../src/cli/session/session.ts'
 import { isPublishedAddress, publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
-import { type Database } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
-import { attestedContract, proofBy } from '../../support/attestation.ts'
+import { attestedContract, proofBy, type Proof } from '../../support/attestation.ts'
+import { openEmptyPglite } from '../../support/database/pglite.ts'
 import { until } from '../../support/wait.ts'
 
+const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-attestation-'))
+const database = await openEmptyPglite()
+after(async () => {
+  await database.close()
+  await rm(dataDir, { recursive: true })
+})
+
 describe('attestation keys', () => {
-  let dataDir: string
-  let database: Database
   let clock = 1_795_227_313_000
   const now = () => clock
   const secondsLater = (seconds: number) => void (clock += seconds * 1000)
-  before(async () => {
-    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-attestation-'))
-    database = await openEmptyPglite()
-    await migrate(database)
-  })
-  after(async () => {
-    await database.close()
-    await rm(dataDir, { recursive: true })
-  })
-
   const openKeys = (more: Partial<Parameters<typeof openAttestationKeys>[0]> = {}) =>
     openAttestationKeys({
       folder: join(dataDir, 'keys'),
@@ -166,6 +169,141 @@ describe('attestation keys', () => {
     await assert.rejects(openKeys({ privateKey: new Uint8Array(32) }), /ATTESTATION_KEY holds no private key/)
   })
 })
+
+describe('touchstone attest key', () => {
+  const folder = join(dataDir, 'by-hand')
+  let keys: AttestationKeys
+  before(async () => {
+    await database.query('delete from attestation_key')
+    keys = await openAttestationKeys({ folder, database, isPublicKnowledge: isPublishedAddress })
+  })
+
+  async function attest(...argv: string[]): Promise<string> {
+    const lines: string[] = []
+    const line = (text: string) => void lines.push(text)
+    const io = { out: line, err: line, cwd: folder, signal: new AbortController().signal }
+    const program = new Command('touchstone').addCommand(
+      attestCommand(
+        async (work) => void (await work({ io } as Session)),
+        async () => keys,
+      ),
+    )
+    await runWithin(program, ['attest', 'key', ...argv], io).catch((error: unknown) => line(formatError(error)))
+    return lines.join('\n')
+  }
+  const lineOf = (table: string, keyId: string) => table.split('\n').find((line) => line.startsWith(keyId)) ?? ''
+
+  it('lists, adds, switches, and leaves the old one as retired', async () => {
+    const old = keys.active().keyId
+    assert.match(lineOf(await attest('list'), old), /^attest-[0-9a-f]{16} +0x[0-9a-fA-F]{40} +active +20.*Z +signs$/)
+    const added = await attest('add')
+    const next = /^(attest-[0-9a-f]{16}) is announced/.exec(added)?.[1] ?? ''
+    assert.match(added, new RegExp(`Then: touchstone attest key switch ${next}$`))
+    assert.match(lineOf(await attest('list'), next), / next /)
+    assert.equal(await attest('switch', next), `${next} signs from now on. What ${old} signed stays valid.`)
+    assert.equal(keys.active().keyId, next)
+    const table = await attest('list')
+    assert.match(lineOf(table, next), / active .* signs$/)
+    assert.match(lineOf(table, old), / retired .*Z +20.*Z$/)
+  })
+
+  it('announces a key that is configured elsewhere, and retires it', async () => {
+    const added = await attest('add', '--address', '0x1111111111111111111111111111111111111111')
+    assert.match(added, /^attest-1111111111111111 is announced.*\nThen configure it, restart/)
+    assert.equal(await attest('retire', 'attest-1111111111111111'), 'attest-1111111111111111 is retired.')
+  })
+
+  it('revokes a stolen key and goes on with another', async () => {
+    const stolen = keys.active().keyId
+    const said = await attest('revoke', stolen, '--at', '2026-01-02T03:04:05Z')
+    assert.match(said, new RegExp(`^${stolen} is revoked: .*\n${keys.active().keyId} signs from now on\\.$`))
+    assert.match(lineOf(await attest('list'), stolen), / revoked .* 2026-01-02T03:04:05Z$/)
+  })
+
+  it('explains in one sentence what cannot be done', async () => {
+    const { keyId } = keys.active()
+    const cases: [argv: string[], sentence: RegExp][] = [
+      [['switch', keyId], /^Key attest-[0-9a-f]{16} signs already\.$/],
+      [['retire', keyId], /signs at the moment: switch to another one first\.$/],
+      [['revoke', 'attest-0000000000000000'], /^There is no key attest-0{16}\.$/],
+      [['switch', '../keys'], /A key is named attest- and 16 hex digits/],
+      [['add', '--address', '0x12'], /An address is 0x and 40 hex digits/],
+      [['add', '--address', '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'], /publicly known/],
+      [['revoke', keyId, '--at', '2999-01-01'], /Give a time in the past/],
+    ]
+    for (const [argv, sentence] of cases) assert.match(await attest(...argv), sentence)
+  })
+})
+
+describe('AttestationVerifier', () => {
+  let chain: LocalChain
+  before(async () => {
+    chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
+  })
+  after(() => chain.close())
+
+  it('believes both forms for as long as the key counts, as the library does', async () => {
+    const keys = await openAttestationKeys({
+      folder: join(dataDir, 'believed'),
+      database,
+      isPublicKnowledge: isPublishedAddress,
+    })
+    const proof = await proofBy(keys)
+    const report = verifyAttestation(proof, { keys: keys.published(), contract: attestedContract })
+    assert.ok(report.ok)
+    const outcomes = await askContract(chain, { proof, attested: report.attested })
+    assert.deepEqual(outcomes, { unknown: 6, typed: 0, raw: 0, revoked: 8, tooOld: 4 })
+  })
+})
+
+const abi = parseAbi([
+  'struct AssetState { uint256 tokenId; uint8 state; uint256 chainId; uint64 timestamp; uint64 blockNumber; bytes32 blockHash; }',
+  'constructor(address owner, uint256 assetChainId, address assetRegistry)',
+  'function setKey(address signer, uint64 validFrom, uint64 validUntil)',
+  'function revokeKey(address signer)',
+  'function check(AssetState statement, bytes signature, uint64 maxAge) view returns (uint8)',
+  'function checkRaw(uint256, uint8, uint256, uint64, bytes signature, uint64 maxAge) view returns (uint8)',
+])
+
+/** What AttestationVerifier says of a proof before its key is entered, after that, and after it was revoked. */
+async function askContract({ url }: LocalChain, { proof, attested }: { proof: Proof; attested: Attested }) {
+  const [account] = publishedAccounts(1)
+  assert.ok(account !== undefined)
+  const wallet = createWalletClient({ account, chain: baseSepolia, transport: http(url) })
+  const reader = createPublicClient({ transport: http(url), pollingInterval: 20 })
+  const bytecode = artifact.bytecode as Hex
+  const deployed = await wallet.deployContract({ abi, bytecode, args: [account.address, 84532n, attestedContract] })
+  const { contractAddress } = await reader.waitForTransactionReceipt({ hash: deployed })
+  assert.ok(contractAddress)
+  const verifier = { address: contractAddress, abi } as const
+  const { tokenId, state, signer } = attested
+  const [chainId, timestamp] = [BigInt(attested.chainId), BigInt(attested.timestamp)]
+  const { signature, eip712 } = proof.attestation
+  const statement = {
+    tokenId,
+    state,
+    chainId,
+    timestamp,
+    blockNumber: BigInt(attested.blockNumber),
+    blockHash: attested.blockHash,
+  }
+  const check = (maxAge: bigint) =>
+    reader.readContract({ ...verifier, functionName: 'check', args: [statement, eip712.signature, maxAge] })
+
+  const unknown = await check(300n)
+  const window = [signer, timestamp - 10n, timestamp + 10n] as const
+  const entered = await wallet.writeContract({ ...verifier, functionName: 'setKey', args: window })
+  await reader.waitForTransactionReceipt({ hash: entered })
+  const typed = await check(300n)
+  const rawArgs = [tokenId, state, chainId, timestamp, signature, 300n] as const
+  const raw = await reader.readContract({ ...verifier, functionName: 'checkRaw', args: rawArgs })
+  const hash = await wallet.writeContract({ ...verifier, functionName: 'revokeKey', args: [signer] })
+  await reader.waitForTransactionReceipt({ hash })
+  const revoked = await check(300n)
+  await reader.request({ method: 'evm_increaseTime' as never, params: [60] as never })
+  await reader.request({ method: 'evm_mine' as never })
+  return { unknown, typed, raw, tooOld: await check(30n), revoked }
+}
 
 /** go-ethereum, accounts/keystore/testdata/very-light-scrypt.json. */
 const lightKeystore = {

@@ -1,6 +1,6 @@
 /** What a gateway signs, and what it never signs (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
 import {
   encodeAbiParameters,
@@ -10,10 +10,9 @@ import {
   recoverAddress,
   recoverTypedDataAddress,
 } from 'viem'
-import type { PrivateKeyAccount } from 'viem/accounts'
 import testWallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { attestationKey, published } from '../../support/payments/components.ts'
 import { buy, price, sign } from '../../support/payments/buyer.ts'
 
@@ -25,16 +24,8 @@ type Attestation = {
   eip712: Parameters<typeof recoverTypedDataAddress>[0] & { signature: Hex }
 }
 
-let world: GatewayWorld
-let gateway: Opened
-let payer: PrivateKeyAccount
-
-before(async () => {
-  world = await startGatewayWorld()
-  gateway = await world.open()
-  payer = await world.payer(1_000n * price)
-})
-after(() => world?.end())
+const { world, payer, charged } = await openSale()
+const gateway = await world.open()
 
 async function bought(tokenId: bigint, url = gateway.url) {
   const { status, body } = await buy(url, tokenId, await sign(payer))
@@ -112,12 +103,11 @@ describe('the ids that could be read as a transaction', () => {
   it('are refused before payment; their neighbours are sold', async () => {
     const guarded = [0xf87en << 240n, (0x02f87dn << 232n) + 5n, 0x7ff87dn << 232n]
     const neighbours = [0xf87dn << 240n, 0x80f87dn << 232n, 0x02f87cn << 232n]
-    const held = await world.balance()
     for (const tokenId of guarded) {
       const { status, body } = await buy(gateway.url, tokenId, await sign(payer))
       assert.deepEqual([status, body.error], [400, 'asset_id_not_attestable'])
     }
-    assert.equal(await world.balance(), held)
+    assert.equal(await charged(), 0n)
     for (const tokenId of neighbours) await bought(await world.mint(tokenId))
   })
 })
@@ -131,11 +121,10 @@ describe('a payer that is a smart wallet', () => {
     })
     const wallet = await world.deploy(data)
     await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address: wallet, amount: price }] })
-    const held = await world.balance()
     const tokenId = await world.mint()
     const { status, body } = await buy(gateway.url, tokenId, await sign(payer, { from: wallet }))
     assert.deepEqual([status, body.error], [200, undefined])
-    assert.equal(await world.balance(), held + price)
+    assert.equal(await charged(), price)
     const stranger = await world.payer(0n)
     const forged = await buy(gateway.url, tokenId, await sign(stranger, { from: wallet }))
     assert.deepEqual([forged.status, forged.body.error], [402, 'invalid_signature'])

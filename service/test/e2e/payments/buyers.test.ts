@@ -2,34 +2,20 @@
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { verifyAttestation } from '@touchstone/verdict'
 import { ExactEvmScheme } from '@x402/evm'
 import { ExactEvmSchemeV1 } from '@x402/evm/v1'
 import { decodePaymentResponseHeader, wrapFetchWithPaymentFromConfig } from '@x402/fetch'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { base64, headerV2, payloadOf, price, sign } from '../../support/payments/buyer.ts'
 import { noBrowser, startBrowser } from '../../support/pages/browser.ts'
 import { buyWithV1, installedBuyer } from '../../support/payments/x402-v1.ts'
 
-let world: GatewayWorld
-let gateway: Opened
-let token: bigint
-let held: bigint
-
-before(async () => {
-  world = await startGatewayWorld()
-  gateway = await world.open()
-  token = await world.mint()
-})
-after(() => world?.end())
-beforeEach(async () => {
-  held = await world.balance()
-})
-
-const charged = async () => (await world.balance()) - held
+const { world, token, charged } = await openSale()
+const gateway = await world.open()
 const request = () => ({
   method: 'POST',
   headers: { 'Content-Type': 'application/json' },

@@ -1,21 +1,13 @@
 /** The handshake of POST {gateway_url}/verify, the other routes and the documents (spec §2.6, §4.7, §4.8, §7). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { checksumAddress, readPublishedKeys } from '@touchstone/verdict'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { asset, base64, headerV1, payloadOf, payTo, post, sign } from '../../support/payments/buyer.ts'
 
-let world: GatewayWorld
-let gateway: Opened
-let token: bigint
-
-before(async () => {
-  world = await startGatewayWorld()
-  gateway = await world.open()
-  token = await world.mint()
-})
-after(() => world?.end())
+const { world, token } = await openSale()
+const gateway = await world.open()
 
 const decoded = (header: string | null) =>
   JSON.parse(Buffer.from(header ?? '', 'base64').toString()) as Record<string, unknown>

@@ -1,32 +1,16 @@
 /** Unknown outcomes have an end: what the chain says, told once, whatever happened in between (spec §4.8). */
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
+import { afterEach, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { toHex } from 'viem'
-import type { PrivateKeyAccount } from 'viem/accounts'
 import { formatPayload } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
-import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
-import { buy, payTo, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 
-let world: GatewayWorld
-let token: bigint
-let payer: PrivateKeyAccount
-let held: bigint
-
-before(async () => {
-  world = await startGatewayWorld()
-  token = await world.mint()
-  payer = await world.payer(1_000n * price)
-})
-after(() => world?.end())
-beforeEach(async () => {
-  held = await world.balance()
-})
+const { world, token, payer, charged } = await openSale()
 afterEach(() => world.heal())
-
-const charged = async () => (await world.balance()) - held
 
 /** A gateway in which `between` happens after the proof is stored and before the payment is executed. */
 const interrupted = (between: () => Promise<unknown>) =>
@@ -65,9 +49,9 @@ describe('between check and settlement', () => {
     const gateway = await interrupted(async () =>
       world.submit(await sign(payer, { nonce: payment.nonce, to: payer.address })),
     )
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
-    const again = await buy(gateway.url, token, payment)
+    const again = await buySettled(gateway.url, token, payment)
     assert.deepEqual(
       [again.status, again.body.error, again.body['attestation']],
       [402, 'nonce_already_used', undefined],
@@ -79,7 +63,7 @@ describe('between check and settlement', () => {
   it('the payer spends the nonce on a smaller payment: no proof', async () => {
     const payment = await sign(payer)
     const gateway = await interrupted(async () => world.submit(await sign(payer, { nonce: payment.nonce, value: 1n })))
-    assert.equal((await buy(gateway.url, token, payment)).body.error, 'nonce_already_used')
+    assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
     assert.equal(await charged(), 1n)
     await gateway.close()
   })
@@ -87,9 +71,9 @@ describe('between check and settlement', () => {
   it('the payer cancels the authorization: no proof, nothing charged', async () => {
     const payment = await sign(payer)
     const gateway = await interrupted(() => world.cancel(payer, payment.nonce))
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
-    assert.equal((await buy(gateway.url, token, payment)).status, 402)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 402)
     assert.equal(await charged(), 0n)
     await gateway.close()
   })
@@ -98,7 +82,7 @@ describe('between check and settlement', () => {
     const poor = await world.payer(price)
     const payment = await sign(poor)
     const gateway = await interrupted(async () => world.submit(await sign(poor, { to: payer.address })))
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'insufficient_funds'])
     assert.equal(await charged(), 0n)
     await gateway.close()
@@ -107,10 +91,10 @@ describe('between check and settlement', () => {
   it('a stranger submits the same authorization: the proof, charged once', async () => {
     const payment = await sign(payer)
     const gateway = await interrupted(() => world.submit(payment))
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.equal(answer.status, 200)
     assert.ok(answer.body['attestation'])
-    assert.equal((await buy(gateway.url, token, payment)).text, answer.text)
+    assert.equal((await buySettled(gateway.url, token, payment)).text, answer.text)
     assert.equal(await charged(), price)
     await gateway.close()
   })
@@ -119,7 +103,7 @@ describe('between check and settlement', () => {
     const gateway = await world.open()
     const payment = await sign(payer)
     await world.submit(payment)
-    assert.equal((await buy(gateway.url, token, payment)).body.error, 'nonce_already_used')
+    assert.equal((await buySettled(gateway.url, token, payment)).body.error, 'nonce_already_used')
     await gateway.close()
   })
 })
@@ -129,7 +113,7 @@ describe('after a crash', () => {
     const payment = await sign(payer)
     await abandoned(payment, 'open')
     const gateway = await world.open()
-    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
     await gateway.close()
   })
@@ -138,7 +122,7 @@ describe('after a crash', () => {
     const payment = await sign(payer)
     await abandoned(payment, 'settling')
     const gateway = await world.open({ reconcileMs: 3_600_000, ledger: { ...world.store, unfinished: async () => [] } })
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body['kept']], [200, true])
     assert.equal(await charged(), price)
     await gateway.close()
@@ -151,7 +135,7 @@ describe('after a crash', () => {
     await gateway.reconcile()
     assert.equal((await world.store.find(key))?.state, 'done')
     assert.equal(await charged(), price)
-    assert.equal((await buy(gateway.url, token, payment)).body['kept'], true)
+    assert.equal((await buySettled(gateway.url, token, payment)).body['kept'], true)
     assert.equal(await charged(), price)
     await gateway.close()
   })
@@ -161,7 +145,7 @@ describe('after a crash', () => {
     await abandoned(payment, 'settling')
     await world.submit(payment)
     const gateway = await world.open()
-    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
     await gateway.close()
   })
@@ -171,7 +155,7 @@ describe('after a crash', () => {
     const began = performance.now()
     await abandoned(payment, 'settling', 1.5)
     const gateway = await world.open({ ledger: { ...world.store, unfinished: async () => [] } })
-    assert.equal((await buy(gateway.url, token, payment)).status, 200)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.ok(performance.now() - began > 1_400)
     assert.equal(await charged(), price)
     await gateway.close()
@@ -183,13 +167,13 @@ describe('a reorganisation', () => {
     const gateway = await world.open()
     const payment = await sign(payer)
     const snapshot = await world.rpc('evm_snapshot')
-    const sold = await buy(gateway.url, token, payment)
+    const sold = await buySettled(gateway.url, token, payment)
     assert.equal(sold.status, 200)
     await world.rpc('evm_revert', [snapshot])
-    assert.equal(await world.balance(payTo), held)
+    assert.equal(await charged(), 0n)
     await gateway.reconcile()
     assert.equal(await charged(), price)
-    assert.equal((await buy(gateway.url, token, payment)).text, sold.text)
+    assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
     await gateway.close()
   })
 })
@@ -206,7 +190,7 @@ describe('a chain that does not mine', () => {
     assert.match(pending.headers.get('retry-after') ?? '', /^\d+$/)
     await world.rpc('evm_setNextBlockTimestamp', [toHex(now + 601n)])
     await world.mine()
-    const answer = await buy(gateway.url, token, payment)
+    const answer = await buySettled(gateway.url, token, payment)
     assert.deepEqual([answer.status, answer.body.error], [402, 'authorization_expired'])
     assert.equal(await charged(), 0n)
     await gateway.close()

@@ -1,32 +1,14 @@
 /** A facilitator behind a URL: its word is never taken for the chain's (spec §4.8). */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
-import type { PrivateKeyAccount } from 'viem/accounts'
+import { after, afterEach, describe, it } from 'node:test'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { buy, price, sign } from '../../support/payments/buyer.ts'
 
-let world: GatewayWorld
-let facilitator: Awaited<ReturnType<typeof startFacilitator>>
-let gateway: Opened
-let token: bigint
-let payer: PrivateKeyAccount
-let held: bigint
-
-before(async () => {
-  world = await startGatewayWorld()
-  token = await world.mint()
-  payer = await world.payer(1_000n * price)
-  facilitator = await startFacilitator(world)
-  gateway = await world.open({ facilitator: { url: facilitator.url } })
-})
-after(async () => {
-  facilitator?.close()
-  await world?.end()
-})
-beforeEach(async () => {
-  held = await world.balance()
-})
+const { world, token, payer, charged } = await openSale()
+const facilitator = await startFacilitator(world)
+const gateway = await world.open({ facilitator: { url: facilitator.url } })
+after(() => facilitator.close())
 afterEach(() => {
   facilitator.set('none')
   return world.heal()
@@ -37,7 +19,7 @@ const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() 
 describe('a remote facilitator', () => {
   it('sells, refuses a payer without money, and is asked for what it supports', async () => {
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 200)
-    assert.equal(await world.balance(), held + price)
+    assert.equal(await charged(), price)
     const poor = await buy(gateway.url, token, await sign(await world.payer(0n)))
     assert.deepEqual([poor.status, poor.body.error], [402, 'insufficient_funds'])
     facilitator.set('status500', 'supported')
@@ -52,10 +34,10 @@ describe('a remote facilitator', () => {
       facilitator.set(name, 'verify')
       const answer = await buy(gateway.url, token, payment)
       assert.deepEqual([answer.status, answer.body.error], [503, 'payment_unavailable'])
-      assert.equal(await world.balance(), held)
+      assert.equal(await charged(), 0n)
       facilitator.set('none')
       assert.equal((await buy(gateway.url, token, payment)).status, 200)
-      assert.equal(await world.balance(), held + price)
+      assert.equal(await charged(), price)
     })
   }
 
@@ -68,7 +50,7 @@ describe('a remote facilitator', () => {
       else assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
       facilitator.set('none')
       assert.equal((await buy(gateway.url, token, payment)).status, 200)
-      assert.equal(await world.balance(), held + price)
+      assert.equal(await charged(), price)
     })
   }
 

@@ -1,33 +1,15 @@
 /** One authorization buys one proof for one request, however often and from wherever it comes (spec §4.8). */
 import assert from 'node:assert/strict'
 import { request as httpRequest } from 'node:http'
-import { after, before, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, headerV1, headerV2, post, price, sign, type Answered } from '../../support/payments/buyer.ts'
 import { until } from '../../support/wait.ts'
 
-let world: GatewayWorld
-let gateway: Opened
-let token: bigint
-let another: bigint
-let payer: PrivateKeyAccount
-
-before(async () => {
-  world = await startGatewayWorld()
-  gateway = await world.open()
-  token = await world.mint()
-  another = await world.mint()
-  payer = await world.payer(1_000n * price)
-})
-after(() => world?.end())
-
-/** Units that moved to the seller while `work` ran. */
-async function charged<T>(work: () => Promise<T>): Promise<[T, bigint]> {
-  const before = await world.balance()
-  const result = await work()
-  return [result, (await world.balance()) - before]
-}
+const { world, token, payer, charged } = await openSale()
+const gateway = await world.open()
+const another = await world.mint()
 
 const times = <T>(count: number, work: (index: number) => Promise<T>) =>
   Promise.all(Array.from({ length: count }, (_, index) => work(index)))
@@ -36,15 +18,15 @@ const statuses = (answers: readonly Answered[]) => answers.map(({ status }) => s
 describe('the same payment again', () => {
   it('gives the same bytes and receipts for the same request, and is charged once', async () => {
     const payment = await sign(payer)
-    const [answers, units] = await charged(async () => [
-      await buy(gateway.url, token, payment),
+    const answers = [
+      await buySettled(gateway.url, token, payment),
       await buy(gateway.url, token, payment),
       await post(gateway.url, { assetId: `000${token}` }, headerV2(payment)),
-    ])
+    ]
     assert.deepEqual(statuses(answers), [200, 200, 200])
     assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
     assert.equal(new Set(answers.map(({ headers }) => headers.get('x-payment-response'))).size, 1)
-    assert.equal(units, price)
+    assert.equal(await charged(), price)
   })
 
   it('buys no second asset', async () => {
@@ -64,18 +46,16 @@ describe('the same payment again', () => {
 
   it('twenty times at once is one charge and one proof', async () => {
     const payment = await sign(payer)
-    const [answers, units] = await charged(() => times(20, () => buySettled(gateway.url, token, payment)))
+    const answers = await times(20, () => buySettled(gateway.url, token, payment))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
     assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
-    assert.equal(units, price)
+    assert.equal(await charged(), price)
   })
 
   it('twenty times at once over two assets proves one of them', async () => {
     const payment = await sign(payer)
-    const [answers, units] = await charged(() =>
-      times(20, (n) => buySettled(gateway.url, n % 2 === 0 ? token : another, payment)),
-    )
-    assert.equal(units, price)
+    const answers = await times(20, (n) => buySettled(gateway.url, n % 2 === 0 ? token : another, payment))
+    assert.equal(await charged(), price)
     const sold = answers.filter(({ status }) => status === 200)
     assert.equal(new Set(sold.map(({ text }) => text)).size, 1)
     assert.equal(sold.length, 10)
@@ -103,12 +83,10 @@ describe('payments at once', () => {
   it('20 of one payer all settle', async () => {
     const payments = await times(20, () => sign(payer))
     const sentBefore = await transactionsSent()
-    const [answers, units] = await charged(() =>
-      Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment))),
-    )
+    const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
     assert.equal(new Set(answers.map(({ body }) => body.payment?.transaction)).size, 20)
-    assert.equal(units, 20n * price)
+    assert.equal(await charged(), 20n * price)
     assert.equal((await transactionsSent()) - sentBefore, 20)
   })
 
@@ -117,51 +95,43 @@ describe('payments at once', () => {
     for (let n = 0; n < 20; n += 1) payers.push(await world.payer(price))
     const payments = await Promise.all(payers.map((one) => sign(one)))
     const sentBefore = await transactionsSent()
-    const [answers, units] = await charged(() =>
-      Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment))),
-    )
+    const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
-    assert.equal(units, 20n * price)
+    assert.equal(await charged(), 20n * price)
     assert.equal((await transactionsSent()) - sentBefore, 20)
   })
 
   it('two of a payer with money for one: one proof, one 402 insufficient_funds', async () => {
     const poor = await world.payer(price)
     const payments = await times(2, () => sign(poor))
-    const [answers, units] = await charged(() =>
-      Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment))),
-    )
+    const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), [200, 402])
     assert.equal(answers.find(({ status }) => status === 402)?.body.error, 'insufficient_funds')
-    assert.equal(units, price)
+    assert.equal(await charged(), price)
   })
 
   it('both headers with different payments: version 2 pays, one charge', async () => {
     const [first, second] = [await sign(payer), await sign(payer)]
-    const [answer, units] = await charged(() =>
-      post(gateway.url, { assetId: String(token) }, { ...headerV1(first), ...headerV2(second) }),
-    )
+    const answer = await post(gateway.url, { assetId: String(token) }, { ...headerV1(first), ...headerV2(second) })
     assert.equal(answer.status, 200)
-    assert.equal(units, price)
+    assert.equal(await charged(), price)
     assert.equal((await world.store.find({ payer: lower(payer), nonce: second.nonce }))?.state, 'done')
     assert.equal(await world.store.find({ payer: lower(payer), nonce: first.nonce }), undefined)
   })
 
   it('a buyer who hangs up while it settles finds the proof by retrying, charged once', async () => {
     const payment = await sign(payer)
-    const [answer, units] = await charged(async () => {
-      await world.automine(false)
-      const hangUp = startBuying(JSON.stringify({ assetId: String(token) }), headerV1(payment))
-      await until(
-        async () => (await world.store.find({ payer: lower(payer), nonce: payment.nonce }))?.state === 'settling',
-      )
-      hangUp()
-      await world.automine(true)
-      await world.mine()
-      return buy(gateway.url, token, payment)
-    })
+    await world.automine(false)
+    const hangUp = startBuying(JSON.stringify({ assetId: String(token) }), headerV1(payment))
+    await until(
+      async () => (await world.store.find({ payer: lower(payer), nonce: payment.nonce }))?.state === 'settling',
+    )
+    hangUp()
+    await world.automine(true)
+    await world.mine()
+    const answer = await buySettled(gateway.url, token, payment)
     assert.equal(answer.status, 200)
-    assert.equal(units, price)
+    assert.equal(await charged(), price)
   })
 })
 

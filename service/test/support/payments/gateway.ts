@@ -7,6 +7,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { after, beforeEach } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeEventTopics, encodeFunctionData, parseAbi, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
@@ -43,6 +44,22 @@ const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'Ass
 export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
 type Receipt = { blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
 export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
+
+/** A world for all tests of a file, which ends with them: one token, a payer of many payments, and the units charged during a test. */
+export async function openSale(given: { database?: Database } = {}) {
+  const world = await startGatewayWorld(given)
+  after(() => world.end())
+  let held = 0n
+  beforeEach(async () => {
+    held = await world.balance()
+  })
+  return {
+    world,
+    token: await world.mint(),
+    payer: await world.payer(1_000n * price),
+    charged: async () => (await world.balance()) - held,
+  }
+}
 
 /** Starts a chain and what a gateway needs, with new accounts and keys. Left out: a PGlite of its own. `end` closes all that was opened. */
 export async function startGatewayWorld(given: { database?: Database } = {}) {
