@@ -34,7 +34,8 @@ type NewPayment = PaymentKey & {
 
 export type Ledger = ReturnType<typeof createLedger>
 
-const columns = `payer, nonce, state, encode(request_hash, 'hex') as request_hash, payload, proof, from_block, tx_hash, reason, answer,
+const columns = `payer, nonce, case state when 'dead' then 'rejected' else state end as state, encode(request_hash, 'hex') as "requestHash",
+  payload, proof, from_block as "fromBlock", tx_hash as transaction, reason, answer,
   (claim is not null and claimed_until > clock_timestamp()) as claimed`
 const one = 'chain_id = $1 and asset = $2 and payer = $3 and nonce = $4'
 const inSeconds = (seconds: string) => `clock_timestamp() + make_interval(secs => ${seconds}::float8)`
@@ -48,11 +49,13 @@ export function createLedger(
   const run = <R>({ payer, nonce }: PaymentKey, text: string, values: readonly unknown[] = []) =>
     database.query<R>(text, [chainId, hexToBytes(asset), hexToBytes(payer), hexToBytes(nonce), ...values])
 
+  async function findRow(...statement: Parameters<typeof run>): Promise<PaymentRow | undefined> {
+    const [row] = await run<Row>(...statement)
+    return row && toPaymentRow(row)
+  }
+
   return {
-    async find(key: PaymentKey): Promise<PaymentRow | undefined> {
-      const [row] = await run<Row>(key, `select ${columns} from payment where ${one}`)
-      return row && toPaymentRow(row)
-    },
+    find: (key: PaymentKey) => findRow(key, `select ${columns} from payment where ${one}`),
 
     /** Inserts a payment, or replaces an `open` row whose claim has ended. Returns false when another row exists. */
     async claim(payment: NewPayment, claim: string, seconds: number): Promise<boolean> {
@@ -92,15 +95,13 @@ export function createLedger(
     },
 
     /** Claims a `settling` or `done` row that has no claim. */
-    async lease(key: PaymentKey, claim: string, seconds: number): Promise<PaymentRow | undefined> {
-      const [row] = await run<Row>(
+    lease: (key: PaymentKey, claim: string, seconds: number) =>
+      findRow(
         key,
         `update payment set claim = $5, claimed_until = ${inSeconds('$6')}
          where ${one} and state in ('settling', 'done') and ${unclaimed} returning ${columns}`,
         [claim, seconds],
-      )
-      return row && toPaymentRow(row)
-    },
+      ),
 
     async releaseClaim(key: PaymentKey, claim: string): Promise<void> {
       await run(key, `update payment set claim = null where ${one} and claim = $5`, [claim])
@@ -179,29 +180,18 @@ export function createLedger(
   }
 }
 
-type Row = {
-  payer: Uint8Array
-  nonce: Uint8Array
-  state: 'open' | 'settling' | 'done' | 'dead'
-  request_hash: string
-  payload: string
-  claimed: boolean
-  proof: string | null
-  from_block: bigint | null
-  tx_hash: Uint8Array | null
-  reason: string | null
-  answer: string | null
+type Row = Omit<PaymentRow, 'payer' | 'nonce' | 'transaction'> & {
+  readonly payer: Uint8Array
+  readonly nonce: Uint8Array
+  readonly transaction: Uint8Array | null
 }
 
-function toPaymentRow({ request_hash, from_block, tx_hash, ...row }: Row): PaymentRow {
+function toPaymentRow({ payer, nonce, transaction, ...row }: Row): PaymentRow {
   return {
     ...row,
-    payer: bytesToHex(row.payer),
-    nonce: bytesToHex(row.nonce),
-    state: row.state === 'dead' ? 'rejected' : row.state,
-    requestHash: request_hash,
-    fromBlock: from_block,
-    transaction: tx_hash && bytesToHex(tx_hash),
+    payer: bytesToHex(payer),
+    nonce: bytesToHex(nonce),
+    transaction: transaction && bytesToHex(transaction),
   }
 }
 

@@ -12,7 +12,7 @@ import type { Log } from '../lib/log.ts'
 import type { AttestationKey } from './attestation/attest.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Ledger } from './ledger.ts'
-import { parseQuantity, readContract, tokenAbi } from './rpc.ts'
+import { parseQuantity, readContract, tokenAbi } from './on-chain.ts'
 import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
 
 /** wrong: the sale stops. missing: no answer, or a warning for the operator. */

@@ -1,21 +1,13 @@
 /**
- * The A2A agent (A2A 1.0 §3): the tools as tasks, without a language model, the same for both bindings. Callers are anonymous, so that ids
- * are random and a list needs the id of a context.
+ * The A2A agent (A2A 1.0 §3): the tools as tasks, without a language model; its operations by name (§5.3), the same for both bindings.
+ * Callers are anonymous, so that ids are random and a list needs the id of a context.
  */
 import { randomUUID } from 'node:crypto'
 import type { JsonObject } from '../../lib/json.ts'
 import type { ToolAnswer, ToolName, Tools } from '../tools/tools.ts'
 import { invalid, isFault, type Fault } from './errors.ts'
 import { parseToolRequest, type ToolRequest } from './request.ts'
-import {
-  createStatus,
-  isTerminal,
-  listTasks,
-  withHistory,
-  type Listener,
-  type TaskPage,
-  type TaskStore,
-} from './tasks.ts'
+import { createStatus, isTerminal, listTasks, withHistory, type Listener, type TaskStore } from './tasks.ts'
 import {
   parseCount,
   parseSend,
@@ -31,14 +23,10 @@ import {
 /** Sends all events to the listener, from the first one on. The returned function removes the listener. */
 export type TaskStream = (listener: Listener) => () => void
 
-export type A2aAgent = {
-  readonly send: (params: JsonObject) => Promise<{ readonly task: Task } | Fault>
-  readonly stream: (params: JsonObject) => TaskStream | Fault
-  readonly get: (params: JsonObject) => Task | Fault
-  readonly list: (params: JsonObject) => TaskPage | Fault
-  readonly cancel: (params: JsonObject) => Task | Fault
-  readonly subscribe: (params: JsonObject) => TaskStream | Fault
-}
+/** A result to be written as JSON, or a stream of events. */
+export type Outcome = { readonly result: object } | { readonly stream: TaskStream } | Fault
+
+export type A2aAgent = ReturnType<typeof createA2aAgent>
 
 /** Messages that a task keeps. */
 const maxHistory = 20
@@ -50,22 +38,22 @@ type A2aOptions = {
   readonly subscriptionMs?: number
 }
 
-export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOptions): A2aAgent {
-  async function send(params: JsonObject): Promise<{ task: Task } | Fault> {
+export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOptions) {
+  async function SendMessage(params: JsonObject): Promise<Outcome> {
     const begun = begin(params)
     if (isFault(begun)) return begun
     const { id, request, historyLength, returnImmediately } = begun
     const submitted = tasks.get(id)?.task
     const running = run(id, request)
     const task = returnImmediately ? submitted : await running
-    return task === undefined ? unknownTask : { task: withHistory(task, historyLength) }
+    return task === undefined ? unknownTask : { result: { task: withHistory(task, historyLength) } }
   }
 
-  function stream(params: JsonObject): TaskStream | Fault {
+  function SendStreamingMessage(params: JsonObject): Outcome {
     const begun = begin(params)
     if (isFault(begun)) return begun
     const { id, request, historyLength } = begun
-    return (listener) => {
+    const stream: TaskStream = (listener) => {
       const task = tasks.get(id)?.task
       if (task === undefined) return endAtOnce(listener)
       listener.event({ task: withHistory(task, historyLength) })
@@ -77,6 +65,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOpt
       })
       return stop
     }
+    return { stream }
   }
 
   type Begun = Omit<SendRequest, 'message'> & { readonly id: string; readonly request: ToolRequest }
@@ -142,45 +131,71 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOpt
     return tasks.get(id)?.task ?? unknownTask
   }
 
-  return {
-    send,
-    stream,
-    get(params) {
-      const historyLength = parseCount(params['historyLength'], 'historyLength')
-      if (typeof historyLength === 'object') return historyLength
-      const task = find(params)
-      return isFault(task) ? task : withHistory(task, historyLength)
-    },
-    list: (params) => listTasks(tasks, params),
-    cancel(params) {
-      const task = find(params)
-      if (isFault(task)) return task
-      if (isTerminal(task)) return { fault: 'TASK_NOT_CANCELABLE', message: 'The task has already ended.' }
-      move(task.id, 'TASK_STATE_CANCELED')
-      return tasks.get(task.id)?.task ?? unknownTask
-    },
-    subscribe(params) {
-      const task = find(params)
-      if (isFault(task)) return task
-      if (isTerminal(task))
-        return { fault: 'UNSUPPORTED_OPERATION', message: 'The task has already ended; get it instead.' }
-      return (listener) => {
-        const stop = () => {
-          clearTimeout(timer)
-          remove()
-        }
-        const end = () => {
-          stop()
-          listener.end()
-        }
-        const timer = setTimeout(end, subscriptionMs).unref()
-        const remove = tasks.listen(task.id, { event: listener.event, end })
-        listener.event({ task: tasks.get(task.id)?.task ?? task })
-        return stop
+  function GetTask(params: JsonObject): Outcome {
+    const historyLength = parseCount(params['historyLength'], 'historyLength')
+    if (typeof historyLength === 'object') return historyLength
+    const task = find(params)
+    return isFault(task) ? task : { result: withHistory(task, historyLength) }
+  }
+
+  function ListTasks(params: JsonObject): Outcome {
+    const page = listTasks(tasks, params)
+    return isFault(page) ? page : { result: page }
+  }
+
+  function CancelTask(params: JsonObject): Outcome {
+    const task = find(params)
+    if (isFault(task)) return task
+    if (isTerminal(task)) return { fault: 'TASK_NOT_CANCELABLE', message: 'The task has already ended.' }
+    move(task.id, 'TASK_STATE_CANCELED')
+    const cancelled = tasks.get(task.id)?.task
+    return cancelled === undefined ? unknownTask : { result: cancelled }
+  }
+
+  function SubscribeToTask(params: JsonObject): Outcome {
+    const task = find(params)
+    if (isFault(task)) return task
+    if (isTerminal(task))
+      return { fault: 'UNSUPPORTED_OPERATION', message: 'The task has already ended; get it instead.' }
+    const stream: TaskStream = (listener) => {
+      const stop = () => {
+        clearTimeout(timer)
+        remove()
       }
-    },
+      const end = () => {
+        stop()
+        listener.end()
+      }
+      const timer = setTimeout(end, subscriptionMs).unref()
+      const remove = tasks.listen(task.id, { event: listener.event, end })
+      listener.event({ task: tasks.get(task.id)?.task ?? task })
+      return stop
+    }
+    return { stream }
+  }
+
+  return {
+    SendMessage,
+    SendStreamingMessage,
+    GetTask,
+    ListTasks,
+    CancelTask,
+    SubscribeToTask,
+    CreateTaskPushNotificationConfig: noPush,
+    GetTaskPushNotificationConfig: noPush,
+    ListTaskPushNotificationConfigs: noPush,
+    DeleteTaskPushNotificationConfig: noPush,
+    GetExtendedAgentCard: (): Outcome => ({
+      fault: 'UNSUPPORTED_OPERATION',
+      message: 'This agent has no other card than the public one.',
+    }),
   }
 }
+
+const noPush = (): Outcome => ({
+  fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
+  message: 'This agent sends no push notifications.',
+})
 
 /** Tools do not throw. If one did, its task would never end. */
 const toolFailed: ToolAnswer = {

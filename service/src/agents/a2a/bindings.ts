@@ -1,46 +1,10 @@
-/** The operations of A2A 1.0 by name (§5.3), and how its two bindings reach them: JSON-RPC (§9) and HTTP+JSON (§11). */
+/** The two bindings of A2A 1.0 to the operations of the agent: JSON-RPC (§9) and HTTP+JSON (§11). */
 import { isObject, type JsonObject } from '../../lib/json.ts'
-import type { A2aAgent, TaskStream } from './agent.ts'
-import { invalid, isFault, toRpcError, type Fault } from './errors.ts'
+import type { A2aAgent, Outcome } from './agent.ts'
+import { invalid, toRpcError, type Fault } from './errors.ts'
 import { camelCased, isShallow } from './wire.ts'
 
-/** A result to be written as JSON, or a stream of events. */
-export type Outcome = { readonly result: object } | { readonly stream: TaskStream } | Fault
 export type RpcId = string | number | null
-
-type Operation = (agent: A2aAgent, params: JsonObject) => Outcome | Promise<Outcome>
-
-const noPush: Operation = () => ({
-  fault: 'PUSH_NOTIFICATION_NOT_SUPPORTED',
-  message: 'This agent sends no push notifications.',
-})
-
-const operations = {
-  SendMessage: async (agent, params) => asResult(await agent.send(params)),
-  SendStreamingMessage: (agent, params) => asStream(agent.stream(params)),
-  GetTask: (agent, params) => asResult(agent.get(params)),
-  ListTasks: (agent, params) => asResult(agent.list(params)),
-  CancelTask: (agent, params) => asResult(agent.cancel(params)),
-  SubscribeToTask: (agent, params) => asStream(agent.subscribe(params)),
-  CreateTaskPushNotificationConfig: noPush,
-  GetTaskPushNotificationConfig: noPush,
-  ListTaskPushNotificationConfigs: noPush,
-  DeleteTaskPushNotificationConfig: noPush,
-  GetExtendedAgentCard: () => ({
-    fault: 'UNSUPPORTED_OPERATION',
-    message: 'This agent has no other card than the public one.',
-  }),
-} satisfies Readonly<Record<string, Operation>>
-
-type OperationName = keyof typeof operations
-
-function asResult(outcome: object): Outcome {
-  return isFault(outcome) ? outcome : { result: outcome }
-}
-
-function asStream(outcome: TaskStream | Fault): Outcome {
-  return typeof outcome === 'function' ? { stream: outcome } : outcome
-}
 
 /** Checks `A2A-Version`: 1.0 or one of its patches. An absent one means 0.3 (§3.6.2). */
 export function versionFault(version: string | undefined): Fault | null {
@@ -64,9 +28,9 @@ export async function answerRpc(
   if (!isObject(params) || !isShallow(params))
     return { id, outcome: invalid('params', 'must be an object, nested no deeper than 20 levels.') }
   if (version !== null) return { id, outcome: version }
-  if (!Object.hasOwn(operations, method))
+  if (!Object.hasOwn(agent, method))
     return { id, outcome: { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has no such method here.' } }
-  return { id, outcome: await operations[method as OperationName](agent, camelCased(params) as JsonObject) }
+  return { id, outcome: await agent[method as keyof A2aAgent](camelCased(params) as JsonObject) }
 }
 
 export function toRpcResponse(id: RpcId, outcome: { readonly result: object } | Fault): object {
@@ -88,7 +52,7 @@ export type RestRequest = {
   readonly body: unknown
 }
 
-type Route = Readonly<Partial<Record<'GET' | 'POST' | 'DELETE', OperationName>>>
+type Route = Readonly<Partial<Record<'GET' | 'POST' | 'DELETE', keyof A2aAgent>>>
 
 /** The group is the id of a task, one segment. */
 const routes: readonly (readonly [RegExp, Route])[] = [
@@ -126,7 +90,7 @@ export async function answerRest(agent: A2aAgent, request: RestRequest): Promise
     if (match === null || name === undefined) continue
     const params = method === 'GET' ? parseQuery(query) : (camelCased(body) as JsonObject)
     const [, id] = match
-    return operations[name](agent, id === undefined ? params : { ...params, id: decodeSegment(id) })
+    return agent[name](id === undefined ? params : { ...params, id: decodeSegment(id) })
   }
   return { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }
 }

@@ -26,18 +26,9 @@ type StoredTask = {
   readonly changed: number
 }
 
-export type TaskStore = {
-  readonly get: (id: string) => StoredTask | undefined
-  /** Returns the tasks of a context, the last changed first. */
-  readonly ofContext: (contextId: string) => readonly StoredTask[]
-  readonly create: (task: Task, skill: ToolName | undefined) => void
-  /** Stores a changed task and sends the events to its listeners; false if the task was dropped meanwhile. */
-  readonly put: (task: Task, skill: ToolName | undefined, events: readonly StreamEvent[]) => boolean
-  /** Adds a listener and returns the function that removes it. */
-  readonly listen: (id: string, listener: Listener) => () => void
-}
+export type TaskStore = ReturnType<typeof createTaskStore>
 
-export type TaskStoreOptions = {
+type TaskStoreOptions = {
   readonly maxTasks?: number
   readonly maxBytes?: number
   /** Since the last change. */
@@ -51,7 +42,7 @@ export function createTaskStore({
   maxBytes = 64 * 1024 * 1024,
   lifetimeMs = 3_600_000,
   now = () => performance.now(),
-}: TaskStoreOptions = {}): TaskStore {
+}: TaskStoreOptions = {}) {
   const stored = new LRUCache<string, StoredTask>({
     max: maxTasks,
     maxSize: maxBytes,
@@ -77,11 +68,13 @@ export function createTaskStore({
   }
 
   return {
-    get: (id) => stored.get(id),
-    ofContext: (contextId) =>
+    get: (id: string): StoredTask | undefined => stored.get(id),
+    /** Returns the tasks of a context, the last changed first. */
+    ofContext: (contextId: string): readonly StoredTask[] =>
       [...stored.values()].filter(({ task }) => task.contextId === contextId).sort((a, b) => b.changed - a.changed),
     create,
-    put(task, skill, events) {
+    /** Stores a changed task and sends the events to its listeners; false if the task was dropped meanwhile. */
+    put(task: Task, skill: ToolName | undefined, events: readonly StreamEvent[]): boolean {
       if (!stored.has(task.id)) return false
       create(task, skill)
       const receivers = [...(listeners.get(task.id) ?? [])]
@@ -89,8 +82,9 @@ export function createTaskStore({
       if (isTerminal(task)) endListeners(task.id)
       return true
     },
-    listen(id, listener) {
-      const set = listeners.get(id) ?? new Set()
+    /** Adds a listener and returns the function that removes it. */
+    listen(id: string, listener: Listener): () => void {
+      const set = listeners.get(id) ?? new Set<Listener>()
       listeners.set(id, set.add(listener))
       return () => {
         set.delete(listener)

@@ -10,6 +10,7 @@ import {
   type ContractFunctionReturnType,
   decodeFunctionResult,
   encodeFunctionData,
+  multicall3Abi,
   parseAbi,
 } from 'viem'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -109,12 +110,12 @@ export function chainRefOf(registry: Hex, agentId: bigint, block: BlockId): Chai
 
 function encodeMulticall(calls: readonly Call<unknown>[]): Hex {
   const args = [calls.map(({ to, data }) => ({ target: to, allowFailure: true, callData: data }))] as const
-  return encodeFunctionData({ abi: multicallAbi, functionName: 'aggregate3', args })
+  return encodeFunctionData({ abi: multicall3Abi, functionName: 'aggregate3', args })
 }
 
 function decodeMulticall(calls: readonly Call<unknown>[], bytes: Hex): unknown[] {
   const results = decodeWith(
-    (data) => decodeFunctionResult({ abi: multicallAbi, functionName: 'aggregate3', data }),
+    (data) => decodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', data }),
     bytes,
   )
   if (results.length !== calls.length) throw chainUnavailable('a multicall returned another number of results')
@@ -157,10 +158,4 @@ export const reputationAbi = parseAbi([
 ])
 
 /** Multicall3 has the same address on every chain. */
-export const multicallAbi = parseAbi([
-  'struct Call3 { address target; bool allowFailure; bytes callData; }',
-  'struct Result { bool success; bytes returnData; }',
-  'function aggregate3(Call3[] calls) payable returns (Result[] returnData)',
-])
-
 export const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'

@@ -1,16 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionResult } from 'viem'
+import { encodeFunctionResult, multicall3Abi } from 'viem'
 import { ServiceError } from '../../lib/errors.ts'
-import {
-  createRegistryReads,
-  identityAbi,
-  multicallAbi,
-  multicallAddress,
-  viewCall,
-  type RegistrySource,
-} from './reads.ts'
+import { createRegistryReads, identityAbi, multicallAddress, viewCall, type RegistrySource } from './reads.ts'
 
 const registry: Hex = `0x${'1d'.repeat(20)}`
 const owner: Hex = '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc'
@@ -31,7 +24,7 @@ function scripted(...answers: (readonly Result[] | Hex | symbol)[]) {
       asked.push({ to, at: number })
       const answer = answers.shift() ?? '0x'
       if (typeof answer !== 'object') return answer
-      return encodeFunctionResult({ abi: multicallAbi, functionName: 'aggregate3', result: answer })
+      return encodeFunctionResult({ abi: multicall3Abi, functionName: 'aggregate3', result: answer })
     },
     calls: async (_to, datas) => datas.map(() => ownerWord),
   }

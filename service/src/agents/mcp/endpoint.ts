@@ -11,7 +11,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import { isObject, parseJson } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Tools } from '../tools/tools.ts'
-import { acceptsBoth, createFastPath, createRecogniser, type FastPath } from './fast-path.ts'
+import { acceptsBoth, createFastPath, recognise, type FastPath } from './fast-path.ts'
 import {
   basicHeaders,
   createOriginGuard,
@@ -43,7 +43,6 @@ export type McpListener = {
 export function mcpListener(options: McpListener, router: RequestListener): RequestListener {
   const { tools, identity, origins = [], limiter, otherLimiter, clientKey, log } = options
   const guard = createOriginGuard(identity.baseUrl, origins)
-  const recognise = createRecogniser()
   const fetch = createSdkFetch(tools, identity)
   const viaSdk = createSdkHandler(fetch, log)
   let fast: FastPath | undefined // the SDK answers until it is there

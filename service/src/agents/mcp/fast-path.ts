@@ -9,7 +9,6 @@ import {
   PROTOCOL_VERSION_META_KEY,
   SERVER_INFO_META_KEY,
 } from '@modelcontextprotocol/server'
-import { LRUCache } from 'lru-cache'
 import type { IncomingHttpHeaders } from 'node:http'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import { memoize } from '../../lib/memoize.ts'
@@ -72,37 +71,33 @@ async function askSdk(fetch: SdkFetch, era: Era, method: string): Promise<string
 }
 
 /** Recognises plain requests by headers and parsed body; null leaves the request to the SDK. */
-export function createRecogniser(): (headers: IncomingHttpHeaders, body: unknown) => PlainRequest | null {
-  const isEnvelope = createEnvelopeCheck()
-
-  function eraOf(headers: IncomingHttpHeaders, method: string, params: JsonObject): Era | null {
-    const meta = params['_meta']
-    if (meta !== undefined && !isObject(meta)) return null
-    const version = headers['mcp-protocol-version']
-    // The SDK decides the era by this key alone.
-    if (meta !== undefined && PROTOCOL_VERSION_META_KEY in meta)
-      return version === modernVersion && headers['mcp-method'] === method && isEnvelope(meta) ? 'modern' : null
-    if (version !== undefined && !(legacyVersions as readonly unknown[]).includes(version)) return null
-    return acceptsBoth(headers.accept) && isLegacyMeta(meta) ? 'legacy' : null
+export function recognise(headers: IncomingHttpHeaders, body: unknown): PlainRequest | null {
+  if (!isObject(body) || !hasOnly(body, ['jsonrpc', 'id', 'method', 'params'])) return null
+  const { jsonrpc, id, method, params = {} } = body
+  if (jsonrpc !== '2.0' || typeof method !== 'string' || !isObject(params)) return null
+  if (typeof id !== 'string' && !(typeof id === 'number' && Number.isSafeInteger(id))) return null
+  if (!hasOnly(params, method === 'tools/call' ? ['name', 'arguments', '_meta'] : ['_meta'])) return null
+  const era = eraOf(headers, method, params)
+  if (era === null) return null
+  if (method === 'tools/call') {
+    const { name, arguments: args } = params
+    const tool = toolNames.find((known) => known === name)
+    if (tool === undefined || !areAdvertised(args, tool)) return null
+    if (era === 'modern' && headers['mcp-name'] !== name) return null
+    return { id, era, method, tool, args }
   }
+  return isStatic(method, era) ? { id, era, method } : null
+}
 
-  return (headers, body) => {
-    if (!isObject(body) || !hasOnly(body, ['jsonrpc', 'id', 'method', 'params'])) return null
-    const { jsonrpc, id, method, params = {} } = body
-    if (jsonrpc !== '2.0' || typeof method !== 'string' || !isObject(params)) return null
-    if (typeof id !== 'string' && !(typeof id === 'number' && Number.isSafeInteger(id))) return null
-    if (!hasOnly(params, method === 'tools/call' ? ['name', 'arguments', '_meta'] : ['_meta'])) return null
-    const era = eraOf(headers, method, params)
-    if (era === null) return null
-    if (method === 'tools/call') {
-      const { name, arguments: args } = params
-      const tool = toolNames.find((known) => known === name)
-      if (tool === undefined || !areAdvertised(args, tool)) return null
-      if (era === 'modern' && headers['mcp-name'] !== name) return null
-      return { id, era, method, tool, args }
-    }
-    return isStatic(method, era) ? { id, era, method } : null
-  }
+function eraOf(headers: IncomingHttpHeaders, method: string, params: JsonObject): Era | null {
+  const meta = params['_meta']
+  if (meta !== undefined && !isObject(meta)) return null
+  const version = headers['mcp-protocol-version']
+  // The SDK decides the era by this key alone.
+  if (meta !== undefined && PROTOCOL_VERSION_META_KEY in meta)
+    return version === modernVersion && headers['mcp-method'] === method && isEnvelope(meta) ? 'modern' : null
+  if (version !== undefined && !(legacyVersions as readonly unknown[]).includes(version)) return null
+  return acceptsBoth(headers.accept) && isLegacyMeta(meta) ? 'legacy' : null
 }
 
 /** A client that accepts JSON gets it; the SDK wants `Accept` to name event streams too. */
@@ -139,21 +134,19 @@ function hasOnly(value: JsonObject, keys: readonly string[]): boolean {
 
 const maxMetaLength = 2_048
 
-/**
- * Returns a check whether the SDK accepts the `_meta` of a modern request, which holds its version and its client (spec §4.3). A client sends
- * the same one with every request, so that texts which passed are kept.
- */
-function createEnvelopeCheck(): (meta: JsonObject) => boolean {
-  const accepted = new LRUCache<string, true>({ max: 1_000 })
-  return (meta) => {
-    if (meta[PROTOCOL_VERSION_META_KEY] !== modernVersion || meta[CLIENT_CAPABILITIES_META_KEY] === undefined)
-      return false
-    const text = JSON.stringify(meta)
-    if (accepted.has(text)) return true
-    if (text.length > maxMetaLength) return false
-    const body = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: meta } }
-    if (classifyInboundRequest({ httpMethod: 'POST', body }).kind !== 'modern') return false
-    accepted.set(text, true)
-    return true
-  }
+/** Returns whether the SDK accepts the `_meta` of a modern request, which holds its version and its client (spec §4.3). */
+function isEnvelope(meta: JsonObject): boolean {
+  if (meta[PROTOCOL_VERSION_META_KEY] !== modernVersion || meta[CLIENT_CAPABILITIES_META_KEY] === undefined)
+    return false
+  const text = JSON.stringify(meta)
+  return text.length <= maxMetaLength && isAccepted(text)
 }
+
+/** A client sends the same text with every request. */
+const isAccepted = memoize(
+  (meta: string) => {
+    const body = { jsonrpc: '2.0', id: 1, method: 'tools/list', params: { _meta: JSON.parse(meta) as JsonObject } }
+    return classifyInboundRequest({ httpMethod: 'POST', body }).kind === 'modern'
+  },
+  { max: 1_000 },
+)

@@ -3,7 +3,7 @@ import { before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import { testTools } from '../../../test/support/agents/assets.ts'
 import { envelope, modernHeaders } from '../../../test/support/agents/mcp.ts'
-import { acceptsBoth, createFastPath, createRecogniser, type FastPath } from './fast-path.ts'
+import { acceptsBoth, createFastPath, recognise, type FastPath } from './fast-path.ts'
 import { identityAt } from './protocol.ts'
 import { createSdkFetch } from './server.ts'
 import { toolNames } from '../tools/tools.ts'
@@ -13,7 +13,6 @@ type Asked = { readonly headers: Record<string, string>; readonly body: Members 
 
 const { tools, reads } = testTools()
 const sdk = createSdkFetch(tools, identityAt('https://verify.example.com', '0.1.0'))
-const recognise = createRecogniser()
 let fast: FastPath
 
 /** Node's parser lower-cases names; the SDK's leg is given what the listener gives it. */

@@ -8,8 +8,10 @@ import {
   isLegacyRequest,
   McpServer,
   WebStandardStreamableHTTPServerTransport,
+  type CallToolResult,
   type McpHandlerRequestOptions,
   type StandardSchemaWithJSON,
+  type TextContent,
 } from '@modelcontextprotocol/server'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { withDeadline } from '../../lib/async/deadline.ts'
@@ -158,22 +160,11 @@ function advertise(schema: JsonObject): StandardSchemaWithJSON {
   }
 }
 
-type TextBlock = {
-  readonly type: 'text'
-  readonly text: string
-  readonly annotations: { readonly audience: ('assistant' | 'user')[]; readonly priority: number }
-}
-type CallResult = {
-  readonly content: (TextBlock | Omit<TextBlock, 'annotations'>)[]
-  readonly structuredContent?: Record<string, unknown>
-  readonly isError?: true
-}
-
 /**
  * Converts the answer of a tool to an MCP tool result (spec §4.3). Supplier text has a block of its own, meant for the user; an error has no
  * structured content.
  */
-export function toCallResult(answer: ToolAnswer): CallResult {
+export function toCallResult(answer: ToolAnswer): CallToolResult {
   if (!answer.ok) return { content: [{ type: 'text', text: JSON.stringify(answer.error) }], isError: true }
   const { structured, untrusted } = answer
   const content = [toBlock(untrusted === undefined ? structured : { ...structured, untrusted: undefined }, forBoth)]
@@ -181,9 +172,9 @@ export function toCallResult(answer: ToolAnswer): CallResult {
   return { content, structuredContent: structured }
 }
 
-const forBoth: TextBlock['annotations'] = { audience: ['assistant', 'user'], priority: 1 }
-const forUser: TextBlock['annotations'] = { audience: ['user'], priority: 0 }
+const forBoth: TextContent['annotations'] = { audience: ['assistant', 'user'], priority: 1 }
+const forUser: TextContent['annotations'] = { audience: ['user'], priority: 0 }
 
-function toBlock(value: object, annotations: TextBlock['annotations']): TextBlock {
+function toBlock(value: object, annotations: TextContent['annotations']): TextContent {
   return { type: 'text', text: JSON.stringify(value), annotations }
 }

@@ -27,8 +27,7 @@ import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
 import { createSettlement, type Count } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
-import { createPaymentRequired, paymentDocument, type PaymentRequired } from '../../payments/x402/requirements.ts'
-import type { Terms } from '../../payments/x402/terms.ts'
+import { createPaymentRequired, paymentDocument, type PaymentRequired, type Terms } from '../../payments/x402/terms.ts'
 
 export type GatewayOptions = {
   readonly terms: Terms

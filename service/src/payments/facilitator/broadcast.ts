@@ -4,24 +4,23 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, type LocalAccount } from 'viem'
-import { isRefusal, isRevert, type RpcClient } from '../../chain/rpc/client.ts'
+import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { chainId } from '../../domain/chain.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
-import { onPendingBlock, parseQuantity } from '../rpc.ts'
+import { onPendingBlock, parseQuantity } from '../on-chain.ts'
+import type { Report } from './facilitator.ts'
 
 /** Runs `work` while no other process does so for the same key. */
 type KeyLock = <T>(address: Hex, work: () => Promise<T>) => Promise<T>
 
-/** `unknown`: the transaction may have been sent. All others: it was certainly not sent, `fault` for any further reason. */
-type NotSent = 'revert' | 'no_gas' | 'too_costly' | 'fault' | 'unknown'
-
+/** No transaction was sent, or perhaps one was. */
 export class BroadcastError extends Error {
-  readonly reason: NotSent
+  readonly report: Report
 
-  constructor(reason: NotSent, options: { cause: unknown }) {
-    super(`not sent: ${reason}`, options)
+  constructor(report: Report, options: { cause: unknown }) {
+    super(`not sent: ${report.rejection ?? report.sent}`, options)
     this.name = 'BroadcastError'
-    this.reason = reason
+    this.report = report
   }
 }
 
@@ -59,13 +58,14 @@ export function createBroadcast({
         maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, // room for the base fee to double
       }
     } catch (cause) {
-      throw new BroadcastError(reasonFor(cause, isRevert(cause) ? 'revert' : 'fault'), { cause })
+      throw new BroadcastError(reportFor(cause), { cause })
     }
   }
 
   return async (call, onSigned) => {
     const prepared = await prepare(call)
-    if (prepared.gas > maxGas) throw new BroadcastError('too_costly', { cause: `${prepared.gas} gas` })
+    if (prepared.gas > maxGas)
+      throw new BroadcastError({ sent: 'no', rejection: 'payment_rejected' }, { cause: `${prepared.gas} gas` })
     const sent = inTurn(() =>
       lock(account.address, async () => {
         const count = await rpc('eth_getTransactionCount', [account.address, 'pending']).then(parseQuantity)
@@ -82,7 +82,7 @@ export function createBroadcast({
       }),
     )
     return sent.catch((cause: unknown) => {
-      throw cause instanceof BroadcastError ? cause : new BroadcastError('fault', { cause })
+      throw cause instanceof BroadcastError ? cause : new BroadcastError({ sent: 'no' }, { cause })
     })
   }
 
@@ -91,13 +91,13 @@ export function createBroadcast({
       await rpc('eth_sendRawTransaction', [raw])
     } catch (cause) {
       if (isRefusal(cause) && /already known|already imported/i.test(cause.message)) return
-      throw new BroadcastError(reasonFor(cause, isRefusal(cause) ? 'fault' : 'unknown'), { cause })
+      throw new BroadcastError(isRefusal(cause) ? reportFor(cause) : { sent: 'perhaps' }, { cause })
     }
   }
 }
 
-function reasonFor(cause: unknown, otherwise: NotSent): NotSent {
-  return isRefusal(cause) && /insufficient funds|gas required exceeds allowance/i.test(cause.message)
-    ? 'no_gas'
-    : otherwise
+/** Returns the report of a transaction that was certainly not sent. */
+function reportFor(cause: unknown): Report {
+  const hasNoGas = isRefusal(cause) && /insufficient funds|gas required exceeds allowance/i.test(cause.message)
+  return { sent: 'no', rejection: hasNoGas ? 'payment_unavailable' : undefined }
 }

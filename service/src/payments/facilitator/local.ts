@@ -7,8 +7,7 @@ import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
 import { encodeFunctionData, type Abi, type LocalAccount } from 'viem'
 import { isRevert, type RpcClient } from '../../chain/rpc/client.ts'
 import { sleep } from '../../lib/async/sleep.ts'
-import type { PaymentChain } from '../on-chain.ts'
-import { onPendingBlock, readContract } from '../rpc.ts'
+import { onPendingBlock, readContract, type PaymentChain } from '../on-chain.ts'
 import type { Terms } from '../x402/terms.ts'
 import { BroadcastError, type Broadcast } from './broadcast.ts'
 import { facilitatorInput, toBuyerError, type Facilitator, type Report, type SettleOptions } from './facilitator.ts'
@@ -84,7 +83,7 @@ function createAttempt({ rpc: provider, account, broadcast }: LocalOptions, sett
           state.report = { sent: 'perhaps' }
           return hash
         } catch (error) {
-          state.report = toReport(error)
+          state.report = error instanceof BroadcastError ? error.report : { sent: 'perhaps' }
           throw error
         }
       },
@@ -98,13 +97,6 @@ function createAttempt({ rpc: provider, account, broadcast }: LocalOptions, sett
     { pendingSettlementStore: pendingStore(rpc, settling) },
   )
   return { scheme, state }
-}
-
-function toReport(error: unknown): Report {
-  const reason = error instanceof BroadcastError ? error.reason : 'unknown'
-  if (reason === 'unknown') return { sent: 'perhaps' }
-  const rejection = ({ too_costly: 'payment_rejected', no_gas: 'payment_unavailable' } as const)[reason as 'no_gas']
-  return { sent: 'no', rejection }
 }
 
 type Receipt = { readonly status: Hex; readonly logs: readonly never[] }

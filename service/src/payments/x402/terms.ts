@@ -1,9 +1,13 @@
-/** The terms of a sale, shared by the 402, the checks, the facilitator and the discovery document (spec §2.6). */
+/**
+ * The terms of a sale (spec §2.6), and the payment requirements for both generations of buyers: the body of x402 version 1, the
+ * `PAYMENT-REQUIRED` header of version 2, and the discovery document.
+ */
 import type { Hex } from '@touchstone/verdict'
-import { caipNetwork, chainId } from '../../domain/chain.ts'
+import { caipNetwork, chainId, chainName } from '../../domain/chain.ts'
+import { errors, type ErrorCode } from '../errors.ts'
 
 /** Seconds in which a payment must settle, counted from its signing. */
-export const maxTimeoutSeconds = 30
+const maxTimeoutSeconds = 30
 /** Default buyers of the first generation refuse more than 0.10 USDC. */
 export const highestUsualPrice = 100_000n
 
@@ -17,9 +21,9 @@ export type Terms = {
   readonly tokenVersion: string
 }
 
-export const description =
+const description =
   'Bound-state proof: the on-chain state of one physical product, with an ECDSA signature that a contract can check.'
-export const mimeType = 'application/json'
+const mimeType = 'application/json'
 
 export function tokenDomain({ tokenName, tokenVersion, asset }: Terms) {
   return { name: tokenName, version: tokenVersion, chainId, verifyingContract: asset }
@@ -37,3 +41,116 @@ export function requirementsV2(terms: Terms, amount = terms.price, payTo = terms
     extra: { name: terms.tokenName, version: terms.tokenVersion },
   } as const
 }
+
+/** `header` is the base64 of the version 2 document; empty where a setting switches it off. */
+export type PaymentRequired = { readonly body: string; readonly header: string }
+
+/** Makes the payment requirements of each 402 code once at start, because responses differ by their error code only. */
+export function createPaymentRequired(terms: Terms, withHeader = true): ReadonlyMap<ErrorCode, PaymentRequired> {
+  const documents = Object.values(errors).flatMap(({ error, status, message }) => {
+    if (status !== 402) return []
+    const body = JSON.stringify({ x402Version: 1, error, message, accepts: [requirementsV1(terms)] })
+    const required = JSON.stringify({ ...paymentRequiredV2(terms), error })
+    return [[error, { body, header: withHeader ? Buffer.from(required).toString('base64') : '' }] as const]
+  })
+  return new Map(documents)
+}
+
+/** Makes /.well-known/x402 (and x402.json): enough to pay before the first request. */
+export function paymentDocument(terms: Terms): string {
+  const { resource } = terms
+  const item = { resource, type: 'http', method: 'POST', description, mimeType, inputSchema } as const
+  return JSON.stringify({
+    x402Version: 2,
+    x402Versions: [1, 2],
+    resources: [resource],
+    items: [
+      { ...item, x402Version: 1, accepts: [requirementsV1(terms)] },
+      { ...item, ...paymentRequiredV2(terms), resource },
+    ],
+  })
+}
+
+/** Contains spec §2.6 and more: without `payTo` and `asset` real buyers throw, without `extra` they sign a wrong domain. */
+function requirementsV1(terms: Terms) {
+  return {
+    scheme: 'exact',
+    network: chainName,
+    maxAmountRequired: terms.price.toString(),
+    resource: terms.resource,
+    description,
+    mimeType,
+    payTo: terms.payTo,
+    maxTimeoutSeconds,
+    asset: terms.asset,
+    outputSchema: {
+      input: { type: 'http', method: 'POST', discoverable: true, bodyType: 'json', bodyFields: inputFields },
+      output: outputSchema,
+    },
+    extra: { name: terms.tokenName, version: terms.tokenVersion },
+  } as const
+}
+
+function paymentRequiredV2(terms: Terms) {
+  return {
+    x402Version: 2,
+    resource: { url: terms.resource, description, mimeType },
+    accepts: [requirementsV2(terms)],
+    extensions: { bazaar },
+  } as const
+}
+
+const inputFields = {
+  assetId: { type: 'string', required: true, description: 'Decimal token id, 0 to 2^256-1.', pattern: '^[0-9]{1,78}$' },
+  chain: { type: 'string', description: 'base-sepolia, or left out.', enum: [chainName] },
+} as const
+
+/** JSON Schema of the request body. */
+const inputSchema = {
+  type: 'object',
+  properties: {
+    assetId: { type: 'string', pattern: '^[0-9]{1,78}$', description: 'Decimal token id, 0 to 2^256-1.' },
+    chain: { type: 'string', enum: [chainName] },
+  },
+  required: ['assetId'],
+} as const
+
+const outputSchema = {
+  type: 'object',
+  properties: {
+    assetId: { type: 'string' },
+    state: { type: 'string' },
+    state_code: { type: 'integer' },
+    authentic: { type: 'boolean' },
+    flagged: { type: 'boolean' },
+    chainRef: { type: 'object' },
+    attestation: { type: 'object', description: 'message, digest, signature, signer, keyId and an EIP-712 form.' },
+    payment: { type: 'object' },
+  },
+} as const
+
+/** The discovery extension of x402 version 2: `info` is an example, `schema` describes `info`. */
+const bazaar = {
+  info: {
+    input: { type: 'http', method: 'POST', bodyType: 'json', body: { assetId: '1', chain: chainName } },
+    output: { type: 'json', example: { assetId: '1', chain: chainName, state: 'ACTIVATED', authentic: true } },
+  },
+  schema: {
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties: {
+      input: {
+        type: 'object',
+        properties: {
+          type: { type: 'string', const: 'http' },
+          method: { type: 'string', enum: ['POST'] },
+          bodyType: { type: 'string', enum: ['json'] },
+          body: inputSchema,
+        },
+        required: ['type', 'bodyType', 'body'],
+      },
+      output: { type: 'object', properties: { type: { type: 'string' }, example: { type: 'object' } } },
+    },
+    required: ['input'],
+  },
+} as const

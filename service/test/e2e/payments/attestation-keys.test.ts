@@ -238,6 +238,7 @@ describe('touchstone attest key', () => {
 describe('AttestationVerifier', () => {
   let chain: LocalChain
   before(async () => {
+    await database.query('delete from attestation_key')
     chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
   })
   after(() => chain.close())

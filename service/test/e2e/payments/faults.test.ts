@@ -4,19 +4,21 @@
  * §7). And what the gateway finds out about itself.
  */
 import assert from 'node:assert/strict'
-import { afterEach, describe, it } from 'node:test'
+import { after, afterEach, describe, it } from 'node:test'
 import { toHex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import type { Ledger } from '../../../src/payments/ledger.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { buy, sign } from '../../support/payments/buyer.ts'
-import { survives, type Broken, type Expected } from '../../support/payments/survives.ts'
+import { buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
 import type { Fault } from '../../support/fault-rpc.ts'
 
-const { world, token, payer } = await openSale()
+const { world, token, payer, charged } = await openSale()
+const facilitator = await startFacilitator(world)
+const remote = await world.open({ facilitator: { url: facilitator.url } })
 afterEach(() => world.heal())
 
-const survivesHere = (broken: Broken, expected: Expected) => survives({ world, payer, token }, broken, expected)
+const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 120n })
 
 const unavailable = [[503, 'payment_unavailable']] as const
 const pendingOrSold = [
@@ -40,7 +42,7 @@ describe('the provider of payments fails before anything is stored', () => {
     ['one call gets status 500', { name: 'status500', methods: ['eth_call'], times: 1 }],
   ] satisfies [string, Fault['name'] | Fault][]) {
     it(`${what}: 503, never 402`, () =>
-      survivesHere({ breaks: () => world.payFaults.set(fault) }, [...unavailable, [200, undefined]]))
+      survives({ breaks: () => world.payFaults.set(fault) }, [...unavailable, [200, undefined]]))
   }
 })
 
@@ -56,16 +58,16 @@ describe('the provider of payments fails while it settles', () => {
     ['receipts hang', { name: 'hang', methods: ['eth_getTransactionReceipt'] }],
   ] satisfies [string, Fault][]) {
     it(`${what}: the proof or 503 settlement_pending`, () =>
-      survivesHere({ breaks: () => world.payFaults.set(fault) }, pendingOrSold))
+      survives({ breaks: () => world.payFaults.set(fault) }, pendingOrSold))
   }
 
   it('the chain does not mine: 503 settlement_pending', () =>
-    survivesHere({ breaks: () => world.automine(false), mends: () => world.mine() }, [[503, 'settlement_pending']]))
+    survives({ breaks: () => world.automine(false), mends: () => world.mine() }, [[503, 'settlement_pending']]))
 
   it('the facilitator has no gas: 503 payment_unavailable, nothing charged', async () => {
     const { address } = world.facilitator
     const rich = await world.rpc('eth_getBalance', [address, 'latest'])
-    await survivesHere(
+    await survives(
       {
         breaks: () => world.rpc('anvil_setBalance', [address, toHex(1n)]),
         mends: () => world.rpc('anvil_setBalance', [address, rich]),
@@ -78,7 +80,7 @@ describe('the provider of payments fails while it settles', () => {
 describe('the asset cannot be read', () => {
   for (const fault of ['die', 'status500', 'garbage', 'rpc-error', 'null-result', 'empty-result', 'hang'] as const) {
     it(`${fault}: 502 chain_unavailable, nothing charged`, () =>
-      survivesHere({ breaks: () => world.readFaults.set(fault) }, [[502, 'chain_unavailable']]))
+      survives({ breaks: () => world.readFaults.set(fault) }, [[502, 'chain_unavailable']]))
   }
 })
 
@@ -89,7 +91,7 @@ describe('the signer', () => {
     ['signs something else', () => world.signer.sign(`0x${'11'.repeat(32)}`)],
   ] as const) {
     it(`${what}: 503 signer_unavailable, nothing charged`, () =>
-      survivesHere({ options: { keys: { active: () => ({ ...world.signer, sign }), published: () => [] } } }, [
+      survives({ options: { keys: { active: () => ({ ...world.signer, sign }), published: () => [] } } }, [
         [503, 'signer_unavailable'],
       ]))
   }
@@ -115,7 +117,7 @@ describe('the ledger', () => {
     ['stores the answer without saying so', 'done', true, [[200, undefined]]],
   ] as const) {
     it(what, async () => {
-      await survivesHere({ options: { ledger: { ...world.store, ...failing(name, done) } } }, expected)
+      await survives({ options: { ledger: { ...world.store, ...failing(name, done) } } }, expected)
     })
   }
 })
@@ -127,7 +129,7 @@ describe('the clock', () => {
   ] as const) {
     it(`${what}: 503 not_ready, nothing charged`, async () => {
       await world.mine()
-      await survivesHere({ options: { now: () => Date.now() + off } }, [[503, 'not_ready']])
+      await survives({ options: { now: () => Date.now() + off } }, [[503, 'not_ready']])
     })
   }
 })
@@ -172,3 +174,83 @@ describe('the self-check', () => {
     await gateway.close()
   })
 })
+
+describe('a remote facilitator', () => {
+  after(() => facilitator.close())
+  afterEach(() => facilitator.set('none'))
+
+  it('sells, refuses a payer without money, and is asked for what it supports', async () => {
+    assert.equal((await buy(remote.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), price)
+    const poor = await buy(remote.url, token, await sign(await world.payer(0n)))
+    assert.deepEqual([poor.status, poor.body.error], [402, 'insufficient_funds'])
+    facilitator.set('status500', 'supported')
+    const degraded = await world.open({ facilitator: { url: facilitator.url } })
+    assert.equal(((await (await fetch(`${degraded.url}/health`)).json()) as { status: string }).status, 'degraded')
+    await degraded.close()
+  })
+
+  for (const name of ['status500', 'garbage', 'hang', 'gone', 'blames', 'redirect'] satisfies FacilitatorFault[]) {
+    it(`${name} on verify: 503 payment_unavailable, and the same header pays later`, async () => {
+      const payment = await longLived()
+      facilitator.set(name, 'verify')
+      const answer = await buy(remote.url, token, payment)
+      assert.deepEqual([answer.status, answer.body.error], [503, 'payment_unavailable'])
+      assert.equal(await charged(), 0n)
+      facilitator.set('none')
+      assert.equal((await buy(remote.url, token, payment)).status, 200)
+      assert.equal(await charged(), price)
+    })
+  }
+
+  for (const name of ['status500', 'garbage', 'hang', 'gone', 'lost', 'lie', 'blames'] satisfies FacilitatorFault[]) {
+    it(`${name} on settle: the proof or 503, one charge, and the same header gets the proof`, async () => {
+      const payment = await longLived()
+      facilitator.set(name, 'settle')
+      const answer = await buy(remote.url, token, payment)
+      if (name === 'lost') assert.equal(answer.status, 200)
+      else assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
+      facilitator.set('none')
+      assert.equal((await buy(remote.url, token, payment)).status, 200)
+      assert.equal(await charged(), price)
+    })
+  }
+
+  it('that blames the buyer while the provider serves another chain: 503', async () => {
+    const payment = await sign(await world.payer(0n))
+    world.payFaults.set('other-chain')
+    const answer = await buy(remote.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [503, 'payment_unavailable'])
+  })
+})
+
+/** What is broken: options of the gateway, or something that is done before the sale and undone after it. */
+type Broken = {
+  readonly options?: Partial<GatewayOptions>
+  readonly breaks?: () => unknown
+  readonly mends?: () => unknown
+}
+type Expected = readonly (readonly [status: number, error: string | undefined])[]
+
+/**
+ * Buys while something is broken, then, once it is whole again, retries the same header until it has an end: the first answer is one of
+ * `expected`, the last one is the proof, and there is one charge.
+ */
+async function survives({ options = {}, breaks, mends }: Broken, expected: Expected): Promise<void> {
+  const payment = await longLived()
+  const gateway = await world.open(options)
+  await breaks?.()
+  const first = await buy(gateway.url, token, payment)
+  const isExpected = expected.some(([status, error]) => status === first.status && error === first.body.error)
+  assert.ok(isExpected, `${first.status} ${first.body.error}`)
+  if (first.status !== 200) assert.ok((await charged()) <= price)
+  await world.heal()
+  await mends?.()
+  await gateway.close()
+  const healthy = await world.open()
+  const last = await buySettled(healthy.url, token, payment)
+  assert.equal(last.status, 200, `${last.status} ${last.body.error}`)
+  if (first.status === 200) assert.equal(last.text, first.text)
+  assert.equal(await charged(), price)
+  await healthy.close()
+}

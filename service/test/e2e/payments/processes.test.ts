@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
-import { buy, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { startGatewayProcess } from '../../support/payments/process.ts'
 import { until } from '../../support/wait.ts'
 
@@ -63,7 +63,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
       held = await world.balance()
       const payment = await longLived()
       const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, n) => buy(n % 2 === 0 ? one.url : two.url, token, payment)),
+        Array.from({ length: 10 }, (_, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
       )
       assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
       assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
@@ -74,7 +74,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
   it('the same header at once for two assets proves one', async () => {
     const [one, two] = await Promise.all([start(), start()])
     const payment = await longLived()
-    const answers = await Promise.all([buy(one.url, token, payment), buy(two.url, another, payment)])
+    const answers = await Promise.all([buySettled(one.url, token, payment), buySettled(two.url, another, payment)])
     assert.deepEqual(
       answers.map(({ status }) => status).toSorted((a, b) => a - b),
       [200, 402],
@@ -86,7 +86,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     const [one, two] = await Promise.all([start(), start()])
     const payments = await Promise.all(Array.from({ length: 20 }, longLived))
     const answers = await Promise.all(
-      payments.map((payment, n) => buy(n % 2 === 0 ? one.url : two.url, token, payment)),
+      payments.map((payment, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
     )
     assert.deepEqual(
       answers.map(({ status }) => status),
@@ -106,7 +106,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await world.automine(true)
     await world.mine()
     const second = await start()
-    const answer = await buy(second.url, token, payment)
+    const answer = await buySettled(second.url, token, payment)
     assert.equal(answer.status, 200)
     assert.equal((await buy(second.url, token, payment)).text, answer.text)
     assert.equal(await charged(), price)

@@ -3,14 +3,13 @@
  * read-only, so that every origin is allowed.
  */
 import type { Context, Hono } from 'hono'
-import type { A2aAgent } from '../../../agents/a2a/agent.ts'
+import type { A2aAgent, Outcome } from '../../../agents/a2a/agent.ts'
 import {
   answerRest,
   answerRpc,
   restMethods,
   toRpcResponse,
   versionFault,
-  type Outcome,
   type RpcId,
 } from '../../../agents/a2a/bindings.ts'
 import { a2aPath, a2aRestPath } from '../../../agents/a2a/card.ts'
