@@ -15,11 +15,6 @@ const pruneMs = 3_600_000
 /** A paid row is checked again for this long after its settlement; an authorization is rarely valid longer. */
 const recheckSeconds = 120
 
-export type Reconciler = AsyncDisposable & {
-  /** Runs one whole pass over the unfinished rows. */
-  readonly pass: () => Promise<void>
-}
-
 type ReconcilerOptions = PaymentComponents & {
   readonly settlement: Settlement
   /** Returns whether a request of this process is working on the payment. */
@@ -27,7 +22,7 @@ type ReconcilerOptions = PaymentComponents & {
   readonly intervalMs: number
 }
 
-export function createReconciler(options: ReconcilerOptions): Reconciler {
+export function createReconciler(options: ReconcilerOptions) {
   const { ledger, chain, facilitator, settlement, isUnderway, count, log, intervalMs } = options
   let prunedAt = 0
 
@@ -64,7 +59,8 @@ export function createReconciler(options: ReconcilerOptions): Reconciler {
   }, intervalMs).unref()
 
   return {
-    async pass() {
+    /** Runs one whole pass over the unfinished rows. */
+    pass: async (): Promise<void> => {
       await runPass.inFlight()?.catch(() => {}) // it may have begun before the caller's payment
       return runPass()
     },

@@ -17,12 +17,7 @@ import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
 
 /** wrong: the sale stops. missing: no answer, or a warning for the operator. */
 type CheckResult = { readonly state: 'ok' | 'wrong' | 'missing'; readonly message: string }
-export type SelfCheck = Disposable & {
-  readonly run: () => Promise<void>
-  readonly results: () => ReadonlyMap<string, CheckResult>
-  /** Returns false from a wrong answer to the next right one. */
-  readonly ready: () => boolean
-}
+export type SelfCheck = ReturnType<typeof createSelfCheck>
 
 export type SelfCheckOptions = {
   readonly rpc: RpcClient
@@ -46,7 +41,7 @@ const checkMs = 8_000
 /** About a hundred settlements at 0.1 gwei. */
 const lowGas = 1_000_000_000_000_000n
 
-export function createSelfCheck(options: SelfCheckOptions): SelfCheck {
+export function createSelfCheck(options: SelfCheckOptions) {
   const { log } = options
   let results: ReadonlyMap<string, CheckResult> = new Map()
 
@@ -77,6 +72,7 @@ export function createSelfCheck(options: SelfCheckOptions): SelfCheck {
   return {
     run,
     results: () => results,
+    /** Returns false from a wrong answer to the next right one. */
     ready: () => results.size > 0 && [...results.values()].every(({ state }) => state !== 'wrong'),
     [Symbol.dispose]: () => clearInterval(timer),
   }

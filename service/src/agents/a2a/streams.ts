@@ -1,20 +1,18 @@
 /** Streams of the A2A agent as server-sent events (WHATWG HTML §9.2), limited in number. */
 import type { TaskStream } from './agent.ts'
 
-export type EventStreams = {
-  /** Returns the body of a response, or null if too many streams are open. `wrap` puts an event into the envelope of its binding. */
-  readonly open: (stream: TaskStream, wrap: (event: object) => object) => ReadableStream<Uint8Array> | null
-}
+export type EventStreams = ReturnType<typeof createEventStreams>
 
 /** Proxies close idle connections. */
 const keepAliveMs = 15_000
 
-export function createEventStreams({ maxStreams = 1_000 }: { readonly maxStreams?: number } = {}): EventStreams {
+export function createEventStreams({ maxStreams = 1_000 }: { readonly maxStreams?: number } = {}) {
   const encoder = new TextEncoder()
   let opened = 0
 
   return {
-    open(stream, wrap) {
+    /** Returns the body of a response, or null if too many streams are open. `wrap` puts an event into the envelope of its binding. */
+    open(stream: TaskStream, wrap: (event: object) => object): ReadableStream<Uint8Array> | null {
       if (opened >= maxStreams) return null
       opened += 1
       let close = () => {}

@@ -8,13 +8,9 @@ import { Agent, buildConnector, request } from 'undici'
 import { textWithin } from '../../lib/bytes.ts'
 import { maxFileBytes } from './registration-file.ts'
 
-export type RemoteFiles = {
-  /** Returns null for a URL that is not allowed and for every failure, because the server is untrusted. */
-  readonly text: (url: string) => Promise<string | null>
-  readonly close: () => Promise<void>
-}
+export type RemoteFiles = ReturnType<typeof createRemoteFiles>
 
-export type RemoteFileOptions = {
+type RemoteFileOptions = {
   readonly timeoutMs?: number
   /** Resolves names; its results are checked. */
   readonly lookup?: LookupFunction
@@ -26,7 +22,7 @@ export function createRemoteFiles({
   timeoutMs = 3_000,
   lookup = systemLookup as LookupFunction,
   connect = buildConnector({ lookup: publicOnly(lookup), timeout: timeoutMs }),
-}: RemoteFileOptions = {}): RemoteFiles {
+}: RemoteFileOptions = {}) {
   const dispatcher = new Agent({
     connect,
     connections: 4,
@@ -35,7 +31,8 @@ export function createRemoteFiles({
     maxRequestsPerClient: 1,
   })
   return {
-    async text(url) {
+    /** Returns null for a URL that is not allowed and for every failure, because the server is untrusted. */
+    async text(url: string): Promise<string | null> {
       if (!isAllowed(url)) return null
       const signal = AbortSignal.timeout(timeoutMs)
       const headers = { accept: 'application/json', 'accept-encoding': 'identity' }

@@ -1,27 +1,27 @@
 /**
  * POST {base_url}/mcp: the three read-only tools over MCP (spec §4.3), both eras on one endpoint without sessions. Order: Host and Origin,
- * method, body, quota; then the fast path for plain requests, or the SDK for all others.
+ * method, body, quota; then the fast path for plain requests, or the SDK for all others. With DNS rebinding a page of another site reaches a
+ * local server under the page's host name, so that both headers are checked.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { requestIdFor } from '../../http/request-id.ts'
+import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
+import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { isObject, parseJson } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Tools } from '../tools/tools.ts'
 import { acceptsBoth, createFastPath, recognise, type FastPath } from './fast-path.ts'
-import {
-  basicHeaders,
-  createOriginGuard,
-  limitHeaders,
-  sendPreflight,
-  sendRejection,
-  type Headers,
-} from './origin-guard.ts'
 import type { McpIdentity } from './protocol.ts'
 import { createSdkFetch, createSdkHandler } from './server.ts'
+
+/** Names and values in turn, the form that `writeHead` writes fastest. */
+type Headers = readonly string[]
+/** Returns the CORS headers of the response, or null if `Host` or `Origin` is not allowed. */
+type OriginGuard = (request: IncomingMessage) => Headers | null
 
 const path = '/mcp'
 const maxBodyBytes = 65_536
@@ -117,4 +117,81 @@ function send(response: ServerResponse, headers: Headers, body: string): void {
   response
     .writeHead(200, [...headers, 'Content-Type', 'application/json', 'Content-Length', String(length)])
     .end(body, length === body.length ? 'latin1' : 'utf8')
+}
+
+const loopback = ['localhost', '127.0.0.1', '[::1]']
+
+/** Browser pages of the host itself, of loopback and of the listed origins are allowed; `*` allows all. */
+function createOriginGuard(baseUrl: string, origins: readonly string[]): OriginGuard {
+  const { hostname, origin: own } = new URL(baseUrl)
+  const hosts = new Set([hostname, ...loopback])
+  const listed = new Set([own, ...origins])
+  const isListed = (origin: string) =>
+    listed.has('*') ||
+    listed.has(origin) ||
+    loopback.includes(/^http:\/\/(\[::1\]|[^:/]+)(?::\d{1,5})?$/.exec(origin)?.[1] ?? '')
+  return ({ headers: { host = '', origin } }) => {
+    if (!hosts.has(parseHostname(host))) return null
+    if (origin === undefined) return basicHeaders
+    return isListed(origin) ? corsHeaders(origin) : null
+  }
+}
+
+/** Returns the host name without its port, in lower case. */
+function parseHostname(host: string): string {
+  return (/^(\[[\da-f:.]*\]|[^:]*)(?::\d{1,5})?$/i.exec(host)?.[1] ?? '').toLowerCase()
+}
+
+/** Headers of every response. An origin that is not allowed gets only these. */
+const basicHeaders: Headers = ['Cache-Control', 'no-store', 'X-Content-Type-Options', 'nosniff']
+
+function corsHeaders(origin: string): Headers {
+  const cors = ['Access-Control-Allow-Origin', origin, 'Access-Control-Expose-Headers', exposedHeaders]
+  return [...basicHeaders, ...cors, 'Vary', 'Origin']
+}
+
+function sendPreflight(response: ServerResponse, headers: Headers): void {
+  response.writeHead(204, [...headers, ...preflightHeaders]).end()
+}
+
+const preflightHeaders: Headers = [
+  'Access-Control-Allow-Methods',
+  'POST',
+  'Access-Control-Allow-Headers',
+  'content-type, mcp-protocol-version, mcp-method, mcp-name, x-request-id',
+  'Access-Control-Max-Age',
+  '86400',
+]
+
+const messages = {
+  FORBIDDEN: 'This Host or Origin is not allowed here.',
+  METHOD_NOT_ALLOWED: 'Method not allowed. Send JSON-RPC by POST.',
+  BODY_TOO_LARGE: 'The body must not exceed 65536 bytes.',
+  CONTENT_TYPE_NOT_SUPPORTED: 'Unsupported Media Type: Content-Type must be application/json',
+  PARSE_ERROR: 'Parse error: the body is not JSON.',
+  RATE_LIMITED: 'Too many requests.',
+} as const satisfies Partial<Record<McpRejection, string>>
+
+/** Sends a JSON-RPC error for a request that is not processed. `id` is that of the request, if it has exactly one. */
+function sendRejection(
+  response: ServerResponse,
+  reason: keyof typeof messages,
+  headers: Headers,
+  id: string | number | null = null,
+): void {
+  const [code, status] = errorCodes[reason].mcp
+  const body = JSON.stringify({ jsonrpc: '2.0', error: { code, message: messages[reason] }, id })
+  const own = ['Content-Type', 'application/json', 'Content-Length', String(Buffer.byteLength(body))]
+  if (status === 405) own.push('Allow', 'POST, OPTIONS')
+  if (status === 413) own.push('Connection', 'close') // bytes were left unread
+  response.writeHead(status, [...headers, ...own]).end(body)
+}
+
+/** Returns the quota of the client as headers. */
+function limitHeaders(quota: Quota): Headers {
+  const fields = quotaHeaders(quota)
+  const headers: string[] = []
+  for (const name in fields) headers.push(name, fields[name] ?? '')
+  if (!quota.allowed) headers.push('Retry-After', String(quota.resetSeconds))
+  return headers
 }

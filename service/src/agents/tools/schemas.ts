@@ -20,6 +20,13 @@ const stateName = z.enum(lifecycleStates)
 /** `state_code` is the index of the state in the list (spec §3). */
 const stateCode = z.literal([0, 1, 2, 3, 4, 5, 6])
 
+/** The state of a token, in every answer that has one (spec §2.1). */
+const lifecycle = {
+  state: stateName.meta({ description: 'Lifecycle state.' }),
+  state_code: stateCode.meta({ description: 'The state as the number on chain.' }),
+}
+const flagged = z.boolean().meta({ description: 'Reported lost, stolen or under recall investigation.' })
+
 /** The status of the service, in every answer (spec §1, §2.1). */
 const serviceStatus = {
   network: z.literal(chainName).meta({ description: 'Network of the contract: a public test network.' }),
@@ -85,9 +92,8 @@ export const verdictSchema = z
       description:
         'Whether the on-chain state is that of a genuine, unflagged item. It does not verify a physical item.',
     }),
-    state: stateName.meta({ description: 'Lifecycle state.' }),
-    state_code: stateCode.meta({ description: 'The state as the number on chain.' }),
-    flagged: z.boolean().meta({ description: 'Reported lost, stolen or under recall investigation.' }),
+    ...lifecycle,
+    flagged,
     owner_commitment: hash32.nullable().meta({
       description:
         'Commitment to the owner; null if the token has no owner. Compute the commitment of a candidate address to test it.',
@@ -139,9 +145,8 @@ export const checkFlaggedSchema = z
   .strictObject({
     version,
     token_id: tokenIdText,
-    flagged: z.boolean().meta({ description: 'Reported lost, stolen or under recall investigation.' }),
-    state: stateName.meta({ description: 'Lifecycle state.' }),
-    state_code: stateCode.meta({ description: 'The state as the number on chain.' }),
+    flagged,
+    ...lifecycle,
     authentic: z.boolean().meta({ description: 'Whether the on-chain state is that of a genuine, unflagged item.' }),
     chainRef: chainRefSchema,
     ...serviceStatus,

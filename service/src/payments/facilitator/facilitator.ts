@@ -29,10 +29,10 @@ export type Facilitator = {
 
 /** Converts a payment to x402 version 2: version 1 carries the same authorization, and version 2 has the precise reasons. */
 export function facilitatorInput({ signature, ...authorization }: Payment, terms: Terms) {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization
+  const { to, value, validAfter, validBefore } = authorization
   const requirements = requirementsV2(terms, value, to)
-  const [amount, after, before] = [value, validAfter, validBefore].map(String) as [string, string, string]
-  const signed = { from, to, value: amount, validAfter: after, validBefore: before, nonce }
+  const texts = { value: String(value), validAfter: String(validAfter), validBefore: String(validBefore) }
+  const signed = { ...authorization, ...texts }
   return {
     requirements,
     payload: { x402Version: 2, accepted: requirements, payload: { signature, authorization: signed } },

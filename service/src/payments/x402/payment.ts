@@ -4,6 +4,7 @@
  */
 import { attestationSigner, isAddress, type Hex } from '@touchstone/verdict'
 import { hashTypedData } from 'viem'
+import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -55,36 +56,35 @@ function decodeV2({ x402Version, accepted, payload }: JsonObject): Decoded {
 }
 
 function decodePayload(payload: unknown, accepted: JsonObject | undefined): Decoded {
-  const payment = isObject(payload) ? parsePayment(payload) : undefined
+  const { data: payment } = paymentSchema.safeParse(payload)
   return payment === undefined ? failed('invalid_payload') : { kind: 'payment', payment, accepted }
 }
 
-function parsePayment({ signature, authorization }: JsonObject): Payment | undefined {
-  if (!isObject(authorization)) return undefined
-  const { from, to, value, validAfter, validBefore, nonce } = authorization
-  if (!isAccount(from) || !isAccount(to)) return undefined
-  if (!isAmount(value) || !isAmount(validAfter) || !isAmount(validBefore)) return undefined
-  if (typeof nonce !== 'string' || !/^0x[0-9a-fA-F]{64}$/.test(nonce)) return undefined
-  if (typeof signature !== 'string' || !/^0x(?:[0-9a-fA-F]{2})+$/.test(signature)) return undefined
-  return {
-    from: toLower(from),
-    to: toLower(to),
-    value: BigInt(value),
-    validAfter: BigInt(validAfter),
-    validBefore: BigInt(validBefore),
-    nonce: toLower(nonce),
-    signature: withUsualParity(toLower(signature)),
-  }
-}
-
-const isAccount = (value: unknown): value is string => typeof value === 'string' && isAddress(value)
-
-/** Returns whether a value is a decimal string that fits 256 bits. */
-function isAmount(value: unknown): value is string {
-  return typeof value === 'string' && /^[0-9]{1,78}$/.test(value) && BigInt(value) < 2n ** 256n
-}
-
 const toLower = (text: string) => text.toLowerCase() as Hex
+const hexText = (pattern: RegExp) => z.string().regex(pattern).transform(toLower)
+
+const account = z.string().refine(isAddress).transform(toLower)
+
+/** A decimal string that fits 256 bits. */
+const amount = z
+  .string()
+  .regex(/^[0-9]{1,78}$/)
+  .transform(BigInt)
+  .refine((value) => value < 2n ** 256n)
+
+const paymentSchema = z
+  .object({
+    signature: hexText(/^0x(?:[0-9a-fA-F]{2})+$/).transform(withUsualParity),
+    authorization: z.object({
+      from: account,
+      to: account,
+      value: amount,
+      validAfter: amount,
+      validBefore: amount,
+      nonce: hexText(/^0x[0-9a-fA-F]{64}$/),
+    }),
+  })
+  .transform(({ signature, authorization }): Payment => ({ ...authorization, signature }))
 
 /** Some wallets end a signature in 0 or 1; the token accepts 27 or 28 only. */
 function withUsualParity(signature: Hex): Hex {

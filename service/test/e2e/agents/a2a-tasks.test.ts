@@ -1,21 +1,21 @@
-/** Tasks of the A2A agent: every state, and who may see which (A2A 1.0 §3). */
+/**
+ * The A2A agent (A2A 1.0 §3, §9, §11): tasks in every state and who may see which; streams, and how much at once; requests that are not of
+ * the protocol, and its version.
+ */
 import assert from 'node:assert/strict'
+import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { eventsOf, said, shapesOf, startA2a, type Json } from '../../support/agents/a2a.ts'
 import { noAsset, scriptedTools, verdict } from '../../support/agents/tools.ts'
-import { eventsOf, said, startA2a, type Json } from '../../support/agents/a2a.ts'
+import { until } from '../../support/wait.ts'
 
-type A2a = Awaited<ReturnType<typeof startA2a>>
+const scripted = scriptedTools()
+const a2a = await startA2a(scripted)
+after(() => a2a.close())
 
 describe('a task of the A2A agent', () => {
-  let a2a: A2a
-  let scripted: ReturnType<typeof scriptedTools>
-  before(async () => {
-    scripted = scriptedTools()
-    a2a = await startA2a(scripted)
-  })
-  after(() => a2a.close())
-
   const send = async (...args: Parameters<typeof said>) =>
     (await a2a.rpc('SendMessage', said(...args))).result.task as Json
 
@@ -93,11 +93,9 @@ describe('a task of the A2A agent', () => {
 })
 
 describe('the list of tasks', () => {
-  let a2a: A2a
   let contextId: string
   const ids: string[] = []
   before(async () => {
-    a2a = await startA2a(scriptedTools())
     for (const text of ['42', '1', 'verify', '7']) {
       const { task } = (await a2a.rpc('SendMessage', said(text, contextId ? { contextId } : {}))).result
       contextId ??= task.contextId
@@ -105,7 +103,6 @@ describe('the list of tasks', () => {
       ids.unshift(task.id)
     }
   })
-  after(() => a2a.close())
 
   const list = async (params: object) => (await a2a.rpc('ListTasks', params)).result as Json
   const idsOf = ({ tasks }: Json) => tasks.map(({ id }: Json) => id)
@@ -147,5 +144,207 @@ describe('the list of tasks', () => {
     assert.deepEqual(idsOf(await list({ contextId, status: 'TASK_STATE_AUTH_REQUIRED' })), [])
     const future = new Date(Date.now() + 60_000).toISOString()
     assert.deepEqual(idsOf(await list({ contextId, statusTimestampAfter: future })), [])
+  })
+})
+
+describe('a stream of the A2A agent', () => {
+  const stream = async (content: string | object) => {
+    const response = await a2a.post('/a2a/v1/message:stream', said(content))
+    assert.equal(response.headers.get('content-type'), 'text/event-stream')
+    return eventsOf(response)
+  }
+
+  it('is submitted, working, artifact, completed, in this order', async () => {
+    const events = await stream('verify 42')
+    assert.deepEqual(shapesOf(events), [
+      'task TASK_STATE_SUBMITTED',
+      'TASK_STATE_WORKING',
+      'artifact verify_asset',
+      'TASK_STATE_COMPLETED',
+    ])
+    assert.equal(events[2]?.artifactUpdate.lastChunk, true)
+    assert.equal(new Set(events.map((event) => (Object.values(event)[0] as Json).contextId)).size, 1)
+  })
+
+  it('has the same events over JSON-RPC, each in an envelope with the id of the request', async () => {
+    const body = { jsonrpc: '2.0', id: 7, method: 'SendStreamingMessage', params: said('history of 42') }
+    const events = await eventsOf(await a2a.post('/a2a/', body))
+    assert.ok(events.every(({ jsonrpc, id }) => jsonrpc === '2.0' && id === 7))
+    assert.deepEqual(shapesOf(events.map(({ result }) => result)).slice(1), [
+      'TASK_STATE_WORKING',
+      'artifact get_lifecycle_history',
+      'TASK_STATE_COMPLETED',
+    ])
+  })
+
+  it('ends with failed, rejected or input required where there is nothing to give', async () => {
+    assert.deepEqual(shapesOf(await stream('verify 1')).slice(1), ['TASK_STATE_WORKING', 'TASK_STATE_FAILED'])
+    assert.deepEqual(shapesOf(await stream({ skill: 'x', token_id: '1' })).slice(1), ['TASK_STATE_REJECTED'])
+    assert.deepEqual(shapesOf(await stream('verify')).slice(1), ['TASK_STATE_INPUT_REQUIRED'])
+  })
+
+  it('of a subscription begins with the task and holds until it has ended', async () => {
+    const params = { ...said({ token_id: '2' }), configuration: { returnImmediately: true } }
+    const { task } = (await a2a.rpc('SendMessage', params)).result
+    const subscribed = await a2a.post(`/a2a/v1/tasks/${task.id}:subscribe`, '')
+    const other = await a2a.get(`/a2a/v1/tasks/${task.id}:subscribe`)
+    setTimeout(scripted.release, 50)
+    const events = shapesOf(await eventsOf(subscribed))
+    assert.deepEqual(events, ['task TASK_STATE_WORKING', 'artifact verify_asset', 'TASK_STATE_COMPLETED'])
+    assert.deepEqual(shapesOf(await eventsOf(other)), events)
+    const late = await a2a.rest('POST', `/tasks/${task.id}:subscribe`)
+    assert.equal(late.error.details[0].reason, 'UNSUPPORTED_OPERATION')
+  })
+
+  it('of a subscription to a task that waits for input ends after its time', async () => {
+    const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+    const began = performance.now()
+    const events = await eventsOf(await a2a.post(`/a2a/v1/tasks/${task.id}:subscribe`, ''))
+    assert.deepEqual(shapesOf(events), ['task TASK_STATE_INPUT_REQUIRED'])
+    assert.ok(performance.now() - began > 200)
+  })
+})
+
+describe('the streams of the A2A agent', () => {
+  it('are limited in number, and one that its client has left makes room', async () => {
+    const a2a = await startA2a({ ...scriptedTools(), maxStreams: 1, subscriptionMs: 60_000 })
+    try {
+      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+      const leaving = new AbortController()
+      const subscribe = (signal?: AbortSignal) =>
+        fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
+          headers: { 'A2A-Version': '1.0' },
+          signal: signal ?? null,
+        })
+      const first = await subscribe(leaving.signal)
+      const reader = first.body?.getReader()
+      await reader?.read()
+      const second = await subscribe()
+      assert.deepEqual([second.status, ((await second.json()) as Json).error.status], [429, 'RESOURCE_EXHAUSTED'])
+      leaving.abort()
+      await until(async () => (await statusOf(subscribe())) === 200)
+    } finally {
+      await a2a.close()
+    }
+  })
+
+  async function statusOf(answer: Promise<Response>): Promise<number> {
+    const response = await answer
+    await response.body?.cancel()
+    return response.status
+  }
+})
+
+describe('the quota of the A2A agent', () => {
+  it('answers 429 in the encoding of each binding, with Retry-After', async () => {
+    const a2a = await startA2a({ ...scriptedTools(), limiter: createRateLimiter({ limit: 1 }) })
+    try {
+      assert.equal((await a2a.rpc('SendMessage', said('42'))).status, 200)
+      const rpc = await a2a.rpc('SendMessage', said('42'))
+      assert.deepEqual([rpc.status, rpc.error.code], [429, -32000])
+      const response = await a2a.post('/a2a/v1/message:send', said('42'))
+      assert.equal(response.status, 429)
+      assert.match(response.headers.get('retry-after') ?? '', /^\d+$/)
+      assert.equal(((await response.json()) as Json).error.status, 'RESOURCE_EXHAUSTED')
+    } finally {
+      await a2a.close()
+    }
+  })
+})
+
+const user = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: '42' }] }
+const unknown = '00000000-0000-4000-8000-000000000000'
+
+describe('a request to the A2A agent', () => {
+  for (const version of ['', '0.3', '1.1', '1', '10.0', '1.0.x'])
+    it(`of version ${JSON.stringify(version)} is rejected`, async () => {
+      const byRpc = await a2a.rpc('SendMessage', said('42'), { 'A2A-Version': version })
+      assert.deepEqual(
+        [byRpc.status, byRpc.error.code, byRpc.error.data[0].reason],
+        [200, -32009, 'VERSION_NOT_SUPPORTED'],
+      )
+      const byRest = await a2a.post('/a2a/v1/message:send', said('42'), { 'A2A-Version': version })
+      assert.equal(byRest.status, 400)
+      assert.equal(((await byRest.json()) as Json).error.status, 'FAILED_PRECONDITION')
+    })
+
+  it('is of version 1.0, of one of its patches, or says so in the query', async () => {
+    assert.ok((await a2a.rpc('SendMessage', said('42'), { 'A2A-Version': '1.0.1' })).result)
+    const response = await fetch(`${a2a.url}/a2a/v1/tasks?A2A-Version=1.0`)
+    assert.equal(response.status, 200)
+  })
+
+  it('that is none of JSON-RPC gets the error of its kind', async () => {
+    const error = async (body: unknown) => ((await (await a2a.post('/a2a', body)).json()) as Json).error.code
+    assert.equal(await error('{'), -32700)
+    assert.equal(await error(''), -32700)
+    assert.equal(await error([]), -32600)
+    assert.equal(await error({ id: 1, method: 'GetTask' }), -32600)
+    assert.equal(await error({ jsonrpc: '2.0', method: 'GetTask' }), -32600)
+    assert.equal(await error({ jsonrpc: '2.0', id: {}, method: 'GetTask' }), -32600)
+    assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'message/send' }), -32601)
+    assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'constructor' }), -32601)
+    assert.equal(await error({ jsonrpc: '2.0', id: 1, method: 'GetTask', params: [] }), -32602)
+    const deep = `{"jsonrpc":"2.0","id":1,"method":"SendMessage","params":{"a":${'['.repeat(30_000)}${']'.repeat(30_000)}}}`
+    assert.equal(await error(deep), -32602)
+  })
+
+  it('that is none of HTTP+JSON gets the status of its kind', async () => {
+    assert.equal((await a2a.rest('GET', '/nothing')).status, 404)
+    assert.equal((await a2a.rest('GET', '/tenant/tasks')).status, 404)
+    assert.equal((await a2a.post('/a2a/v1/message:send', '{')).status, 400)
+    assert.equal((await a2a.post('/a2a/v1/message:send', '[]')).status, 400)
+    assert.equal((await a2a.post('/a2a/v1/message:send', 'x', { 'Content-Type': 'text/plain' })).status, 400)
+    const method = await a2a.get('/a2a/v1/message:send')
+    assert.deepEqual([method.status, method.headers.get('allow')], [405, 'POST, OPTIONS'])
+    assert.equal((await a2a.get('/a2a')).status, 405)
+  })
+
+  it('gets the protocol’s media type only when it names it', async () => {
+    const typeOf = async (accept: string) =>
+      (await a2a.get('/a2a/v1/tasks', { Accept: accept })).headers.get('content-type')
+    assert.equal(await typeOf('*/*'), 'application/json')
+    assert.equal(await typeOf('application/a2a+json, application/json'), 'application/a2a+json')
+    const unknownTask = await a2a.get(`/a2a/v1/tasks/${unknown}`, { Accept: 'application/a2a+json' })
+    assert.equal(unknownTask.headers.get('content-type'), 'application/a2a+json')
+  })
+
+  it('never gets its own words back in an error', async () => {
+    const marker = 'MARKER-7F3A'
+    const answers = await Promise.all([
+      a2a.rpc(marker, {}),
+      a2a.rpc('GetTask', { id: marker }),
+      a2a.rpc('SendMessage', { message: { ...user, role: marker } }),
+      a2a.rpc('ListTasks', { status: marker, contextId: marker }),
+      a2a.rest('GET', `/${marker}`),
+      a2a.rest('GET', `/tasks/${marker}`),
+    ])
+    assert.doesNotMatch(JSON.stringify(answers), new RegExp(marker))
+  })
+
+  it('over 64 KiB gets 413, with or without a Content-Length', async () => {
+    const large = said('4'.repeat(70_000))
+    assert.equal((await a2a.post('/a2a/v1/message:send', large)).status, 413)
+    const chunked = await new Promise<number>((resolve, reject) => {
+      const headers = { 'A2A-Version': '1.0', 'Content-Type': 'application/json', 'Transfer-Encoding': 'chunked' }
+      const sending = request(`${a2a.url}/a2a`, { method: 'POST', headers }, (answer) => {
+        resolve(answer.statusCode ?? 0)
+        answer.resume()
+      })
+      sending.on('error', reject)
+      sending.write('x'.repeat(40_000))
+      void delay(20).then(() => sending.end('x'.repeat(40_000)))
+    })
+    assert.equal(chunked, 413)
+  })
+
+  it('may come from a page of any origin, with the headers of the protocol', async () => {
+    for (const path of ['/a2a', '/a2a/v1/message:send']) {
+      const preflight = await fetch(a2a.url + path, { method: 'OPTIONS', headers: { Origin: 'https://page.example' } })
+      assert.equal(preflight.status, 204)
+      assert.equal(preflight.headers.get('access-control-allow-origin'), '*')
+      assert.match(preflight.headers.get('access-control-allow-headers') ?? '', /A2A-Version/)
+    }
+    assert.equal((await a2a.get('/a2a/v1/tasks')).headers.get('access-control-allow-origin'), '*')
   })
 })

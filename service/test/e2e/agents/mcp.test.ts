@@ -1,6 +1,10 @@
-/** The three tools over MCP, on a real chain, a real index and a real store, asked by the official clients (spec §4.3). */
+/**
+ * The three tools over MCP, on a real chain, a real index and a real store, asked by the official clients; and MCP at the started service's
+ * own address: the endpoint, its documents, its budget, its page origins (spec §4.2, §4.3).
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import type { Verdict } from '@touchstone/verdict'
@@ -17,14 +21,15 @@ const marker = 'MARKER-7F3A'
 const reasonHash = `0x${'0'.repeat(64)}` as const
 const run = promisify(execFile)
 
+const world = await startWorld({ env: { RATE_LIMIT_MCP: '0' } })
+after(() => world.end())
+
 describe('the tools over MCP', () => {
-  let world: World
   let mcp: Awaited<ReturnType<typeof startMcp>>
   /** One token for each state that the operator can bring it to, and one with hostile metadata. */
   const ids: Record<string, string> = {}
 
   before(async () => {
-    world = await startWorld()
     const minted = async (name: string, metadata?: Parameters<World['mint']>[0]) => {
       const id = await world.mint(metadata)
       ids[name] = String(id)
@@ -45,10 +50,7 @@ describe('the tools over MCP', () => {
     const { verdicts, history, contract } = world.components
     mcp = await startMcp({ tools: createTools({ verdicts, histories: history, contract, log }), log })
   })
-  after(async () => {
-    await mcp.close()
-    await world.end()
-  })
+  after(() => mcp.close())
 
   for (const { client, version, connect } of mcpClients)
     it(`list and answer to the official client (${client}) as the keyless read does`, async () => {
@@ -158,4 +160,51 @@ describe('the tools over MCP', () => {
     assert.ok(json.result?.structuredContent, text)
     return json.result.structuredContent
   }
+})
+
+const list = { method: 'POST', body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }) }
+const json = { 'Content-Type': 'application/json' }
+
+describe('MCP at {base_url}', () => {
+  let id: string
+  before(async () => {
+    id = String(await world.mint({ name: 'A shoe' }))
+  })
+
+  for (const { client, connect } of mcpClients)
+    it(`answers the official client (${client})`, async () => {
+      await using session = await connect(`${world.url}/mcp`)
+      assert.deepEqual(
+        (await session.tools()).map(({ name }) => name),
+        toolNames,
+      )
+      const { structuredContent } = await session.call('verify_asset', { token_id: id })
+      assert.deepEqual(structuredContent, await (await world.get(`/api/asset/${id}`)).json())
+    })
+
+  it('rejects a page of another site', async () => {
+    const ask = (headers: Record<string, string>) => world.get('/mcp', { ...list, headers: { ...json, ...headers } })
+    assert.equal((await ask({})).status, 200)
+    assert.equal((await ask({ Origin: world.url })).status, 200)
+    assert.equal((await ask({ Origin: 'https://evil.example' })).status, 403)
+  })
+
+  it('publishes its address in the descriptor and the server card', async () => {
+    for (const [path, type] of [
+      ['/.well-known/mcp.json', 'application/json'],
+      ['/mcp/server-card', 'application/mcp-server-card+json'],
+    ] as const) {
+      const response = await world.get(path)
+      assert.deepEqual(
+        [response.status, response.headers.get('content-type'), response.headers.get('access-control-allow-origin')],
+        [200, type, '*'],
+      )
+      const { remotes, version } = (await response.json()) as { remotes: { url: string }[]; version: string }
+      const manifest = new URL('../../../package.json', import.meta.url)
+      assert.equal(version, (JSON.parse(readFileSync(manifest, 'utf8')) as { version: string }).version)
+      assert.equal(remotes[0]?.url, `${world.url}/mcp`)
+      const answer = await fetch(remotes[0].url, { ...list, headers: json })
+      assert.equal(answer.status, 200)
+    }
+  })
 })

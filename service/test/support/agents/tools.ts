@@ -14,16 +14,15 @@ const state = { flagged: false, state: 'CLAIMED', state_code: 4, authentic: true
 const flagCheck = { version: '1', token_id: '42', ...state, chainRef: ref, ...status } as const
 export const verdict = { ...flagCheck, owner_commitment: null } as const
 
-/** Token 1 does not exist; token 2 waits for `release`. `calls` are what was asked. */
+/** Token 1 does not exist; token 2 waits for the next `release`. `calls` are what was asked. */
 export function scriptedTools(): { tools: Tools; calls: [string, unknown][]; release: () => void } {
   const calls: [string, unknown][] = []
-  let release = () => {}
-  const released = new Promise<void>((resolve) => (release = resolve))
+  let waiting = Promise.withResolvers<void>()
   const tool = (name: string, structured: object) => async (args: unknown) => {
     calls.push([name, args])
     const { token_id } = args as { token_id: string }
     if (token_id === '1') return noAsset
-    if (token_id === '2') await released
+    if (token_id === '2') await waiting.promise
     return { ok: true, structured } as ToolAnswer
   }
   const tools: Tools = {
@@ -31,7 +30,11 @@ export function scriptedTools(): { tools: Tools; calls: [string, unknown][]; rel
     get_lifecycle_history: tool('get_lifecycle_history', { available: false }),
     check_flagged: tool('check_flagged', flagCheck),
   }
-  return { tools, calls, release: () => release() }
+  const release = () => {
+    waiting.resolve()
+    waiting = Promise.withResolvers()
+  }
+  return { tools, calls, release }
 }
 
 export const noAsset: ToolAnswer = {
