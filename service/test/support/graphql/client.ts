@@ -1,6 +1,5 @@
 /** GraphQL over real sockets for tests: an API key, stock clients, and the events of subscriptions. */
 import { createClient, type Client } from 'graphql-ws'
-import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { newApiKey } from '../../../src/graphql/api-keys.ts'
@@ -45,7 +44,6 @@ export async function graphqlOf(world: World, scopes: readonly ('read' | 'write'
   async function listen<Data extends Json>(query: string, variables: Json = {}): Promise<readonly Data[]> {
     const events: Data[] = []
     const client = socket()
-    const connected = new Promise<void>((resolve) => client.on('connected', () => resolve()))
     client.subscribe<Data>(
       { query, variables },
       {
@@ -54,8 +52,8 @@ export async function graphqlOf(world: World, scopes: readonly ('read' | 'write'
         complete() {},
       },
     )
-    await connected
-    await delay(100)
+    // A subscription is not acknowledged; an operation after it on the same socket is answered.
+    await client.iterate({ query: '{ __typename }' }).next()
     return events
   }
 
