@@ -1,7 +1,6 @@
 /** For tests: the schema with its queries and mutations over a local chain and PGlite, without the indexer. */
 import { openEmptyPglite } from '../database/pglite.ts'
 import type { Hex } from '@touchstone/verdict'
-import { setTimeout as delay } from 'node:timers/promises'
 import { graphql } from 'graphql'
 import { encodeDeployData } from 'viem'
 import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
@@ -24,20 +23,6 @@ export type Payload = Record<string, unknown> & {
   errors: readonly { field: string; message: string }[]
 }
 export type Ask = (field: string, selection: string, input: object, scopes?: readonly string[]) => Promise<Payload>
-
-const inputTypes: Readonly<Record<string, string>> = {
-  registerProduct: 'RegisterProductInput',
-  initiateTransfer: 'TransferInput',
-  acceptTransfer: 'TransferAnswerInput',
-  cancelTransfer: 'TransferAnswerInput',
-  transferTypedData: 'TransferTypedDataInput',
-  bindTag: 'BindTagInput',
-  activateProduct: 'ProductStepInput',
-  claimProduct: 'ClaimProductInput',
-  flagProduct: 'FlagProductInput',
-  resolveProduct: 'ResolveProductInput',
-  recycleProduct: 'RecycleProductInput',
-}
 
 /** The stores of mutations. */
 export function storesOf(database: Database) {
@@ -65,11 +50,15 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
   )
   const createContext = contextFactory(indexStores(database))
   return async (field, selection, input, scopes = ['read', 'write']) => {
-    const kind = field === 'transferTypedData' ? 'query' : 'mutation'
+    const [kind, root] =
+      field === 'transferTypedData'
+        ? (['query', schema.getQueryType()] as const)
+        : (['mutation', schema.getMutationType()] as const)
+    const inputType = String(root?.getFields()[field]?.args[0]?.type)
     const key = { id: 'testtest', name: 'test', scopes } as GraphqlContext['key']
     const { data, errors } = await graphql({
       schema,
-      source: `${kind} ($input: ${inputTypes[field]}!) { ${field}(input: $input) { success errors { field message } ${selection} } }`,
+      source: `${kind} ($input: ${inputType}) { ${field}(input: $input) { success errors { field message } ${selection} } }`,
       variableValues: { input },
       contextValue: createContext(key, 'request'),
     })
@@ -98,14 +87,6 @@ export async function startMutationWorld() {
     itemChanged: async () => {},
     log: createLog((line) => lines.push(line)),
   })
-  /** The receipt, as soon as there is one. */
-  async function mined(txHash: unknown): Promise<{ contractAddress: Hex }> {
-    for (const until = performance.now() + 120_000; performance.now() < until; await delay(5)) {
-      const receipt = await world.rpc('eth_getTransactionReceipt', [txHash])
-      if (receipt !== null) return receipt as { contractAddress: Hex }
-    }
-    throw new Error('not mined')
-  }
   return {
     ...world,
     lines,
@@ -114,12 +95,9 @@ export async function startMutationWorld() {
     /** A smart account whose holder's signature is its own (ERC-1271). */
     async deployWallet(holder: Hex): Promise<Hex> {
       const data = encodeDeployData({ abi: wallet.abi, bytecode: wallet.bytecode as Hex, args: [holder] })
-      const { contractAddress } = await mined(
-        await world.rpc('eth_sendTransaction', [{ from: holder, data, gas: '0x200000' }]),
-      )
-      return contractAddress
+      const receipt = await world.rpc('eth_sendTransactionSync', [{ from: holder, data, gas: '0x200000' }])
+      return (receipt as { contractAddress: Hex }).contractAddress
     },
-    mined,
   }
 }
 
