@@ -5,7 +5,7 @@
  */
 import type { Sql } from '../db/database.ts'
 import { refusalOf } from '../assets/items.ts'
-import type { BatchStatus } from './keys/batch.ts'
+import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
 /**
  * A tag to register. `uid` has 7 bytes; `baselineCounter` is the counter read when the tag was made. `gtin` and `serial` go together
@@ -102,7 +102,7 @@ function isLegal({ uid, epoch, batchId, baselineCounter = 0, tokenId, gtin, seri
   return (
     uid.length === 7 &&
     isWhole(epoch, 0x7fffffff) &&
-    /^[A-Za-z0-9._-]{1,64}$/.test(batchId) &&
+    batchIdPattern.test(batchId) &&
     isWhole(baselineCounter, 0xffffff) &&
     (tokenId === undefined || (tokenId >= 0n && tokenId < 2n ** 256n)) &&
     (gtin === undefined) === (serial === undefined) &&

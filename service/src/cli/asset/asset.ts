@@ -5,11 +5,11 @@ import { keccak256, stringToHex, zeroHash } from 'viem'
 import { toHex } from '../../tap/bytes.ts'
 import { mayBind } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, defineGroup, flagBits, flagNames, inSession } from '../session/command.ts'
-import { chainOf, CommandError, type RunWork, type Session } from '../session/session.ts'
+import { chainOf, CommandError, tagHashOf, type RunWork, type Session } from '../session/session.ts'
 import { claimCommand } from './claim.ts'
 import { mintCommand } from './mint.ts'
 import { formatFlags, historyCommand, showCommand } from './show.ts'
-import { addWriteOptions, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, itemOf, write, type WriteOptions } from './write.ts'
 
 export function assetCommand(run: RunWork): Command {
   return defineGroup(
@@ -63,10 +63,8 @@ function bindCommand(run: RunWork): Command {
 async function bind(session: Session, tokenId: bigint, options: BindOptions): Promise<number> {
   const { tags } = session.store
   const { uid, batch: batchId, gtin, serial } = options
-  if ((gtin === undefined) !== (serial === undefined)) throw new CommandError('--gtin and --serial belong together.')
-  const { tagHash } = chainOf(session)
-  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
-  const item = gtin === undefined || serial === undefined ? null : { gtin, serial }
+  const item = itemOf({ gtin, serial })
+  const tagHash = tagHashOf(session)
   const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
   if (!allowed.ok) {
     const hint = allowed.about === 'batch' ? ' See touchstone tag batch list.' : ''
@@ -80,7 +78,9 @@ async function bind(session: Session, tokenId: bigint, options: BindOptions): Pr
   const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
   if (registered.outcome === 'refused')
     throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
-  session.io.out(`tag          ${toHex(uid)}, batch ${batchId}${gtin === undefined ? '' : `, item ${gtin} ${serial}`}`)
+  session.io.out(
+    `tag          ${toHex(uid)}, batch ${batchId}${item === null ? '' : `, item ${item.gtin} ${item.serial}`}`,
+  )
   return written.exit
 }
 

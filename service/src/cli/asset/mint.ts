@@ -7,9 +7,9 @@ import type { Hex } from '@touchstone/verdict'
 import { parseJson } from '../../lib/json.ts'
 import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
-import { addWriteOptions, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, type Item, itemOf, write, type WriteOptions } from './write.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { chainOf, CommandError, type RunWork, type Session } from '../session/session.ts'
+import { CommandError, operatorOf, type RunWork, type Session } from '../session/session.ts'
 
 type Options = WriteOptions &
   Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; gtin?: string; serial?: string; json?: true }
@@ -53,8 +53,7 @@ async function mint(session: Session, options: Options): Promise<number> {
   if (id !== undefined && count !== undefined)
     throw new CommandError('--id is one asset; --count takes the next free ids.')
   const item = await checkItem(session, options)
-  const to = options.to ?? chainOf(session).operator
-  if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
+  const to = options.to ?? operatorOf(session)
   const metadata = await readMetadata(session, options)
   if (metadata !== undefined && dryRun !== true) await session.store.metadata.put(metadata)
   const hash = metadata?.hash ?? zeroHash
@@ -80,18 +79,15 @@ async function mint(session: Session, options: Options): Promise<number> {
 }
 
 /** Returns the item to mint. Throws when it is another asset's already, before a transaction is sent. */
-async function checkItem(
-  { store }: Session,
-  { gtin, serial, count, id, key }: Options,
-): Promise<{ gtin: string; serial: string } | null> {
-  if (gtin === undefined && serial === undefined) return null
-  if (gtin === undefined || serial === undefined) throw new CommandError('--gtin and --serial belong together.')
+async function checkItem({ store }: Session, { gtin, serial, count, id, key }: Options): Promise<Item | null> {
+  const item = itemOf({ gtin, serial })
+  if (item === null) return null
   if (count !== undefined) throw new CommandError('--count mints many assets, and a GTIN and serial name one.')
-  const holder = await store.items.tokenOfItem({ gtin, serial })
+  const holder = await store.items.tokenOfItem(item)
   // With a key of the operator's own this may be the mint that was done before.
   if (holder !== null && holder !== id && key === undefined)
     throw new CommandError(`Asset ${holder} is registered under this GTIN and serial.`)
-  return { gtin, serial }
+  return item
 }
 
 async function readMetadata(session: Session, options: Options) {

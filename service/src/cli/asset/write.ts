@@ -13,6 +13,15 @@ type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { s
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
 type Written = { readonly exit: number; readonly confirmed?: Confirmed }
 
+export type Item = { readonly gtin: string; readonly serial: string }
+
+/** Returns the item that two options name, or null without them. */
+export function itemOf({ gtin, serial }: { gtin: string | undefined; serial: string | undefined }): Item | null {
+  if (gtin !== undefined && serial !== undefined) return { gtin, serial }
+  if (gtin === undefined && serial === undefined) return null
+  throw new CommandError('--gtin and --serial belong together.')
+}
+
 export function addWriteOptions(command: Command): Command {
   return command
     .option('--dry-run', 'simulate only: prints what it would cost and change')

@@ -66,11 +66,11 @@ async function backup(session: BareSession, file: string): Promise<void> {
   io.err('The file holds secrets: keep it as you keep keys. TAG_KEK and TAG_PEPPER are not in it.')
 }
 
-function createDump(write: WriteLine, { io, config }: BareSession) {
+function createDump(write: WriteLine, { io, config }: BareSession): Parameters<typeof dumpDatabase>[1] {
   let reported = 0
   let rows = 0
   return {
-    schema: (head: Parameters<Parameters<typeof dumpDatabase>[1]['schema']>[0]) =>
+    schema: (head) =>
       write({
         kind: 'head',
         head: {
@@ -83,8 +83,8 @@ function createDump(write: WriteLine, { io, config }: BareSession) {
           contract: head.contract ?? config.chain.contract,
         },
       }),
-    table: (head: Parameters<Parameters<typeof dumpDatabase>[1]['table']>[0]) => write({ kind: 'table', head }),
-    async rows(texts: readonly string[]) {
+    table: (head) => write({ kind: 'table', head }),
+    async rows(texts) {
       if (io.signal.aborted) throw new CommandError('The backup was stopped; no file was written.')
       for (const text of texts) await write({ kind: 'row', text })
       rows += texts.length

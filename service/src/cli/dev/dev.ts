@@ -16,6 +16,7 @@ import {
 import { deployLocal } from '../../chain/devchain/deploy.ts'
 import { installTestMoney, moneyAccounts } from '../../chain/devchain/test-money.ts'
 import { ConfigError, readConfig } from '../../app/config/config.ts'
+import type { Service } from '../../app/service.ts'
 import { createLog } from '../../lib/log.ts'
 import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
 import { demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
@@ -98,11 +99,12 @@ async function dev(): Promise<void> {
   await chain.save()
   const { components, urls } = service
   const session = sessionBase(config, urls.verification, { store: components, chain: components })
-  const welcome = { urls, rpcUrl: chain.url, contract: components.contract, codeHash, dataDir }
-  const text = formatWelcome({
-    ...welcome,
+  const text = formatWelcome(service, {
     items: await tapAll(session, items),
     apiKey: await demoApiKey(components.apiKeys),
+    rpcUrl: chain.url,
+    codeHash,
+    dataDir,
   })
   lock.serve(commandRunner({ config, service }))
   opened.defer(() => lock.stop())
@@ -151,40 +153,30 @@ function demoKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string; FACILITATOR_K
 /** Throws when a port is in use. It runs before anything is started, so that a wrong start changes nothing. */
 async function assertFree(host: string, port: number, setting: string): Promise<void> {
   if (port === 0) return
-  const taken = await new Promise<boolean>((resolve) => {
-    const socket = connect({ port, host, timeout: 1_000 })
-    socket
-      .once('connect', () => resolve(true))
-      .once('error', () => resolve(false))
-      .once('timeout', () => resolve(false))
-    socket.once('close', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
+  const socket = connect({ port, host, timeout: 1_000 })
+  const isTaken = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true))
+    for (const event of ['error', 'timeout', 'close']) socket.once(event, () => resolve(false))
   })
-  if (taken)
+  socket.destroy()
+  if (isTaken)
     throw new ConfigError(
       `Port ${port} is in use. Stop the program that listens there, or choose another one, such as ${setting}=${port + 100}.`,
     )
 }
 
+/** `apiKey` is for the playground and the GraphQL host, valid until the next start. */
+type Made = Readonly<{
+  items: readonly WelcomeItem[]
+  apiKey: string
+  rpcUrl: string
+  codeHash: string
+  dataDir: string
+}>
+
 /** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
-function formatWelcome({
-  items,
-  urls,
-  apiKey,
-  rpcUrl,
-  contract,
-  codeHash,
-  dataDir,
-}: {
-  readonly items: readonly WelcomeItem[]
-  readonly urls: Readonly<Record<'verification' | 'gateway' | 'graphql', string>>
-  /** Key for the playground and the GraphQL host, valid until the next start. */
-  readonly apiKey: string
-  readonly rpcUrl: string
-  readonly contract: string
-  readonly codeHash: string
-  readonly dataDir: string
-}): string {
+function formatWelcome({ urls, components: { contract } }: Service, made: Made): string {
+  const { items, apiKey, rpcUrl, codeHash, dataDir } = made
   const baseUrl = urls.verification
   const rows = items.map(({ tokenId, state, name, tap }) => {
     const links = [`${baseUrl}/api/asset/${tokenId}`, ...(tap === null ? [] : [tap])]

@@ -2,24 +2,14 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
+import type { AttestationKeys } from '../../payments/attestation/keys.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 
-type Change = PublishedKey | { readonly refused: string }
-
-/** The attestation keys of the service. */
-type SessionKeys = {
-  readonly active: () => { readonly keyId: string }
-  readonly published: () => readonly PublishedKey[]
-  readonly add: (address?: Hex) => Promise<Change>
-  readonly switchTo: (keyId: string) => Promise<Change>
-  readonly retire: (keyId: string) => Promise<Change>
-  readonly revoke: (keyId: string, at?: number) => Promise<Change>
-}
-
 /** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
-export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<SessionKeys>): Command {
-  const withKeys = <Args extends unknown[]>(work: (keys: SessionKeys, print: Print, ...args: Args) => Promise<void>) =>
-    inSession(run, async (session, ...args: Args) => work(await keysOf(session), session.io.out, ...args))
+export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<AttestationKeys>): Command {
+  const withKeys = <Args extends unknown[]>(
+    work: (keys: AttestationKeys, print: Print, ...args: Args) => Promise<void>,
+  ) => inSession(run, async (session, ...args: Args) => work(await keysOf(session), session.io.out, ...args))
   const define = (name: string, description: string, words = '') =>
     defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] })
 
@@ -58,7 +48,7 @@ With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE): add --address, co
 
 type Print = (line: string) => void
 
-async function list(keys: SessionKeys, print: Print): Promise<void> {
+async function list(keys: AttestationKeys, print: Print): Promise<void> {
   const active = keys.active().keyId
   const rows = keys.published().map(({ keyId, address, status, validFrom, validUntil }) => {
     const until = validUntil === null ? '' : formatTime(validUntil)
@@ -68,7 +58,7 @@ async function list(keys: SessionKeys, print: Print): Promise<void> {
   for (const line of formatTable(['key', 'address', 'status', 'from', 'until', ''], rows)) print(line)
 }
 
-async function add(keys: SessionKeys, print: Print, { address }: { address?: Hex }): Promise<void> {
+async function add(keys: AttestationKeys, print: Print, { address }: { address?: Hex }): Promise<void> {
   const { keyId } = assertChanged(await keys.add(address))
   print(`${keyId} is announced. Copies of the published keys should have it before it signs.`)
   print(
@@ -78,18 +68,18 @@ async function add(keys: SessionKeys, print: Print, { address }: { address?: Hex
   )
 }
 
-async function switchTo(keys: SessionKeys, print: Print, id: string): Promise<void> {
+async function switchTo(keys: AttestationKeys, print: Print, id: string): Promise<void> {
   const before = keys.active().keyId
   assertChanged(await keys.switchTo(id))
   print(`${id} signs from now on. What ${before} signed stays valid.`)
 }
 
-async function retire(keys: SessionKeys, print: Print, id: string): Promise<void> {
+async function retire(keys: AttestationKeys, print: Print, id: string): Promise<void> {
   assertChanged(await keys.retire(id))
   print(`${id} is retired.`)
 }
 
-async function revoke(keys: SessionKeys, print: Print, id: string, { at }: { at?: number }): Promise<void> {
+async function revoke(keys: AttestationKeys, print: Print, id: string, { at }: { at?: number }): Promise<void> {
   assertChanged(await keys.revoke(id, at))
   const { keyId: now } = keys.active()
   print(`${id} is revoked: every attestation it signed is void.`)
@@ -100,7 +90,7 @@ async function revoke(keys: SessionKeys, print: Print, id: string, { at }: { at?
   )
 }
 
-function assertChanged(change: Change): PublishedKey {
+function assertChanged(change: PublishedKey | { readonly refused: string }): PublishedKey {
   if ('refused' in change) throw new CommandError(change.refused)
   return change
 }

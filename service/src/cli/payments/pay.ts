@@ -62,23 +62,17 @@ async function pay(assetId: string, options: Options): Promise<void> {
   const bought = await buyAttestation({ gateway, tokenId, account, most })
   const report = verifyAttestation(bought.answer, { keys: published.body, tokenId, signer, contract })
   if (options.json === true) process.stdout.write(`${JSON.stringify(bought.answer, null, 2)}\n`)
-  const lines = formatPurchase({ bought, report, payer: account.address, pinned: signer !== undefined })
+  const lines = formatPurchase(bought, report, { payer: account.address, pinned: signer !== undefined })
   ;(options.json === true ? process.stderr : process.stdout).write(`${lines.join('\n')}\n`)
   process.exitCode = report.ok ? 0 : 1
 }
 
 /** Formats the attestation for the buyer; of an invalid one only what is wrong with it. */
-function formatPurchase({
-  bought: { answer, terms },
-  report,
-  payer,
-  pinned,
-}: {
-  readonly bought: Bought
-  readonly report: AttestationReport
-  readonly payer: string
-  readonly pinned: boolean
-}): string[] {
+function formatPurchase(
+  { answer, terms }: Bought,
+  report: AttestationReport,
+  { payer, pinned }: { readonly payer: string; readonly pinned: boolean },
+): string[] {
   const { payment, flagged } = (answer ?? {}) as { payment?: { transaction?: unknown }; flagged?: unknown }
   const transaction = String(payment?.transaction)
   const money = [

@@ -1,12 +1,5 @@
 /** SIGINT and SIGTERM of a service: the first one stops it, a later one ends it at once. */
 
-export type Signals = {
-  /** Resolves with the first signal after `started`. */
-  readonly stop: Promise<NodeJS.Signals>
-  /** Ends the phase in which a signal ends the process at once, because nothing has to be closed yet. */
-  readonly started: () => void
-}
-
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 
 /**
@@ -15,7 +8,11 @@ const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
  */
 const sameSignalMs = 1_000
 
-export function handleSignals(): Signals {
+/**
+ * Handles the signals of this process. `stop` resolves with the first one after `started`; before, a signal ends the process at once,
+ * because nothing has to be closed yet.
+ */
+export function handleSignals() {
   let isRunning = false
   let stoppedAt = -Infinity
   const { promise: stop, resolve } = Promise.withResolvers<NodeJS.Signals>()

@@ -8,20 +8,6 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
-type WorkersOptions = {
-  readonly count: number
-  /** Returns the additions to the primary's environment for the worker at a place, from 0. */
-  readonly envOf: (place: number) => Readonly<Record<string, string>>
-  readonly log: Log
-}
-
-export type Workers = {
-  /** Replaces the workers one by one; each serves before its predecessor ends. One that cannot start leaves its predecessor in place. */
-  readonly restart: () => Promise<void>
-  /** Lets all workers finish accepted requests and ends them. */
-  readonly stop: () => Promise<void>
-}
-
 const shortestBackoffMs = 1_000
 const longestBackoffMs = 30_000
 /** A worker that served this long is restarted without backoff. */
@@ -30,7 +16,16 @@ const provenMs = 60_000
 const killAfterMs = 10_000
 
 /** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
-export async function startWorkers({ count, envOf, log }: WorkersOptions): Promise<Workers> {
+export async function startWorkers({
+  count,
+  envOf,
+  log,
+}: {
+  readonly count: number
+  /** Returns the additions to the primary's environment for the worker at a place, from 0. */
+  readonly envOf: (place: number) => Readonly<Record<string, string>>
+  readonly log: Log
+}) {
   const places: Worker[] = []
   const stopping = new AbortController()
   let turn: Promise<void> = Promise.resolve()
@@ -63,6 +58,7 @@ export async function startWorkers({ count, envOf, log }: WorkersOptions): Promi
     })
   }
 
+  /** Replaces the workers one by one; each serves before its predecessor ends. One that cannot start leaves its predecessor in place. */
   async function restartAll(): Promise<void> {
     for (let place = 0; place < count; place += 1) {
       if (stopping.signal.aborted) return
@@ -72,6 +68,7 @@ export async function startWorkers({ count, envOf, log }: WorkersOptions): Promi
     }
   }
 
+  /** Lets all workers finish accepted requests and ends them. */
   async function stop(): Promise<void> {
     stopping.abort()
     const all = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)

@@ -6,6 +6,7 @@ import { parseAddress } from '../../domain/address.ts'
 import { parseGtin } from '../../domain/gtin.ts'
 import { isRegistrableSerial } from '../../domain/serial.ts'
 import { parseHex } from '../../lib/bytes.ts'
+import { batchIdPattern } from '../../tap/keys/batch.ts'
 import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 
 type Help = { readonly notes?: string; readonly examples: readonly string[] }
@@ -45,8 +46,6 @@ export function parseAnyGtin(text: string): string | null {
   const parsed = /^(?:\d{8}|\d{12,14})$/.test(text) ? parseGtin(text.padStart(14, '0')) : null
   return parsed?.ok === true ? parsed.gtin : null
 }
-
-export const batchIdPattern = /^[A-Za-z0-9._-]{1,64}$/
 
 export const uidSentence = 'A UID has 14 hex digits and begins with 04, such as 04DE5F1EACC040.'
 export const gtinSentence = 'A GTIN has 8, 12, 13 or 14 digits and a right check digit.'

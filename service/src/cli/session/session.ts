@@ -2,6 +2,7 @@
  * Sessions: where a command finds the store and the chain. The running service that holds the data folder runs the command; without
  * one, this process holds the folder itself until the command is done.
  */
+import type { Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import { type Components, openComponents } from '../../app/components.ts'
 import { type Config, ConfigError, readConfig } from '../../app/config/config.ts'
@@ -11,6 +12,7 @@ import { createQueue } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
+import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
 import { runInService, terminalIo, type CommandIo } from './control-client.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
@@ -44,6 +46,20 @@ export function chainOf({ chain }: Session): NonNullable<Session['chain']> {
   )
 }
 
+/** Returns the owner of what is minted when none is named. Throws `CommandError` without an operator key. */
+export function operatorOf(session: Session): Hex {
+  const { operator } = chainOf(session)
+  if (operator !== null) return operator
+  throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
+}
+
+/** Returns the function that hashes a UID for the chain. Throws `CommandError` without a pepper. */
+export function tagHashOf(session: Session): TagHash {
+  const { tagHash } = chainOf(session)
+  if (tagHash !== undefined) return tagHash
+  throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
+}
+
 /** Makes the part of a session that is the same for every command. */
 export function sessionBase(
   { dataDir, demo }: Config,
@@ -68,7 +84,8 @@ async function runFromCommandLine(
   process.exitCode = exit ?? (await runHere(io)) ?? 0
 }
 
-async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work): Promise<number | void> {
+/** Runs work in this process, which holds the data folder meanwhile. */
+export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work): Promise<number | void> {
   const config = readConfig(await withDemoSecrets(env))
   await using opened = new AsyncDisposableStack()
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))

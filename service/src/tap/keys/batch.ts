@@ -10,6 +10,8 @@ import { type Derivation, derivations, deriveFileKey, deriveMetaKey } from './de
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { type MacInput, macInputs } from '../sun/sun.ts'
 
+export const batchIdPattern = /^[A-Za-z0-9._-]{1,64}$/
+
 const batchStatuses = ['active', 'retired', 'revoked'] as const
 /** Tags of `active` and `retired` batches verify; tags of a `revoked` batch are counterfeit. */
 export type BatchStatus = (typeof batchStatuses)[number]
@@ -134,7 +136,7 @@ const isOneOf = (values: readonly string[]) => (value: unknown) => typeof value 
 const optional = (isLegal: (value: unknown) => boolean) => (value: unknown) => value === undefined || isLegal(value)
 
 const legal: Readonly<Record<string, (value: unknown) => boolean>> = {
-  id: isText(/^[A-Za-z0-9._-]{1,64}$/),
+  id: isText(batchIdPattern),
   epoch: isWhole(0, 0x7fffffff),
   status: isOneOf(batchStatuses),
   demo: (value) => typeof value === 'boolean',

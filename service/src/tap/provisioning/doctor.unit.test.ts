@@ -33,18 +33,26 @@ async function misread(
   return tag.tap() ?? ''
 }
 
-async function codes(
-  address: string,
-  batches: readonly BatchRecord[],
-  uids?: readonly Uint8Array[],
-): Promise<string[]> {
-  const { findings } = await diagnose(address, { batches: await testBatches(...batches), ...(uids && { uids }) })
+type Among = { of?: BatchRecord; among?: readonly BatchRecord[]; uids?: readonly Uint8Array[] }
+
+async function codes(address: string, batches: readonly BatchRecord[], uids: readonly Uint8Array[] = []) {
+  const { findings } = await diagnose(address, { batches: await testBatches(...batches), uids })
   return findings.map(({ code }) => code)
 }
 
 describe('tag doctor', () => {
   const batch = testBatch({ id: 'ours' })
   const { metaKey = zeroKey, fileMaster } = batch
+  const direct = { ...batch, derivation: 'direct' } as const
+
+  /** Asserts the one finding about a tag of the batch that was made with something wrong. */
+  async function names(
+    code: string,
+    wrong: Parameters<typeof misread>[1],
+    { of = batch, among = [of], uids = [] }: Among = {},
+  ) {
+    assert.deepEqual(await codes(await misread(of, wrong), among, uids), [code])
+  }
 
   it('finds nothing wrong with a good address and says what it is', async () => {
     for (const macInput of ['empty', 'picc'] as const) {
@@ -66,53 +74,33 @@ describe('tag doctor', () => {
   })
 
   it('names swapped keys, with the UID also when they are diversified', async () => {
-    const swapped = await misread(batch, { metaKey: await fileKey(batch), fileKey: metaKey })
-    assert.deepEqual(await codes(swapped, [batch], [newUid(), uid]), ['swapped_keys'])
-    assert.deepEqual(await codes(swapped, [batch]), ['unknown_keys'])
-    const direct = { ...batch, derivation: 'direct' } as const
-    assert.deepEqual(await codes(await misread(direct, { metaKey: fileMaster, fileKey: metaKey }), [direct]), [
-      'swapped_keys',
-    ])
-    assert.deepEqual(await codes(await misread(batch, { fileKey: metaKey }), [batch]), ['one_key_twice'])
+    const swapped = { metaKey: await fileKey(batch), fileKey: metaKey }
+    await names('swapped_keys', swapped, { uids: [newUid(), uid] })
+    await names('unknown_keys', swapped)
+    await names('swapped_keys', { metaKey: fileMaster, fileKey: metaKey }, { of: direct })
+    await names('one_key_twice', { fileKey: metaKey })
   })
 
   it('names factory and published keys, in one slot or both', async () => {
-    assert.deepEqual(await codes(await misread(batch, { fileKey: zeroKey }), [batch]), ['factory_keys'])
-    assert.deepEqual(await codes(await misread(batch, { metaKey: zeroKey }), [batch]), ['factory_keys'])
-    assert.deepEqual(await codes(await misread(batch, { metaKey: zeroKey, fileKey: zeroKey }), [batch]), [
-      'factory_keys',
-    ])
-    const published = hexToBytes('00112233445566778899AABBCCDDEEFF')
-    assert.deepEqual(await codes(await misread(batch, { fileKey: published }), [batch]), ['published_keys'])
+    for (const wrong of [{ fileKey: zeroKey }, { metaKey: zeroKey }, { metaKey: zeroKey, fileKey: zeroKey }])
+      await names('factory_keys', wrong)
+    await names('published_keys', { fileKey: hexToBytes('00112233445566778899AABBCCDDEEFF') })
   })
 
   it('names another derivation, slot, batch or MAC input', async () => {
-    for (const derivation of ['tagit-sdm', 'boltcard', 'sdm-backend', 'sdm-backend-legacy', 'direct'] as const) {
-      const address = await misread(batch, { fileKey: await fileKey(batch, { derivation }) })
-      assert.deepEqual(await codes(address, [batch]), ['wrong_derivation'], derivation)
-    }
-    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(batch, { fileKeyNo: 3 }) }), [batch]), [
-      'wrong_slot',
-    ])
+    for (const derivation of ['tagit-sdm', 'boltcard', 'sdm-backend', 'sdm-backend-legacy', 'direct'] as const)
+      await names('wrong_derivation', { fileKey: await fileKey(batch, { derivation }) })
+    await names('wrong_slot', { fileKey: await fileKey(batch, { fileKeyNo: 3 }) })
     const other = testBatch({ id: 'other' })
-    assert.deepEqual(await codes(await misread(batch, { fileKey: await fileKey(other) }), [batch, other]), [
-      'mixed_batches',
-    ])
-    assert.deepEqual(await codes(await misread(batch, { settings: '4000E0C1FF122A00002A0000500000' }), [batch]), [
-      'wrong_mac_input',
-    ])
+    await names('mixed_batches', { fileKey: await fileKey(other) }, { among: [batch, other] })
+    await names('wrong_mac_input', { settings: '4000E0C1FF122A00002A0000500000' })
   })
 
   it('names mirrors that were left out', async () => {
-    assert.deepEqual(await codes(await misread(batch, { settings: '4000E081FF122A0000500000500000' }), [batch]), [
-      'counter_not_mirrored',
-    ])
-    const direct = { ...batch, derivation: 'direct' } as const
+    await names('counter_not_mirrored', { settings: '4000E081FF122A0000500000500000' })
     const withoutUid = { settings: '4000E041FF122A0000500000500000' }
-    assert.deepEqual(await codes(await misread(direct, { ...withoutUid, fileKey: fileMaster }), [direct]), [
-      'uid_not_mirrored',
-    ])
-    assert.deepEqual(await codes(await misread(batch, withoutUid), [batch], [uid]), ['uid_not_mirrored'])
+    await names('uid_not_mirrored', { ...withoutUid, fileKey: fileMaster }, { of: direct })
+    await names('uid_not_mirrored', withoutUid, { uids: [uid] })
   })
 
   it('names a placeholder that is too short or too long', async () => {
@@ -128,9 +116,12 @@ describe('tag doctor', () => {
       return misread(batch, { ndef: file.toString('hex'), settings: `4000E0C1FF122A0000${offset}0000${offset}0000` })
     }
     assert.match(await cut(30, 78), /picc=[0-9A-F]{32}mac=[0-9A-F]{16}$/)
-    assert.deepEqual(await codes(await cut(30, 78), [batch]), ['placeholder_length'])
-    assert.deepEqual(await codes(await cut(31, 79), [batch]), ['placeholder_length'])
-    assert.deepEqual(await codes(await cut(34, 82), [batch]), ['placeholder_length'])
+    for (const [zeros, macOffset] of [
+      [30, 78],
+      [31, 79],
+      [34, 82],
+    ] as const)
+      assert.deepEqual(await codes(await cut(zeros, macOffset), [batch]), ['placeholder_length'])
     const { findings } = await diagnose(await cut(30, 78), { batches: await testBatches(batch) })
     assert.match(findings[0]?.text ?? '', /30 characters instead of 32/)
   })
@@ -140,9 +131,8 @@ describe('tag doctor', () => {
       '4000E0C1FF12290000500000500000',
       '4000E0C1FF122C0000500000500000',
       '4000E0C1FF122A00004F00004F0000',
-    ]) {
-      assert.deepEqual(await codes(await misread(batch, { settings }), [batch]), ['wrong_offsets'], settings)
-    }
+    ])
+      await names('wrong_offsets', { settings })
   })
 
   it('names what the text alone shows', async () => {

@@ -12,6 +12,10 @@ import { personalise, type KeyJournal, type KeyProgress, type Transmit } from '.
 
 const bytes = (hex: string) => parseHex(hex) ?? new Uint8Array()
 const zeroKey = '0'.repeat(32)
+const onto =
+  (chip: Chip): Transmit =>
+  (command) =>
+    Promise.resolve(chip.transmit(command))
 
 describe('NXP’s own examples, as a chip reads them', () => {
   it('changes file settings', () => {
@@ -95,9 +99,8 @@ describe('personalisation', () => {
       uid: newUid(),
       random: (length) => bytes(length === 16 ? 'B9E2FC789B64BF237CCCAA20EC7E6E48' : '9D00C4DF'),
     })
-    const { journal } = { journal: station() }
     const sent: string[] = []
-    await journal.make((command) => {
+    await station().make((command) => {
       const answer = chip.transmit(command)
       sent.push(`${toHex(command)} ${toHex(answer)}`)
       return Promise.resolve(answer)
@@ -126,7 +129,7 @@ describe('personalisation', () => {
           return Promise.reject(new Error('the chip is gone'))
         })
         await assert.rejects(torn, /the chip is gone/)
-        const { address } = await make((command) => Promise.resolve(chip.transmit(command)))
+        const { address } = await make(onto(chip))
         await assertFinished(chip, uid, address)
         assert.ok(chip.failures() <= 2, 'few attempts with a wrong key')
       }
@@ -136,23 +139,16 @@ describe('personalisation', () => {
   it('leaves a chip alone that is not blank', async () => {
     const { make, entries } = station()
     const chip = createChip({ uid: newUid() })
-    await make((command) => Promise.resolve(chip.transmit(command)))
+    await make(onto(chip))
     const before = [chip.keys(), chip.settings()]
-    const other = { ...station() }
-    await assert.rejects(
-      other.make((command) => Promise.resolve(chip.transmit(command))),
-      /is not blank: SDM is on, or a key was changed/,
-    )
+    await assert.rejects(station().make(onto(chip)), /is not blank: SDM is on, or a key was changed/)
     assert.deepEqual([chip.keys(), chip.settings()], before)
     const foreign = createChip({ uid: newUid() })
     foreign.enter(
       { transactionId: bytes('00000000'), encryptionKey: bytes(zeroKey), macKey: bytes(zeroKey), counter: 0 },
       { 0: bytes('11'.repeat(16)) },
     )
-    await assert.rejects(
-      make((command) => Promise.resolve(foreign.transmit(command))),
-      /master key; it is not blank/,
-    )
+    await assert.rejects(make(onto(foreign)), /master key; it is not blank/)
     assert.equal(entries.size, 1, 'nothing is written down for it')
   })
 

@@ -1,33 +1,18 @@
 /** `npm start` as a stranger meets it: the real command in an empty folder, killed, started again, stopped. */
 import assert from 'node:assert/strict'
-import { spawn, type ChildProcess } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
-import { eventually } from '../../support/wait.ts'
-
-const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
-type Running = { child: ChildProcess; output: () => string; ended: Promise<number | null> }
-
-function touchstone(args: readonly string[], env: Record<string, string> = {}): Running {
-  const child = spawn(process.execPath, [cli, ...args], {
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk.toString()))
-  return { child, output: () => output, ended: new Promise((resolve) => child.once('close', resolve)) }
-}
+import { touchstone, untilSaid, type Running } from '../../support/processes/cli.ts'
 
 async function ready(running: Running): Promise<{ base: string; rpc: string }> {
-  await eventually(() => running.output().includes('Ctrl-C') || running.child.exitCode !== null)
-  const base = /http:\/\/127\.0\.0\.1:\d+(?=\/api\/asset\/)/.exec(running.output())?.[0]
-  const rpc = /chain +(http:\/\/127\.0\.0\.1:\d+)/.exec(running.output())?.[1]
-  if (base === undefined || rpc === undefined) throw new Error(`npm start did not come up: ${running.output()}`)
+  await untilSaid(running, 'Ctrl-C')
+  const base = /http:\/\/127\.0\.0\.1:\d+(?=\/api\/asset\/)/.exec(running.said())?.[0]
+  const rpc = /chain +(http:\/\/127\.0\.0\.1:\d+)/.exec(running.said())?.[1]
+  if (base === undefined || rpc === undefined) throw new Error(`npm start did not come up: ${running.said()}`)
   return { base, rpc }
 }
 
@@ -45,7 +30,7 @@ describe('npm start', () => {
   it('comes up in an empty folder and prints links that work, for every state and every reason of a flag', async () => {
     const running = touchstone(['dev'], env)
     const { base, rpc } = await ready(running)
-    const links = [...new Set(running.output().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
+    const links = [...new Set(running.said().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
     const verdicts = await Promise.all(links.map(async (link) => (await (await fetch(link)).json()) as Verdict))
     assert.deepEqual(
       [...new Set(verdicts.map(({ state_code }) => state_code))].toSorted((a, b) => a - b),
@@ -55,7 +40,7 @@ describe('npm start', () => {
     assert.ok(verdicts.some(({ untrusted }) => untrusted === undefined))
     for (const verdict of verdicts)
       assert.ok(!/[\p{Bidi_Control}\p{Cc}\u{e0000}-\u{e007f}]/u.test(JSON.stringify(verdict)))
-    const taps = running.output().match(/http:\S+picc=\S+/g) ?? []
+    const taps = running.said().match(/http:\S+picc=\S+/g) ?? []
     assert.equal(taps.length, links.length - 1) // one product carries no tag
     for (const tap of taps) {
       const page = await fetch(tap)
@@ -64,13 +49,13 @@ describe('npm start', () => {
     }
     first = verdicts.find(({ state }) => state === 'CLAIMED') ?? assert.fail('no claimed product')
 
-    const commands = running.output().match(/^ {2}npx touchstone verify .*$/gm) ?? []
+    const commands = running.said().match(/^ {2}npx touchstone verify .*$/gm) ?? []
     assert.ok(commands.length >= 2)
     for (const command of commands) {
       const args = command.trim().split(/\s+/).slice(2)
-      const check = touchstone([...args, ...(args[1]?.startsWith('http') ? [] : ['--base-url', base])])
-      assert.equal(await check.ended, 0, check.output())
-      assert.match(check.output(), /Every field agrees with the chain\./)
+      const check = touchstone([...args, ...(args[1]?.startsWith('http') ? [] : ['--base-url', base])], {})
+      assert.equal((await check.ended).exit, 0, check.said())
+      assert.match(check.said(), /Every field agrees with the chain\./)
     }
     assert.ok((await recheck(first, { rpcUrl: rpc })).ok)
     running.child.kill('SIGKILL')
@@ -88,7 +73,7 @@ describe('npm start', () => {
     assert.equal((await fetch(`${base}/api/asset/15`)).status, 404)
 
     running.child.kill('SIGINT')
-    assert.equal(await running.ended, 0, running.output())
+    assert.equal((await running.ended).exit, 0, running.said())
     await assert.rejects(fetch(rpc, { method: 'POST' }), 'the chain still runs')
   })
 
@@ -99,8 +84,8 @@ describe('npm start', () => {
     for (const name of ['VERIFICATION_PORT', 'LOCAL_CHAIN_PORT']) {
       const empty = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
       const running = touchstone(['dev'], { ...env, DATA_DIR: empty, [name]: port })
-      assert.equal(await running.ended, 1)
-      assert.match(running.output(), new RegExp(`^touchstone: Port ${port} is in use\\. .*${name}=\\d+\\.\\n$`))
+      assert.equal((await running.ended).exit, 1)
+      assert.match(running.said(), new RegExp(`^touchstone: Port ${port} is in use\\. .*${name}=\\d+\\.\\n$`))
       assert.deepEqual(await readdir(empty), [])
       await rm(empty, { recursive: true })
     }
@@ -112,8 +97,8 @@ describe('npm start', () => {
       if (name.endsWith('.gz')) await writeFile(join(dataDir, 'chain', name), 'damaged')
     }
     const running = touchstone(['dev'], env)
-    assert.equal(await running.ended, 1)
-    assert.match(running.output(), /^touchstone: The local chain saved in .* is damaged: .*\n$/m)
+    assert.equal((await running.ended).exit, 1)
+    assert.match(running.said(), /^touchstone: The local chain saved in .* is damaged: .*\n$/m)
   })
 
   it('says in one sentence that the database is damaged, and ends the chain it had started', async () => {
@@ -121,9 +106,9 @@ describe('npm start', () => {
     await mkdir(join(folder, 'store'))
     await writeFile(join(folder, 'store', 'PG_VERSION'), 'damaged')
     const running = touchstone(['dev'], { ...env, DATA_DIR: folder })
-    assert.equal(await running.ended, 1)
+    assert.equal((await running.ended).exit, 1)
     assert.match(
-      running.output(),
+      running.said(),
       /^touchstone: The database in .* cannot be opened\. Restore the folder from a backup, or move it away .*\.\n$/m,
     )
     await rm(folder, { recursive: true })
@@ -131,9 +116,9 @@ describe('npm start', () => {
 
   it('names the setting that is wrong', async () => {
     const running = touchstone(['dev'], { ...env, VERIFICATION_PORT: 'http' })
-    assert.equal(await running.ended, 1)
+    assert.equal((await running.ended).exit, 1)
     assert.equal(
-      running.output(),
+      running.said(),
       'touchstone: VERIFICATION_PORT must be a whole number from 0 to 65535; found "http".\n',
     )
   })

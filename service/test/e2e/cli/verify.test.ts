@@ -1,7 +1,12 @@
 /** GET /api/verify over real HTTP, with a software tag, a real chain and a real ledger (spec §2.7, §4.4, §7). */
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { startService } from '../../../src/app/service.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -15,20 +20,23 @@ type Body = Record<string, unknown> & {
 }
 type Tag = Awaited<ReturnType<typeof testTag>>
 
+let world: World
+let rpc: Awaited<ReturnType<typeof startFaultRpc>>
+before(async () => {
+  world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+})
+after(async () => {
+  await world.end()
+  await rpc.close()
+})
+
 describe('GET /api/verify', () => {
-  let world: World
-  let rpc: Awaited<ReturnType<typeof startFaultRpc>>
   let batch: BatchRecord
   const presented: string[] = []
   before(async () => {
-    world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
     const created = await world.components.tagKeys.create({ id: 'test', demo: true })
     assert.ok(created.ok)
     batch = created.value
-  })
-  after(async () => {
-    await world.end()
-    await rpc.close()
   })
 
   async function boundTag(name = 'A product'): Promise<{ tag: Tag; tokenId: bigint }> {
@@ -197,10 +205,16 @@ describe('GET /api/verify', () => {
 
 describe('GET /api/verify without keys', () => {
   it('answers 503 for every cryptogram and 400 for a malformed one', async () => {
-    const world = await startWorld({ env: { TAG_KEK: '' } })
-    const good = await world.get(`/api/verify?picc=${'ab'.repeat(16)}&cmac=${'cd'.repeat(8)}`)
+    const DATA_DIR = join(world.settings.DATA_DIR, 'without-keys')
+    await copyEmptyPglite(join(DATA_DIR, 'store'))
+    const config = readConfig({ ...world.settings, DATA_DIR, TAG_KEK: '' })
+    await using service = await startService(
+      config,
+      createLog(() => {}),
+    )
+    const get = (query: string) => fetch(`${service.urls.verification}/api/verify?${query}`)
+    const good = await get(`picc=${'ab'.repeat(16)}&cmac=${'cd'.repeat(8)}`)
     assert.deepEqual([good.status, Object.keys((await good.json()) as object)], [503, ['error']])
-    assert.equal((await world.get('/api/verify?picc=1')).status, 400)
-    await world.end()
+    assert.equal((await get('picc=1')).status, 400)
   })
 })

@@ -1,9 +1,11 @@
 /** Commands for tests: within a started world as its service runs them, or as real child processes. */
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
-import { type RunBare, runWithin, formatError } from '../../../src/cli/session/session.ts'
+import { type CommandIo, runInService } from '../../../src/cli/session/control-client.ts'
+import { formatError, runAlone, type RunBare, runWithin, type RunWork } from '../../../src/cli/session/session.ts'
 import { commandRunner, storeCommands } from '../../../src/cli/store-commands.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { World } from '../world.ts'
@@ -58,21 +60,63 @@ export function touchstone(
   return { child, said: () => out + err, ended }
 }
 
+/** Resolves when the process has printed the text, or has ended, however long a busy machine takes. */
+export async function untilSaid({ child, said, ended }: Running, text: string): Promise<void> {
+  while (!said().includes(text) && child.exitCode === null && child.signalCode === null)
+    await Promise.race([once(child.stdout ?? child, 'data'), ended])
+}
+
+/** Runs commands in this process as the program does when no service holds the data folder. */
+export function aloneCommandsOf(env: Readonly<Record<string, string>>, cwd: string) {
+  return (...argv: string[]): Promise<Ran> =>
+    runHere(argv, cwd, (io) => ({ run: (work) => runAlone(env, io, work), runBare: refuseSession }), 'touchstone: ')
+}
+
 /** Runs commands on a database that no service uses: `migrate`, `restore`. */
 export function bareCommandsOf(settings: Readonly<Record<string, string>>) {
   const config = readConfig(settings)
+  return (...argv: string[]): Promise<Ran> =>
+    runHere(argv, config.dataDir, (io) => ({
+      run: refuseSession,
+      runBare: (work) => work({ io, config, running: null }),
+    }))
+}
+
+type Runs = {
+  readonly run: (...parameters: Parameters<RunWork>) => Promise<number | void>
+  readonly runBare: (...parameters: Parameters<RunBare>) => Promise<number | void>
+}
+
+const refuseSession = () => Promise.reject(new Error('a session was opened'))
+
+async function runHere(
+  argv: readonly string[],
+  cwd: string,
+  runsOf: (io: CommandIo) => Runs,
+  prefix = '',
+): Promise<Ran> {
+  const { io, ran } = captureIo(cwd)
+  const { run, runBare } = runsOf(io)
+  let exit = 0
+  const program = new Command('touchstone')
+  const commands = storeCommands(
+    async (work) => void (exit = (await run(work)) ?? 0),
+    io.out,
+    async (work) => void (exit = (await runBare(work)) ?? 0),
+  )
+  for (const command of commands) program.addCommand(command)
+  await runWithin(program, argv, io).catch((error: unknown) => {
+    exit = 1
+    if (!(error instanceof CommanderError)) io.err(prefix + formatError(error))
+  })
+  return ran(exit)
+}
+
+/** Runs commands in the service that holds the data folder, as the program of the CLI asks it to. */
+export function serviceCommandsOf(dataDir: string, cwd: string) {
   return async (...argv: string[]): Promise<Ran> => {
-    const { io, ran } = captureIo(config.dataDir)
-    let exit = 0
-    const program = new Command('touchstone')
-    const runBare: RunBare = async (work) => void (exit = (await work({ io, config, running: null })) ?? 0)
-    for (const command of storeCommands(() => Promise.reject(new Error('a session was opened')), io.out, runBare))
-      program.addCommand(command)
-    await runWithin(program, argv, io).catch((error: unknown) => {
-      exit = 1
-      if (!(error instanceof CommanderError)) io.err(formatError(error))
-    })
-    return ran(exit)
+    const { io, ran } = captureIo(cwd)
+    return ran(await runInService(dataDir, argv, io))
   }
 }
 

@@ -6,7 +6,7 @@ import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
 import { csvLine, readCsv } from './csv.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
-import { chainOf, CommandError, type RunWork, type Session } from '../../session/session.ts'
+import { chainOf, CommandError, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
 import { type ImportChain, type RowOutcome, importColumns, parseHead, parseRow, type ParsedRow } from './rows.ts'
 import { createImporter, type RowResult, type Wanted } from './steps.ts'
 
@@ -52,9 +52,7 @@ async function importTags(session: Session, file: string, options: Options): Pro
 
 function toWanted(session: Session, options: Options): Wanted {
   const { mint = false, bind = false, activate = false, dryRun = false } = options
-  const to = options.to ?? (mint ? chainOf(session).operator : '0x')
-  if (to === null) throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
-  return { mint, bind, activate, dryRun, to }
+  return { mint, bind, activate, dryRun, to: options.to ?? (mint ? operatorOf(session) : '0x') }
 }
 
 async function importFile(session: Session, path: string, wanted: Wanted): Promise<number> {
@@ -106,9 +104,7 @@ async function* readWindows(path: string): AsyncGenerator<ParsedRow[]> {
 
 function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportChain | null {
   if (!mint && !bind && !activate) return null
-  const { tagHash, ...chain } = chainOf(session)
-  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
-  return { ...chain, tagHash }
+  return { ...chainOf(session), tagHash: tagHashOf(session) }
 }
 
 const reportColumns = ['line', 'uid', 'batch', 'epoch', 'tokenId', 'outcome', 'detail'] as const

@@ -5,19 +5,13 @@ import type { Components } from '../../../app/components.ts'
 import { type Canonical, canonicalMetadata, metadataKeys } from '../../../assets/metadata.ts'
 import { nonCanonical } from '../../../chain/rpc/source.ts'
 import type { CsvRow } from './csv.ts'
-import {
-  batchIdPattern,
-  gtinSentence,
-  parseAnyGtin,
-  parseUid,
-  serialSentence,
-  uidSentence,
-} from '../../session/command.ts'
+import { gtinSentence, parseAnyGtin, parseUid, serialSentence, uidSentence } from '../../session/command.ts'
 import { CommandError, type Session } from '../../session/session.ts'
 import { assetRegistryAbi as abi } from '../../../domain/registry-abi.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
 import { chainUnavailable } from '../../../lib/errors.ts'
 import { toHex } from '../../../tap/bytes.ts'
+import { batchIdPattern } from '../../../tap/keys/batch.ts'
 import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
 
 type ImportRow = Readonly<{
@@ -174,21 +168,21 @@ export async function createPlanner(tags: Tags) {
  */
 export async function boundTokens(
   { source, contract, tagHash }: ImportChain,
-  rows: readonly ImportRow[],
+  plans: readonly Plan[],
 ): Promise<ReadonlyMap<string, bigint>> {
   const found = new Map<string, bigint>()
   const head = await source.head()
-  for (let at = 0; at < rows.length; at += perRequest) {
-    const part = rows.slice(at, at + perRequest)
-    const datas = part.map(({ uid }) =>
+  for (let at = 0; at < plans.length; at += perRequest) {
+    const part = plans.slice(at, at + perRequest)
+    const datas = part.map(({ row: { uid } }) =>
       encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash(uid)] }),
     )
     const answers = await source.calls(contract.toLowerCase() as Hex, datas, head)
     if (answers === nonCanonical) throw chainUnavailable('the block is not canonical')
-    for (const [index, { uidText }] of part.entries()) {
+    for (const [index, { row }] of part.entries()) {
       const data = answers[index] ?? '0x'
       const tokenId = decodeFunctionResult({ abi, functionName: 'getTokenByTag', data })
-      if (tokenId !== 0n) found.set(uidText, tokenId)
+      if (tokenId !== 0n) found.set(row.uidText, tokenId)
     }
   }
   return found

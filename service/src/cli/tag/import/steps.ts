@@ -74,12 +74,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   async function withKnownTokens(plans: readonly (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
     const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
     if (chain === null || missing.length === 0) return [...plans]
-    const bound = await retried(() =>
-      boundTokens(
-        chain,
-        missing.map(({ row }) => row),
-      ),
-    )
+    const bound = await retried(() => boundTokens(chain, missing))
     return plans.map((plan) => {
       if (isStop(plan) || plan.tokenId !== undefined) return plan
       if ('outcome' in bound) return bound
