@@ -35,18 +35,21 @@ type Item = {
 /** Not in the published types of jsonld. */
 const safe: object = { safe: true }
 
+let world: World
+before(async () => {
+  world = await startWorld()
+})
+after(() => world.end())
+
 describe('the passports of the demonstration', () => {
-  let world: World
   const items: Item[] = []
   before(async () => {
-    world = await startWorld()
     const shown = await openDemoCatalogue({ components: world.components, rpcUrl: world.chainUrl, progress: () => {} })
     for (const [index, product] of products.entries()) {
       const { tokenId = 0n, state = '' } = shown[index] ?? {}
       items.push({ tokenId, state, product, index })
     }
   })
-  after(() => world.end())
 
   const tagged = () => items.filter(({ product }) => product.state !== 'MINTED')
   async function tapped({ tokenId, index }: Item, route: 'GTIN' | 'token' = 'GTIN'): Promise<Passport> {
@@ -194,7 +197,6 @@ describe('the passports of the demonstration', () => {
 
 describe('GET /api/metadata/{hash}', () => {
   it('sends the text as a file, whatever the case of the hash, and 304 to a client that holds it', async () => {
-    const world = await startWorld()
     const body = '{"name":"<script>alert(1)</script>"}'
     const hash = metadataHashOf(body)
     await world.components.metadata.put({ body, hash })
@@ -225,6 +227,5 @@ describe('GET /api/metadata/{hash}', () => {
       assert.equal(refused.headers['cache-control'], 'no-store')
     }
     assert.equal((await raw(world.url, `/api/metadata/${hash}`, { method: 'DELETE' })).status, 405)
-    await world.end()
   })
 })

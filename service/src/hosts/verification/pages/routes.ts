@@ -3,15 +3,20 @@
  * verifies a tap in the address, so that the page is complete without script; HEAD, OPTIONS and prefetches consume none. An item without
  * a GTIN has its link, and so its tag, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
  */
+import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { parseGtin } from '../../../domain/gtin.ts'
+import { isRegistrableSerial } from '../../../domain/serial.ts'
 import { quotaHeaders, methodRefused, preflight } from '../../../http/responses.ts'
-import type { PageContext } from '../../../pages/context.ts'
-import { classPage } from '../../../pages/home.ts'
+import { hrefIn, type PageContext } from '../../../pages/context.ts'
+import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
+import type { SearchView } from '../../../pages/search.ts'
+import { classPage, homePage, type Example } from '../../../pages/home.ts'
 import { itemPage } from '../../../pages/item.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
-import { parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
+import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
 import {
@@ -25,14 +30,9 @@ import {
 } from '../request.ts'
 import type { TapRouteOptions } from '../tap-guard.ts'
 import { assetsPrefix, pageAssets } from './assets.ts'
-import { homeResponse, type HomeSite } from './home.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
-import { contextOf, pageResponse } from './respond.ts'
 
-export type PageRoutes = ItemSite &
-  HomeSite &
-  LinkSite &
-  TapRouteOptions & { readonly limiter?: RateLimiter | undefined }
+export type PageRoutes = ItemSite & LinkSite & TapRouteOptions & { readonly limiter?: RateLimiter | undefined }
 
 type Visit = {
   readonly c: Context<Env>
@@ -190,4 +190,129 @@ function parseTokenTarget(path: string): Target | null {
   if (!path.startsWith('/token/') || rest.length > 0) return null
   const tokenId = parseTokenIdSegment(text)
   return tokenId === null ? { kind: 'notice', status: 400, notice: { kind: 'badToken' } } : { kind: 'token', tokenId }
+}
+
+/** The start page: its search leads to an item's page, its examples are tokens with their states (spec §4.1). */
+async function homeResponse(
+  site: PageRoutes,
+  context: PageContext,
+  query: URLSearchParams,
+  headers: Headers,
+): Promise<Response> {
+  const search = parseSearch(query)
+  if (search.kind === 'found')
+    return new Response(null, {
+      status: 303,
+      headers: { ...headers, Location: hrefIn(context, search.path), 'Cache-Control': 'no-store' },
+    })
+  const view = search.kind === 'wrong' ? search.view : {}
+  const html = homePage(context, { search: view, examples: await examplesOf(site) })
+  return pageResponse(context, { status: search.kind === 'wrong' ? 400 : 200, html, search: true }, headers)
+}
+
+/** Lists the examples that exist; none while the chain cannot be read, because the start page must open. */
+async function examplesOf({ verdicts, items, pages }: PageRoutes): Promise<Example[]> {
+  const found = await Promise.all(
+    pages.examples.map(async (tokenId) => {
+      const [answer, item] = await Promise.all([
+        verdicts.answer(tokenId).catch(() => null),
+        items.itemOfToken(tokenId).catch(() => null),
+      ])
+      const { state = 'NONE', untrusted } = answer?.verdict ?? {}
+      if (state === 'NONE') return []
+      const path = item === null ? `/token/${tokenId}` : itemPath(item)
+      return [{ path, name: untrusted?.name, tokenId: String(tokenId), state }]
+    }),
+  )
+  return found.flat()
+}
+
+/** `none`: the form was not sent. `wrong`: the form again, with the typed text. */
+type Search =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'found'; readonly path: string }
+  | { readonly kind: 'wrong'; readonly view: SearchView }
+
+const maxTyped = 200
+
+/** Parses the text that a person typed to the path of an item. */
+export function parseSearch(query: URLSearchParams): Search {
+  const typed = (name: string) => query.get(name)?.slice(0, maxTyped).trim()
+  const token = typed('token')
+  if (token !== undefined) {
+    const tokenId = parseTokenId(token)
+    return tokenId === null ? wrong({ token, wrong: 'token' }) : { kind: 'found', path: `/token/${tokenId}` }
+  }
+  const [gtinText, serial] = [typed('gtin'), typed('serial') ?? '']
+  if (gtinText === undefined) return { kind: 'none' }
+  const view = { gtin: gtinText, serial }
+  const gtin = parseTypedGtin(gtinText)
+  if (gtin === null) return wrong({ ...view, wrong: 'gtin' })
+  if (serial === '') return { kind: 'found', path: classPath(gtin) }
+  return isRegistrableSerial(serial)
+    ? { kind: 'found', path: itemPath({ gtin, serial }) }
+    : wrong({ ...view, wrong: 'serial' })
+}
+
+/** Pads the 8, 12 or 13 digits below a bar code, typed with or without spaces, to a GTIN-14 (GS1 General Specifications §3.3.2). */
+function parseTypedGtin(text: string): string | null {
+  const digits = text.replace(/[\s-]/g, '')
+  if (![8, 12, 13, 14].includes(digits.length)) return null
+  const parsed = parseGtin(digits.padStart(14, '0'))
+  return parsed.ok ? parsed.gtin : null
+}
+
+function wrong(view: SearchView): Search {
+  return { kind: 'wrong', view }
+}
+
+/** Chooses the language by `?lang=`, else by `Accept-Language`. */
+function contextOf(assets: string, query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
+  const named = parseLanguage(query.get('lang'))
+  return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets }
+}
+
+type PageAnswer = {
+  readonly status: number
+  readonly html: string
+  /** The page holds a search form. */
+  readonly search?: boolean | undefined
+  /** Origins that the page's script may fetch, this host among them; left out: none. */
+  readonly connect?: readonly string[] | undefined
+}
+
+/** A page is never cached: its address may hold a tap, and its state is that of one moment. */
+function pageResponse(
+  { language }: PageContext,
+  { status, html, search = false, connect = [] }: PageAnswer,
+  headers: Headers = {},
+): Response {
+  return new Response(html, {
+    status,
+    headers: {
+      ...headers,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Language': language,
+      'Content-Security-Policy': policyOf(search, connect),
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Robots-Tag': 'noindex',
+      Vary: 'Accept, Accept-Language',
+    },
+  })
+}
+
+/** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
+function policyOf(search: boolean, connect: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "script-src 'self'",
+    ...(connect.length > 0 ? [`connect-src ${connect.join(' ')}`] : []),
+    "base-uri 'none'",
+    `form-action ${search ? "'self'" : "'none'"}`,
+    "frame-ancestors 'none'",
+  ].join('; ')
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { parseSearch } from './home.ts'
+import { parseSearch } from './routes.ts'
 
 describe('parseSearch', () => {
   for (const [query, path] of [
