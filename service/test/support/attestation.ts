@@ -33,3 +33,24 @@ export async function proofBy(keys: AttestationKeys, now = Date.now): Promise<Pr
 }
 
 export type Proof = { attestation: { signature: `0x${string}`; eip712: { signature: `0x${string}` } } }
+
+/** go-ethereum, accounts/keystore/testdata/very-light-scrypt.json: r and p as wallets choose them; the password is empty. */
+export const walletKeystore = {
+  address: '45dea0fb0bba44f4fcf290bba71fd57d7117cbb8',
+  crypto: {
+    cipher: 'aes-128-ctr',
+    ciphertext: 'b87781948a1befd247bff51ef4063f716cf6c2d3481163e9a8f42e1f9bb74145',
+    cipherparams: { iv: 'dc4926b48a105133d2f16b96833abf1e' },
+    kdf: 'scrypt',
+    kdfparams: {
+      dklen: 32,
+      n: 2,
+      p: 1,
+      r: 8,
+      salt: '004244bbdc51cadda545b1cfa43cff9ed2ae88e08c61f1479dbb45410722f8f0',
+    },
+    mac: '39990c1684557447940d4c69e06b1b82b2aceacb43f284df65c956daf3046b85',
+  },
+  id: 'ce541d8d-c79b-40f8-9f8c-20f59616faba',
+  version: 3,
+}

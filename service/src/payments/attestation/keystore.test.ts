@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
+import { walletKeystore } from '../../../test/support/attestation.ts'
 import { readKeystore } from './keystore.ts'
 
 const salt = 'ae3cd4e7013836a3df6bd7241b12db061dbe2c6785853cce422d148a624ce0bd'
@@ -37,27 +38,6 @@ const byScrypt = {
   id: '3198bc9c-6672-5ab3-d995-4942343ae5b6',
   version: 3,
 }
-/** go-ethereum, accounts/keystore/testdata/very-light-scrypt.json: r and p as wallets choose them; the password is empty. */
-const byWallet = {
-  address: '45dea0fb0bba44f4fcf290bba71fd57d7117cbb8',
-  crypto: {
-    cipher: 'aes-128-ctr',
-    ciphertext: 'b87781948a1befd247bff51ef4063f716cf6c2d3481163e9a8f42e1f9bb74145',
-    cipherparams: { iv: 'dc4926b48a105133d2f16b96833abf1e' },
-    kdf: 'scrypt',
-    kdfparams: {
-      dklen: 32,
-      n: 2,
-      p: 1,
-      r: 8,
-      salt: '004244bbdc51cadda545b1cfa43cff9ed2ae88e08c61f1479dbb45410722f8f0',
-    },
-    mac: '39990c1684557447940d4c69e06b1b82b2aceacb43f284df65c956daf3046b85',
-  },
-  id: 'ce541d8d-c79b-40f8-9f8c-20f59616faba',
-  version: 3,
-}
-
 describe('a V3 keystore', () => {
   for (const [name, vector] of Object.entries({ byPbkdf2, byScrypt }))
     it(`is opened by its password (${name})`, async () => {
@@ -67,7 +47,7 @@ describe('a V3 keystore', () => {
     })
 
   it('is opened as wallets make it', async () => {
-    const found = await readKeystore(JSON.stringify(byWallet), '')
+    const found = await readKeystore(JSON.stringify(walletKeystore), '')
     assert.ok(found.ok, found.ok ? '' : found.reason)
   })
 

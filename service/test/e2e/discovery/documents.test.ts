@@ -1,37 +1,38 @@
-/** What a machine finds that knows only the host: catalogs, descriptions, llms.txt; each link resolves and each command works (spec §9). */
+/**
+ * What a machine finds that knows only the host: catalogs, descriptions, llms.txt; each link resolves and each command works
+ * (spec §9). And the headers and forms that every route shares: the request's id, the budget in both spellings, problem details (spec §4.1, §7, §8).
+ */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { after, before, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { bytesToHex } from 'viem'
 import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { discoveryDocuments } from '../../../src/discovery/documents.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 
 type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
 
-describe('discovery', () => {
-  let world: World
-  before(async () => {
-    const key = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
-    world = await startWorld({
-      env: {
-        PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
-        FACILITATOR_KEY: bytesToHex(key),
-        PUBLIC_RPC_URL: 'http://rpc.invalid',
-        RATE_LIMIT_ASSET: '1000',
-      },
-      rpcUrl: async (chain) => {
-        await installTestMoney({ rpcUrl: chain })
-        return chain
-      },
-    })
-    for (let id = 0; id < 5; id += 1) await world.mint()
-    await world.components.tagKeys.create({ id: 'test', demo: true })
-  })
-  after(() => world.end())
+const key = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
+const world = await startWorld({
+  env: {
+    PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
+    FACILITATOR_KEY: bytesToHex(key),
+    PUBLIC_RPC_URL: 'http://rpc.invalid',
+    RATE_LIMIT_ASSET: '1000',
+    RATE_LIMIT_TAP: '100',
+  },
+  rpcUrl: async (chain) => {
+    await installTestMoney({ rpcUrl: chain })
+    return chain
+  },
+})
+for (let id = 0; id < 5; id += 1) await world.mint()
+await world.components.tagKeys.create({ id: 'test', demo: true })
+after(() => world.end())
 
+describe('discovery', () => {
   const json = async <T>(path: string) => (await (await world.get(path)).json()) as T
 
   async function assertResolves(url: string, statuses: readonly number[] = [200], type?: string): Promise<void> {
@@ -193,5 +194,51 @@ describe('discovery', () => {
 
   it('there is no security.txt without a contact', async () => {
     assert.equal((await world.get('/.well-known/security.txt')).status, 404)
+  })
+})
+
+describe('headers of every answer', () => {
+  it('X-Request-Id is the client’s own or a new one, on every host and path', async () => {
+    const hosts = [world.url, world.urls.graphql]
+    for (const path of ['/api/asset/1', '/api/asset/x', '/nothing', '/', '/api/verify', '/health', '/graphql'])
+      for (const host of hosts) {
+        const given = `test_${path.length}.x-1`
+        const named = await fetch(host + path, { headers: { 'X-Request-Id': given }, redirect: 'manual' })
+        assert.equal(named.headers.get('x-request-id'), given, host + path)
+        const fresh = await fetch(host + path, { headers: { 'X-Request-Id': 'a b' }, redirect: 'manual' })
+        assert.match(fresh.headers.get('x-request-id') ?? '', /^[a-z0-9]+-[a-z0-9]+$/)
+        await Promise.all([named.body?.cancel(), fresh.body?.cancel()])
+      }
+  })
+
+  it('RateLimit and RateLimit-Policy equal X-RateLimit-*, for each quota under its name', async () => {
+    for (const [path, name, limit] of [
+      ['/api/asset/1', 'default', 1000],
+      ['/api/verify', 'taps', 100],
+    ] as const) {
+      const { headers } = await world.get(path)
+      assert.equal(headers.get('ratelimit-policy'), `"${name}";q=${limit};w=60`)
+      const [remaining, reset] = [headers.get('x-ratelimit-remaining'), headers.get('x-ratelimit-reset')]
+      assert.equal(headers.get('ratelimit'), `"${name}";r=${remaining};t=${reset}`)
+      for (const exposed of ['RateLimit', 'RateLimit-Policy', 'X-Request-Id', 'ETag', 'Retry-After'])
+        assert.ok(headers.get('access-control-expose-headers')?.split(', ').includes(exposed), exposed)
+    }
+  })
+
+  it('problem details are sent only if Accept names them, beside the fixed body', async () => {
+    const ask = (accept: string) => world.get('/api/asset/0x1', { headers: { Accept: accept } })
+    const [plain, problem] = [await ask('*/*'), await ask('application/problem+json')]
+    assert.equal(plain.headers.get('content-type'), 'application/json')
+    assert.equal(problem.headers.get('content-type'), 'application/problem+json')
+    const body = (await plain.json()) as object
+    assert.deepEqual(await problem.json(), {
+      type: `${world.url}/docs/error-codes#invalid_token_id`,
+      title: 'Invalid token id',
+      status: 400,
+      detail: 'The token id must be a decimal integer from 0 to 2^256-1, in digits only, such as 42.',
+      ...body,
+    })
+    const right = await world.get('/api/asset/1', { headers: { Accept: 'application/problem+json' } })
+    assert.deepEqual([right.status, right.headers.get('content-type')], [200, 'application/json'])
   })
 })

@@ -19,7 +19,7 @@ import { runWithin, formatError, type Session } from '../../../src/cli/session/s
 import { isPublishedAddress, publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
-import { attestedContract, proofBy, type Proof } from '../../support/attestation.ts'
+import { attestedContract, proofBy, walletKeystore, type Proof } from '../../support/attestation.ts'
 import { openEmptyPglite } from '../../support/database/pglite.ts'
 import { until } from '../../support/wait.ts'
 
@@ -155,7 +155,7 @@ describe('attestation keys', () => {
 
   it('may come from a keystore; what is wrong with one is one sentence without its secrets', async () => {
     const [keystore, password] = [join(dataDir, 'keystore.json'), join(dataDir, 'password')]
-    await writeFile(keystore, JSON.stringify(lightKeystore))
+    await writeFile(keystore, JSON.stringify(walletKeystore))
     await writeFile(password, 'foobar\nanother line')
     const source = { keystore, keystorePasswordFile: password }
     await assert.rejects(
@@ -163,7 +163,7 @@ describe('attestation keys', () => {
       /keystore\.json cannot be used: the password is wrong, or the file is damaged\.$/,
     )
     await writeFile(password, '\n')
-    assert.equal((await openKeys(source)).active().address.toLowerCase(), `0x${lightKeystore.address}`)
+    assert.equal((await openKeys(source)).active().address.toLowerCase(), `0x${walletKeystore.address}`)
     await assert.rejects(openKeys({ keystore }), /needs ATTESTATION_KEYSTORE_PASSWORD_FILE/)
     await assert.rejects(openKeys({ ...source, privateKey: new Uint8Array(32) }), /Configure one attestation key/)
     await assert.rejects(openKeys({ privateKey: new Uint8Array(32) }), /ATTESTATION_KEY holds no private key/)
@@ -304,27 +304,6 @@ async function askContract({ url }: LocalChain, { proof, attested }: { proof: Pr
   await reader.request({ method: 'evm_increaseTime' as never, params: [60] as never })
   await reader.request({ method: 'evm_mine' as never })
   return { unknown, typed, raw, tooOld: await check(30n), revoked }
-}
-
-/** go-ethereum, accounts/keystore/testdata/very-light-scrypt.json. */
-const lightKeystore = {
-  address: '45dea0fb0bba44f4fcf290bba71fd57d7117cbb8',
-  crypto: {
-    cipher: 'aes-128-ctr',
-    ciphertext: 'b87781948a1befd247bff51ef4063f716cf6c2d3481163e9a8f42e1f9bb74145',
-    cipherparams: { iv: 'dc4926b48a105133d2f16b96833abf1e' },
-    kdf: 'scrypt',
-    kdfparams: {
-      dklen: 32,
-      n: 2,
-      p: 1,
-      r: 8,
-      salt: '004244bbdc51cadda545b1cfa43cff9ed2ae88e08c61f1479dbb45410722f8f0',
-    },
-    mac: '39990c1684557447940d4c69e06b1b82b2aceacb43f284df65c956daf3046b85',
-  },
-  id: 'ce541d8d-c79b-40f8-9f8c-20f59616faba',
-  version: 3,
 }
 
 function attestationIdOf(privateKey: Hex): string {
