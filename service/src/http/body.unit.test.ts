@@ -1,23 +1,20 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import type { IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
+import { serve, type Served } from '../../test/support/http.ts'
 import { readBody, readWebBody, type Body, type BodyLimits } from './body.ts'
 
 const limits: BodyLimits = { maxBytes: 10 }
 
 describe('the body of a Node request', () => {
-  let server: Server
+  let served: Served
   const sockets: Socket[] = []
-  before(async () => {
-    server = createServer()
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-  })
-  after(() => {
+  before(async () => void (served = await serve()))
+  after(async () => {
     for (const socket of sockets) socket.destroy()
-    server.closeAllConnections()
-    server.close()
+    await served.close()
   })
 
   /** Sends raw bytes and reads the body of the request that they are. `onRequest` runs while the body is read. */
@@ -26,10 +23,10 @@ describe('the body of a Node request', () => {
     of: BodyLimits = limits,
     onRequest: (socket: Socket, request: IncomingMessage) => void = () => {},
   ): Promise<Body> {
-    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
+    const socket = connect(served.port, '127.0.0.1')
     socket.on('error', () => {})
     sockets.push(socket)
-    const arrived = once(server, 'request') as Promise<[IncomingMessage]>
+    const arrived = once(served.server, 'request') as Promise<[IncomingMessage]>
     for (const part of sent) socket.write(part)
     const [request] = await arrived
     const body = readBody(request, of)

@@ -4,7 +4,7 @@
  */
 import type { RequestListener } from 'node:http'
 import { singleFlight } from '../lib/async/single-flight.ts'
-import { parseRequestTarget } from './request-target.ts'
+import { parseRequestTarget } from './request.ts'
 import { sendError } from './responses.ts'
 
 /** Upper bounds of the durations, in seconds. */

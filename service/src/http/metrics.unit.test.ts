@@ -1,10 +1,10 @@
 /** What a host answers is counted by route and status, and nothing of a caller becomes a label. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, get, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { get, type RequestListener } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { serve } from '../../test/support/http.ts'
 import { createRequestMeter, metricsListener } from './metrics.ts'
 
 const routes = [
@@ -13,16 +13,10 @@ const routes = [
   ['/', 'home'],
 ] as const
 
-async function serving(listener: RequestListener): Promise<{ url: string; server: Server }> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, server }
-}
-
 describe('the request meter', () => {
   const meter = createRequestMeter(routes)
   let url: string
-  let server: Server
+  let close: () => Promise<void>
   before(async () => {
     const listener: RequestListener = (request, response) => {
       if (request.url?.startsWith('/api/asset/')) return void response.writeHead(200).end('{}')
@@ -30,12 +24,9 @@ describe('the request meter', () => {
       if (request.url === '/hang') return void response.writeHead(200).write('…')
       response.writeHead(404).end()
     }
-    ;({ url, server } = await serving(meter.measured(listener)))
+    ;({ url, close } = await serve(meter.measured(listener)))
   })
-  after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  after(() => close())
 
   it('names a request by the list, never by its path', async () => {
     for (const path of ['/api/asset/1', '/api/asset/2?x=secret', '/', '/?q=1', '/verify', '/secret', '/api/asset'])
@@ -81,7 +72,7 @@ describe('GET /metrics', () => {
   let scrapes = 0
   const faults: unknown[] = []
   let url: string
-  let server: Server
+  let close: () => Promise<void>
   before(async () => {
     const scrape = async () => {
       scrapes += 1
@@ -90,9 +81,9 @@ describe('GET /metrics', () => {
       return 'up 1\n'
     }
     const contentType = 'text/plain; version=0.0.4'
-    ;({ url, server } = await serving(metricsListener({ scrape, contentType, onFault: (error) => faults.push(error) })))
+    ;({ url, close } = await serve(metricsListener({ scrape, contentType, onFault: (error) => faults.push(error) })))
   })
-  after(() => server.close())
+  after(() => close())
 
   it('answers all who ask at a time from one scrape', async () => {
     const texts = await Promise.all([1, 2, 3].map(async () => (await fetch(`${url}/metrics`)).text()))

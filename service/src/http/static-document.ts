@@ -2,8 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { matchesIfNoneMatch } from './etag.ts'
-import { getHeader } from './headers.ts'
-import { parseRequestTarget } from './request-target.ts'
+import { getHeader, parseRequestTarget } from './request.ts'
 import { methodRefused, openToAll } from './responses.ts'
 
 export type StaticDocument = {

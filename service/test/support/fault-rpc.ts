@@ -2,8 +2,8 @@
  * A JSON-RPC provider that misbehaves on demand: a loopback proxy in front of a real node (spec §2.5: CHAIN_UNAVAILABLE).
  * `set` applies to requests that arrive after it.
  */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { serve } from './http.ts'
 import { setTimeout as delay } from 'node:timers/promises'
 
 type Call = { id: number; method: string; params: readonly unknown[] }
@@ -158,23 +158,18 @@ export async function startFaultRpc({
     return fault
   }
 
-  const server = createServer((request, response) => {
-    handle(request, response).catch(() => response.destroy())
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { url, close } = await serve(
+    (request, response) => void handle(request, response).catch(() => response.destroy()),
+  )
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     set(next) {
       fault = typeof next === 'string' ? { name: next } : next
       left = fault.times ?? Infinity
     },
     calls: () => [...counts].map(([method, count]) => ({ method, count })),
     count: (method) => counts.get(method) ?? 0,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close,
   }
 }
 

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { requestIdFor } from '../../http/request-id.ts'
+import { requestIdFor } from '../../http/request.ts'
 import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
 import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
 import { reasonOf } from '../../lib/errors.ts'

@@ -8,7 +8,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
-import { parseRequestTarget } from '../../http/request-target.ts'
+import { parseRequestTarget } from '../../http/request.ts'
 import { sendError } from '../../http/responses.ts'
 import { playgroundExamples } from './examples.ts'
 

@@ -6,9 +6,8 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import type { Answer, Verdicts } from '../../assets/verdicts.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
-import { getHeader } from '../../http/headers.ts'
+import { getHeader, requestIdFor } from '../../http/request.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { requestIdFor } from '../../http/request-id.ts'
 import { assetPrefix, sharedHeaders, verdictHeaders } from './routes/asset.ts'
 
 export function fastPath(

@@ -1,26 +1,21 @@
 /** The metrics of a process: what is counted, that nothing of a caller is in them, and that the dashboard draws what exists. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
-import { createServer, type RequestListener, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../../src/lib/log.ts'
 import { createMetrics, type Metrics } from '../../../src/app/metrics.ts'
+import { serve } from '../../support/http.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const lines: string[] = []
 const log = createLog((line) => lines.push(line))
 
-const listening = async (listener: RequestListener): Promise<{ server: Server; url: string }> => {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { server, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
-}
-
 describe('GET /metrics', () => {
   let world: World
   let metrics: Metrics
-  const servers: Server[] = []
+  const opened = new AsyncDisposableStack()
+  const served = async (listener: RequestListener) => opened.adopt(await serve(listener), (it) => it.close()).url
   let door: string
   let host: string
   before(async () => {
@@ -33,12 +28,11 @@ describe('GET /metrics', () => {
     metrics.watch({ sockets: () => 3, gateway: { metrics: () => ({ ...nothingSold, settled: 2, pending: 1 }) } })
     const answer: RequestListener = (request, response) =>
       void response.writeHead(request.url?.includes('404') === true ? 404 : 200).end()
-    const opened = [await listening(metrics.listener), await listening(metrics.measured('verification', answer))]
-    servers.push(...opened.map(({ server }) => server))
-    ;[door = '', host = ''] = opened.map(({ url }) => url)
+    door = await served(metrics.listener)
+    host = await served(metrics.measured('verification', answer))
   })
   after(async () => {
-    for (const server of servers) server.close()
+    await opened.disposeAsync()
     await world?.end()
     assert.deepEqual(lines, [])
   })
@@ -128,9 +122,7 @@ describe('GET /metrics', () => {
 
   it('says nothing of what it has not', async () => {
     const bare = createMetrics({ version: '0.1.0', log })
-    const { server, url } = await listening(bare.listener)
-    servers.push(server)
-    const text = await (await fetch(`${url}/metrics`)).text()
+    const text = await (await fetch(`${await served(bare.listener)}/metrics`)).text()
     for (const name of ['touchstone_index_lag_blocks', 'touchstone_chain_calls_total', 'touchstone_graphql_sockets'])
       assert.doesNotMatch(text, new RegExp(`^${name}`, 'm'))
   })
@@ -138,9 +130,8 @@ describe('GET /metrics', () => {
   it('answers while the index does not', async () => {
     const bare = createMetrics({ version: '0.1.0', log })
     bare.watch({ indexer: { status: () => new Promise(() => {}) }, sockets: () => 1 })
-    const { server, url } = await listening(bare.listener)
-    servers.push(server)
-    assert.match(await (await fetch(`${url}/metrics`)).text(), /^touchstone_graphql_sockets 1$/m)
+    const text = await (await fetch(`${await served(bare.listener)}/metrics`)).text()
+    assert.match(text, /^touchstone_graphql_sockets 1$/m)
   })
 
   it('has every metric that the dashboard and the alerts name', async () => {

@@ -1,8 +1,8 @@
 /** The A2A agent with its card on a server of its own, and a client of each binding. */
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { serve } from '../http.ts'
 import { createA2aAgent } from '../../../src/agents/a2a/agent.ts'
 import { createTaskStore } from '../../../src/agents/a2a/tasks.ts'
 import type { Tools } from '../../../src/agents/tools/tools.ts'
@@ -30,9 +30,7 @@ export async function startA2a({
   subscriptionMs?: number
 }) {
   let listener: RequestListener = () => {}
-  const server = createServer((request, response) => listener(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await serve((request, response) => listener(request, response))
   const app = new Hono<Env>({ getPath: rawPath, strict: true })
   const helpers = createRequestHelpers({ clientKey: (peer) => peer ?? '', log: createLog(() => {}) })
   a2aRoutes(app, helpers, {
@@ -68,11 +66,7 @@ export async function startA2a({
       })
       return { status: response.status, ...((await response.json()) as Json) } as Json
     },
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close,
   }
 }
 

@@ -1,8 +1,8 @@
 /** The MCP endpoint on a server of its own, and a client of each era. */
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
 import { mcpListener, type McpListener } from '../../../src/agents/mcp/endpoint.ts'
 import { identityAt } from '../../../src/agents/mcp/protocol.ts'
+import { serve } from '../http.ts'
 
 export const envelope = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
@@ -17,9 +17,7 @@ export async function startMcp({
   ...options
 }: Omit<McpListener, 'identity' | 'clientKey'> & { router?: RequestListener; baseUrl?: string }) {
   let listener: RequestListener = router
-  const server = createServer((request, response) => listener(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const { url, close } = await serve((request, response) => listener(request, response))
   listener = mcpListener(
     { identity: identityAt(baseUrl ?? url, '0.1.0'), clientKey: (peer) => peer ?? '', ...options },
     router,
@@ -37,11 +35,7 @@ export async function startMcp({
       ),
     legacy: (method: string, params?: object, headers: Record<string, string> = {}) =>
       postTo(`${url}/mcp`, { jsonrpc: '2.0', id: 1, method, ...(params && { params }) }, headers),
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close,
   }
 }
 

@@ -1,6 +1,6 @@
 /** A facilitator behind a URL, with faults: the library's own over a plain viem-like signer, and what goes wrong on the way. */
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
+import { serve } from '../http.ts'
 import { createBroadcast } from '../../../src/payments/facilitator/broadcast.ts'
 import { createLocalFacilitator } from '../../../src/payments/facilitator/local.ts'
 import { createPaymentChain } from '../../../src/payments/on-chain.ts'
@@ -43,7 +43,7 @@ export async function startFacilitator(world: GatewayWorld) {
     },
   }
 
-  const server = createServer((request, response) => {
+  const { url, close } = await serve((request, response) => {
     void request.toArray().then(async (chunks: Buffer[]) => {
       const path = (request.url ?? '').slice(1) as Path
       const sent = Buffer.concat(chunks).toString()
@@ -53,14 +53,10 @@ export async function startFacilitator(world: GatewayWorld) {
       await tell[name](response, work)
     })
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url,
     set: (name: FacilitatorFault, path?: Path) => (fault = { name, ...(path && { path }) }),
-    close() {
-      server.closeAllConnections()
-      server.close()
-    },
+    close,
   }
 }
 

@@ -3,8 +3,8 @@
  * and as many gateways on one database as a test wants.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { serve } from '../http.ts'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, beforeEach } from 'node:test'
@@ -87,9 +87,8 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   /** A gateway on a free port. */
   async function open(more: Partial<GatewayOptions> = {}) {
     let onRequest: RequestListener = () => {}
-    const server = createServer({ maxHeaderSize: 16_384 }, (request, response) => onRequest(request, response))
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const served = await serve((request, response) => onRequest(request, response), { maxHeaderSize: 16_384 })
+    const { url } = served
     const gateway = await openGateway({
       terms: { ...terms, resource: `${url}/verify` },
       contract,
@@ -109,8 +108,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       url,
       async close() {
         await gateway[Symbol.asyncDispose]()
-        server.closeAllConnections()
-        server.close()
+        await served.close()
       },
     }
     opened.push(own)

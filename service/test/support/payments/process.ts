@@ -1,6 +1,6 @@
 /** A gateway in a process of its own, on a PostgreSQL database; `argv[2]` is its settings as JSON. It prints its port. */
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { RequestListener } from 'node:http'
+import { serve } from '../http.ts'
 import { fileURLToPath } from 'node:url'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -44,9 +44,7 @@ async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey }:
   const { verdicts } = openVerdicts({ rpcUrl, contract, log })
   const signer = attestationKey(signerKey)
   let onRequest: RequestListener = () => {}
-  const server = createServer((request, response) => onRequest(request, response))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const { port } = await serve((request, response) => onRequest(request, response))
   const options: GatewayOptions = {
     terms: { price, asset, payTo, resource: `http://127.0.0.1:${port}/verify`, tokenName: 'USDC', tokenVersion: '2' },
     contract,

@@ -1,0 +1,64 @@
+/** The parts of a request: its target, its header fields and its id. */
+import { randomInt } from 'node:crypto'
+import type { IncomingMessage, RequestListener } from 'node:http'
+
+export type RequestTarget = {
+  readonly path: string
+  /** The text after the question mark, or ''. Never log it: it may hold a cryptogram. */
+  readonly query: string
+}
+
+/**
+ * Splits a request target as it comes over the wire (RFC 9112 §3.2), because URL parsers remove dot segments and decode.
+ * An absolute target loses its origin (RFC 9112 §3.2.2); an empty path is `/`.
+ */
+export function parseRequestTarget(target: string): RequestTarget {
+  const at = target.indexOf('?')
+  const path = pathOf(at < 0 ? target : target.slice(0, at))
+  return { path, query: at < 0 ? '' : target.slice(at + 1) }
+}
+
+function pathOf(text: string): string {
+  return text.startsWith('/') ? text : text.replace(/^https?:\/\/[^/]*/i, '') || '/'
+}
+
+/**
+ * Returns a header by its lower-case name; fields that were sent twice are joined by a comma, as `request.headers` joins them.
+ * Node builds `request.headers` on its first use, so that it is read only when the raw fields hold the name.
+ */
+export function getHeader(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>, name: string): string | undefined {
+  const { rawHeaders } = request
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const field = rawHeaders[index] ?? ''
+    if (field.length !== name.length || field.toLowerCase() !== name) continue
+    const value = request.headers[name]
+    return Array.isArray(value) ? value.join(', ') : value
+  }
+  return undefined
+}
+
+/** `X-Request-Id` names one request in its response and in the log. */
+const acceptable = /^[\w.-]{1,64}$/
+
+/** Returns the client's id when it is short and plain, so that one id runs through both systems; else a new one. */
+export function requestIdFor(given: string | undefined): string {
+  return given !== undefined && acceptable.test(given) ? given : newRequestId()
+}
+
+const start = randomInt(2 ** 40).toString(36)
+/** Odd, so that the counter passes all 32-bit values before it repeats; random, so that ids do not reveal the number of requests. */
+const step = randomInt(2 ** 31) | 1
+let last = 0
+
+function newRequestId(): string {
+  last = (last + step) >>> 0
+  return `${start}-${last}` // base 36 would take ten times as long
+}
+
+/** Sets the id of each request before the listener responds. */
+export function identified(listener: RequestListener): RequestListener {
+  return (request, response) => {
+    response.setHeader('X-Request-Id', requestIdFor(getHeader(request, 'x-request-id')))
+    listener(request, response)
+  }
+}
