@@ -1,11 +1,11 @@
 /** For tests: what the local chain answers at each of its blocks, pinned by hash, with proofs whose roots are checked. */
 import assert from 'node:assert/strict'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionData, keccak256 } from 'viem'
 import { assetRegistryAbi } from '../../src/domain/registry-abi.ts'
 import { publishedAddresses } from '../../src/domain/published-accounts.ts'
 import { localRegistry } from '../../src/chain/devchain/deploy.ts'
+import { transact } from '../../src/chain/devchain/transact.ts'
 import { createRpcClient } from '../../src/chain/rpc/client.ts'
 
 const firstSlot: Hex = `0x${'0'.repeat(64)}`
@@ -36,6 +36,5 @@ export async function mintLocally(url: string): Promise<void> {
   const rpc = createRpcClient({ url })
   const [from = '0x'] = publishedAddresses
   const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mint', args: [from, `0x${'ab'.repeat(32)}`] })
-  const hash = await rpc('eth_sendTransaction', [{ from, to: localRegistry, data }])
-  while ((await rpc('eth_getTransactionReceipt', [hash])) === null) await delay(2)
+  await transact(rpc, 'a mint', { from, to: localRegistry, data })
 }

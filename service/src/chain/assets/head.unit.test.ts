@@ -2,13 +2,11 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { wordOfRecord } from '@touchstone/verdict'
-import { createScriptedChain, readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
+import { readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
 
 describe('the head of the asset reader', () => {
   it('is resolved anew after a receipt above it, even by a read that joins an older request', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm()
     await readNow(chain, reader, 1n)
     clock.ms += 300
     reader.head()
@@ -23,9 +21,7 @@ describe('the head of the asset reader', () => {
   })
 
   it('is resolved anew when its block is not canonical, even by a read that joins an older request', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm([1n, 2n])
     await readNow(chain, reader, 1n)
     clock.ms += 300
     reader.head()
@@ -46,16 +42,14 @@ describe('the head of the asset reader', () => {
   })
 
   it('stays when the receipt is at or below it', async () => {
-    const chain = createScriptedChain()
-    const { reader } = await warm(chain)
+    const { chain, reader } = await warm()
     const { block } = await readNow(chain, reader, 1n)
     reader.dropHead(block.number)
     assert.equal(reader.head(), block)
   })
 
   it('serves for a second after its question was sent, and is renewed once in the background', async () => {
-    const chain = createScriptedChain()
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm()
     const { block } = await readNow(chain, reader, 1n)
     const heads = chain.asked.head
     clock.ms += 200
@@ -70,8 +64,7 @@ describe('the head of the asset reader', () => {
   })
 
   it('is nothing after the end', async () => {
-    const chain = createScriptedChain()
-    const { reader } = await warm(chain)
+    const { chain, reader } = await warm()
     await readNow(chain, reader, 1n)
     reader.close()
     assert.equal(reader.head(), undefined)

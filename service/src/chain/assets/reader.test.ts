@@ -46,7 +46,6 @@ describe('the asset reader on a chain', () => {
         answers.every(({ asset }) => asset.current),
         cache !== 'off',
       )
-      reader.close()
     })
   }
 
@@ -68,7 +67,6 @@ describe('the asset reader on a chain', () => {
     })
     assert.deepEqual([before.asset.current, now.asset.current], [false, true])
     assert.deepEqual(await truthAt(reader.source, [1n], before.block), [textOf(before.asset)])
-    reader.close()
   })
 
   it('shows a write at once after its receipt', async () => {
@@ -78,7 +76,6 @@ describe('the asset reader on a chain', () => {
     reader.dropHead(await chain.blockNumber())
     assert.equal(reader.head(), undefined)
     assert.equal((await reader.read(2n)).asset.record.state, 2)
-    reader.close()
   })
 
   it('reads a tag, its token, record and metadata hash at one block', async () => {
@@ -89,7 +86,6 @@ describe('the asset reader on a chain', () => {
     assert.equal(block.hash, await chain.blockHash())
     const none = await reader.readByTag(tagOf(999n))
     assert.deepEqual([none.tokenId, none.asset], [null, null])
-    reader.close()
   })
 
   it('reads at the new head when the block of its head is reorganised away', async () => {
@@ -101,7 +97,6 @@ describe('the asset reader on a chain', () => {
     const [cold, tag] = await Promise.all([reader.read(5n), reader.readByTag(tagOf(999n))])
     assert.equal(cold.block.hash, await chain.blockHash())
     assert.deepEqual([cold.block.number, tag.block.hash], [block.number, cold.block.hash])
-    reader.close()
   })
 
   it('follows reorganisations of depth 1 to 10 without a wrong answer, and keeps what they did not touch', async () => {
@@ -140,7 +135,6 @@ describe('the asset reader on a chain', () => {
     }
     const { reorgs, flushes, mode } = reader.stats()
     assert.deepEqual([reorgs, flushes, mode, kept.current], [10, 0, 'events', true])
-    reader.close()
   })
 })
 

@@ -79,9 +79,7 @@ describe('the asset reader in any interleaving', () => {
 
 describe('the asset reader by events', () => {
   it('keeps an asset across blocks that do not name it, at the price of the logs only', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader } = await warm(chain)
+    const { chain, reader } = await warm([1n, 2n])
     const calls = chain.asked.call
     chain.mine([2n])
     chain.mine([])
@@ -91,9 +89,7 @@ describe('the asset reader by events', () => {
   })
 
   it('reads again what comes back older than a change that the head has passed', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm([1n, 2n])
     await readNow(chain, reader, 1n)
     const slow = reader.read(2n)
     await turn()
@@ -114,15 +110,10 @@ describe('the asset reader by events', () => {
   })
 
   it('drops what was put in above the common ancestor and keeps what is older', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n, 3n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock, renew } = await warm([1n, 2n, 3n])
     const old = (await readNow(chain, reader, 1n)).asset
     chain.mine([])
-    clock.ms += 300
-    reader.head()
-    await turn()
-    await chain.drain()
+    await renew()
     const young = (await readNow(chain, reader, 3n)).asset
     assert.deepEqual([old.current, young.current], [true, true])
     chain.rewind(1)
@@ -137,9 +128,7 @@ describe('the asset reader by events', () => {
   })
 
   it('hands one asset to all who wait for it', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader } = await warm(chain)
+    const { chain, reader } = await warm([1n, 2n])
     const reads = [reader.read(2n), reader.read(2n)]
     await turn()
     await chain.drain()
@@ -149,25 +138,18 @@ describe('the asset reader by events', () => {
   })
 
   it('keeps its head for a moment when another provider is a little behind, and goes back when it stays there', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock, renew } = await warm()
     const head = chain.mine([])
     await readNow(chain, reader, 1n)
     chain.rewind(1)
-    clock.ms += 300
-    reader.head()
-    await turn()
-    await chain.drain()
+    await renew()
     assert.equal(reader.head()?.hash, head.hash)
     clock.ms += 800
     assert.equal((await readNow(chain, reader, 1n)).block.hash, head.parentHash)
   })
 
   it('forgets everything at an event that it does not know', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm([1n, 2n])
     const { asset } = await readNow(chain, reader, 1n)
     chain.mine([2n], { topic: topics.unheardOf })
     clock.ms += 2000
@@ -176,9 +158,7 @@ describe('the asset reader by events', () => {
   })
 
   it('keeps assets for their head only once a proxy reports new code', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n, 2n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm([1n, 2n])
     chain.mine([2n], { topic: topics.upgraded })
     const { asset } = await readNow(chain, reader, 1n)
     assert.equal(reader.stats().mode, 'head')
@@ -189,9 +169,7 @@ describe('the asset reader by events', () => {
   })
 
   it('forgets everything over a gap of more than 64 blocks without walking it', async () => {
-    const chain = createScriptedChain()
-    chain.mine([1n])
-    const { reader, clock } = await warm(chain)
+    const { chain, reader, clock } = await warm()
     const { asset } = await readNow(chain, reader, 1n)
     for (let block = 0; block < 65; block++) chain.mine([])
     clock.ms += 2000

@@ -1,28 +1,21 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
-import { cell, echo, sourceOver, startTestAnvil, type TestAnvil } from '../../../test/support/rpc-anvil.ts'
+import { before, describe, it } from 'node:test'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, echo } from '../../../test/support/rpc-anvil.ts'
 import { mayHoldLogsOf } from './bloom.ts'
-import type { RpcChainSource } from '../rpc/source.ts'
 import type { Block } from '../rpc/block.ts'
 
 describe('the log filter of a header', () => {
-  let anvil: TestAnvil
-  let source: RpcChainSource
+  const { anvil, sourceOver } = useProviders(0)
   let silent: Block
   let loud: Block
   before(async () => {
-    anvil = await startTestAnvil()
-    source = sourceOver([anvil.url]).source
+    const { source } = sourceOver([anvil.url])
     await anvil.rpc('anvil_mine', '0x1')
     silent = await source.head()
     await anvil.store(1)
     loud = await source.head()
   })
-  after(async () => {
-    await source.close()
-    await anvil.close()
-  })
-
   it('distinguishes a block with logs of the contract from one without', () => {
     assert.equal(mayHoldLogsOf(cell)(loud), true)
     assert.equal(mayHoldLogsOf(cell)(silent), false)

@@ -1,30 +1,21 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { ServiceError } from '../../lib/errors.ts'
-import { type FaultName, type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
-import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import type { FaultName } from '../../../test/support/fault-rpc.ts'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical } from './source.ts'
 
 /** Whatever a provider does with hash objects, a pinned read must mean the same. */
 const forms: readonly FaultName[] = ['none', 'no-hash-objects', 'ignores-hash-objects']
 
 describe('a pinned read', () => {
-  let anvil: TestAnvil
-  let proxy: FaultRpc
-  before(async () => {
-    anvil = await startTestAnvil()
-    proxy = await startFaultRpc({ target: anvil.url })
-  })
-  after(async () => {
-    await proxy.close()
-    await anvil.close()
-  })
-  beforeEach(() => proxy.set('none'))
+  const { anvil, first: proxy, urls, sourceOver } = useProviders(1)
 
   for (const form of forms) {
     describe(`from a provider with ${form}`, () => {
       it('answers from its block although the chain went on', async () => {
-        const { source } = sourceOver([proxy.url])
+        const { source } = sourceOver(urls())
         proxy.set(form)
         await anvil.store(1)
         const then = await source.head()
@@ -36,11 +27,10 @@ describe('a pinned read', () => {
         assert.ok(proof !== nonCanonical && BigInt(proof.storageProof[0]?.value ?? 0) === 1n)
         const logs = await source.logs(then)
         assert.ok(logs !== nonCanonical && logs[0]?.topics[0] === wordOf(1))
-        await source.close()
       })
 
       it('reports a non-canonical block after a reorg', async () => {
-        const { source } = sourceOver([proxy.url])
+        const { source } = sourceOver(urls())
         proxy.set(form)
         await anvil.store(3)
         const reorged = await source.head()
@@ -53,13 +43,12 @@ describe('a pinned read', () => {
         assert.equal(await source.block(reorged.hash), nonCanonical)
         assert.notEqual(await source.call(cell, '0x', await source.head()), wordOf(3))
         assert.equal(source.stats().faults, 0)
-        await source.close()
       })
     })
   }
 
   it('by number is non-canonical if the number gets another block while it is read', async () => {
-    const { source } = sourceOver([proxy.url])
+    const { source } = sourceOver(urls())
     proxy.set('no-hash-objects')
     await anvil.store(4)
     const head = await source.head()
@@ -71,21 +60,19 @@ describe('a pinned read', () => {
     })
     assert.equal(await source.call(cell, '0x', head), nonCanonical)
     assert.equal(looks, 2)
-    await source.close()
   })
 
   it('finds out once per provider how to pin', async () => {
-    const { source } = sourceOver([proxy.url])
+    const { source } = sourceOver(urls())
     const head = await source.head()
     const before = proxy.count('eth_call')
     await Promise.all(Array.from({ length: 5 }, () => source.call(cell, '0x', head)))
     await source.call(cell, '0x', head)
     assert.equal(proxy.count('eth_call') - before, 2 + 6)
-    await source.close()
   })
 
   it('does not take silence for an answer about hash objects', async () => {
-    const { source } = sourceOver([proxy.url])
+    const { source } = sourceOver(urls())
     const head = await source.head()
     const isUnknownBlock = (_method: string, params: readonly unknown[]) => !JSON.stringify(params).includes(head.hash)
     for (const when of [() => true, isUnknownBlock]) {
@@ -95,17 +82,15 @@ describe('a pinned read', () => {
     proxy.set('ignores-hash-objects')
     await anvil.store(6)
     assert.notEqual(await source.call(cell, '0x', head), wordOf(6))
-    await source.close()
   })
 
   it('of logs is non-canonical at a provider that returns no logs for unknown blocks', async () => {
-    const { source } = sourceOver([proxy.url])
+    const { source } = sourceOver(urls())
     await anvil.store(7)
     const head = await source.head()
     proxy.set('hide-logs')
     assert.deepEqual(await source.logs(head), [])
     await anvil.rpc('anvil_reorg', 1, [])
     assert.equal(await source.logs(head), nonCanonical)
-    await source.close()
   })
 })

@@ -1,27 +1,12 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
-import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
-import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { describe, it } from 'node:test'
+import type { FaultRpc } from '../../../test/support/fault-rpc.ts'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { until } from '../../../test/support/wait.ts'
 
 describe('of two providers', () => {
-  let anvil: TestAnvil
-  let first: FaultRpc
-  let second: FaultRpc
-  const urls = () => [first.url, second.url]
-  before(async () => {
-    anvil = await startTestAnvil()
-    await anvil.store(5)
-    ;[first, second] = await Promise.all([startFaultRpc({ target: anvil.url }), startFaultRpc({ target: anvil.url })])
-  })
-  after(async () => {
-    await Promise.all([first.close(), second.close()])
-    await anvil.close()
-  })
-  beforeEach(() => {
-    first.set('none')
-    second.set('none')
-  })
+  const { anvil, first, second, urls, sourceOver } = useProviders(2, [5])
 
   /** A read for which a provider takes ten minutes of the clock: from then on none is asked beside it. */
   async function slowly(provider: FaultRpc, clock: { ms: number }, read: () => Promise<unknown>): Promise<void> {
@@ -42,7 +27,6 @@ describe('of two providers', () => {
     const { hedges } = source.stats()
     assert.equal(await source.call(cell, '0x', head), wordOf(5))
     assert.equal(source.stats().hedges, hedges + 1)
-    await source.close()
   })
 
   it('one that hangs again and again is left alone, and asked again when it is back', async () => {
@@ -68,7 +52,6 @@ describe('of two providers', () => {
     await until(() => source.stats().providers[0]?.breaker === 'closed')
     await source.call(cell, '0x', head)
     assert.equal(first.count('eth_call'), asked + 1)
-    await source.close()
   })
 
   it('asks again after five seconds also when the clock was set back ten minutes', async () => {
@@ -81,7 +64,6 @@ describe('of two providers', () => {
     clock.ms -= 600_000
     clock.ticks += 5_000
     assert.equal(await source.call(cell, '0x', head), wordOf(5))
-    await source.close()
   })
 
   it('a slow first one is given the time it takes, but a head that is behind by then is not taken', async () => {
@@ -110,7 +92,6 @@ describe('of two providers', () => {
     slowHead.resolve()
     assert.equal((await resolving).number, head.number + 50n)
     assert.equal(source.stats().hedges, hedges)
-    await source.close()
   })
 
   it('one that is behind is dropped until it has caught up', async () => {
@@ -133,6 +114,5 @@ describe('of two providers', () => {
     await until(() => source.stats().providers[0]?.behind === false)
     await source.call(cell, '0x', head)
     assert.ok(first.count('eth_call') > asked)
-    await source.close()
   })
 })

@@ -1,27 +1,14 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { headerHash, type RpcHeader } from '@touchstone/verdict'
 import { ServiceError } from '../../lib/errors.ts'
-import { type Fault, type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
-import { cell, reverting, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import type { Fault } from '../../../test/support/fault-rpc.ts'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, reverting, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical } from './source.ts'
 
-let anvil: TestAnvil
-let rpcs: readonly [FaultRpc, FaultRpc, FaultRpc]
-const urls = () => rpcs.map(({ url }) => url)
+const { anvil, first, second, third, urls, sourceOver } = useProviders(3, [5])
 const isUnavailable = (error: unknown) => error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
-
-before(async () => {
-  anvil = await startTestAnvil()
-  await anvil.store(5)
-  const start = () => startFaultRpc({ target: anvil.url })
-  rpcs = [await start(), await start(), await start()]
-})
-after(async () => {
-  for (const rpc of rpcs) await rpc.close()
-  await anvil.close()
-})
-beforeEach(() => rpcs.forEach((rpc) => rpc.set('none')))
 
 /** A head that hashes to its hash and is not the chain's. */
 const forgedHead: Fault['rewrite'] = (method, _params, result) => {
@@ -39,44 +26,39 @@ describe('trust in a quorum', () => {
     assert.equal((await source.proof([wordOf(0)], head)) === nonCanonical, false)
     assert.deepEqual(await source.block(head.hash), head)
     assert.deepEqual(source.stats().disagreements, 0)
-    await source.close()
   })
 
   it('takes the lowest of their heads', async () => {
     const low = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
     await anvil.store(5)
-    rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? low : result) })
+    second.set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? low : result) })
     const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' }) // no third one when one is slow
     assert.equal((await source.head()).hash, (low as { hash: string }).hash)
-    await source.close()
   })
 
   it('leaves out one that is far behind', async () => {
     const stuck = await anvil.rpc('eth_getBlockByNumber', 'latest', false)
     await anvil.rpc('anvil_mine', '0x19')
-    rpcs[1].set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? stuck : result) })
+    second.set({ rewrite: (_method, params, result) => (params[0] === 'latest' ? stuck : result) })
     const { source } = sourceOver(urls(), { trust: 'quorum', ticks: () => 0 })
     assert.equal((await source.head()).number, BigInt((stuck as { number: string }).number) + 25n)
-    rpcs[2].set('die')
+    third.set('die')
     await assert.rejects(source.head(), isUnavailable)
-    await source.close()
   })
 
   it('does not need a third one that is down or hangs', { timeout: 120_000 }, async () => {
     for (const fault of ['die', 'hang', 'status500'] as const) {
-      rpcs[0].set(fault)
+      first.set(fault)
       const { source } = sourceOver(urls(), { trust: 'quorum', attemptTimeoutMs: 600_000, readTimeoutMs: 600_000 })
       assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
-      await source.close()
     }
   })
 
   it('is unavailable when one is left', async () => {
     for (const fault of ['die', 'hang', 'not-canonical'] as const) {
-      rpcs[1].set(fault)
+      second.set(fault)
       const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum', readTimeoutMs: 1_000 })
       await assert.rejects(source.head(), isUnavailable)
-      await source.close()
     }
   })
 
@@ -94,11 +76,10 @@ describe('trust in a quorum', () => {
       const { source, lines } = sourceOver(urls(), { trust: 'quorum' })
       const head = await source.head()
       assert.equal(await source.call(cell, '0x', head), wordOf(5))
-      rpcs[1].set(fault)
+      second.set(fault)
       await assert.rejects(source.call(cell, '0x', head), isUnavailable)
       assert.equal(source.stats().disagreements, 1)
       assert.match(lines.join(), /providers disagree/)
-      await source.close()
     })
   }
 
@@ -107,15 +88,14 @@ describe('trust in a quorum', () => {
     await anvil.store(5)
     const head = await source.head()
     await Promise.all([source.logs(head), source.proof([wordOf(0)], head)])
-    rpcs[0].set('hide-logs')
+    first.set('hide-logs')
     await assert.rejects(source.logs(head), isUnavailable)
     const changeWord = (proof: unknown) => JSON.parse(JSON.stringify(proof).replace('"value":"0x5"', '"value":"0x7"'))
-    rpcs[0].set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => changeWord(proof) })
+    first.set({ methods: ['eth_getProof'], rewrite: (_method, _params, proof) => changeWord(proof) })
     await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
-    rpcs[0].set({ rewrite: forgedHead })
+    first.set({ rewrite: forgedHead })
     await assert.rejects(source.head(), isUnavailable)
     assert.equal(source.stats().disagreements, 3)
-    await source.close()
   })
 
   it('is unavailable for a call that reverts at both, without any disagreement', async () => {
@@ -123,7 +103,6 @@ describe('trust in a quorum', () => {
     const head = await source.head()
     await assert.rejects(source.call(reverting, '0x', head), isUnavailable)
     assert.deepEqual([source.stats().disagreements, source.stats().faults], [0, 0])
-    await source.close()
   })
 
   it('reports a non-canonical block after a reorg', async () => {
@@ -132,7 +111,6 @@ describe('trust in a quorum', () => {
     const head = await source.head()
     await anvil.rpc('anvil_reorg', 1, [])
     assert.equal(await source.call(cell, '0x', head), nonCanonical)
-    await source.close()
   })
 
   it('needs as many providers as must agree, and different ones', () => {
@@ -148,15 +126,14 @@ describe('one provider is enough', () => {
   it('to deceive trust in any provider', async () => {
     const { source } = sourceOver(urls())
     const head = await source.head()
-    rpcs[0].set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
+    first.set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
     assert.equal(await source.call(cell, '0x', head), wordOf(1))
-    await source.close()
   })
 
   it('to answer when the caller rejects the other answers', async () => {
     const { source } = sourceOver(urls(), { trust: 'proof' })
     const head = await source.head()
-    rpcs[0].set({
+    first.set({
       methods: ['eth_getProof'],
       rewrite: (_method, _params, proof) => ({ ...(proof as object), codeHash: wordOf(1) }),
     })
@@ -166,6 +143,5 @@ describe('one provider is enough', () => {
     assert.equal(source.stats().faults, 1)
     await assert.rejects(source.call(cell, '0x', head, { check: () => 'never right' }), isUnavailable)
     assert.equal(source.stats().faults, 1)
-    await source.close()
   })
 })

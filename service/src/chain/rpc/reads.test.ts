@@ -1,32 +1,25 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { cell, sourceOver, startTestAnvil, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, sourceOver, wordOf } from '../../../test/support/rpc-anvil.ts'
 import type { RpcChainSource } from './source.ts'
 import type { Block } from './block.ts'
 
 describe('an answer that is well formed and about something else', () => {
-  let anvil: TestAnvil
-  let proxy: FaultRpc
+  const { anvil, first: proxy, urls } = useProviders(1)
   let source: RpcChainSource
   let earlier: Block
   let head: Block
   before(async () => {
-    anvil = await startTestAnvil()
-    proxy = await startFaultRpc({ target: anvil.url })
-    source = sourceOver([proxy.url], { ticks: () => 0 }).source
+    source = sourceOver(urls(), { ticks: () => 0 }).source
     await anvil.store(1)
     earlier = await source.head()
     await anvil.store(2)
     head = await source.head()
     await source.proof([], head)
   })
-  after(async () => {
-    await source.close()
-    await proxy.close()
-    await anvil.close()
-  })
+  after(() => source.close())
 
   /** Rejected with the provider's answer, accepted unchanged. */
   async function rejects(read: () => Promise<unknown>, rewrite: (result: unknown) => unknown): Promise<void> {

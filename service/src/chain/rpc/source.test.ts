@@ -1,17 +1,9 @@
 import assert from 'node:assert/strict'
-import { after, before, beforeEach, describe, it } from 'node:test'
+import { describe, it } from 'node:test'
 import { ServiceError, reasonOf } from '../../lib/errors.ts'
-import { type Fault, type FaultName, type FaultRpc, startFaultRpc } from '../../../test/support/fault-rpc.ts'
-import {
-  cell,
-  echo,
-  nothing,
-  reverting,
-  sourceOver,
-  startTestAnvil,
-  type TestAnvil,
-  wordOf,
-} from '../../../test/support/rpc-anvil.ts'
+import type { Fault, FaultName } from '../../../test/support/fault-rpc.ts'
+import { useProviders } from '../../../test/support/providers.ts'
+import { cell, echo, nothing, reverting, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical, rangeTooWide } from './source.ts'
 import type { Block } from './block.ts'
 
@@ -48,22 +40,7 @@ function changeBlock(part: object): Fault {
 
 const twoWords = [wordOf(1), wordOf(2)]
 
-let anvil: TestAnvil
-let first: FaultRpc
-let second: FaultRpc
-before(async () => {
-  anvil = await startTestAnvil()
-  for (const value of [3, 4, 5]) await anvil.store(value)
-  ;[first, second] = await Promise.all([startFaultRpc({ target: anvil.url }), startFaultRpc({ target: anvil.url })])
-})
-after(async () => {
-  await Promise.all([first.close(), second.close()])
-  await anvil.close()
-})
-beforeEach(() => {
-  first.set('none')
-  second.set('none')
-})
+const { anvil, first, second, sourceOver } = useProviders(2, [3, 4, 5])
 
 const isUnavailable = (error: unknown) =>
   error instanceof ServiceError &&
@@ -84,7 +61,6 @@ describe('the chain over one provider', () => {
     assert.ok(logs !== nonCanonical && logs.length === 1)
     assert.deepEqual([logs[0]?.address, logs[0]?.topics, logs[0]?.blockHash], [cell, [wordOf(5)], head.hash])
     assert.deepEqual(await source.logsBetween(head.number, head.number), logs)
-    await source.close()
   })
 
   for (const [what, fault, spoiled] of faults) {
@@ -99,7 +75,6 @@ describe('the chain over one provider', () => {
         spoiled,
       )
       assert.ok(results.every((result) => result.status === 'fulfilled' || isUnavailable(result.reason)))
-      await source.close()
     })
   }
 
@@ -107,7 +82,6 @@ describe('the chain over one provider', () => {
     for (const url of ['http://127.0.0.1:9', first.url.replace('http:', 'https:')]) {
       const { source } = sourceOver([url])
       await assert.rejects(source.head(), isUnavailable)
-      await source.close()
     }
   })
 
@@ -116,7 +90,6 @@ describe('the chain over one provider', () => {
     const head = await source.head()
     for (const address of [reverting, nothing]) await assert.rejects(source.call(address, '0x', head), isUnavailable)
     assert.equal(source.stats().faults, 0)
-    await source.close()
   })
 
   it('reports a range as too wide if the provider does, or sends too much', async () => {
@@ -128,13 +101,11 @@ describe('the chain over one provider', () => {
       assert.equal(await source.logsBetween(0n, number), rangeTooWide)
     }
     await assert.rejects(source.head(), isUnavailable)
-    await source.close()
   })
 
   it('takes the head that the block tag names', async () => {
     const { source } = sourceOver([first.url], { blockTag: 'finalized' })
     assert.equal((await source.head()).number, (await headOf(anvil)).number - 2n)
-    await source.close()
   })
 
   it('is unavailable after it was closed', async () => {
@@ -148,7 +119,6 @@ describe('the chain over one provider', () => {
     const { source } = sourceOver([first.url])
     first.set('batch-reorder')
     assert.deepEqual(await source.calls(echo, twoWords, await source.head()), twoWords)
-    await source.close()
   })
 
   it('survives one broken socket', async () => {
@@ -156,7 +126,6 @@ describe('the chain over one provider', () => {
     const head = await source.head()
     first.set({ name: 'die', times: 1 })
     assert.equal(await source.call(cell, '0x', head), wordOf(5))
-    await source.close()
   })
 
   it('asks for the chain id once, and for one head at a time', async () => {
@@ -165,7 +134,6 @@ describe('the chain over one provider', () => {
     await Promise.all(Array.from({ length: 20 }, () => source.head()))
     await source.head()
     assert.deepEqual([first.count('eth_chainId') - ids, first.count('eth_getBlockByNumber') - heads], [1, 2])
-    await source.close()
   })
 
   it('asks for the chain id again after a wrong one', async () => {
@@ -174,7 +142,6 @@ describe('the chain over one provider', () => {
     await assert.rejects(source.head(), isUnavailable)
     first.set('none')
     await source.head()
-    await source.close()
   })
 
   it('keeps to the deadline of the caller', { timeout: 120_000 }, async () => {
@@ -184,7 +151,6 @@ describe('the chain over one provider', () => {
     const deadline = performance.now() + 50
     await assert.rejects(source.call(cell, '0x', head, { deadline }), isUnavailable)
     await assert.rejects(source.head({ deadline }), isUnavailable)
-    await source.close()
   })
 
   it('rejects a head that is too old', async () => {
@@ -195,7 +161,6 @@ describe('the chain over one provider', () => {
     clock.ms += 31_000
     await assert.rejects(source.head(), isUnavailable)
     assert.match(lines.join(), /head is 31 s old/)
-    await source.close()
   })
 
   it('counts headers it cannot check, and rejects them where the block must be proven', async () => {
@@ -206,7 +171,6 @@ describe('the chain over one provider', () => {
     const { source: proving, lines } = sourceOver([first.url], { trust: 'proof' })
     await assert.rejects(proving.head(), isUnavailable)
     assert.match(lines.join(), /header has fields that cannot be checked/)
-    await Promise.all([source.close(), proving.close()])
   })
 
   it('opens its breaker after five faults and tries again after five seconds', async () => {
@@ -223,7 +187,6 @@ describe('the chain over one provider', () => {
     clock.ms = 5000
     assert.equal(await read(), wordOf(5))
     assert.equal(source.stats().providers[0]?.breaker, 'closed')
-    await source.close()
   })
 
   it('never names a key of a URL, neither to the caller nor in the log', async () => {
@@ -231,7 +194,6 @@ describe('the chain over one provider', () => {
     first.set('rpc-error')
     await assert.rejects(source.head(), (error) => isUnavailable(error) && !/secretkey|pass1234/.test(reasonOf(error)))
     assert.ok(lines.length > 0 && !/secretkey|pass1234/.test(lines.join()))
-    await source.close()
   })
 })
 
@@ -244,14 +206,10 @@ describe('the chain over two providers', () => {
       assert.equal(head.hash, (await headOf(anvil)).hash)
       assert.equal(await source.call(cell, '0x', head), wordOf(5))
       assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
-      await source.close()
     })
   }
 })
 
-async function headOf({ url }: TestAnvil): Promise<Block> {
-  const { source } = sourceOver([url])
-  const head = await source.head()
-  await source.close()
-  return head
+function headOf({ url }: TestAnvil): Promise<Block> {
+  return sourceOver([url]).source.head()
 }

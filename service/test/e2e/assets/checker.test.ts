@@ -74,7 +74,6 @@ describe(`the checker over ${wanted} answers`, () => {
       assert.equal(auditFailures, 0)
       assert.equal(mode, name.startsWith('events') ? 'events' : 'head')
       followed += reorgs
-      reader.close()
     }
     say(
       `${run.blocks} blocks, ${run.reorgs} reorganisations, ${run.unavailable} answers CHAIN_UNAVAILABLE, ${run.wrong.length} wrong of ${run.answers}`,
@@ -86,7 +85,7 @@ describe(`the checker over ${wanted} answers`, () => {
 
   /** Asks as a host does: what it holds and is live is shown at the head, everything else is read. */
   async function ask(
-    team: { reader: AssetReader; answers: number },
+    team: { reader: Pick<AssetReader, 'read' | 'head'>; answers: number },
     pending: { text: string; tokenId: bigint; hash: Hex }[],
   ) {
     const held = new Map<bigint, AssetReading['asset']>()

@@ -2,6 +2,7 @@
  * For tests: a real registry on a real anvil, whose blocks the test makes, where one account has all roles. Blocks and the reads of
  * `readerOver` take turns.
  */
+import { after } from 'node:test'
 import { encodeDeployData, encodeFunctionData, keccak256, toHex } from 'viem'
 import type { Hex } from '@touchstone/verdict'
 import registry from '../../../../contracts/artifacts/AssetRegistry.json' with { type: 'json' }
@@ -60,15 +61,8 @@ export async function startRegistry(): Promise<TestRegistry> {
   if (owner === undefined) throw new Error('anvil has no accounts')
   await rpc('evm_setAutomine', false)
 
-  const holders = {
-    admin: owner,
-    issuer: owner,
-    binder: owner,
-    qa: owner,
-    attester: owner,
-    guardian: owner,
-    recycler: owner,
-  }
+  const roles = ['admin', 'issuer', 'binder', 'qa', 'attester', 'guardian', 'recycler'] as const
+  const holders = Object.fromEntries(roles.map((role) => [role, owner])) as Record<(typeof roles)[number], Hex>
   const bytecode = registry.bytecode as Hex
   const contract = await deploy(encodeDeployData({ abi, bytecode, args: [holders, '', ''] }))
   const codeHash = keccak256((await rpc('eth_getCode', contract, 'latest')) as Hex)
@@ -151,14 +145,14 @@ export function metadataOf(tokenId: number): Hex {
 export const silentLog = createLog(() => {}, 'silent')
 
 /**
- * A source and a reader over `urls`, by default over the registry's own anvil, that have time on a busy machine. Both end with `close`.
+ * A source and a reader over `urls`, by default over the registry's own anvil, that have time on a busy machine. Both end with the test.
  * `disturb` comes between the two.
  */
 export function readerOver(
   chain: TestRegistry,
   options: Partial<AssetReaderOptions> &
     Readonly<{ urls?: readonly string[]; disturb?: (source: RpcChainSource) => ChainSource }> = {},
-): AssetReader & Readonly<{ source: RpcChainSource }> {
+): Omit<AssetReader, 'close'> & Readonly<{ source: RpcChainSource }> {
   const { urls = [chain.url], disturb = (undisturbed) => undisturbed, ...readerOptions } = options
   const contract = options.contract ?? chain.contract
   const { source: direct } = sourceOver(urls, {
@@ -179,12 +173,9 @@ export function readerOver(
     log: silentLog,
     ...readerOptions,
   })
-  return {
-    ...reader,
-    source,
-    close() {
-      reader.close()
-      void source.close()
-    },
-  }
+  after(() => {
+    reader.close()
+    return source.close()
+  })
+  return { ...reader, source }
 }

@@ -182,11 +182,20 @@ export async function readNow(chain: ScriptedChain, reader: AssetReader, tokenId
   return reading
 }
 
-/** A reader that has had its first head and audit, at the age at which the next head is due. */
-export async function warm(chain: ScriptedChain, options: Partial<AssetReaderOptions> = {}) {
-  const made = readerOf(chain, options)
+/** A chain with these tokens and a reader that has had its first head and audit, at the age at which the next head is due. */
+export async function warm(tokens: readonly bigint[] = [1n]) {
+  const chain = createScriptedChain()
+  chain.mine(tokens)
+  const made = readerOf(chain)
   await readNow(chain, made.reader, 1n)
   assert.equal(made.reader.stats().mode, 'events')
   made.clock.ms += 2000
-  return made
+  /** Asks for the head when it is due in the background, and answers. */
+  async function renew(): Promise<void> {
+    made.clock.ms += 300
+    made.reader.head()
+    await turn()
+    await chain.drain()
+  }
+  return { ...made, chain, renew }
 }

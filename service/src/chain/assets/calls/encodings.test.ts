@@ -58,7 +58,7 @@ describe('the forms of reading', () => {
   }
 
   it('agree on every token, minted or not, and on a tag', async () => {
-    const { source, close } = readerOver(chain)
+    const { source } = readerOver(chain)
     const { contract, codeHash } = chain
     const options = { source, contract, withMetadata: true }
     const proven = createProvenRead({ source, contract, codeHash })
@@ -78,13 +78,11 @@ describe('the forms of reading', () => {
       assert.deepEqual(await form.byTag(tag, block, soon()), { tokenId: 7n, decoded: first[49] }, form.name)
       assert.deepEqual(await form.byTag(noReason, block, soon()), { tokenId: null }, form.name)
     }
-    close()
   })
 
   async function chosenFor(contract: Hex, kind: 'auto' | 'foreign' | 'registry'): Promise<CallEncoding['name']> {
-    const { source, close } = readerOver(chain, { contract })
+    const { source } = readerOver(chain, { contract })
     const form = await createEncodingDetector({ source, contract, interface: kind })(await source.head(), soon())
-    close()
     assert.ok(form !== nonCanonical)
     return form.name
   }
@@ -101,14 +99,13 @@ describe('the forms of reading', () => {
   })
 
   it('are not chosen while the chain does not answer', async () => {
-    const { source, close } = readerOver(chain)
+    const { source } = readerOver(chain)
     const choose = createEncodingDetector({ source, contract: chain.contract, interface: 'auto' })
     const block = await source.head()
     await assert.rejects(choose(block, performance.now()), { code: 'CHAIN_UNAVAILABLE' })
     const form = await choose(block, soon())
     assert.ok(form !== nonCanonical)
     assert.equal(form.name, 'getAssetsWithMetadata')
-    close()
   })
 
   it('read a foreign contract, which has no metadata hashes to tell', async () => {
@@ -125,7 +122,6 @@ describe('the forms of reading', () => {
       assert.equal((await reader.read(13n)).asset.record.state, 0)
       const tagged = await reader.readByTag(tag)
       assert.deepEqual([tagged.tokenId, tagged.asset?.record.state, tagged.asset?.current], [tokenId, 2, false])
-      reader.close()
     }
   })
 
@@ -153,7 +149,6 @@ describe('the forms of reading', () => {
       const reader = readerOver(chain, { contract: broken, interface: kind, cache: 'off' })
       if (good) assert.ok((await reader.read(5n)).asset.record.state > 0)
       else await assert.rejects(reader.read(5n), { code: 'CHAIN_UNAVAILABLE' }, `${kind} ${answer}`)
-      reader.close()
     }
   })
 })

@@ -1,6 +1,6 @@
 /** Trust `proof` on a real chain: trust `rpc` returns a forged answer, `proof` rejects it or asks another provider (spec §2.2). */
 import assert from 'node:assert/strict'
-import { after, afterEach, before, describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import type { EthProof, Hex } from '@touchstone/verdict'
 import {
   metadataOf,
@@ -20,7 +20,6 @@ const stolen = 1n
 describe('trust proof', () => {
   let chain: TestRegistry
   let proxy: FaultRpc
-  const open: (() => void)[] = []
 
   before(async () => {
     chain = await startRegistry()
@@ -29,18 +28,13 @@ describe('trust proof', () => {
     await chain.write('bindTag', [stolen, tag])
     await chain.write('flag', [stolen, 0x08, reason])
   })
-  afterEach(() => {
-    for (const close of open.splice(0)) close()
-  })
   after(async () => {
     await proxy?.close()
     await chain?.close()
   })
 
   function reader(options: Parameters<typeof readerOver>[1]) {
-    const made = readerOver(chain, { urls: [proxy.url], ...options })
-    open.push(made.close)
-    return made
+    return readerOver(chain, { urls: [proxy.url], ...options })
   }
 
   /** Forges every record to be minted and not flagged. */

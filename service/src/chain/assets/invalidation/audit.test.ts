@@ -88,7 +88,6 @@ describe('the audit of the cache by events', () => {
       // It stays off, so the next hidden change shows too.
       await nextHead(() => chain.write('activate', [token]))
       assert.equal((await reader.read(token)).asset.record.state, 3)
-      reader.close()
     })
   }
 
@@ -101,7 +100,6 @@ describe('the audit of the cache by events', () => {
     }
     const { mode, auditFailures, audits } = reader.stats()
     assert.deepEqual([mode, auditFailures, audits], ['events', 0, 5])
-    reader.close()
   })
 
   it('reads again before it raises an alarm', async () => {
@@ -123,7 +121,6 @@ describe('the audit of the cache by events', () => {
     for (let head = 0; head < 2 * every; head++) await nextHead(chain.mine)
     assert.equal(forged.size, 2)
     assert.deepEqual([reader.stats().auditFailures, reader.stats().mode, asset.current], [0, 'events', true])
-    reader.close()
   })
 
   it('does not let assets outlive their head where the provider proves nothing', async () => {
@@ -137,6 +134,5 @@ describe('the audit of the cache by events', () => {
       await reader.read(199n)
       assert.deepEqual([asset.current, reader.stats().mode], [false, 'head'])
     }
-    reader.close()
   })
 })
