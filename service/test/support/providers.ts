@@ -28,7 +28,7 @@ export function useProviders(count: number, stored: readonly number[] = []) {
     second: lazily(() => providers[1] as FaultRpc),
     third: lazily(() => providers[2] as FaultRpc),
     urls: () => providers.map(({ url }) => url),
-    sourceOver(urls: readonly string[], options: Partial<ChainSourceOptions> = {}) {
+    sourceOver: (urls: readonly string[], options: Partial<ChainSourceOptions> = {}) => {
       const made = sourceOver(urls, options)
       opened.push(made.source)
       return made
