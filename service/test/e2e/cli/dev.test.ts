@@ -6,30 +6,22 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
-import { touchstone, untilSaid, type Running } from '../../support/processes/cli.ts'
-
-async function ready(running: Running): Promise<{ base: string; rpc: string }> {
-  await untilSaid(running, 'Ctrl-C')
-  const base = /http:\/\/127\.0\.0\.1:\d+(?=\/api\/asset\/)/.exec(running.said())?.[0]
-  const rpc = /chain +(http:\/\/127\.0\.0\.1:\d+)/.exec(running.said())?.[1]
-  if (base === undefined || rpc === undefined) throw new Error(`npm start did not come up: ${running.said()}`)
-  return { base, rpc }
-}
+import { freePorts, startDev, touchstone } from '../../support/processes/cli.ts'
 
 describe('npm start', () => {
   let dataDir: string
   let env: Record<string, string>
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-dev-'))
-    env = { DATA_DIR: dataDir, VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0', LOCAL_CHAIN_PORT: '0' }
+    env = { ...freePorts, DATA_DIR: dataDir }
   })
   after(() => rm(dataDir, { recursive: true, force: true }))
 
   let first: Verdict
 
   it('comes up in an empty folder and prints links that work, for every state and every reason of a flag', async () => {
-    const running = touchstone(['dev'], env)
-    const { base, rpc } = await ready(running)
+    const running = await startDev(env)
+    const { verification: base, rpc } = running.urls
     const links = [...new Set(running.said().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
     const verdicts = await Promise.all(links.map(async (link) => (await (await fetch(link)).json()) as Verdict))
     assert.deepEqual(
@@ -58,13 +50,12 @@ describe('npm start', () => {
       assert.match(check.said(), /Every field agrees with the chain\./)
     }
     assert.ok((await recheck(first, { rpcUrl: rpc })).ok)
-    running.child.kill('SIGKILL')
-    await running.ended
+    await running.stop('SIGKILL')
   })
 
   it('finds the same blocks after a SIGKILL: an old verdict still rechecks and proves, and nothing is minted twice', async () => {
-    const running = touchstone(['dev'], env)
-    const { base, rpc } = await ready(running)
+    const running = await startDev(env)
+    const { verification: base, rpc } = running.urls
     for (const report of [await recheck(first, { rpcUrl: rpc }), await prove(first, { rpcUrl: rpc })]) {
       assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     }
@@ -72,8 +63,7 @@ describe('npm start', () => {
     assert.deepEqual({ ...again, chainRef: null }, { ...first, chainRef: null })
     assert.equal((await fetch(`${base}/api/asset/15`)).status, 404)
 
-    running.child.kill('SIGINT')
-    assert.equal((await running.ended).exit, 0, running.said())
+    assert.equal(await running.stop('SIGINT'), 0, running.said())
     await assert.rejects(fetch(rpc, { method: 'POST' }), 'the chain still runs')
   })
 

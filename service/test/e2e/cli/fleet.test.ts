@@ -10,11 +10,11 @@ import { after, before, describe, it } from 'node:test'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import {
   aloneCommandsOf,
+  freePorts,
   serviceCommandsOf,
+  startDev,
   touchstone,
-  untilSaid,
   type Ran,
-  type Running,
 } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 
@@ -24,28 +24,15 @@ const tags = 1_000
 describe('a fleet of tags by commands alone', () => {
   let folder: string
   let dataDir: string
-  let env: Record<string, string>
-  let service: Running
+  let service: Awaited<ReturnType<typeof startDev>>
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
     dataDir = join(folder, 'data')
-    env = {
-      DATA_DIR: dataDir,
-      VERIFICATION_PORT: '0',
-      GATEWAY_PORT: '0',
-      GRAPHQL_PORT: '0',
-      LOCAL_CHAIN_PORT: '0',
-      RATE_LIMIT_TAP: '0',
-      INDEX_POLL_MS: '500',
-    }
     await copyEmptyPglite(join(dataDir, 'store'))
-    service = touchstone(['dev'], env)
-    await untilSaid(service, 'Ctrl-C')
-    assert.match(service.said(), /Ctrl-C/)
+    service = await startDev({ DATA_DIR: dataDir, RATE_LIMIT_TAP: '0', INDEX_POLL_MS: '500' })
   })
   after(async () => {
-    service.child.kill('SIGTERM')
-    await service.ended
+    await service?.stop()
     await rm(folder, { recursive: true, force: true })
   })
 
@@ -134,7 +121,7 @@ describe('a fleet of tags by commands alone', () => {
   it('keeps a second service out of the folder, and says who is in', async () => {
     const sentence = `touchstone: Process ${service.child.pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.\n`
     for (const name of ['dev', 'serve']) {
-      const second = await touchstone([name], { ...env, LOG_LEVEL: 'silent' }).ended
+      const second = await touchstone([name], { ...freePorts, DATA_DIR: dataDir, LOG_LEVEL: 'silent' }).ended
       assert.deepEqual(second, { exit: 1, out: '', err: sentence })
     }
     assert.equal((await opened(await tap(1))).verified, true)
@@ -153,8 +140,7 @@ describe('a fleet of tags by commands alone', () => {
 
   it('goes on from the data folder alone when the service has ended, except for what needs the chain', async () => {
     const address = await tap(2)
-    service.child.kill('SIGTERM')
-    assert.equal((await service.ended).exit, 0)
+    assert.equal(await service.stop(), 0)
     assert.match(await okOf(asProcess)('tag', 'batch', 'list'), /^2026-watches +0 +active/m)
     const ok = okOf(alone)
     assert.match(await ok('tag', 'doctor', address), /^Nothing is wrong/)

@@ -9,13 +9,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { docsNames } from '../../../src/hosts/verification/routes/docs.ts'
-import { touchstone, type Running } from '../../support/processes/cli.ts'
-import { eventually } from '../../support/wait.ts'
-
-const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
+import { cli, inherited, startDev } from '../../support/processes/cli.ts'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
 
 const commandsOf = (path: string) =>
   readFileSync(new URL(`../../../../${path}`, import.meta.url), 'utf8')
@@ -98,13 +95,13 @@ const shows: readonly [RegExp, RegExp][] = [
   [/\/api\/agents\/0$/, /"agent_id":"0"/],
 ]
 
-/** Demonstration addresses as the pages have them, and where this one says that it has them. */
-const places: readonly [string, RegExp][] = [
-  ['http://127.0.0.1:8080', /Touchstone runs: (http:\S+)/],
-  ['http://127.0.0.1:8081', /gateway +(http:\S+)\/health/],
-  ['http://127.0.0.1:8082', /playground +(http:\S+)\/playground/],
-  ['http://127.0.0.1:8545', /chain +(http:\S+) \(id/],
-]
+/** Demonstration addresses as the pages have them, and the listeners of this one. */
+const places = {
+  'http://127.0.0.1:8080': 'verification',
+  'http://127.0.0.1:8081': 'gateway',
+  'http://127.0.0.1:8082': 'graphql',
+  'http://127.0.0.1:8545': 'rpc',
+} as const
 
 /** What goes to the screen although the output goes elsewhere. */
 const expectedNotes =
@@ -112,24 +109,18 @@ const expectedNotes =
 
 describe('the documentation', () => {
   let folder: string
-  let service: Running
+  let service: Awaited<ReturnType<typeof startDev>>
   let env: Record<string, string>
-  let text = ''
   /** What a command showed, for the pages that repeat it. */
   const outputs = new Map<string, string>()
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-docs-'))
     env = { DATA_DIR: join(folder, 'data') }
-    const ports = ['VERIFICATION_PORT', 'GATEWAY_PORT', 'GRAPHQL_PORT', 'LOCAL_CHAIN_PORT']
-    const limits = ['RATE_LIMIT_ASSET', 'RATE_LIMIT_TAP']
-    service = touchstone(['dev'], { ...env, ...Object.fromEntries([...ports, ...limits].map((name) => [name, '0'])) })
-    service.child.stdout?.on('data', (chunk: Buffer) => (text += chunk.toString()))
-    await eventually(() => text.includes('Ctrl-C') || service.child.exitCode !== null)
-    assert.match(text, /Ctrl-C/, service.said())
+    await copyEmptyPglite(join(folder, 'data', 'store'))
+    service = await startDev({ ...env, RATE_LIMIT_ASSET: '0', RATE_LIMIT_TAP: '0' })
   })
   after(async () => {
-    service.child.kill('SIGTERM')
-    await service.ended
+    await service?.stop()
     await rm(folder, { recursive: true, force: true })
   })
 
@@ -164,17 +155,17 @@ describe('the documentation', () => {
   async function outputOf(command: string): Promise<string> {
     const [, variable] = /^export (\w+)=/.exec(command) ?? []
     const [, file] = / > ([\w.-]+)$/.exec(command) ?? []
-    const here = places
+    const here = Object.entries(places)
       .reduce(
-        (line, [address, said]) => line.replaceAll(address, said.exec(text)?.[1] ?? 'http://nowhere.invalid'),
+        (line, [address, host]) => line.replaceAll(address, service.urls[host]),
         variable === undefined ? command : `${command}; printf %s "$${variable}"`,
       )
-      .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${places[0]?.[1].exec(text)?.[1]} `)
+      .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${service.urls.verification} `)
       .replaceAll('npx touchstone', `'${process.execPath}' '${cli}'`)
       .replace(/^curl (-s )?/, 'curl -sS --max-time 120 ')
     const { stdout, stderr } = await promisify(execFile)('/bin/bash', ['-c', here], {
       cwd: folder,
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...env },
+      env: { ...inherited, ...env },
       timeout: 300_000,
     })
     assert.equal(stderr.replaceAll(expectedNotes, ''), '')
