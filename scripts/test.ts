@@ -11,6 +11,8 @@ import { runStages, unitTests } from './stages.ts'
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
 chmodSync(folder, 0o755) // PostgreSQL runs as another user
 process.env['TMPDIR'] = folder
+process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
@@ -34,7 +36,6 @@ await runStages([
   },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
-rmSync(folder, { recursive: true, force: true })
 
 function hasRoom(path: string): boolean {
   try {
