@@ -18,7 +18,6 @@ process.env['TEST_EVIDENCE'] = evidence
 
 await runStages([
   { name: 'unit tests', command: unitTests },
-  { name: 'contracts', command: ['node', 'contracts/test.ts'] },
   {
     name: 'all other tests',
     command: [
@@ -28,7 +27,7 @@ await runStages([
       '--test-reporter=spec',
       '--test-timeout=900000',
       // More than there are cores: many tests wait for a block, a process or a timer.
-      '--test-concurrency=3',
+      '--test-concurrency=4',
       'contracts/*.test.ts',
       'verdict/test/*.test.ts',
       'service/{src,test}/**/!(*.unit).test.ts',
