@@ -38,16 +38,22 @@ const besideHeader = ['hash', 'size', 'totalDifficulty', 'transactions', 'uncles
 
 const known = new Set([...members.map(([name]) => name), ...besideHeader])
 
+/** The names of members that this library does not know, as after a later fork. A member that is `null` counts as missing. */
+export function unknownHeaderMembers(header: RpcHeader): string[] {
+  return Object.keys(header).filter((name) => !known.has(name) && header[name] !== null && header[name] !== undefined)
+}
+
 /**
  * The block hash: keccak256 of the RLP list of the 21 header members since Prague (Yellow Paper §4.4; execution-apis
- * `Block`). Returns `null` when it cannot be computed: a member is missing or malformed, or there is one that this list
- * does not know, as after a later fork. A member that is `null` counts as missing.
+ * `Block`). Returns `null` when it cannot be computed: a member is missing or malformed, or there is an unknown one and the others
+ * do not hash to the block's own `hash`. An unknown member beside the header, such as a provider's own, does no harm.
  */
 export function headerHash(header: RpcHeader): Hex | null {
-  const foreign = Object.keys(header).some(
-    (name) => !known.has(name) && header[name] !== null && header[name] !== undefined,
-  )
-  if (foreign) return null
+  const hash = hashOfKnown(header)
+  return unknownHeaderMembers(header).length === 0 || hash === header['hash'] ? hash : null
+}
+
+function hashOfKnown(header: RpcHeader): Hex | null {
   const items: Uint8Array[] = []
   for (const [name, form] of members) {
     const value = header[name]

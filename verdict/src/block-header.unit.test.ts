@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { headerHash } from './block-header.ts'
+import { headerHash, unknownHeaderMembers } from './block-header.ts'
 
 /** A block of anvil 1.7.1, whole. */
 const header = {
@@ -65,9 +65,15 @@ describe('headerHash', () => {
     })
   }
 
-  it('cannot be computed with a member of a later fork, unless that one is null', () => {
-    assert.equal(headerHash({ ...header, blockAccessListHash: header.hash }), null)
-    assert.equal(headerHash({ ...header, l1BlockNumber: '0x1' }), null)
+  it('cannot be computed after a later fork, whose header has one more member that is hashed', () => {
+    const forked = { ...header, blockAccessListHash: header.hash, hash: header.parentHash }
+    assert.equal(headerHash(forked), null)
+    assert.deepEqual(unknownHeaderMembers(forked), ['blockAccessListHash'])
     assert.equal(headerHash({ ...header, blockAccessListHash: null }), header.hash)
+  })
+
+  it('is computed beside a member of the provider’s own, as long as the others have the hash of the block', () => {
+    assert.equal(headerHash({ ...header, l1BlockNumber: '0x1' }), header.hash)
+    assert.equal(headerHash({ ...header, l1BlockNumber: '0x1', gasUsed: '0x1' }), null)
   })
 })

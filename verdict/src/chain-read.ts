@@ -12,6 +12,11 @@ export function getAssetCall(tokenId: bigint): Hex {
   return `0xeac8f5b8${word(tokenId)}`
 }
 
+/** Calldata of `metadataHash(uint256)`: selector 0x219cc8bc and the id as one word. */
+export function metadataHashCall(tokenId: bigint): Hex {
+  return `0x219cc8bc${word(tokenId)}`
+}
+
 /**
  * A JSON-RPC 2.0 client over `fetch`. An answer counts only with status 200, `jsonrpc` "2.0", the id of its request and
  * either a result or an error; the deadline covers the body, which may have 8 MiB. Nothing is retried. Throws

@@ -3,10 +3,10 @@
  */
 import { isAddress } from './address.ts'
 import { type Hex, isBytes } from './hex.ts'
-import { hasKeys, isObject } from './json.ts'
+import { hasKeys, isObject, isSameJson } from './json.ts'
 import { type Check, compare, fails } from './report.ts'
 import { parseTokenId } from './token-id.ts'
-import { untrustedFields } from './untrusted.ts'
+import { untrustedOf } from './untrusted.ts'
 import type { Verdict } from './verdict.ts'
 
 /** A verdict that says clearly which token, contract and block it is about. All else in it is still unknown. */
@@ -69,15 +69,12 @@ function keyCheck(field: string, object: object, keys: readonly string[], option
   }
 }
 
-/** The texts cannot be derived from the record, only their form can be checked: `_warning`, known fields, strings. */
+/** The texts cannot be derived from the record. Their form can be checked: the fixed warning, and texts that cleaning leaves as they are. */
 function untrustedChecks(verdict: object): Check[] {
   if (!Object.hasOwn(verdict, 'untrusted')) return []
   const untrusted: unknown = Reflect.get(verdict, 'untrusted')
-  const ok =
-    isObject(untrusted) &&
-    hasKeys(untrusted, ['_warning'], untrustedFields) &&
-    Object.values(untrusted).every((value) => typeof value === 'string' && value !== '')
-  const found = ok ? 'the form is right; the texts are not derived from the chain' : 'not _warning and the seven texts'
+  const ok = isObject(untrusted) && isSameJson(untrusted, untrustedOf(untrusted))
+  const found = ok ? 'the form is right; the texts are not derived from the chain' : 'not the warning and cleaned texts'
   return [{ field: 'untrusted', ok, claimed: 'supplier metadata', found }]
 }
 

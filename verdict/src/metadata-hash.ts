@@ -1,6 +1,10 @@
-/** The hash that binds a token to its off-chain metadata. */
+/** The hash that binds a token to its off-chain metadata, and the check of the texts against it. */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
-import { type Hex, keccak256 } from './hex.ts'
+import type { Claim } from './claim.ts'
+import { type Hex, isBytes, keccak256 } from './hex.ts'
+import { isSameJson } from './json.ts'
+import { type Check, compare, fails } from './report.ts'
+import { untrustedOf } from './untrusted.ts'
 
 /**
  * The on-chain `metadataHash` of a metadata document: keccak256 of the UTF-8 bytes of its canonical text (RFC 8785,
@@ -9,4 +13,23 @@ import { type Hex, keccak256 } from './hex.ts'
  */
 export function metadataHashOf(canonicalText: string): Hex {
   return keccak256(utf8ToBytes(canonicalText))
+}
+
+/** Checks that a document has the hash on chain, and that `untrusted` holds its texts and no others. */
+export function metadataChecks({ verdict }: Claim, text: string, hashOnChain: Hex | null): Check[] {
+  const hash = compare('metadata.hash', metadataHashOf(text), isBytes(hashOnChain, 32) ? hashOnChain : 'no hash')
+  return [hash, textsCheck(verdict['untrusted'], text)]
+}
+
+function textsCheck(untrusted: unknown, text: string): Check {
+  const field = 'metadata.texts'
+  let metadata: unknown
+  try {
+    metadata = JSON.parse(text)
+  } catch {
+    return fails(field, untrusted, 'the metadata is not JSON')
+  }
+  if (untrusted === undefined) return fails(field, 'left out', 'the texts of the metadata')
+  const ok = isSameJson(untrusted, untrustedOf(metadata))
+  return { field, ok, claimed: 'supplier metadata', found: ok ? 'what the minter committed to' : 'other texts' }
 }

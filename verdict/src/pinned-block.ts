@@ -5,7 +5,7 @@ import type { Claim } from './claim.ts'
 import { VerdictError, isRefusal } from './errors.ts'
 import type { Hex } from './hex.ts'
 import { isObject } from './json.ts'
-import { type Check, compare, fails, pin } from './report.ts'
+import { type Check, compare, fails } from './report.ts'
 import { verdictChainId } from './verdict.ts'
 
 /** The block of a claim as the RPC gives it; `number` is its quantity, the form in which it is asked for again. */
@@ -16,16 +16,9 @@ export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
  * knows no such block, or answers with a header of another hash. A header with members of a later fork cannot be
  * hashed; then its own `hash` must do.
  */
-export async function readPinnedBlock(
-  rpc: Rpc,
-  claim: Claim,
-  contract: Hex | undefined,
-): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
+export async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
   const chainId = await rpc('eth_chainId', [])
-  const checks = [
-    pin('contract', claim.contract, contract),
-    compare('rpc.chain_id', verdictChainId, quantity(chainId, 'eth_chainId')),
-  ]
+  const checks = [compare('rpc.chain_id', verdictChainId, quantity(chainId, 'eth_chainId'))]
   const header = await rpc('eth_getBlockByHash', [claim.blockHash, false]).catch(nullIfUnknown)
   if (header === null)
     return { checks: [...checks, fails('block', claim.blockHash, 'the RPC knows no such block')], block: null }
@@ -45,7 +38,7 @@ function nullIfUnknown(error: unknown): null {
 }
 
 /** Is the block the one that the RPC has at its number now, so part of the canonical chain? */
-export async function checkCanonical(rpc: Rpc, claim: Claim, { number }: PinnedBlock): Promise<Check> {
+export async function checkCanonical(rpc: Rpc, claim: Claim, number: Hex): Promise<Check> {
   const block = await rpc('eth_getBlockByNumber', [number, false])
   if (block === null) return fails('block.canonical', claim.blockHash, 'the RPC has no block at this number')
   if (!isObject(block) || typeof block['hash'] !== 'string') throw unusable('eth_getBlockByNumber')

@@ -1,10 +1,15 @@
 /** The offline proof of a verdict: a bundle that anyone can check without asking anybody. */
 import type { RpcHeader } from './block-header.ts'
 import { readClaim } from './claim.ts'
+import { createRpc } from './chain-read.ts'
+import { checkCanonical } from './pinned-block.ts'
+import { unavailable } from './errors.ts'
+import { askEndpoints, type Endpoints } from './endpoints.ts'
+import { contractCheck, type Pins, resolvePins } from './deployments.ts'
 import type { Hex } from './hex.ts'
 import { hasKeys, isObject } from './json.ts'
-import { proofChecks, type ProofPins } from './proof-checks.ts'
-import { compare, fails, pin, type Report, reportOf } from './report.ts'
+import { proofChecks } from './proof-checks.ts'
+import { type Check, compare, fails, type Report, reportOf, undecided } from './report.ts'
 import type { EthProof } from './storage-proof.ts'
 import type { Verdict } from './verdict.ts'
 
@@ -25,13 +30,20 @@ export type ProofBundle = {
   }
 }
 
+/** What a bundle is held against, beside the facts about the contract. */
+export type BundlePins = Pins &
+  Readonly<{
+    /** The hash of the block, from a source you trust. Without it the report is `undecided`: anyone can make up a block. */
+    blockHash?: Hex | undefined
+  }>
+
 /**
  * Checks a bundle of unknown origin, offline. Beside the form of the bundle it checks what `prove` checks, except that
- * the block is canonical: compare `chainRef.block_hash` with a source you trust. `codeHash` and `recordsSlot` are held
+ * the block is canonical: `blockHash` pins it. Contract, `codeHash` and `recordsSlot` are held
  * against what the caller pins, never against the bundle's own word alone, because a bundle about a contract of the
  * attacker's proves only that.
  */
-export function checkProofBundle(bundle: unknown, pins: ProofPins & { contract?: Hex | undefined } = {}): Report {
+export function checkProofBundle(bundle: unknown, pins: BundlePins = {}): Report {
   if (!isObject(bundle) || !hasKeys(bundle, ['version', 'verdict', 'proof'])) {
     return reportOf([fails('bundle', bundle, 'not an object of version, verdict and proof')])
   }
@@ -43,12 +55,43 @@ export function checkProofBundle(bundle: unknown, pins: ProofPins & { contract?:
   checks.push(compare('bundle.version', version, '1'))
   if (claim === null) return reportOf(checks)
   const { header, accountProof, storageProof } = proof as ProofBundle['proof']
-  const proven = proofChecks(claim, header, { accountProof, storageProof }, pins)
+  const resolved = resolvePins(claim.contract, pins)
+  checks.push(contractCheck(claim.contract, resolved), blockCheck(claim.blockHash, pins.blockHash))
+  const { codeHash, recordsSlot } = resolved
+  if (recordsSlot === null)
+    return reportOf([
+      ...checks,
+      undecided('bundle.recordsSlot', proof['recordsSlot'], 'not published: give recordsSlot'),
+    ])
+  const proven = proofChecks(claim, header, { accountProof, storageProof }, { codeHash, recordsSlot })
   checks.push(
-    pin('contract', claim.contract, pins.contract),
-    compare('bundle.recordsSlot', proof['recordsSlot'], Number(pins.recordsSlot ?? 3n)),
+    compare('bundle.recordsSlot', proof['recordsSlot'], Number(recordsSlot)),
     ...proven.checks,
     compare('bundle.codeHash', proof['codeHash'], proven.codeHash ?? 'nothing proven'),
   )
   return reportOf(checks)
+}
+
+/**
+ * Checks a bundle as `checkProofBundle` does, and asks endpoints whether its block is part of the chain. They need no old state. Throws
+ * `VerdictError` with `RPC_UNAVAILABLE` when too few can be asked.
+ */
+export async function recheckProofBundle(bundle: unknown, options: BundlePins & Endpoints): Promise<Report> {
+  const offline = checkProofBundle(bundle, options)
+  const claim = isObject(bundle) ? readClaim(bundle['verdict']).claim : null
+  const number = claim?.chainRef['block_number']
+  if (offline.outcome === 'differs' || claim === null || !Number.isSafeInteger(number)) return offline
+  return askEndpoints(options, async (url) => {
+    const rpc = createRpc({ ...options, url })
+    const canonical = await checkCanonical(rpc, claim, `0x${Number(number).toString(16)}`).catch((cause: unknown) => {
+      throw unavailable(cause)
+    })
+    return reportOf([...offline.checks.filter(({ field }) => field !== canonical.field), canonical])
+  })
+}
+
+function blockCheck(claimed: Hex, trusted: Hex | undefined): Check {
+  return trusted === undefined
+    ? undecided('block.canonical', claimed, 'not pinned: compare the block hash with a source you trust')
+    : compare('block.canonical', claimed, trusted.toLowerCase())
 }

@@ -1,64 +1,83 @@
 /** Re-derives a verdict by reading the contract at the verdict's own block (spec §1, «Trust model»). */
 import { recordOfGetAsset } from './asset-record.ts'
-import { createRpc, getAssetCall, type Rpc } from './chain-read.ts'
+import { createRpc, getAssetCall, metadataHashCall, type Rpc } from './chain-read.ts'
 import { type Claim, readClaim } from './claim.ts'
 import { compareRecord } from './compare-record.ts'
+import { contractCheck, type Pins, resolvePins } from './deployments.ts'
+import { askEndpoints, type Endpoints } from './endpoints.ts'
 import { VerdictError, isRefusal, unavailable } from './errors.ts'
-import type { FetchOptions } from './fetch-json.ts'
 import type { Hex } from './hex.ts'
 import { isObject } from './json.ts'
+import { metadataChecks } from './metadata-hash.ts'
 import { checkCanonical, type PinnedBlock, readPinnedBlock } from './pinned-block.ts'
 import { type Check, type Report, reportOf } from './report.ts'
 
-/** How to ask the chain. */
-export type RecheckOptions = FetchOptions &
+/** How to ask the chain, and what to hold the answer against. */
+export type RecheckOptions = Endpoints &
+  Pins &
   Readonly<{
-    /** A JSON-RPC endpoint that you trust: a lying one goes undetected. For old blocks it must keep old state. */
-    rpcUrl: string
-    /** The core contract you trust. If left out, the report says that the contract was not checked. */
-    contract?: Hex | undefined
+    /**
+     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` gives it. With it the texts of `untrusted` are checked
+     * against the hash on chain: they are what the minter committed to.
+     */
+    metadata?: string | undefined
   }>
 
 /**
  * Rechecks a verdict: reads `getAsset` pinned to the verdict's block hash, makes the verdict anew and compares every
- * member. Any input gives a report; a verdict altered in one place gives one that is not ok. The texts of `untrusted`
- * do not come from the record, so only their form is checked. Throws `VerdictError` with `RPC_UNAVAILABLE` when the
- * endpoint cannot be asked.
+ * member. Any input gives a report; a verdict altered in one place gives one that is not ok. Without `metadata` the texts of `untrusted`
+ * are only checked to be in their cleaned form. A contract that is neither known nor pinned leaves the report `undecided`. Throws
+ * `VerdictError` with `RPC_UNAVAILABLE` when too few endpoints can be asked.
  */
 export async function recheck(verdict: unknown, options: RecheckOptions): Promise<Report> {
-  const { checks, claim } = readClaim(verdict)
-  if (claim === null) return reportOf(checks)
-  const rpc = createRpc({ ...options, url: options.rpcUrl })
-  try {
-    const found = await readPinnedBlock(rpc, claim, options.contract)
-    checks.push(...found.checks)
-    if (found.block !== null) checks.push(...(await readRecord(rpc, claim, found.block)))
-    return reportOf(checks)
-  } catch (cause) {
-    throw unavailable(cause)
-  }
+  const { checks: formChecks, claim } = readClaim(verdict)
+  if (claim === null) return reportOf(formChecks)
+  const checks = [...formChecks, contractCheck(claim.contract, resolvePins(claim.contract, options))]
+  return askEndpoints(options, async (url) => {
+    const rpc = createRpc({ ...options, url })
+    try {
+      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
+      const recordChecks = block === null ? [] : await checkRecord(rpc, claim, block, options.metadata)
+      return reportOf([...checks, ...blockChecks, ...recordChecks])
+    } catch (cause) {
+      throw unavailable(cause)
+    }
+  })
 }
 
+async function checkRecord(rpc: Rpc, claim: Claim, block: PinnedBlock, metadata: string | undefined): Promise<Check[]> {
+  const asset = await callAt(rpc, claim, block, getAssetCall(claim.tokenId))
+  if (asset.checks.some(({ ok }) => !ok)) return [...asset.checks]
+  const record = asset.result === null ? null : recordOfGetAsset(asset.result)
+  const checks = [...asset.checks, ...compareRecord(claim, record, block.header)]
+  if (metadata === undefined) return checks
+  const hash = await callAt(rpc, claim, block, metadataHashCall(claim.tokenId))
+  return [...checks, ...hash.checks, ...metadataChecks(claim, metadata, hash.result)]
+}
+
+type CallResult = { readonly checks: readonly Check[]; readonly result: Hex | null }
+
 /**
- * Asks by block hash. An endpoint that refuses hashes is asked by number, between two looks at the hash of that number.
+ * Calls the claim's contract at its block; `result` is `null` when it reverts or answers no hex. Asks by block hash; an endpoint that
+ * refuses hashes is asked by number, between two looks at the hash of that number.
  */
-async function readRecord(rpc: Rpc, claim: Claim, block: PinnedBlock): Promise<Check[]> {
-  const call = { to: claim.contract, data: getAssetCall(claim.tokenId) }
-  const read = async (pinnedTo: unknown): Promise<Check[] | 'refused'> => {
+async function callAt(rpc: Rpc, claim: Claim, block: PinnedBlock, data: Hex): Promise<CallResult> {
+  const call = { to: claim.contract, data }
+  const read = async (pinnedTo: unknown): Promise<Hex | null | 'refused'> => {
     try {
-      const data = await rpc('eth_call', [call, pinnedTo])
-      return compareRecord(claim, typeof data === 'string' ? recordOfGetAsset(data as Hex) : null, block.header)
+      const result = await rpc('eth_call', [call, pinnedTo])
+      return typeof result === 'string' ? (result as Hex) : null
     } catch (error) {
       if (!isRefusal(error)) throw error
-      return isRevert(error.cause) ? compareRecord(claim, null, block.header) : 'refused'
+      return isRevert(error.cause) ? null : 'refused'
     }
   }
   const byHash = await read({ blockHash: claim.blockHash, requireCanonical: true })
-  if (byHash !== 'refused') return byHash
-  const before = await checkCanonical(rpc, claim, block)
-  const byNumber = before.ok ? await read(block.number) : []
+  if (byHash !== 'refused') return { checks: [], result: byHash }
+  const before = await checkCanonical(rpc, claim, block.number)
+  const byNumber = before.ok ? await read(block.number) : null
   if (byNumber === 'refused') throw new VerdictError('RPC_REFUSED', 'The RPC refused eth_call at this block.')
-  return [before, ...byNumber, await checkCanonical(rpc, claim, block)]
+  return { checks: [before, await checkCanonical(rpc, claim, block.number)], result: byNumber }
 }
 
 /** The contract ran and failed: the registry's `getAsset` never does, so this is another contract. */

@@ -2,12 +2,18 @@
 
 /**
  * One comparison. `claimed` is what the verdict says, `found` what was derived; both are for people, cut short and in
- * printable ASCII.
+ * printable ASCII. `undecided` marks one that could not be made, for example because nothing was pinned.
  */
-export type Check = { field: string; ok: boolean; claimed: string; found: string }
+export type Check = { field: string; ok: boolean; undecided?: true; claimed: string; found: string }
 
-/** All comparisons; `ok` when every one is. */
-export type Report = { ok: boolean; checks: Check[] }
+/**
+ * What a report comes to: every comparison agrees; one does not; or none disagrees, but one that matters could not be made, such as
+ * whether the contract is the one you trust.
+ */
+export type Outcome = 'agrees' | 'differs' | 'undecided'
+
+/** All comparisons; `ok` only when the outcome is `agrees`. */
+export type Report = { ok: boolean; outcome: Outcome; checks: Check[] }
 
 /** Longest text of a hostile value that a report repeats, in UTF-16 code units. */
 const longest = 200
@@ -16,7 +22,9 @@ const unpinned = 'not pinned by the caller'
 
 /** Collects checks into a report. */
 export function reportOf(checks: readonly Check[]): Report {
-  return { ok: checks.every(({ ok }) => ok), checks: [...checks] }
+  const failed = checks.filter(({ ok }) => !ok)
+  const outcome = failed.length === 0 ? 'agrees' : failed.every((check) => check.undecided) ? 'undecided' : 'differs'
+  return { ok: outcome === 'agrees', outcome, checks: [...checks] }
 }
 
 /** Compares a value of unknown type with the one found: the same type and value, or not ok. */
@@ -27,6 +35,11 @@ export function compare(field: string, claimed: unknown, found: string | number 
 /** A comparison that cannot succeed, and why. */
 export function fails(field: string, claimed: unknown, reason: string): Check {
   return { field, ok: false, claimed: show(claimed), found: reason }
+}
+
+/** A comparison that could not be made, and what is missing. */
+export function undecided(field: string, claimed: unknown, reason: string): Check {
+  return { field, ok: false, undecided: true, claimed: show(claimed), found: reason }
 }
 
 /**

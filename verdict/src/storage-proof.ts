@@ -45,7 +45,7 @@ export function recordSlot(tokenId: bigint, recordsSlot: bigint = 3n): Hex {
 /**
  * Checks that the header hashes to `blockHash`, that the account of `contract` lies under its state root with
  * `codeHash` (not compared when it is left out), and that each slot lies under the account's storage root. Everything
- * in `header` and `proof` may be hostile. What remains trusted: that `blockHash` is a block of the chain.
+ * in `header` and `proof` may be hostile. A slot is 32 bytes: a shorter one would be hashed to another place of the trie. What remains trusted: that `blockHash` is a block of the chain.
  */
 export function verifyStorageProof(of: {
   header: RpcHeader
@@ -69,6 +69,7 @@ export function verifyStorageProof(of: {
   if (proof.storageProof.length !== slots.length) return failed('storage', 'there is not one storage proof per slot')
   const values: bigint[] = []
   for (const [index, slot] of slots.entries()) {
+    if (bytesOf(slot)?.length !== 32) return failed('storage', 'a slot is not 32 bytes in hex: pad it with zeros')
     const value = proveSlot(slot, account.storageHash, proof.storageProof[index])
     if (typeof value === 'string') return failed('storage', value)
     values.push(value)

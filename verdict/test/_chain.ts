@@ -38,7 +38,8 @@ export type TestChain = AsyncDisposable & {
   verdict: (tokenId: bigint) => Promise<Verdict>
 }
 
-export async function startChain(): Promise<TestChain> {
+/** `nonce` is the operator's when it deploys the registry; another one gives another address. */
+export async function startChain({ nonce = 0 } = {}): Promise<TestChain> {
   const options = '--chain-id 84532 --prune-history 256 --slots-in-an-epoch 1 --port 0'.split(' ')
   // The shell ends anvil when its input closes, so however this process ends.
   const guard = '"$@" & cat > /dev/null; kill $!; wait $!'
@@ -51,6 +52,7 @@ export async function startChain(): Promise<TestChain> {
     })
   })
   const rpc = createRpc({ url: rpcUrl, timeoutMs: 60_000 })
+  if (nonce > 0) await rpc('anvil_setNonce', [operator, `0x${nonce.toString(16)}`])
   const receipt = await transact(rpc, { data: `0x${deployment()}` })
   const contract = receipt['contractAddress'] as Hex
   const code = (await rpc('eth_getCode', [contract, 'latest'])) as Hex

@@ -27,15 +27,15 @@ const bundle = { version: '1', verdict, proof: { header, accountProof, storagePr
 const program = `(async () => {
   const { attestationSigner, checkProofBundle, cleanText, isOwner, prove, recheck } = await import('@touchstone/verdict')
   const bundle = ${JSON.stringify(bundle)}
-  const pins = ${JSON.stringify({ contract, codeHash })}
-  const asking = { rpcUrl: ${JSON.stringify(rpcUrl)}, ...pins }
+  const asking = { rpcUrl: ${JSON.stringify(rpcUrl)}, ...${JSON.stringify({ contract, codeHash })} }
+  const offline = { ...${JSON.stringify({ contract, codeHash })}, blockHash: bundle.verdict.chainRef.block_hash }
   const forged = { ...bundle.verdict, state: 'MINTED', state_code: 1 }
   const digest = '0x11a9ab12c79c2f969d26fab22109489e657175cfe0de9497cafb52f86e9abb07'
   const signature = '0xf8d2d383505f96ce9b923e5c23feca788e9bde0d51f36b9c1267817cbe102718' +
     '76be64792d8f55b2ee6293216337308c1d9024851a1ed4078750356bec46569b1b'
   return {
-    bundle: checkProofBundle(bundle, pins).ok,
-    forgedBundle: checkProofBundle({ ...bundle, verdict: forged }, pins).ok,
+    bundle: checkProofBundle(bundle, offline).ok,
+    forgedBundle: checkProofBundle({ ...bundle, verdict: forged }, offline).ok,
     recheck: (await recheck(bundle.verdict, asking)).ok,
     forgedRecheck: (await recheck(forged, asking)).ok,
     prove: (await prove(bundle.verdict, asking)).ok,

@@ -1,7 +1,15 @@
 /** The offline proof bundle. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { checkProofBundle, type EthProof, type ProofBundle, recordSlot, untrustedOf } from '../src/index.ts'
+import {
+  type BundlePins,
+  checkProofBundle,
+  recheckProofBundle,
+  type EthProof,
+  type ProofBundle,
+  recordSlot,
+  untrustedOf,
+} from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 import { failed, found } from './_report.ts'
 
@@ -31,39 +39,55 @@ async function bundleOf(tokenId: bigint, slot = recordSlot(tokenId)): Promise<Pr
 const bundle = await bundleOf(7n)
 const { verdict, proof } = bundle
 
+/** Checks with the pins that a careful caller has. */
+const check = (of: unknown, pins: BundlePins = {}) =>
+  checkProofBundle(of, { contract, blockHash: verdict.chainRef.block_hash, ...pins })
+
 describe('checkProofBundle', () => {
   it('proves a verdict without asking anybody', () => {
-    const report = checkProofBundle(bundle, { codeHash, contract })
+    const report = check(bundle, { codeHash, contract })
     assert.deepEqual(failed(report), [])
     assert.equal(found(report, 'contract'), contract)
   })
 
-  it('says what the caller has not pinned', () => {
+  it('is undecided where the caller pins no contract or no block: anyone can make up both', () => {
     const report = checkProofBundle(bundle)
-    assert.ok(report.ok)
-    assert.equal(found(report, 'contract'), 'not pinned by the caller')
+    assert.deepEqual([report.outcome, failed(report)], ['undecided', ['contract', 'block.canonical']])
     assert.equal(report.checks.find(({ field }) => field === 'proof.code')?.claimed, 'not pinned by the caller')
+    assert.deepEqual(failed(checkProofBundle(bundle, { contract })), ['block.canonical'])
+    assert.deepEqual(failed(check(bundle, { blockHash: codeHash })), ['block.canonical'])
+  })
+
+  it('is completed by an endpoint that knows the block', async () => {
+    const { rpcUrl } = chain
+    assert.equal((await recheckProofBundle(bundle, { rpcUrl, deployment: 'local' })).outcome, 'agrees')
+    assert.equal((await recheckProofBundle(bundle, { rpcUrl })).outcome, 'undecided')
+    const changed = { ...bundle, verdict: { ...verdict, state: 'CLAIMED' } }
+    assert.equal((await recheckProofBundle(changed, { rpcUrl, contract })).outcome, 'differs')
+    await using other = await startChain({ nonce: 1 })
+    const elsewhere = await recheckProofBundle(bundle, { rpcUrl: other.rpcUrl, contract })
+    assert.deepEqual([elsewhere.outcome, failed(elsewhere)], ['differs', ['block.canonical']])
+    await assert.rejects(recheckProofBundle(bundle, { rpcUrl: 'http://127.0.0.1:1', contract }), {
+      code: 'RPC_UNAVAILABLE',
+    })
   })
 
   it('holds contract, code and slot against what the caller pins, not against the bundle', () => {
-    assert.deepEqual(failed(checkProofBundle(bundle, { contract: operator })), ['contract'])
-    assert.deepEqual(failed(checkProofBundle(bundle, { codeHash: verdict.chainRef.block_hash })), [
+    assert.deepEqual(failed(check(bundle, { contract: operator })), ['contract'])
+    assert.deepEqual(failed(check(bundle, { codeHash: verdict.chainRef.block_hash })), [
       'proof.code',
       'bundle.codeHash',
     ])
-    assert.deepEqual(
-      failed(checkProofBundle({ ...bundle, proof: { ...proof, codeHash: verdict.chainRef.block_hash } })),
-      ['bundle.codeHash'],
-    )
+    assert.deepEqual(failed(check({ ...bundle, proof: { ...proof, codeHash: verdict.chainRef.block_hash } })), [
+      'bundle.codeHash',
+    ])
   })
 
   it('does not let a bundle choose the mapping: another one may hold words that look like records', async () => {
     const elsewhere = await bundleOf(7n, recordSlot(7n, 8n))
     const chosen = { ...elsewhere, proof: { ...elsewhere.proof, recordsSlot: 8 } }
-    assert.deepEqual(failed(checkProofBundle(chosen)).slice(0, 1), ['bundle.recordsSlot'])
-    assert.deepEqual(failed(checkProofBundle({ ...bundle, proof: { ...proof, recordsSlot: '3' } })), [
-      'bundle.recordsSlot',
-    ])
+    assert.deepEqual(failed(check(chosen)).slice(0, 1), ['bundle.recordsSlot'])
+    assert.deepEqual(failed(check({ ...bundle, proof: { ...proof, recordsSlot: '3' } })), ['bundle.recordsSlot'])
   })
 
   it('reports a changed verdict, header, node or value', () => {
@@ -91,11 +115,11 @@ describe('checkProofBundle', () => {
       ['bundle.proof', { ...bundle, proof: null }],
       ['verdict', { ...bundle, verdict: null }],
     ]
-    for (const [field, changed] of changes) assert.ok(failed(checkProofBundle(changed)).includes(field), field)
+    for (const [field, changed] of changes) assert.ok(failed(check(changed)).includes(field), field)
   })
 
   it('reports anything that is no bundle', () => {
     for (const thing of [undefined, null, 1, 'x', [], {}, bundle.verdict, proof])
-      assert.deepEqual(failed(checkProofBundle(thing)), ['bundle'])
+      assert.deepEqual(failed(check(thing)), ['bundle'])
   })
 })

@@ -27,14 +27,14 @@ const verdict = await chain.verdict(1n)
 await chain.store(1n, { ...record, flags: 2 })
 const later = await chain.verdict(1n)
 
-const proven = (of: unknown, fetch: Fetch) => prove(of, { rpcUrl, codeHash, fetch })
+const proven = (of: unknown, fetch: Fetch) => prove(of, { rpcUrl, contract, codeHash, fetch })
 
 describe('an RPC that lies', () => {
   it('deceives a recheck, which is why it takes one that you trust', async () => {
     const stolen = await chain.rpc('eth_call', [{ to: contract, data: getAssetCall(1n) }, 'latest'])
     const lie = { ...later, chainRef: verdict.chainRef }
-    assert.ok((await recheck(lie, { rpcUrl, fetch: changedResult('eth_call', () => stolen) })).ok)
-    assert.equal((await recheck(lie, { rpcUrl })).ok, false)
+    assert.ok((await recheck(lie, { rpcUrl, contract, fetch: changedResult('eth_call', () => stolen) })).ok)
+    assert.equal((await recheck(lie, { rpcUrl, contract })).ok, false)
   })
 
   it('cannot deceive a proof with nodes of another block', async () => {
@@ -99,17 +99,17 @@ describe('an RPC that lies', () => {
 
 describe('prove', () => {
   it('reports other code than the caller pins', async () => {
-    const report = await prove(verdict, { rpcUrl, codeHash: verdict.chainRef.block_hash })
+    const report = await prove(verdict, { rpcUrl, contract, codeHash: verdict.chainRef.block_hash })
     assert.deepEqual(failed(report), ['proof.code'])
     assert.match(found(report, 'proof.code') ?? '', new RegExp(codeHash))
   })
 
   it('takes the pinned code hash in any case', async () => {
-    assert.ok((await prove(verdict, { rpcUrl, codeHash: `0x${codeHash.slice(2).toUpperCase()}` })).ok)
+    assert.ok((await prove(verdict, { rpcUrl, contract, codeHash: `0x${codeHash.slice(2).toUpperCase()}` })).ok)
   })
 
   it('finds no record in another mapping', async () => {
-    assert.equal((await prove(verdict, { rpcUrl, recordsSlot: 8n })).ok, false)
+    assert.equal((await prove(verdict, { rpcUrl, contract, recordsSlot: 8n })).ok, false)
   })
 
   it('reports an account that does not exist', async () => {
@@ -123,7 +123,7 @@ describe('prove', () => {
     const dropped = await chain.verdict(9n)
     await chain.rpc('anvil_reorg', [3, []])
     assert.deepEqual(failed(await proven(dropped, fetch)), ['block'])
-    assert.deepEqual(failed(await recheck(dropped, { rpcUrl })), ['block'])
+    assert.deepEqual(failed(await recheck(dropped, { rpcUrl, contract })), ['block'])
     assert.deepEqual(failed(await proven(verdict, fetch)), [])
   })
 })

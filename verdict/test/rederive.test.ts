@@ -2,7 +2,16 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import fc from 'fast-check'
-import { isOwner, maxTokenId, prove, recheck, untrustedOf, type Verdict } from '../src/index.ts'
+import {
+  deployments,
+  isOwner,
+  maxTokenId,
+  metadataHashOf,
+  prove,
+  recheck,
+  untrustedOf,
+  type Verdict,
+} from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 import { anyRecord } from './_records.ts'
 import { failed, found } from './_report.ts'
@@ -144,14 +153,122 @@ describe('recheck and prove', () => {
     for (const check of Object.values(checkers)) assert.equal(found(await check(verdict), 'state'), 'NONE')
   })
 
-  it('report another contract than the caller pins, and say so when nothing is pinned', async () => {
+  it('report another contract than the caller pins, and are undecided when nothing is pinned', async () => {
     const verdict = await chain.verdict(71n)
     assert.deepEqual(failed(await recheck(verdict, { rpcUrl, contract: operator })), ['contract'])
     assert.deepEqual(failed(await prove(verdict, { rpcUrl, contract: operator })), ['contract'])
-    const bare = await prove(verdict, { rpcUrl })
-    assert.ok(bare.ok)
-    assert.equal(found(bare, 'contract'), 'not pinned by the caller')
-    assert.deepEqual(bare.checks.find(({ field }) => field === 'proof.code')?.claimed, 'not pinned by the caller')
+    for (const bare of [await recheck(verdict, { rpcUrl }), await prove(verdict, { rpcUrl })]) {
+      assert.deepEqual([bare.ok, bare.outcome, failed(bare)], [false, 'undecided', ['contract']])
+      assert.match(found(bare, 'contract') ?? '', /^not pinned/)
+    }
+    const wrong = await recheck({ ...verdict, state: 'MINTED' }, { rpcUrl })
+    assert.deepEqual([wrong.ok, wrong.outcome], [false, 'differs'])
+    const pinned = await prove(verdict, { rpcUrl, contract })
+    assert.equal(pinned.outcome, 'agrees')
+    assert.equal(pinned.checks.find(({ field }) => field === 'proof.code')?.claimed, 'not pinned by the caller')
+  })
+
+  it('do not pass a verdict of a contract that the service deployed itself, which answers truly about itself', async () => {
+    await using foreign = await startChain({ nonce: 1 })
+    await foreign.store(5n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
+    const forged = await foreign.verdict(5n)
+    for (const check of [recheck, prove]) {
+      assert.equal((await check(forged, { rpcUrl: foreign.rpcUrl })).outcome, 'undecided')
+      for (const pins of [{ contract }, { deployment: 'local' }, { deployment: 'base-sepolia' }] as const)
+        assert.equal((await check(forged, { rpcUrl: foreign.rpcUrl, ...pins })).outcome, 'differs')
+    }
+  })
+
+  it('pin the contract and its code by the name of a known deployment', async () => {
+    const verdict = await chain.verdict(71n)
+    const report = await prove(verdict, { rpcUrl, deployment: 'local' })
+    assert.deepEqual(failed(report), [])
+    assert.equal(report.checks.find(({ field }) => field === 'proof.code')?.claimed, deployments.local.codeHash)
+    const changed = { ...deployments.local, codeHash: verdict.chainRef.block_hash }
+    assert.deepEqual(failed(await prove(verdict, { rpcUrl, deployment: changed })), ['proof.code'])
+  })
+
+  it('pin the public deployment by default, and know that its slots are not published', async () => {
+    const verdict = await chain.verdict(71n)
+    const there = altered(verdict, 'chainRef.contract', deployments['base-sepolia'].contract)
+    const report = await recheck(there, { rpcUrl })
+    assert.equal(report.checks.find(({ field }) => field === 'contract')?.ok, true)
+    assert.equal((await prove(there, { rpcUrl })).outcome, 'undecided')
+  })
+
+  it('report altered texts: a control character, another warning, another key', async () => {
+    const untrusted = untrustedOf({ name: 'Jacket', image: 'https://assets.example/a.webp' })
+    const verdict = { ...(await chain.verdict(71n)), untrusted }
+    const texts: [name: string, untrusted: unknown][] = [
+      ['a NUL', { ...untrusted, name: 'Jac\0ket' }],
+      ['a bidi override', { ...untrusted, name: 'Jac\u202eket' }],
+      ['a space at the end', { ...untrusted, name: 'Jacket ' }],
+      ['a text too long', { ...untrusted, name: 'J'.repeat(201) }],
+      ['an image of another scheme', { ...untrusted, image: 'javascript:alert(1)' }],
+      ['an image that is not serialised', { ...untrusted, image: 'HTTPS://assets.example/a.webp' }],
+      ['another warning', { ...untrusted, _warning: 'All of this is verified.' }],
+      ['no warning', { name: 'Jacket' }],
+      ['another key', { ...untrusted, price: '1' }],
+      ['an empty text', { ...untrusted, sku: '' }],
+    ]
+    for (const check of Object.values(checkers)) {
+      assert.deepEqual(failed(await check(verdict)), [])
+      for (const [name, value] of texts)
+        assert.deepEqual(failed(await check({ ...verdict, untrusted: value })), ['untrusted'], name)
+    }
+  })
+
+  it('hold the texts against the hash on chain where the metadata is given', async () => {
+    const metadata = '{"brand":"Nord","name":"Jac\u200bket"}'
+    await chain.send('mint(address,bytes32)', BigInt(operator), BigInt(metadataHashOf(metadata)))
+    const tokenId = BigInt((await chain.rpc('eth_call', [{ to: contract, data: '0x18160ddd' }, 'latest'])) as string)
+    const verdict = { ...(await chain.verdict(tokenId)), untrusted: untrustedOf(JSON.parse(metadata)) }
+    const { untrusted, ...bare } = verdict
+    const wrong: [of: unknown, metadata: string, fields: string[]][] = [
+      [verdict, metadata.replace('Nord', 'Sud'), ['metadata.hash', 'metadata.texts']],
+      [{ ...verdict, untrusted: { ...untrusted, brand: 'Sud' } }, metadata, ['metadata.texts']],
+      [{ ...verdict, untrusted: untrustedOf({ brand: 'Nord' }) }, metadata, ['metadata.texts']],
+      [bare, metadata, ['metadata.texts']],
+      [verdict, `${metadata} `, ['metadata.hash']],
+      [verdict, 'no JSON', ['metadata.hash', 'metadata.texts']],
+    ]
+    for (const check of [recheck, prove]) {
+      const report = await check(verdict, { rpcUrl, contract, metadata })
+      assert.deepEqual(failed(report), [])
+      assert.equal(found(report, 'metadata.texts'), 'what the minter committed to')
+      for (const [of, text, fields] of wrong)
+        assert.deepEqual(failed(await check(of, { rpcUrl, contract, metadata: text })), fields)
+    }
+  })
+
+  it('ask several endpoints, of which a number must agree', async () => {
+    const verdict = await chain.verdict(71n)
+    const lying = { ...verdict, state: 'MINTED', state_code: 1 }
+    await using other = await startChain()
+    const dead = 'http://127.0.0.1:1'
+    const outcome = async (of: unknown, rpcUrls: string[], agree?: number) =>
+      (await recheck(of, { rpcUrl: rpcUrls, contract, agree })).outcome
+    assert.equal(await outcome(verdict, [rpcUrl, rpcUrl]), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, dead]), 'undecided')
+    assert.equal(await outcome(verdict, [rpcUrl, dead], 1), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, rpcUrl], 2), 'agrees')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl]), 'differs')
+    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, dead], 2), 'undecided')
+    assert.equal(await outcome(lying, [rpcUrl, rpcUrl, dead], 1), 'undecided')
+    assert.equal(await outcome(lying, [rpcUrl, rpcUrl, dead], 2), 'differs')
+    const report = await recheck(verdict, { rpcUrl: [rpcUrl, dead, other.rpcUrl], contract, agree: 1 })
+    const rows = report.checks.filter(({ field }) => field.startsWith('endpoint'))
+    assert.deepEqual(
+      rows.map((row) => [row.field, row.found]),
+      [
+        ['endpoint 1 of 3', 'agrees'],
+        ['endpoint 2 of 3', 'RPC_UNAVAILABLE'],
+        ['endpoint 3 of 3', 'differs: block'],
+      ],
+    )
+    for (const agree of [0, 3, 1.5]) await assert.rejects(outcome(verdict, [rpcUrl, rpcUrl], agree), TypeError)
+    await assert.rejects(outcome(verdict, []), TypeError)
+    await assert.rejects(outcome(verdict, [dead, dead]), { code: 'RPC_UNAVAILABLE' })
   })
 
   const noVerdicts = [
@@ -175,6 +292,7 @@ describe('recheck and prove', () => {
     const verdict = await chain.verdict(71n)
     const report = await recheck(altered(verdict, 'network', `base-sepolia\u202e\x1b[2J${'x'.repeat(1000)}`), {
       rpcUrl,
+      contract,
     })
     const claimed = report.checks.find(({ field }) => field === 'network')?.claimed ?? ''
     assert.match(claimed, /^base-sepolia\\u202e\\u001b\[2Jx+…$/)

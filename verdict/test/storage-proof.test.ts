@@ -83,6 +83,7 @@ describe('verifyStorageProof', () => {
     ['other code', 'code', { codeHash: blockHash }],
     ['slots in another order', 'storage', { slots: slots.toReversed() }],
     ['a slot more than proofs', 'storage', { slots: [...slots, recordSlot(1n)] }],
+    ['a slot that is not 32 bytes, which would be hashed unpadded', 'storage', { slots: ['0x0', ...slots.slice(1)] }],
     ['a slot less than proofs', 'storage', { slots: slots.slice(1) }],
     [
       'the nodes of another slot',

@@ -72,6 +72,8 @@ export const argument = {
   },
   address: (text: string): Hex =>
     parseAddress(text) ?? invalid('An address is 0x and 40 hex digits, its checksum right.'),
+  hash: (text: string): Hex =>
+    /^0x[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as Hex) : invalid('A hash is 0x and 64 hex digits.'),
   signature: (text: string): Hex =>
     /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : invalid('A signature is 0x and hex digits.'),
   macInput: (text: string): MacInput =>
