@@ -285,7 +285,7 @@ function checkCard(context: PageContext, view: ItemView): Html {
   const { contract, token_id, block_number, block_hash } = verdict.chainRef
   const rpc = publicRpcUrl ?? 'RPC_URL'
   const cast = `cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${token_id} --block ${block_number} --rpc-url ${rpc}`
-  const npx = `npx touchstone verify ${verdictLink} --rpc ${rpc}`
+  const npx = `npx touchstone verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
   return html`<section class="card" aria-labelledby="check">
     <h2 id="check">${check.title}</h2>
     <p>${check.text}</p>

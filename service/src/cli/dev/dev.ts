@@ -103,7 +103,6 @@ async function dev(): Promise<void> {
     items: await tapAll(session, items),
     apiKey: await demoApiKey(components.apiKeys),
     rpcUrl: chain.url,
-    codeHash,
     dataDir,
   })
   lock.serve(commandRunner({ config, service }))
@@ -170,13 +169,12 @@ type Made = Readonly<{
   items: readonly WelcomeItem[]
   apiKey: string
   rpcUrl: string
-  codeHash: string
   dataDir: string
 }>
 
 /** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
 function formatWelcome({ urls, components: { contract } }: Service, made: Made): string {
-  const { items, apiKey, rpcUrl, codeHash, dataDir } = made
+  const { items, apiKey, rpcUrl, dataDir } = made
   const baseUrl = urls.verification
   const rows = items.map(({ tokenId, state, name, tap }) => {
     const links = [`${baseUrl}/api/asset/${tokenId}`, ...(tap === null ? [] : [tap])]
@@ -193,8 +191,8 @@ ${rows.join('\n')}
 Try these in another terminal:
 
   curl ${baseUrl}/api/asset/${example}
-  npx touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl}
-  npx touchstone verify ${example} --rpc ${rpcUrl} --prove --code-hash ${codeHash}
+  npx touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl} --deployment local
+  npx touchstone verify ${example} --rpc ${rpcUrl} --deployment local --prove
   curl "$(npx touchstone tag emulate --tap)"
   npx touchstone pay ${example} --gateway ${urls.gateway}
   curl ${urls.graphql}/graphql -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 3) { totalCount edges { node { id name state } } } }"}'

@@ -171,17 +171,17 @@ describe('GET /api/asset/{tokenId}', () => {
     assert.deepEqual([now.state, now.flagged, now.authentic], ['FLAGGED', true, false])
     for (const verdict of [old, now]) {
       const checks = await Promise.all([
-        recheck(verdict, { rpcUrl: world.chainUrl }),
-        prove(verdict, { rpcUrl: world.chainUrl, codeHash: world.codeHash }),
+        recheck(verdict, { rpcUrl: world.chainUrl, deployment: 'local' }),
+        prove(verdict, { rpcUrl: world.chainUrl, deployment: 'local' }),
       ])
       for (const report of checks) assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     }
-    assert.equal((await recheck({ ...now, flagged: false }, { rpcUrl: world.chainUrl })).ok, false)
+    assert.equal((await recheck({ ...now, flagged: false }, { rpcUrl: world.chainUrl, deployment: 'local' })).ok, false)
   })
 
   it('hands out a proof bundle that is checked without any provider', async () => {
     const bundle = (await (await world.get(`/api/asset/${plain}/proof`)).json()) as object
-    const report = checkProofBundle(bundle, { codeHash: world.codeHash })
+    const report = checkProofBundle(bundle, { deployment: 'local', blockHash: bundle.verdict.chainRef.block_hash })
     assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     assert.equal((await world.get('/api/asset/99/proof')).status, 404)
   })

@@ -24,7 +24,7 @@ describe('a foreign contract', () => {
     const [minted, bound, stolen] = (await Promise.all([ask(1), ask(2), ask(3)])) as [Verdict, Verdict, Verdict]
     assert.deepEqual([minted.state, bound.state, stolen.state], ['MINTED', 'BOUND', 'FLAGGED'])
     assert.deepEqual([stolen.flagged, stolen.authentic, 'untrusted' in minted], [true, false, false])
-    assert.ok((await recheck(stolen, { rpcUrl: world.chainUrl })).ok)
+    assert.ok((await recheck(stolen, { rpcUrl: world.chainUrl, contract: stolen.chainRef.contract })).ok)
     assert.equal((await world.get('/api/asset/4')).status, 404)
   })
 

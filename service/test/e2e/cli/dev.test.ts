@@ -49,14 +49,17 @@ describe('npm start', () => {
       assert.equal((await check.ended).exit, 0, check.said())
       assert.match(check.said(), /Every field agrees with the chain\./)
     }
-    assert.ok((await recheck(first, { rpcUrl: rpc })).ok)
+    assert.ok((await recheck(first, { rpcUrl: rpc, deployment: 'local' })).ok)
     await running.stop('SIGKILL')
   })
 
   it('finds the same blocks after a SIGKILL: an old verdict still rechecks and proves, and nothing is minted twice', async () => {
     const running = await startDev(env)
     const { verification: base, rpc } = running.urls
-    for (const report of [await recheck(first, { rpcUrl: rpc }), await prove(first, { rpcUrl: rpc })]) {
+    for (const report of [
+      await recheck(first, { rpcUrl: rpc, deployment: 'local' }),
+      await prove(first, { rpcUrl: rpc, deployment: 'local' }),
+    ]) {
       assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     }
     const again = (await (await fetch(`${base}/api/asset/${first.token_id}`)).json()) as Verdict

@@ -1,0 +1,158 @@
+/** `touchstone verify` as a process: what it takes for a yes, and what its exit codes mean. */
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { recordSlot, type Hex, type ProofBundle, type Verdict } from '@touchstone/verdict'
+import { touchstone, type Ran } from '../../support/processes/cli.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const agrees = /Every field agrees with the chain\./
+const foreignContract: Hex = '0x0000000000000000000000000000000000bad000'
+
+describe('touchstone verify', () => {
+  let world: World
+  let url: string
+  let bundle: ProofBundle
+  let metadata: string
+  const served = new Map<string, unknown>()
+  const server = createServer((request, response) => {
+    response.setHeader('content-type', 'application/json').end(JSON.stringify(served.get(request.url ?? '')))
+  })
+
+  before(async () => {
+    world = await startWorld({ env: { PROOF_BUNDLE: 'on' } })
+    server.listen(0, '127.0.0.1')
+    const tokenId = await world.mint({ name: 'Jacket', brand: 'Nord' })
+    url = `${world.url}/api/asset/${tokenId}`
+    bundle = (await (await world.get(`/api/asset/${tokenId}/proof`)).json()) as ProofBundle
+    await writeFile(join(world.settings.DATA_DIR, 'bundle.json'), JSON.stringify(bundle))
+    metadata = join(world.settings.DATA_DIR, 'metadata.json')
+    await writeFile(metadata, '{"brand":"Nord","name":"Jacket"}')
+  })
+  after(async () => {
+    server.close()
+    await world.end()
+  })
+
+  const run = (...args: string[]): Promise<Ran> => touchstone(['verify', ...args], {}, world.settings.DATA_DIR).ended
+  const origin = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  /** Serves a verdict, true or forged, at a URL. */
+  function serve(name: string, verdict: unknown): string {
+    served.set(`/${name}`, verdict)
+    return `${origin()}/${name}`
+  }
+
+  it('exits 0 for a verdict of the pinned contract, by address, by deployment, and with a proof', async () => {
+    for (const pins of [
+      ['--contract', world.contract],
+      ['--deployment', 'local'],
+      ['--deployment', 'local', '--prove', '--metadata', metadata],
+    ]) {
+      const { exit, out, err } = await run(url, '--rpc', world.chainUrl, ...pins)
+      assert.deepEqual([exit, err], [0, ''], out)
+      assert.match(out, agrees)
+    }
+  })
+
+  it('exits 2, loudly, for a verdict of a contract that nobody pinned, though every field agrees with it', async () => {
+    const { exit, out } = await run(url, '--rpc', world.chainUrl)
+    assert.equal(exit, 2)
+    assert.match(out, /^ {2}\? +contract .*not pinned/m)
+    assert.match(out, /^NOT DECIDED/m)
+    assert.doesNotMatch(out, agrees)
+  })
+
+  it('exits 1 for a verdict of a contract of the service’s own, with a proof too', async () => {
+    const code = await world.rpc('eth_getCode', [world.contract, 'latest'])
+    const word = await world.rpc('eth_getStorageAt', [world.contract, recordSlot(1n), 'latest'])
+    await world.rpc('anvil_setCode', [foreignContract, code])
+    await world.rpc('anvil_setStorageAt', [foreignContract, recordSlot(9n), word])
+    await world.rpc('anvil_mine', ['0x1'])
+    const block = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { hash: Hex; number: Hex }
+    const { untrusted, owner_commitment, ...verdict } = bundle.verdict
+    const chainRef = {
+      ...verdict.chainRef,
+      contract: '0x0000000000000000000000000000000000bAd000',
+      token_id: '9',
+      block_number: Number(block.number),
+      block_hash: block.hash,
+    }
+    const forged = serve('forged', { ...verdict, token_id: '9', owner_commitment: null, chainRef })
+    for (const prove of [[], ['--prove']]) {
+      const unpinned = await run(forged, '--rpc', world.chainUrl, ...prove)
+      assert.notEqual(unpinned.exit, 0)
+      const pinned = await run(forged, '--rpc', world.chainUrl, '--deployment', 'local', ...prove)
+      assert.equal(pinned.exit, 1)
+      assert.match(pinned.out, /^ {2}DIFFERS contract /m)
+    }
+  })
+
+  it('exits 1 for altered texts and fields', async () => {
+    const { verdict } = bundle
+    const altered: [name: string, of: Partial<Verdict>, field: string][] = [
+      ['name', { untrusted: { ...verdict.untrusted!, name: 'Jac\0ket' } }, 'untrusted'],
+      ['warning', { untrusted: { ...verdict.untrusted!, _warning: 'All is well.' } }, 'untrusted'],
+      ['state', { state: 'CLAIMED' }, 'state'],
+    ]
+    for (const [name, of, field] of altered) {
+      const link = serve(name, { ...verdict, ...of })
+      const { exit, out } = await run(link, '--rpc', world.chainUrl, '--deployment', 'local')
+      assert.equal(exit, 1, name)
+      assert.match(out, new RegExp(`^  DIFFERS ${field} `, 'm'))
+    }
+    const { untrusted: _, ...bare } = verdict
+    const link = serve('bare', bare)
+    assert.equal((await run(link, '--rpc', world.chainUrl, '--deployment', 'local')).exit, 0)
+    const held = await run(link, '--rpc', world.chainUrl, '--deployment', 'local', '--metadata', metadata)
+    assert.equal(held.exit, 1)
+    assert.match(held.out, /^ {2}DIFFERS metadata\.texts +left out/m)
+  })
+
+  it('checks a saved bundle offline, or asks a provider whether its block is part of the chain', async () => {
+    const hash = bundle.verdict.chainRef.block_hash
+    const pins = ['--deployment', 'local']
+    assert.equal((await run('bundle.json', ...pins, '--block-hash', hash)).exit, 0)
+    assert.equal((await run('bundle.json', ...pins, '--rpc', world.chainUrl)).exit, 0)
+    assert.equal((await run('bundle.json', ...pins)).exit, 2)
+    assert.equal((await run('bundle.json', '--block-hash', hash)).exit, 2)
+    assert.equal((await run('bundle.json', ...pins, '--block-hash', world.codeHash)).exit, 1)
+    await writeFile(
+      join(world.settings.DATA_DIR, 'altered.json'),
+      JSON.stringify({ ...bundle, verdict: { ...bundle.verdict, flagged: true } }),
+    )
+    assert.equal((await run('altered.json', ...pins, '--block-hash', hash)).exit, 1)
+  })
+
+  it('wants a number of several providers to agree', async () => {
+    const providers = ['--rpc', world.chainUrl, '--rpc', 'http://127.0.0.1:1', '--deployment', 'local']
+    assert.equal((await run(url, ...providers, '--agree', '1')).exit, 0)
+    const all = await run(url, ...providers)
+    assert.equal(all.exit, 2)
+    assert.match(all.out, /^ {2}\? +endpoint 2 of 2 .*RPC_UNAVAILABLE/m)
+  })
+
+  it('exits 2 with one sentence when nothing can be checked', async () => {
+    const attempts: [args: string[], sentence: RegExp][] = [
+      [[url], /Name a JSON-RPC provider/],
+      [['nothing.json', '--rpc', world.chainUrl], /neither a URL nor a token id/],
+      [[`${world.url}/api/asset/999`, '--rpc', world.chainUrl], /404 ASSET_NOT_FOUND/],
+      [['http://127.0.0.1:1/api/asset/1', '--rpc', world.chainUrl], /cannot be reached/],
+      [[url, '--rpc', 'http://127.0.0.1:1', '--deployment', 'local'], /RPC did not answer/],
+      [[url, '--rpc', world.chainUrl, '--contract', '0x12'], /An address is 0x and 40 hex digits/],
+      [[url, '--rpc', world.chainUrl, '--deployment', 'mars'], /Allowed choices are/],
+      [[url, '--rpc', world.chainUrl, '--agree', '2', '--deployment', 'local'], /a number that must agree from 1 to 1/],
+      [[], /missing required argument/],
+    ]
+    for (const [args, sentence] of attempts) {
+      const { exit, out, err } = await run(...args)
+      assert.deepEqual([exit, out], [2, ''], args.join(' '))
+      assert.match(err, /^touchstone: [^\n]+\n$/)
+      assert.match(err, sentence)
+    }
+    assert.equal((await run('--help')).exit, 0)
+  })
+})
