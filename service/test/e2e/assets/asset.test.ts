@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
-import { checkProofBundle, isOwner, prove, recheck, type Verdict } from '@touchstone/verdict'
+import { checkProofBundle, isOwner, type ProofBundle, prove, recheck, type Verdict } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -180,7 +180,7 @@ describe('GET /api/asset/{tokenId}', () => {
   })
 
   it('hands out a proof bundle that is checked without any provider', async () => {
-    const bundle = (await (await world.get(`/api/asset/${plain}/proof`)).json()) as object
+    const bundle = (await (await world.get(`/api/asset/${plain}/proof`)).json()) as ProofBundle
     const report = checkProofBundle(bundle, { deployment: 'local', blockHash: bundle.verdict.chainRef.block_hash })
     assert.ok(report.ok, JSON.stringify(report.checks.filter(({ ok }) => !ok)))
     assert.equal((await world.get('/api/asset/99/proof')).status, 404)
