@@ -21,12 +21,14 @@ export async function poll<T>(
   ask: () => Promise<T> | T,
   { everyMs, timeoutMs }: { readonly everyMs: number; readonly timeoutMs: number },
 ): Promise<Exclude<T, undefined | null | false | void> | undefined> {
-  for (const until = performance.now() + timeoutMs; ;) {
+  const until = performance.now() + timeoutMs
+  for (let isLast = timeoutMs <= 0; ;) {
     const answer = await ask()
     if (answer !== undefined && answer !== null && answer !== false)
       return answer as Exclude<T, undefined | null | false | void>
+    if (isLast) return undefined
     const left = until - performance.now()
-    if (left <= 0) return undefined
-    await sleep(Math.min(everyMs, left))
+    isLast = left <= everyMs
+    await sleep(Math.min(everyMs, Math.ceil(left))) // a timer of 0.3 ms would not wait
   }
 }
