@@ -61,7 +61,7 @@ export function resolvePins(contract: Hex, pins: Pins): ResolvedPins {
   }
 }
 
-/** Compares the verdict's contract with the pinned one. A contract that nobody pinned leaves the whole report undecided. */
+/** Compares the verdict's contract with the pinned one. An unpinned contract leaves the whole report undecided. */
 export function contractCheck(contract: Hex, { contract: trusted }: ResolvedPins): Check {
   if (trusted === null)
     return undecided('contract', contract, 'not pinned: name the contract or the deployment you trust')

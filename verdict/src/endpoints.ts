@@ -3,7 +3,7 @@ import { VerdictError } from './errors.ts'
 import type { FetchOptions } from './fetch-json.ts'
 import { type Check, type Outcome, type Report, undecided } from './report.ts'
 
-/** Where to ask the chain. */
+/** The endpoints of the chain that are asked. */
 export type Endpoints = FetchOptions &
   Readonly<{
     /** A JSON-RPC endpoint that you trust: a lying one deceives `recheck`. Or several, of which `agree` must find the same. */

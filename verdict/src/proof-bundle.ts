@@ -30,7 +30,7 @@ export type ProofBundle = {
   }
 }
 
-/** What a bundle is held against, beside the facts about the contract. */
+/** The block that a bundle is held against, beside the facts about the contract. */
 export type BundlePins = Pins &
   Readonly<{
     /** The hash of the block, from a source you trust. Without it the report is `undecided`: anyone can make up a block. */

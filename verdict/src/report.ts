@@ -7,7 +7,7 @@
 export type Check = { field: string; ok: boolean; undecided?: true; claimed: string; found: string }
 
 /**
- * What a report comes to: every comparison agrees; one does not; or none disagrees, but one that matters could not be made, such as
+ * The outcome of all comparisons. `undecided`: no comparison disagrees, but one that matters could not be made, such as
  * whether the contract is the one you trust.
  */
 export type Outcome = 'agrees' | 'differs' | 'undecided'
