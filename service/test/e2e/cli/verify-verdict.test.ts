@@ -73,7 +73,7 @@ describe('touchstone verify', () => {
     await world.rpc('anvil_setStorageAt', [foreignContract, recordSlot(9n), word])
     await world.rpc('anvil_mine', ['0x1'])
     const block = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { hash: Hex; number: Hex }
-    const { untrusted, owner_commitment, ...verdict } = bundle.verdict
+    const { untrusted: _texts, ...verdict } = bundle.verdict
     const chainRef = {
       ...verdict.chainRef,
       contract: '0x0000000000000000000000000000000000bAd000',
