@@ -184,7 +184,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
   ],
 }
 
-export type MetricSources = Readonly<{
+type MetricSources = Readonly<{
   reader: Pick<Components['reader'], 'stats'>
   chain: Pick<Components['source'], 'stats'>
   indexer: Pick<Components['indexer'], 'status'>

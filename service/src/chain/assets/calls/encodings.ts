@@ -27,7 +27,7 @@ import {
 } from './abi.ts'
 
 /** Tokens for which every provider's result is impossible: the others are asked for again without them. */
-export type Suspects = Readonly<{ suspects: ReadonlySet<bigint> }>
+type Suspects = Readonly<{ suspects: ReadonlySet<bigint> }>
 
 /** `deadline` is a moment of `performance.now()`. Both reads throw CHAIN_UNAVAILABLE. */
 export type CallEncoding = Readonly<{

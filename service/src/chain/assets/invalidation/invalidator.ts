@@ -29,7 +29,7 @@ export type Invalidator = Readonly<{
   stats: () => InvalidatorStats
 }>
 
-export type InvalidatorStats = Readonly<typeof noStats>
+type InvalidatorStats = Readonly<typeof noStats>
 
 export const noStats = {
   /** `head` also where another mode was configured and is switched off, for now or until an operator looks. */

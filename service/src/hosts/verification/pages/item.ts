@@ -13,7 +13,7 @@ import { linksOf } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
 
-export type PageOptions = {
+type PageOptions = {
   /** Seconds in which a tap may be repeated. */
   readonly windowSeconds: number
   /** A provider for every visitor's browser; null: none. */
