@@ -69,6 +69,6 @@ export function contractCheck(contract: Hex, { contract: trusted }: ResolvedPins
 }
 
 /** Returns whether two texts of hex are equal in any case of letters. */
-export function isSameHex(a: string, b: string): boolean {
+function isSameHex(a: string, b: string): boolean {
   return a.toLowerCase() === b.toLowerCase()
 }

@@ -38,7 +38,7 @@ export type IndexStore = Readonly<{
   clear: (epoch: bigint) => Promise<boolean>
 }>
 
-export const transferStatuses = ['PENDING', 'CONFIRMED', 'FAILED'] as const
+const transferStatuses = ['PENDING', 'CONFIRMED', 'FAILED'] as const
 export type TransferStatus = (typeof transferStatuses)[number]
 
 /** A token of the index. `pending` is its open offer; `expiry` is in unix seconds; hashes are `null` for none. */
