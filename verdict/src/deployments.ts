@@ -46,16 +46,15 @@ export type Pins = Readonly<{
 /** The pins that hold for one contract. */
 export type ResolvedPins = Readonly<{ contract: Hex | null; codeHash: Hex | null; recordsSlot: bigint | null }>
 
-/** Merges the caller's pins with the deployment they name, or else with the known deployment that has this contract. */
+/** Merges the caller's pins with the deployment they name, or else with the public one where it has this contract. */
 export function resolvePins(contract: Hex, pins: Pins): ResolvedPins {
   const named = typeof pins.deployment === 'string' ? deployments[pins.deployment] : pins.deployment
-  const isKnown = isSameHex(contract, deployments['base-sepolia'].contract)
-  const deployment = named ?? (pins.contract === undefined && isKnown ? deployments['base-sepolia'] : null)
+  const known = named ?? deployments['base-sepolia']
+  const trusted = pins.contract ?? named?.contract ?? (isSameHex(contract, known.contract) ? known.contract : null)
   // The facts of a deployment say nothing about another contract.
-  const facts =
-    deployment !== null && isSameHex(pins.contract ?? deployment.contract, deployment.contract) ? deployment : null
+  const facts = trusted !== null && isSameHex(trusted, known.contract) ? known : null
   return {
-    contract: pins.contract ?? deployment?.contract ?? null,
+    contract: trusted,
     codeHash: pins.codeHash ?? facts?.codeHash ?? null,
     recordsSlot: pins.recordsSlot ?? (facts === null ? 3n : facts.recordsSlot),
   }
