@@ -9,6 +9,7 @@ import type { LocalAccount } from 'viem'
 import { sleep } from '../../lib/async/sleep.ts'
 import { fetchJson, type Answer } from './fetch-json.ts'
 import { formatDollars } from './money.ts'
+import { errors } from '../../payments/errors.ts'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 
 type Purchase = {
@@ -82,18 +83,22 @@ function parseTerms(entry: unknown): Terms | null {
   return { amount: BigInt(text), asset, payTo }
 }
 
-/** Retries with the same payment while it is unknown whether it was charged. */
+/** Retries with the same payment until it has an end. Where every answer says that nothing was charged, the last one is the end. */
 async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<Answer> {
   const end = performance.now() + retryMs
+  let isUncharged = true
   for (;;) {
     const answer = await ask().catch((error: Error) => error)
     if (!(answer instanceof Error) && answer.status !== 503 && answer.status !== 502) return answer
+    isUncharged &&= !(answer instanceof Error) && uncharged.has((answer.body as { error?: unknown } | null)?.error)
     const seconds = answer instanceof Error ? 1 : Math.min(Number(answer.headers.get('retry-after') ?? 1) || 1, 5)
-    if (performance.now() + seconds * 1000 > end)
+    if (performance.now() + seconds * 1000 > end) {
+      if (isUncharged && !(answer instanceof Error)) return answer
       throw new Error(
-        `The outcome is not known: ${answer instanceof Error ? answer.message : formatAnswer(answer)} ` +
+        `The outcome is not known: ${answer instanceof Error ? answer.message : `${formatAnswer(answer, ['error'])}.`} ` +
           'The payment was charged once or not at all; without an attestation, compare the payer’s balance before you pay again.',
       )
+    }
     await sleep(seconds * 1000)
   }
 }
@@ -105,10 +110,15 @@ function formatRefusal(answer: Answer, payer: string): string {
   return `${sentence} Send USDC on Base Sepolia to ${payer} (test money: https://faucet.circle.com).`
 }
 
+/** Errors of a gateway that say so. After an answer that leaves it open they prove nothing about that one. */
+const uncharged: ReadonlySet<unknown> = new Set(
+  Object.values(errors).flatMap(({ error, message }) => (message.includes('Nothing was charged') ? [error] : [])),
+)
+
 /** Formats an untrusted response for people. */
-function formatAnswer({ status, body }: Answer): string {
-  const { error, message } = (body ?? {}) as Record<string, unknown>
-  const text = [error, message].filter((part) => typeof part === 'string').join(': ')
+function formatAnswer({ status, body }: Answer, fields: readonly string[] = ['error', 'message']): string {
+  const found = (body ?? {}) as Record<string, unknown>
+  const text = fields.flatMap((name) => (typeof found[name] === 'string' ? [found[name]] : [])).join(': ')
   return cleanText(`${status} ${text}`.trim(), { max: 250 })
 }
 

@@ -8,6 +8,7 @@ import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import { payCommand } from '../../../src/cli/payments/pay.ts'
+import { errors } from '../../../src/payments/errors.ts'
 import { formatError } from '../../../src/cli/session/session.ts'
 import { touchstone, type Ran } from '../../support/processes/cli.ts'
 import { payTo, price, startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
@@ -123,6 +124,35 @@ describe('touchstone pay', () => {
       assert.equal((await world.balance()) - before_, price)
     } finally {
       impatient.close()
+    }
+  })
+
+  it('says «nothing was charged» after 503 only where no answer leaves it open', async () => {
+    const account = await world.payer()
+    const pending = { error: 'settlement_pending', message: errors.settlement_pending.message }
+    const unavailable = { error: 'payment_unavailable', message: errors.payment_unavailable.message }
+    for (const [answers, charged] of [
+      [[unavailable], false],
+      [[pending, unavailable], true],
+      [[undefined, unavailable], true],
+    ] as const) {
+      let paid = 0
+      const gatewayDown = await standIn(async (request, response) => {
+        if (request.headers['payment-signature'] === undefined && request.headers['x-payment'] === undefined)
+          return void response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [v1Terms] }))
+        const answer = answers[Math.min(paid++, answers.length - 1)]
+        if (answer === undefined) return void response.destroy()
+        response.writeHead(503, { 'retry-after': '1' }).end(JSON.stringify(answer))
+      })
+      const retryMs = (answers.length - 1) * 1_500
+      const said = await buyAttestation({ gateway: gatewayDown.url, tokenId: 1n, account, most: price, retryMs }).then(
+        () => 'bought',
+        ({ message }: Error) => message,
+      )
+      gatewayDown.close()
+      assert.match(said, /503 payment_unavailable/)
+      const claims = [/Nothing was (charged|bought)/.test(said), /charged once or not at all/.test(said)]
+      assert.deepEqual(claims, [!charged, charged], said)
     }
   })
 
