@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { clockStep } from './clock.ts'
 import { diskFull } from './disk.ts'
-import { killLeader } from './leader.ts'
+import { killLeader, logsEmpty } from './leader.ts'
 import type { Fleet, InstanceWishes } from '../fleet.ts'
 import { liar } from './liar.ts'
 import type { Record } from '../record.ts'
@@ -85,6 +85,7 @@ export const faults: { readonly [name: string]: Fault } = {
       for (const provider of chain.providers) provider.set('none')
     },
   },
+  'logs-empty': logsEmpty,
   'clock-step': clockStep,
   'disk-full': diskFull,
   'anvil-reorg': {

@@ -31,15 +31,48 @@ export const killLeader: Fault = {
   },
 }
 
+/** The leader finds out, and has repaired the index, within this time. */
+const repairMs = 60_000
+
+export const logsEmpty: Fault = {
+  about:
+    'both providers answer eth_getLogs with an empty list; the leader must notice, and read the blocks again afterwards',
+  wishes: ({ instances }) =>
+    Object.fromEntries(instances.map(({ name }) => [name, { env: { INDEX_CHECK_SECONDS: '1', CHAIN_CACHE: 'head' } }])),
+  async strike({ instances, chain }, ms, record) {
+    const differs = async () => (await metricOf(instances, 'touchstone_index_differences')).some((value) => value > 0)
+    const holdsWithin = async (holds: () => Promise<boolean>) => {
+      for (const end = performance.now() + repairMs; performance.now() < end; await delay(200))
+        if (await holds()) return true
+      return false
+    }
+    for (const provider of chain.providers) provider.set('hide-logs')
+    await delay(ms)
+    if (!(await holdsWithin(differs))) record.broke('no instance noticed that the logs were hidden')
+    for (const provider of chain.providers) provider.set('none')
+    if (!(await holdsWithin(async () => !(await differs())))) record.broke('the index was not repaired')
+    const repairs = await metricOf(instances, 'touchstone_index_repairs_total')
+    return `${Math.max(0, ...repairs)} repairs`
+  },
+}
+
+async function metricOf(instances: readonly Instance[], name: string): Promise<number[]> {
+  const texts = await Promise.all(instances.map(metricsOf))
+  return texts.flatMap((text) =>
+    [...text.matchAll(new RegExp(`^${name}(?:\\{[^}]*\\})? (\\d+)$`, 'gm'))].map(([, n]) => Number(n)),
+  )
+}
+
+function metricsOf(instance: Instance): Promise<string> {
+  return fetch(`${instance.urls().metrics}/metrics`).then(
+    (response) => response.text(),
+    () => '',
+  )
+}
+
 async function leaderOf(instances: readonly Instance[]): Promise<Instance | undefined> {
   const leads = await Promise.all(
-    instances.map(async (instance) => {
-      const text = await fetch(`${instance.urls().metrics}/metrics`).then(
-        (response) => response.text(),
-        () => '',
-      )
-      return /^touchstone_index_leader(?:\{[^}]*\})? 1$/m.test(text)
-    }),
+    instances.map(async (instance) => /^touchstone_index_leader(?:\{[^}]*\})? 1$/m.test(await metricsOf(instance))),
   )
   return instances.find((_, index) => leads[index])
 }

@@ -19,6 +19,7 @@ import { createReadReplica, type ReadReplica } from '../db/replica.ts'
 import { chainId } from '../domain/chain.ts'
 import { type HistoryStore, historyStore } from '../index/history.ts'
 import { outboxNotices } from '../index/outbox.ts'
+import { tokenPages } from '../index/snapshot.ts'
 import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
 import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
@@ -56,6 +57,7 @@ export type Components = StoreComponents & {
   /** Undefined where PROOF_BUNDLE is off. */
   readonly proofs: ProofBundles | undefined
   readonly chainInterface: Config['chain']['interface']
+  readonly startBlock: bigint
   readonly indexer: Indexer
   readonly history: Histories
   readonly historyRows: HistoryStore
@@ -130,6 +132,12 @@ export async function openComponents(
       lock: () => database.hold(locks.indexLeader),
       pollMs: config.index.pollMs,
       confirmations: BigInt(config.index.confirmations),
+      check: {
+        ...config.chain,
+        contract,
+        pages: tokenPages(database),
+        everyMs: config.index.checkSeconds * 1_000,
+      },
       log: log.child('indexer'),
     }),
     (it) => it.close(),
@@ -177,6 +185,7 @@ export async function openComponents(
     verdicts,
     proofs,
     chainInterface: config.chain.interface,
+    startBlock: config.chain.startBlock,
     indexer,
     history,
     historyRows,

@@ -160,6 +160,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     verdicts: components.verdicts,
     ledger: createLedger(components.database, { chainId, asset: asset.address }),
     rpc: createRpcClient({ url: config.chain.rpcUrls[0] ?? '' }),
+    isIndexFaulty: async () => (await components.indexer.status()).fault !== null,
     facilitator:
       facilitatorUrl === null
         ? { account: privateKeyToAccount(bytesToHex(facilitatorKey ?? new Uint8Array())) }

@@ -282,6 +282,10 @@ const counters: Readonly<Record<string, Metric>> = {
     'Reads rejected because providers contradicted one another.',
     ({ chain }) => one(chain?.disagreements),
   ],
+  touchstone_index_repairs_total: [
+    'Repairs of an index that differed from the chain; only where this process leads.',
+    ({ index }) => one(index?.repairs),
+  ],
   touchstone_gateway_sales_total: [
     'Outcomes of requests to buy. pending: the outcome was unknown when it was answered; reconciled: it was found out later.',
     ({ gateway }) => each(gateway, 'outcome'),
@@ -333,8 +337,12 @@ const gauges: Readonly<Record<string, Metric>> = {
     '1 in the process that writes the index.',
     ({ index }) => one(index && index.role === 'leader'),
   ],
+  touchstone_index_differences: [
+    'Tokens that the last comparison of the index with the chain found missing or different; only where this process leads.',
+    ({ index }) => one(index?.differences),
+  ],
   touchstone_index_faulty: [
-    '1 while the index cannot be brought up to date.',
+    '1 while the index cannot be brought up to date, or differs from the chain.',
     ({ index }) => one(index && index.fault !== null),
   ],
   touchstone_limit_store_up: [

@@ -13,13 +13,13 @@ export function indexCommand(run: RunWork): Command {
     }).action(inSession(run, status)),
     defineCommand(
       'verify',
-      'Compares the index with the chain, token by token, at the block that the index is complete to.',
+      'Compares the index with the chain: every token at the block that the index is complete to, every stored event with the logs.',
       {
         notes: 'Exit code 0: all agree. 1: some differ; touchstone index rebuild makes them right.',
         examples: ['touchstone index verify --sample 1000'],
       },
     )
-      .option('--sample <n>', 'compare about this many tokens only', argument.count(1_000_000))
+      .option('--sample <n>', 'compare about this many tokens only, without the logs', argument.count(1_000_000))
       .action(inSession(run, verify)),
     defineCommand(
       'rebuild',
@@ -46,13 +46,14 @@ async function status(session: Session): Promise<void> {
 
 async function verify(session: Session, { sample }: { sample?: number }): Promise<number> {
   const { io } = session
-  const { indexSource, contract, database, chainInterface } = chainOf(session)
+  const { indexSource, contract, database, chainInterface, startBlock } = chainOf(session)
   await catchUpWithHead(session)
   const verified = await verifyIndex({
     source: indexSource,
     contract,
     interface: chainInterface,
     pages: tokenPages(database),
+    startBlock,
     ...(sample !== undefined && { sample }),
     onProgress: (compared) => io.err(`  ${compared} assets compared`),
   })
@@ -74,13 +75,14 @@ function formatDifferences({ length }: readonly Difference[]): string {
   return length === 1 ? '1 differs from the chain' : `${length} differ from the chain`
 }
 
-async function rebuild(session: Session, { yes }: { yes?: true }): Promise<void> {
+async function rebuild(session: Session, { yes }: { yes?: true }): Promise<number> {
   if (yes !== true)
     throw new CommandError(
       'Lists and history are incomplete while the index is rebuilt. Repeat the command with --yes.',
     )
   await rebuildIndex(chainOf(session).database)
   session.io.out(`The index is complete to block ${await catchUpWithHead(session)}.`)
+  return verify(session, { sample: 100 })
 }
 
 /** Time for the process that leads the index to reach the head. */

@@ -20,6 +20,14 @@ export type IndexStep = Readonly<{
   announceSince: bigint
 }>
 
+/** A repair replaces events of the index; it was found at the block `at`. Stored events at the places of `lost` are replaced by them. */
+export type IndexRepair = Readonly<{
+  at: BlockId
+  lost: readonly AssetEvent[]
+  forged: readonly AssetEvent[]
+  tokens: readonly string[]
+}>
+
 /**
  * The database as the indexer writes it. Every method that takes an epoch is one transaction; it returns false, and changes nothing,
  * when a later leader has raised the epoch.
@@ -34,6 +42,8 @@ export type IndexStore = Readonly<{
   kept: (from: bigint, limit: number) => Promise<readonly BlockId[]>
   /** Expires offers and deletes old rows; of the blocks below `keepFrom` only a few are kept. */
   prune: (options: Readonly<{ epoch: bigint; keepFrom: bigint }>) => Promise<boolean>
+  /** Replaces events, and writes the tokens and their transfers again as their stored events say. */
+  repair: (epoch: bigint, repair: IndexRepair) => Promise<boolean>
   /** Deletes everything that came from the chain, and ends the epoch. */
   clear: (epoch: bigint) => Promise<boolean>
 }>
@@ -41,7 +51,10 @@ export type IndexStore = Readonly<{
 const transferStatuses = ['PENDING', 'CONFIRMED', 'FAILED'] as const
 export type TransferStatus = (typeof transferStatuses)[number]
 
-/** A token of the index. `pending` is its open offer; `expiry` is in unix seconds; hashes are `null` for none. */
+/**
+ * A token of the index. `pending` is its open offer; `expiry` is in unix seconds; hashes are `null` for none. `strayed` names the fields
+ * that are not as its stored events say.
+ */
 export type IndexedToken = Readonly<{
   tokenId: bigint
   owner: Hex
@@ -50,6 +63,7 @@ export type IndexedToken = Readonly<{
   metadataHash: Hex | null
   tagHash: Hex | null
   pending: Readonly<{ to: Hex; nonce: bigint; expiry: bigint }> | null
+  strayed: readonly string[]
 }>
 
 /** Tokens in one snapshot with the block `at` which they hold. `products` is the number of all tokens by the sums of the index. */
@@ -61,6 +75,10 @@ export type TokenPages = Readonly<{
   after: (after: bigint, limit: number) => Promise<TokenPage | null>
   /** Returns about `count` tokens, chosen at random. */
   sample: (count: number) => Promise<TokenPage | null>
+  /** Returns the stored events of a range of blocks (both included), in the order of the chain. */
+  events: (from: bigint, to: bigint) => Promise<readonly AssetEvent[]>
+  /** Returns those of the tokens that the index lacks. */
+  missing: (tokenIds: readonly string[]) => Promise<readonly string[]>
 }>
 
 /** The last second of the year 9999, which every reader of times can write; chains name later ones. */

@@ -31,6 +31,20 @@ export async function storeAssets(sql: Sql, changes: readonly AssetChange[]): Pr
   await updateAssets(sql, others)
 }
 
+/** Returns those of the tokens that have no row. */
+export async function missingTokens(sql: Sql, tokenIds: readonly string[]): Promise<string[]> {
+  const rows = await sql.query<{ id: string }>(missingStatement, [numbers(tokenIds)])
+  return rows.map(({ id }) => id)
+}
+
+const missingStatement = `select k.id from unnest($1::numeric[]) k (id)
+  where not exists (select from asset where token_id = k.id)`
+
+/** Waits for a step that is being written: later reads see it, and the next step sees earlier writes. */
+export async function waitForStep(sql: Sql): Promise<void> {
+  await sql.query('select 1 from index_cursor for share')
+}
+
 /** Changes tokens that are stored. */
 export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
   if (changes.length > 0) await sql.query(updateStatement, await columnsOf(sql, changes))
@@ -145,11 +159,6 @@ async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   const text = (await productTexts(sql, new Set([hash]))).get(hash)
   if (text === undefined) return 0
   return (await sql.query(textStatement, [hexToBytes(hash), text.name, text.brand, rowsAtOnce])).length
-}
-
-/** Waits for a step that is being written: later reads see it, and the next step sees earlier writes. */
-async function waitForStep(sql: Sql): Promise<void> {
-  await sql.query('select 1 from index_cursor for share')
 }
 
 const textStatement = `update asset set name = $2, brand = $3 where pk in (

@@ -110,6 +110,20 @@ export async function readEvents(sql: Sql, tokenIds: readonly string[]): Promise
   }
 }
 
+/** Reads all events of a range of blocks, both included, in the order of the chain. */
+export async function readEventsBetween(sql: Sql, from: bigint, to: bigint): Promise<AssetEvent[]> {
+  return (await sql.query<EventRow>(betweenStatement, [from, to])).map(parseEvent)
+}
+
+/** Deletes what is stored at the places of these events. */
+export async function deleteEvents(sql: Sql, events: readonly AssetEvent[]): Promise<void> {
+  const places = [numbers(events.map((event) => event.blockNumber)), numbers(events.map((event) => event.logIndex))]
+  if (events.length > 0) await sql.query(deletePlacesStatement, places)
+}
+
+const deletePlacesStatement = `delete from history
+  where (block_number, log_index) in (select * from unnest($1::bigint[], $2::int[]))`
+
 /** Deletes all events above a block and returns the tokens that they named. */
 export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<string[]> {
   const tokens = new Set<string>()
@@ -150,6 +164,9 @@ export const pagesStatement = `select k.place::int as place, c.total, h.*
 const eventsStatement = `select ${eventColumns} from history
   where token_id in (select unnest($1::numeric[])) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)
   order by token_id, block_number, log_index limit $5`
+
+const betweenStatement = `select ${eventColumns} from history where block_number between $1 and $2
+  order by block_number, log_index`
 
 const insertStatement = `insert into history (block_number, log_index, token_id, kind, from_state, to_state, flags,
     from_addr, to_addr, actor, nonce, expiry, data, block_hash, tx_hash, ts)

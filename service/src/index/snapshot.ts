@@ -1,30 +1,34 @@
 /** The tokens of the index for a comparison with the chain: each page in one snapshot with the block at which it holds. */
 import type { Hex } from '@touchstone/verdict'
 import { hex, numbers, seconds } from '../db/columns.ts'
-import type { Sql } from '../db/database.ts'
-import type { IndexedToken, TokenPage, TokenPages } from '../domain/chain-index.ts'
+import type { Database, Sql } from '../db/database.ts'
+import { clampSeconds, type IndexedToken, type TokenPage, type TokenPages } from '../domain/chain-index.ts'
+import { missingTokens, waitForStep } from './assets.ts'
+import { readEvents, readEventsBetween } from './history.ts'
+import { projectAssets, projectTransfers, type Transfer } from './project.ts'
+import { readTransfers } from './transfers.ts'
 
-export function tokenPages(sql: Sql): TokenPages {
-  async function page(tokens: string, values: readonly unknown[]): Promise<TokenPage | null> {
-    const rows = await sql.query<Row>(
-      `${pageStatement} left join lateral (${tokens}) a on true order by a.token_id`,
-      values,
-    )
-    const [first] = rows
-    if (first === undefined) return null
-    return {
-      at: { number: first.number, hash: first.hash },
-      products: BigInt(first.products),
+export function tokenPages(database: Pick<Database, 'query' | 'transaction'>): TokenPages {
+  const page = (tokens: string, values: readonly unknown[]) =>
+    database.transaction(async (sql): Promise<TokenPage | null> => {
+      await waitForStep(sql)
+      const rows = await sql.query<Row>(
+        `${pageStatement} left join lateral (${tokens}) a on true order by a.token_id`,
+        values,
+      )
+      const [first] = rows
+      if (first === undefined) return null
       // An index without tokens still has one row, of the cursor alone.
-      tokens: rows.flatMap((row) => (row.token_id === null ? [] : [parseToken(row)])),
-    }
-  }
+      const stored = rows.flatMap((row) => (row.token_id === null ? [] : [parseToken(row)]))
+      const at = { number: first.number, hash: first.hash }
+      return { at, products: BigInt(first.products), tokens: await withStrayed(sql, stored) }
+    })
 
   return {
     after: (after, limit) =>
       page(`${tokensStatement} where b.token_id > $1::numeric order by b.token_id limit $2`, [after.toString(), limit]),
     async sample(count) {
-      const [range] = await sql.query<{ low: bigint | null; high: bigint | null }>(
+      const [range] = await database.query<{ low: bigint | null; high: bigint | null }>(
         'select min(pk) as low, max(pk) as high from asset',
       )
       const low = Number(range?.low ?? 0n)
@@ -32,9 +36,12 @@ export function tokenPages(sql: Sql): TokenPages {
       const picked = Array.from({ length: count }, () => low + Math.floor(Math.random() * width))
       return page(`${tokensStatement} where b.pk in (select unnest($1::bigint[]))`, [numbers(picked)])
     },
+    events: (from, to) => readEventsBetween(database, from, to),
+    missing: (tokenIds) => missingTokens(database, tokenIds),
   }
 }
 
+type StoredToken = Omit<IndexedToken, 'strayed'>
 type Row = { number: bigint; hash: Hex; products: string } & (TokenRow | { token_id: null })
 type TokenRow = Pick<IndexedToken, 'owner' | 'state' | 'flags' | 'metadataHash' | 'tagHash'> & {
   token_id: string
@@ -53,9 +60,43 @@ const tokensStatement = `select b.token_id, ${hex('b.owner')} as owner, b.state,
   from asset b left join lateral (
     select id, to_addr, expires_at from transfer where asset_pk = b.pk and status = 'PENDING' limit 1) p on true`
 
-function parseToken(row: TokenRow): IndexedToken {
+function parseToken(row: TokenRow): StoredToken {
   const { token_id: id, owner, state, flags, metadataHash, tagHash, pendingId, pendingTo: to, pendingExpiry } = row
   const nonce = BigInt(pendingId?.split('-')[1] ?? 0)
   const pending = to && pendingExpiry !== null ? { to, nonce, expiry: pendingExpiry } : null
   return { tokenId: BigInt(id), owner, state, flags, metadataHash, tagHash, pending }
+}
+
+/** Projects the stored events of the tokens again, and adds which of their fields and transfers are not as these say. */
+async function withStrayed(sql: Sql, tokens: readonly StoredToken[]): Promise<IndexedToken[]> {
+  if (tokens.length === 0) return []
+  const ids = tokens.map(({ tokenId }) => tokenId.toString())
+  const events = await readEvents(sql, ids)
+  const told = new Map(projectAssets(events).map((change) => [change.tokenId, change]))
+  const expected = transferTexts(projectTransfers(events, new Map(), 0n).values())
+  const found = transferTexts(await readTransfers(sql, ids))
+  return tokens.map((token) => {
+    const id = token.tokenId.toString()
+    const change = told.get(id)
+    if (!change?.minted) return { ...token, strayed: ['history'] }
+    const strayed = (['owner', 'state', 'flags', 'metadataHash', 'tagHash'] as const).filter(
+      (field) => BigInt(change[field] ?? 0) !== BigInt(token[field] ?? 0),
+    )
+    const sameTransfers = expected.get(id)?.toSorted().join() === found.get(id)?.toSorted().join()
+    return { ...token, strayed: sameTransfers ? strayed : [...strayed, 'transfers'] }
+  })
+}
+
+/** Formats the transfers of each token. An offer that no transaction ended may have expired between two looks. */
+function transferTexts(transfers: Iterable<Transfer>): Map<string, string[]> {
+  const texts = new Map<string, string[]>()
+  for (const { tokenId, id, from, to, status, settledTransaction, ...rest } of transfers) {
+    const settled = settledTransaction === null ? '' : `${status} ${settledTransaction}`
+    const times = [rest.initiatedAt, rest.expiresAt, settledTransaction && rest.settledAt].map(
+      (time) => time && clampSeconds(BigInt(time)),
+    )
+    const text = [id, from, to, settled, ...times, rest.initiatedTransaction, BigInt(rest.messageHash ?? 0)].join(' ')
+    texts.set(tokenId, [...(texts.get(tokenId) ?? []), text])
+  }
+  return texts
 }

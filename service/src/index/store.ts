@@ -13,8 +13,8 @@ import {
   type IndexStore,
   type TransferStatus,
 } from '../domain/chain-index.ts'
-import { storeAssets, updateAssets } from './assets.ts'
-import { cursorColumns, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
+import { missingTokens, storeAssets, updateAssets } from './assets.ts'
+import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
 import { type AssetChange, projectAssets, projectTransfers } from './project.ts'
 import { announce, applyTransfers, noteStatus, type StatusChanges, storeTransfers } from './transfers.ts'
 
@@ -48,6 +48,21 @@ export function indexStore(
         if ((await sql.query('select 1 from index_cursor where epoch = $1 for share', [epoch])).length === 0)
           return false
         await pruneIndex(sql, keepFrom)
+        return true
+      }),
+
+    repair: (epoch, { lost, forged, tokens }) =>
+      database.transaction(async (sql) => {
+        // An update, like every step's, so that the step of another leader waits.
+        const held = await sql.query('update index_cursor set epoch = epoch where epoch = $1 returning 1', [epoch])
+        if (held.length === 0) return false
+        await deleteEvents(sql, [...lost, ...forged])
+        await insertEvents(sql, lost)
+        const changes: StatusChanges = new Map()
+        const past = BigInt(Math.floor(now() / 1000))
+        for (let at = 0; at < tokens.length; at += tokensAtOnce)
+          await projectAgain(sql, tokens.slice(at, at + tokensAtOnce), past, changes, null)
+        await announce(sql, changes, past - newsSeconds)
         return true
       }),
 
@@ -92,6 +107,8 @@ async function applyStep(sql: Sql, { events, to, rewindTo: rewind, announceSince
 }
 
 const tokensAtOnce = 500
+/** A repair announces no older changes, in seconds. */
+const newsSeconds = 600n
 const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /**
@@ -105,7 +122,14 @@ async function rewindTo(sql: Sql, number: bigint, past: bigint, changes: StatusC
     await projectAgain(sql, tokens.slice(at, at + tokensAtOnce), past, changes)
 }
 
-async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, changes: StatusChanges): Promise<void> {
+/** `changedAt` is the time of the changes of transfers; `null` is the time of their own events. */
+async function projectAgain(
+  sql: Sql,
+  tokens: readonly string[],
+  past: bigint,
+  changes: StatusChanges,
+  changedAt: bigint | null = past,
+): Promise<void> {
   const stored = await sql.query<StoredTransfer>(transfersStatement, [numbers(tokens)])
   const events = await readEvents(sql, tokens)
 
@@ -113,6 +137,8 @@ async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, c
   const minted = new Set(assets.map(({ tokenId }) => tokenId))
   const unminted = numbers(tokens.filter((tokenId) => !minted.has(tokenId)))
   for (const statement of deleteStatements) await sql.query(statement, [unminted])
+  const lostRows = new Set(await missingTokens(sql, [...minted]))
+  await storeAssets(sql, assets.filter(({ tokenId }) => lostRows.has(tokenId)).map(withoutGaps))
   await updateAssets(sql, assets.map(withoutGaps))
 
   const transfers = projectTransfers(events, new Map(), past)
@@ -121,7 +147,7 @@ async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, c
   for (const { id, tokenId, status, was } of lost)
     noteStatus(changes, id, { tokenId, before: status, after: null, at: past, was })
   const before = new Map(stored.map(({ id, status }) => [id, status]))
-  await storeTransfers(sql, [...transfers.values()], before, changes, past)
+  await storeTransfers(sql, [...transfers.values()], before, changes, changedAt ?? undefined)
 }
 
 type StoredTransfer = { id: string; tokenId: string; status: TransferStatus; was: object }

@@ -93,12 +93,21 @@ const announceStatement = `insert into outbox (topic, token_id, payload)
   select 'transfer', token_id, was::jsonb || jsonb_build_object('id', id, 'status', status)
   from unnest($1::numeric[], $2::text[], $3::text[], $4::text[]) t (token_id, id, status, was)`
 
-/** The newest transfer of each token, where no transaction has ended it. */
-const openStatement = `select a.token_id as "tokenId", t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status,
+/** Reads all transfers of these tokens. */
+export function readTransfers(sql: Sql, tokenIds: readonly (bigint | string)[]): Promise<Transfer[]> {
+  return sql.query<Transfer>(allStatement, [numbers(tokenIds)])
+}
+
+const transferColumns = `a.token_id as "tokenId", t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status,
     ${hex('t.initiated_tx')} as "initiatedTransaction", ${hex('t.settled_tx')} as "settledTransaction",
     ${hex('t.message_hash')} as "messageHash", ${seconds('t.initiated_at')} as "initiatedAt",
-    ${seconds('t.expires_at')} as "expiresAt", ${seconds('t.settled_at')} as "settledAt"
-  from unnest($1::numeric[]) k (token_id) join asset a on a.token_id = k.token_id
+    ${seconds('t.expires_at')} as "expiresAt", ${seconds('t.settled_at')} as "settledAt"`
+
+const allStatement = `select ${transferColumns} from asset a join transfer t on t.asset_pk = a.pk
+  where a.token_id in (select unnest($1::numeric[]))`
+
+/** The newest transfer of each token, where no transaction has ended it. */
+const openStatement = `select ${transferColumns} from unnest($1::numeric[]) k (token_id) join asset a on a.token_id = k.token_id
   cross join lateral (select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit 1) t
   where t.settled_tx is null`
 

@@ -29,6 +29,8 @@ export type SelfCheckOptions = {
   readonly facilitatorAddress: Hex | null
   readonly ledger: Pick<Ledger, 'find'>
   readonly allowHighPrice: boolean
+  /** Whether the index cannot be brought up to date or differs from the chain, as far as this process knows. */
+  readonly isIndexFaulty?: (() => Promise<boolean>) | undefined
   readonly log: Log
 }
 
@@ -134,6 +136,12 @@ const checks: Readonly<Record<string, (options: SelfCheckOptions) => Promise<Che
   async ledger({ ledger }) {
     await ledger.find({ payer: `0x${'0'.repeat(40)}`, nonce: `0x${'0'.repeat(64)}` })
     return ok('The ledger answers.')
+  },
+
+  async index({ isIndexFaulty }) {
+    return (await isIndexFaulty?.())
+      ? missing('The index cannot be brought up to date, or differs from the chain.')
+      : ok('No fault of the index is known here.')
   },
 
   /** Guard 3 of the attestation key: anything else it signs could be passed off as an attestation, and the reverse. */

@@ -205,6 +205,11 @@ export const configSchema = z.object({
       'Milliseconds between two reads of the head by the indexer; each is one provider call.',
     ),
     confirmations: setting('INDEX_CONFIRMATIONS', whole(0, 10_000, 0), 'Blocks that the index stays behind the head.'),
+    checkSeconds: setting(
+      'INDEX_CHECK_SECONDS',
+      whole(1, 86_400, 60),
+      'Seconds between two comparisons of the index with the chain: the number of tokens, and ten of them.',
+    ),
   }),
   operator: z.object({
     key: secret(

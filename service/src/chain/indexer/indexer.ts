@@ -10,6 +10,7 @@ import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { RpcChainSource } from '../rpc/source.ts'
 import { createBackfill } from './backfill.ts'
+import { createIndexCheck, type IndexCheckOptions } from './check.ts'
 import { createBlockReader } from './realtime.ts'
 import { createSync, type Rewind, type Seen, type Sync } from './sync.ts'
 
@@ -30,6 +31,8 @@ export type IndexerOptions = Readonly<{
   lockPollMs?: number
   /** Pause between two searches of the leader for expired offers. */
   pruneMs?: number
+  /** Compares the index with the chain while this instance leads; left out: never. */
+  check?: IndexCheckOptions
   /** Unix milliseconds. */
   now?: () => number
   log: Log
@@ -48,6 +51,9 @@ export type IndexStatus = Readonly<{
   lagSeconds: number | null
   rewound: Rewind | null
   fault: string | null
+  /** Tokens that the last comparison with the chain found to differ; `null` before the first here. */
+  differences: number | null
+  repairs: number | null
 }>
 
 type CatchUp = Readonly<{ led: boolean; indexed: bigint }>
@@ -69,6 +75,7 @@ export function createIndexer(options: IndexerOptions) {
   const readBlocks = createBlockReader({ source, contract })
   const storedCursor = singleFlight(() => store.cursor())
   const pause = createPause()
+  const check = options.check && createIndexCheck({ ...options.check, source, onRepair: pause.wake, log })
   const listening = new Set<(cursor: IndexCursor) => void>()
   let sync: Sync | undefined
   let fault: string | null = null
@@ -113,6 +120,11 @@ export function createIndexer(options: IndexerOptions) {
         fault = null
         if (progress === 'superseded') return
         if (progress === 'more to do') continue
+        const repair = check?.next() ?? null
+        if (repair !== null) {
+          if (!(await sync.repair(repair))) return
+          continue
+        }
         if (performance.now() - prunedAt >= pruneMs) {
           prunedAt = performance.now()
           if (!(await sync.prune())) return
@@ -152,6 +164,7 @@ export function createIndexer(options: IndexerOptions) {
   async function status(): Promise<IndexStatus> {
     const indexed = sync?.cursor() ?? (await store.cursor())
     const head = sync === undefined ? null : seen.head
+    const { differences = null, repairs = null } = sync === undefined ? {} : (check?.status() ?? {})
     return {
       role: sync === undefined ? 'follower' : 'leader',
       indexed,
@@ -159,7 +172,9 @@ export function createIndexer(options: IndexerOptions) {
       lagBlocks: head === null || indexed === null ? null : head - indexed.number,
       lagSeconds: indexed === null ? null : Math.max(0, Math.round(now() / 1000) - Number(indexed.time)),
       rewound: seen.rewound,
-      fault,
+      fault: fault ?? (differences ? 'The index differs from the chain.' : null),
+      differences,
+      repairs,
     }
   }
 

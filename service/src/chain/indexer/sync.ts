@@ -3,7 +3,7 @@
  * to the last common block where the chain was reorganised.
  */
 import type { BlockId } from '../../domain/chain.ts'
-import type { IndexCursor, IndexStore } from '../../domain/chain-index.ts'
+import type { IndexCursor, IndexRepair, IndexStore } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { RpcChainSource } from '../rpc/source.ts'
@@ -130,6 +130,15 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return move(run, target, ancestor)
   }
 
+  /** Returns false when another instance leads. A repair that was found on another branch is left out. */
+  async function repair(found: IndexRepair): Promise<boolean> {
+    const [block] = await source.blocksAt([found.at.number])
+    if (block?.hash !== found.at.hash || cursor.number < found.at.number) return true
+    const { lost, forged, tokens } = found
+    log.warn('the index is repaired', { lost: lost.length, forged: forged.length, tokens: tokens.length })
+    return store.repair(epoch, found)
+  }
+
   /** Returns the last block that the index and the chain share, among those whose hashes are kept; `null` when there is none. */
   async function commonAncestor(from: bigint): Promise<BlockId | null> {
     for (let below = from; ;) {
@@ -164,6 +173,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
 
   return {
     cursor: () => cursor,
+    repair,
     /** Reads the head and moves towards it. Throws CHAIN_UNAVAILABLE and database errors; then no transaction is half done. */
     async step(): Promise<Progress> {
       const progress = await step()

@@ -39,6 +39,7 @@ export type GatewayOptions = {
   readonly verdicts: Pick<Verdicts, 'answer'>
   readonly ledger: Ledger
   readonly rpc: SelfCheckOptions['rpc']
+  readonly isIndexFaulty?: SelfCheckOptions['isIndexFaulty']
   /** `account` pays the gas of settlements and does nothing else; `url` is a facilitator of another operator. */
   readonly facilitator: { readonly account: LocalAccount } | { readonly url: string }
   readonly keys: { readonly active: () => AttestationKey; readonly published: () => readonly PublishedKey[] }
@@ -63,18 +64,7 @@ export type Gateway = AsyncDisposable & {
 export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const { asset, payTo } = given.terms
   const options = { ...given, terms: { ...given.terms, asset: checksumAddress(asset), payTo: checksumAddress(payTo) } }
-  const {
-    terms,
-    contract,
-    verdicts,
-    ledger,
-    rpc,
-    keys,
-    log,
-    now,
-    reconcileMs = 5_000,
-    allowHighPrice = false,
-  } = options
+  const { terms, verdicts, ledger, rpc, keys, log, now, reconcileMs = 5_000, allowHighPrice = false } = options
   await using opened = new AsyncDisposableStack()
   const counters = { offers: 0, settled: 0, pending: 0, reconciled: 0, refused: 0, replayed: 0, faults: 0 }
   const count: Count = (what) => (counters[what] += 1)
@@ -88,7 +78,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const { isUnderway } = checkout
   const reconciler = opened.use(createReconciler({ ...shared, settlement, isUnderway, intervalMs: reconcileMs }))
   const facilitatorAddress = 'account' in options.facilitator ? options.facilitator.account.address : null
-  const selfCheck = opened.use(createSelfCheck({ ...shared, rpc, contract, key, facilitatorAddress, allowHighPrice }))
+  const selfCheck = opened.use(createSelfCheck({ ...options, ...shared, key, facilitatorAddress, allowHighPrice }))
   await selfCheck.run()
   reconciler.pass().catch((error: unknown) => log.warn('payments are not reconciled', { reason: reasonOf(error) }))
   const rest = opened.move()

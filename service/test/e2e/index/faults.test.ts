@@ -3,6 +3,7 @@ import { openEmptyPglite } from '../../support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
+import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import { type Database } from '../../../src/db/database.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
@@ -11,6 +12,7 @@ import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
 import {
   alice,
   assertIndexIsChain,
+  bob,
   hash,
   indexerOver,
   operator,
@@ -34,6 +36,10 @@ describe('an index that is built while the provider fails', () => {
         alice.address,
         block % 3 ? hash(block) : [hash(1), hash(2)],
       ])
+    await chain.send(alice.address, 'initiateTransfer', [7n, bob.address, 2n ** 40n, hash(0)])
+    await chain.send(bob.address, 'acceptTransfer', [7n])
+    await chain.send(bob.address, 'initiateTransfer', [7n, alice.address, 2n ** 40n, hash(3)])
+    await chain.send(bob.address, 'cancelTransfer', [7n])
     await chain.mine(3)
   })
   after(async () => {
@@ -48,6 +54,9 @@ describe('an index that is built while the provider fails', () => {
       rangeLogs: 60,
       ...options,
     })
+
+  const verifying = () =>
+    ({ contract: chain.contract, interface: 'registry', pages: tokenPages(database), startBlock: 0n }) as const
 
   /** Runs until the head is reached, however often it fails on the way. */
   async function arrives(options = {}): Promise<void> {
@@ -178,7 +187,7 @@ describe('an index that is built while the provider fails', () => {
     await database.query(`update asset set owner = decode($1, 'hex'), state = 4 where token_id = 3`, [address.slice(2)])
     await database.query('update asset set tag_hash = metadata_hash, metadata_hash = null where token_id = 5')
     const source = chain.source()
-    const options = { source, contract: chain.contract, interface: 'registry', pages: tokenPages(database) } as const
+    const options = { ...verifying(), source }
     const found = await verifyIndex(options)
     assert.deepEqual(found?.differences, [
       { tokenId: 3n, fields: ['owner', 'state'] },
@@ -189,7 +198,84 @@ describe('an index that is built while the provider fails', () => {
     assert.ok(some !== null && some.compared > 5 && some.compared <= 20)
     assert.deepEqual((await verifyIndex({ ...options, interface: 'foreign' }))?.differences, [
       { tokenId: 3n, fields: ['owner', 'state'] },
+      { tokenId: 5n, fields: ['metadataHash', 'tagHash'] },
     ])
     await source.close()
   })
+
+  it('finds deleted history and settled transfers, and deleted tokens', async () => {
+    await arrives()
+    await database.query('delete from transfer where settled_tx is not null')
+    await database.query('delete from history where token_id = 9 or (token_id = 7 and kind = 8)')
+    await database.query('delete from asset where token_id = 11')
+    const source = chain.source()
+    const found = await verifyIndex({ ...verifying(), source })
+    assert.deepEqual(
+      found?.differences.toSorted((a, b) => Number(a.tokenId - b.tokenId)),
+      [
+        { tokenId: 7n, fields: ['transfers', 'history'] },
+        { tokenId: 9n, fields: ['history'] },
+        { tokenId: 11n, fields: ['token'] },
+      ],
+    )
+    await source.close()
+  })
+
+  /** Compares all tokens again and again, so that a test need not wait for a minute. */
+  const checked = () => over({ check: { ...verifying(), everyMs: 20, sample: 2_000 } })
+
+  it('says that it differs while a provider hides all logs, and is right once it shows them', async () => {
+    proxy.set('hide-logs')
+    const indexer = checked()
+    indexer.start()
+    await until(async () => /differs from the chain/.test((await indexer.status()).fault ?? ''))
+    proxy.set('none')
+    await isRepaired(indexer)
+  })
+
+  it('loses nothing where a provider hides the logs of what is stored already', async () => {
+    await arrives()
+    await database.query('delete from history where token_id = 9 and kind = 3')
+    const before = await database.query('select * from history order by block_number, log_index')
+    proxy.set('hide-logs')
+    const asked = proxy.count('eth_getLogs') + 3
+    const indexer = checked()
+    indexer.start()
+    await until(async () => /differs from the chain/.test((await indexer.status()).fault ?? ''))
+    await until(() => proxy.count('eth_getLogs') > asked)
+    assert.deepEqual(await database.query('select * from history order by block_number, log_index'), before)
+    proxy.set('none')
+    await isRepaired(indexer)
+  })
+
+  it('takes out an event that the chain never had', async () => {
+    await arrives()
+    await database.query(`insert into history (block_number, log_index, token_id, kind, from_addr, to_addr, block_hash, tx_hash, ts)
+      select block_number, 99, token_id, 9, to_addr, decode(repeat('ab', 20), 'hex'), block_hash, tx_hash, ts
+      from history where token_id = 9 and kind = 9`)
+    await database.query(`update asset set owner = decode(repeat('ab', 20), 'hex') where token_id = 9`)
+    const indexer = checked()
+    indexer.start()
+    await isRepaired(indexer)
+  })
+
+  it('repairs rows that were changed or deleted', async () => {
+    await arrives()
+    await database.query('delete from transfer where settled_tx is not null')
+    await database.query('delete from history where token_id = 9')
+    await database.query('delete from asset where token_id = 11')
+    await database.query('update asset set state = 4 where token_id = 3')
+    const indexer = checked()
+    indexer.start()
+    await isRepaired(indexer)
+  })
+
+  async function isRepaired(indexer: Indexer): Promise<void> {
+    await until(async () => {
+      const { differences, repairs, indexed } = await indexer.status()
+      return differences === 0 && Number(repairs) > 0 && indexed?.number === (await chain.head())
+    })
+    await indexer.close()
+    await assertIndexIsChain(chain, database)
+  }
 })

@@ -178,7 +178,10 @@ describe('the other routes', () => {
     assert.match(health.runtime, /^node\/\d+\.x$/)
     assert.deepEqual(
       Object.entries(health.checks).map(([name, { ok }]) => [name, ok]),
-      ['price', 'chain', 'token', 'contract', 'facilitator', 'gas', 'ledger', 'signer'].map((name) => [name, true]),
+      ['price', 'chain', 'token', 'contract', 'facilitator', 'gas', 'ledger', 'index', 'signer'].map((name) => [
+        name,
+        true,
+      ]),
     )
     assert.equal(world.payFaults.calls().length, before)
   })

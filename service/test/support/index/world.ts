@@ -137,6 +137,7 @@ export async function assertIndexIsChain(chain: IndexChain, database: Database):
     contract: chain.contract,
     interface: 'registry',
     pages: tokenPages(database),
+    startBlock: 0n,
   })
   await source.close()
   assert.deepEqual(verified?.differences, [])
