@@ -4,6 +4,8 @@ import { enableCompileCache } from 'node:module'
 import { fileURLToPath } from 'node:url'
 
 enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/touchstone', import.meta.url)))
+// A reload that comes while the program is loaded must not end a service (systemd sends it to whatever runs).
+if (process.argv[2] === 'serve') process.on('SIGHUP', () => {})
 // A reader that closes the pipe (`| head`) does not end the command.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {

@@ -6,6 +6,7 @@ import { mkdir } from 'node:fs/promises'
 import { PGlite, types } from '@electric-sql/pglite'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import pg from 'pg'
+import { databaseUnavailable } from '../lib/errors.ts'
 import { type HeldLock, localLocks, type Lock } from './locks.ts'
 import { holdOn, listenOn } from './session.ts'
 
@@ -76,9 +77,9 @@ async function openPostgres(options: Extract<DatabaseOptions, { url: string }>):
   pool.on('error', () => {}) // an idle connection died; the next query opens another
   const on = (runner: pg.Pool | pg.PoolClient): Sql['query'] => {
     return async <Row>(text: string, values: readonly unknown[] = []) =>
-      (await runner.query(text, [...values])).rows as Row[]
+      (await runner.query(text, [...values]).catch(rethrow)).rows as Row[]
   }
-  await pool.query('select 1').catch(async (error: unknown) => {
+  await on(pool)('select 1').catch(async (error: unknown) => {
     await pool.end()
     throw error
   })
@@ -94,15 +95,15 @@ async function openPostgres(options: Extract<DatabaseOptions, { url: string }>):
   return {
     dialect: 'postgres',
     query: on(pool),
-    exec: async (script) => void (await pool.query(script)),
+    exec: async (script) => void (await pool.query(script).catch(rethrow)),
     transaction: async (run) => {
-      const client = await pool.connect()
+      const client = await pool.connect().catch(rethrow)
       const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
       client.on('error', noteLoss)
       try {
-        await client.query('begin')
+        await client.query('begin').catch(rethrow)
         const result = await run({ query: on(client) })
-        await client.query('commit')
+        await client.query('commit').catch(rethrow)
         client.release()
         return result
       } catch (error) {
@@ -128,6 +129,13 @@ async function openPostgres(options: Extract<DatabaseOptions, { url: string }>):
       await pool.end()
     },
   }
+}
+
+/** Throws an error of the driver, as DATABASE_UNAVAILABLE when not the statement failed but the server does not answer or is full. */
+function rethrow(error: unknown): never {
+  const isOfStatement = error instanceof pg.DatabaseError && !/^(08|57P|53)/.test(error.code ?? '')
+  if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
+  throw databaseUnavailable(error)
 }
 
 /** Checks a name that becomes part of a statement: LISTEN takes no parameter. */

@@ -4,6 +4,11 @@ export function sqlState(error: unknown): string {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : ''
 }
 
+/** A lock was not given in time. */
+export function isLockTimeout(error: unknown): boolean {
+  return sqlState(error) === '55P03'
+}
+
 /** The database ended a statement because it ran too long. */
 export function isTimeout(error: unknown): boolean {
   return sqlState(error) === '57014'

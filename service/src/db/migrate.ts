@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { retry } from '../lib/async/retry.ts'
 import type { Database, Sql } from './database.ts'
-import { sqlState } from './errors.ts'
+import { isLockTimeout, sqlState } from './errors.ts'
 import { locks, lockStatement } from './locks.ts'
 
 /** `undo` is the script that takes the migration back, where that loses nothing that cannot be derived again. */
@@ -182,5 +182,5 @@ function* randomPauses(): Generator<number, never> {
 
 /** A lock was not given in time, or this transaction was chosen to end a deadlock. */
 function isLocked(error: unknown): boolean {
-  return ['55P03', '40P01'].includes(sqlState(error))
+  return isLockTimeout(error) || sqlState(error) === '40P01'
 }

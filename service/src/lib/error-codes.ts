@@ -221,6 +221,14 @@ export const errorCodes = {
       message: `The asset could not be read from the chain. ${uncharged}`,
     },
   },
+  DATABASE_UNAVAILABLE: {
+    meaning: 'The database does not answer, or its disk is full.',
+    remedy: 'Ask again after `Retry-After`. Operator: look at the database and the log.',
+    rest: 503,
+    tool: true,
+    graphql: 'DATABASE_UNAVAILABLE',
+    a2a: ['DATABASE_UNAVAILABLE', -32_603, 503, 'UNAVAILABLE'],
+  },
   PAYMENT_REQUIRED: {
     meaning: 'Payment is required. Sign one of the accepted payments and send it in the X-PAYMENT header.',
     remedy: 'Sign one of the accepted payments and send it.',

@@ -28,6 +28,20 @@ export function isChainUnavailable(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
 }
 
+/** Returns the error of a database that does not answer or cannot write; `cause` is for the log only. */
+export function databaseUnavailable(cause: unknown): ServiceError {
+  return new ServiceError('DATABASE_UNAVAILABLE', 'The database does not answer. Try again in a few seconds.', {
+    cause,
+  })
+}
+
+/** The database does not answer, or the fault has that as its cause. */
+export function isDatabaseUnavailable(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause)
+    if (at instanceof ServiceError && at.code === 'DATABASE_UNAVAILABLE') return true
+  return false
+}
+
 /**
  * Returns message and causes of a thrown value for the log, at most 500 characters, without the stack.
  * Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.

@@ -87,6 +87,11 @@ export const configSchema = z.object({
       optional(url('postgres', 'postgresql')),
       'Replica of DATABASE_URL that GraphQL lists are read from while it is at most 5 s behind; empty: none.',
     ),
+    waitSeconds: setting(
+      'DATABASE_WAIT_SECONDS',
+      whole(0, 3_600, 30),
+      'Longest wait of `touchstone serve` at its start for a PostgreSQL that does not answer, such as during its restart.',
+    ),
     migrate: setting(
       'MIGRATE',
       toggle('on'),

@@ -2,7 +2,10 @@
 import type { Command } from 'commander'
 import { readConfig, type Config } from '../../app/config/config.ts'
 import { settings } from '../../app/config/schema.ts'
-import { createLog } from '../../lib/log.ts'
+import { msUntil } from '../../lib/async/deadline.ts'
+import { backoff, retry } from '../../lib/async/retry.ts'
+import { isDatabaseUnavailable } from '../../lib/errors.ts'
+import { createLog, type Log } from '../../lib/log.ts'
 import type { Service } from '../../app/service.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
@@ -31,6 +34,7 @@ async function serve({ only, workers }: { only?: string; workers?: string }): Pr
 async function serveAlone(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel)
   const signals = handleSignals()
+  process.on('SIGHUP', () => log.info('SIGHUP ignored', { reason: 'a single process has no worker to replace' }))
   await using running = await open(config, log)
   signals.started()
   const signal = await signals.stop
@@ -41,11 +45,13 @@ async function serveAlone(config: Config): Promise<void> {
 async function superviseWorkers(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel).child('workers')
   const signals = handleSignals()
-  const workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
+  let workers: Awaited<ReturnType<typeof startWorkers>> | undefined
   process.on('SIGHUP', () => {
+    if (workers === undefined) return log.info('SIGHUP ignored', { reason: 'the workers are starting' })
     log.info('replacing every worker', { signal: 'SIGHUP' })
     void workers.restart().then(() => log.info('every worker replaced'))
   })
+  workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
   signals.started()
   const signal = await signals.stop
   log.info('stopping', { signal })
@@ -76,11 +82,11 @@ async function serveAsWorker(): Promise<void> {
 }
 
 /** Starts the service and runs the commands of the CLI in it. */
-async function open(config: Config, log: ReturnType<typeof createLog>) {
+async function open(config: Config, log: Log) {
   await using opened = new AsyncDisposableStack()
   const lock = opened.use(await acquireServiceLock(config))
   const { startService } = await import('../../app/service.ts') // other commands begin in half the time without it
-  const service: Service = opened.use(await startService(config, log))
+  const service: Service = opened.use(await whenDatabaseAnswers(config, log, () => startService(config, log)))
   lock.serve(commandRunner({ config, service }))
   const rest = opened.move()
   async function close(): Promise<void> {
@@ -89,6 +95,16 @@ async function open(config: Config, log: ReturnType<typeof createLog>) {
     await rest.disposeAsync()
   }
   return { service, close, [Symbol.asyncDispose]: close }
+}
+
+/** Repeats a start that failed because PostgreSQL does not answer, such as during its restart, for DATABASE_WAIT_SECONDS. */
+function whenDatabaseAnswers<T>({ store }: Config, log: Log, start: () => Promise<T>): Promise<T> {
+  const endsAt = performance.now() + store.waitSeconds * 1_000
+  return retry(start, {
+    pausesMs: backoff(200, 2_000),
+    isRetryable: (error) => isDatabaseUnavailable(error) && performance.now() < endsAt,
+    onRetry: () => log.warn('PostgreSQL does not answer yet', { secondsLeft: Math.ceil(msUntil(endsAt) / 1_000) }),
+  })
 }
 
 const print = (line: string): void => void process.stdout.write(`${line}\n`)

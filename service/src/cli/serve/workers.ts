@@ -29,6 +29,7 @@ export async function startWorkers({
   const places: Worker[] = []
   const stopping = new AbortController()
   let turn: Promise<void> = Promise.resolve()
+  let next: Promise<void> | undefined
 
   /** Resolves when the new worker serves and its predecessor has ended. */
   async function start(place: number, failures = 0): Promise<void> {
@@ -83,7 +84,9 @@ export async function startWorkers({
     await stop()
     throw error
   }
-  return { restart: () => (turn = turn.then(restartAll)), stop }
+  /** Replaces every worker. Calls during a replacement become one more. */
+  const restart = () => (next ??= turn = turn.then(() => ((next = undefined), restartAll())))
+  return { restart, stop }
 }
 
 function started(worker: Worker): Promise<void> {

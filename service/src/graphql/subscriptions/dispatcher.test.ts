@@ -159,6 +159,26 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await reader.ended, null)
     })
 
+    // PGlite runs one transaction at a time, so that nothing can hold the lock.
+    it(
+      'starts while a writer holds the lock of the outbox, and says that it waits',
+      { skip: name === 'PGlite' },
+      async () => {
+        const [holding, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+        const writer = database.transaction(async (sql) => {
+          await insert(sql, 'tap', 1n)
+          holding.resolve()
+          await release.promise
+        })
+        await holding.promise
+        const starting = start()
+        const waits = until(() => lines.some((line) => line.includes('a writer holds the events')))
+        await Promise.race([starting, waits]).finally(() => release.resolve())
+        await writer
+        await starting
+      },
+    )
+
     it('resumes where it stopped after a fault of the database, and logs it once', async () => {
       const outbox = outboxStore(database)
       let away = false

@@ -5,6 +5,8 @@
 import type { GraphQLError } from 'graphql'
 import type { OutboxEvent } from '../../index/outbox.ts'
 import { sleep } from '../../lib/async/sleep.ts'
+import { isLockTimeout } from '../../db/errors.ts'
+import { retry } from '../../lib/async/retry.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { graphqlError } from '../errors.ts'
@@ -55,7 +57,11 @@ export async function createEventDispatcher<Payload>(
 ): Promise<EventDispatcher<Payload>> {
   const { outbox, listen, load, log, pollMs = 1_000 } = options
   const channels = new Map<string, Set<Subscriber<Payload>>>()
-  let last = await outbox.newest()
+  let last = await retry(outbox.newest, {
+    pausesMs: Array.from({ length: 60 }, () => 500),
+    isRetryable: isLockTimeout,
+    onRetry: () => log.warn('the start waits: a writer holds the events'),
+  })
   let isWoken = false
   let isClosed = false
   let isRunning = false

@@ -146,7 +146,10 @@ describe('several workers', { skip }, () => {
     const cases = [
       [run({}, embedded), /^touchstone: WORKERS above 1 needs PostgreSQL: set DATABASE_URL[^\n]+\n$/],
       [run({ ONLY: 'verifier' }), /^touchstone: ONLY must be [^\n]+\n$/],
-      [run({ DATABASE_URL: 'postgres://127.0.0.1:1/none' }), /^touchstone: PostgreSQL cannot be reached[^\n]+\n$/],
+      [
+        run({ DATABASE_URL: 'postgres://127.0.0.1:1/none', DATABASE_WAIT_SECONDS: '0' }),
+        /^touchstone: PostgreSQL cannot be reached[^\n]+\n$/,
+      ],
       [run({ VERIFICATION_PORT: new URL(chain.url).port }), /^touchstone: Port \d+ for the [^\n]+ is in use[^\n]+\n$/],
     ] as const
     for (const [ran, sentence] of cases) {

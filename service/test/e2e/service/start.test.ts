@@ -1,0 +1,97 @@
+/** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { freePort } from '../../support/free-port.ts'
+import { touchstone, untilSaid } from '../../support/processes/cli.ts'
+
+const skip = testDatabases()[1]?.skip ?? false
+const embedded = { HOST: '127.0.0.1', VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0' }
+
+describe('touchstone serve starts', { skip }, () => {
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let dataDir: string
+  before(async () => {
+    database = await openOwnDatabase('migrated')
+    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-start-'))
+  })
+  after(async () => {
+    await database?.close()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** Makes PostgreSQL answer on this port from now on, as after its restart. */
+  async function answerOn(port: number): Promise<AsyncDisposable> {
+    const { hostname, port: real } = new URL(database.url)
+    const sockets = new Set<Socket>()
+    const server = createServer((socket) => {
+      const onward = connect(Number(real || 5432), hostname)
+      for (const [one, other] of [
+        [socket, onward],
+        [onward, socket],
+      ] as const) {
+        sockets.add(one)
+        one.pipe(other)
+        one.on('error', () => other.destroy())
+      }
+    })
+    await once(server.listen(port, '127.0.0.1'), 'listening')
+    return {
+      [Symbol.asyncDispose]: async () => {
+        for (const socket of sockets) socket.destroy()
+        await new Promise((resolve) => server.close(resolve))
+      },
+    }
+  }
+
+  for (const [words, serves] of [
+    ['serve', 'verification host listens'],
+    ['serve --workers 2', '"event":"worker serves","place":1'],
+  ] as const)
+    it(`${words}: PostgreSQL that restarts meanwhile is waited for, and a storm of SIGHUP ends nothing`, async () => {
+      const port = await freePort()
+      const url = new URL(database.url)
+      url.host = `127.0.0.1:${port}`
+      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: url.href, ONLY: 'verification' }
+      const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
+      const service = touchstone(words.split(' '), {
+        ...env,
+        ...chain,
+        TAG_KEK: '6b'.repeat(32),
+        TAG_PEPPER: '70'.repeat(32),
+      })
+      try {
+        await untilSaid(service, 'PostgreSQL does not answer yet')
+        for (let n = 0; n < 20; n += 1) service.child.kill('SIGHUP')
+        await untilSaid(service, 'SIGHUP ignored')
+        await using _postgres = await answerOn(port)
+        await untilSaid(service, serves)
+        assert.match(service.said(), new RegExp(serves))
+        service.child.kill('SIGHUP')
+        await untilSaid(service, words === 'serve' ? 'has no worker to replace' : 'every worker replaced')
+        service.child.kill('SIGTERM')
+        assert.equal((await service.ended).exit, 0, service.said())
+      } finally {
+        service.child.kill('SIGKILL')
+      }
+    })
+
+  it('ends with one sentence when PostgreSQL does not come back in time', async () => {
+    const env = {
+      ...embedded,
+      DATA_DIR: dataDir,
+      DATABASE_URL: 'postgres://127.0.0.1:1/none',
+      DATABASE_WAIT_SECONDS: '1',
+    }
+    const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
+    const { exit, out, err } = await touchstone(['serve'], { ...env, ...chain }).ended
+    assert.match(out, /PostgreSQL does not answer yet/)
+    assert.match(err, /^touchstone: PostgreSQL cannot be reached under DATABASE_URL\.\n$/)
+    assert.equal(exit, 1)
+  })
+})
