@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { access, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { access, appendFile, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -25,6 +25,9 @@ const dropTemplates = [
   'drop database template0',
   'drop database template1',
 ]
+
+/** The default is 128 MB, which PGlite writes through at each start. */
+const smallBuffers = 'shared_buffers = 16MB\n'
 
 const templates: Partial<Record<Tables, Promise<string>>> = {}
 
@@ -59,6 +62,7 @@ async function templateOf(tables: Tables): Promise<string> {
   if (tables === 'migrated') await migrate(database)
   else for (const statement of dropTemplates) await database.exec(statement)
   await database.close()
+  if (tables === 'none') await appendFile(join(dataDir, 'postgresql.conf'), smallBuffers)
   // Another process may have been first: its files are the same.
   await rename(dataDir, path).catch(async (error: unknown) => {
     if (!(await exists(path))) throw error
@@ -70,7 +74,7 @@ async function templateOf(tables: Tables): Promise<string> {
 /** Another version of PGlite or another migration is another template. */
 function versionOf(tables: Tables): string {
   const hash = createHash('sha256').update(readFileSync(new URL('../../../package.json', import.meta.url)))
-  hash.update(dropTemplates.join())
+  hash.update(dropTemplates.join() + smallBuffers)
   if (tables === 'migrated') for (const migration of readMigrations()) hash.update(checksumOf(migration))
   return hash.digest('hex').slice(0, 12)
 }
