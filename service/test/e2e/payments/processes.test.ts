@@ -53,6 +53,9 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
   const charged = async () => (await world.balance()) - held
   const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 600n })
 
+  /** Ends the claims of processes that were killed, which otherwise takes 25 s. */
+  const endClaims = () => database.query('update payment set claimed_until = clock_timestamp()')
+
   async function stateOf({ from, nonce }: SignedPayment): Promise<string | undefined> {
     return (await world.store.find({ payer: from.toLowerCase() as `0x${string}`, nonce }))?.state
   }
@@ -122,6 +125,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await lost
     await world.heal()
     const second = await start()
+    await endClaims()
     await until(async () => {
       const answer = await buy(second.url, token, payment)
       if (answer.status !== 200) assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
@@ -139,6 +143,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await first.kill()
     await world.automine(true)
     await world.mine()
+    await endClaims()
     await start()
     await until(async () => (await stateOf(payment)) === 'done')
     assert.equal(await charged(), price)
