@@ -11,7 +11,7 @@ import { bareCommandsOf, touchstone, type Ran, type Running } from '../support/p
 import { send, type Reply, type Sent } from '../support/contract.ts'
 import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
 import { keepSecret } from '../support/evidence.ts'
-import { eventually } from '../support/wait.ts'
+import { eventually, until } from '../support/wait.ts'
 import { commitBeforeNewestMigration, extractVersion } from '../support/processes/previous-version.ts'
 import { newUid, testTag } from '../support/tap/tags.ts'
 import { operator, startWriterWorld } from '../support/index/writer-world.ts'
@@ -31,13 +31,19 @@ describe('an upgrade', { skip }, () => {
 
   it('from the version before the newest migration, which runs on meanwhile, fails no request and no tap', async () => {
     assert.ok('commit' in before, 'reason' in before ? before.reason : '')
-    const { old, env, database } = await openWorld(before.commit)
+    const { old, env, database, chain } = await openWorld(before.commit)
     const commandOfOld = (...args: string[]) => succeeded(touchstone(args, env, env.DATA_DIR, old.cli))
+    // Commands first: a program that ends keeps what Node compiled of it for the next one.
+    const tags = await boundTags(env.DATA_DIR, commandOfOld)
     const [first, firstTarget] = await start(env, old.cli)
+    const head = BigInt((await chain.rpc('eth_blockNumber', [])) as string)
+    await until(async () => {
+      const [cursor] = await database.query<{ number: bigint }>('select number from index_cursor')
+      return (cursor?.number ?? -1n) >= head
+    })
     const { text: key, hash } = newApiKey()
     keepSecret(key)
     await apiKeyStore(database).create({ hash, name: 'load', scopes: ['read'] })
-    const tags = await boundTags(env.DATA_DIR, commandOfOld)
     const accepted = { count: 0 }
     const load = startLoad({ key, tags, accepted, first: firstTarget })
     opened.defer(() => load.end())
@@ -102,7 +108,7 @@ describe('an upgrade', { skip }, () => {
       TAP_WINDOW_SECONDS: '0',
       DEMO: 'on',
     }
-    return { old, env, database }
+    return { old, env, database, chain }
   }
 
   async function start(env: Record<string, string>, program?: string): Promise<[Running, Target]> {
