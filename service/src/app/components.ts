@@ -24,7 +24,7 @@ import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
 import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
-import { announceVerified, createLedger } from '../tap/replay-ledger.ts'
+import { announceVerified, createLedger, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
@@ -138,6 +138,9 @@ export async function openComponents(
         pages: tokenPages(database),
         everyMs: config.index.checkSeconds * 1_000,
       },
+      ...(config.tap.retentionDays > 0 && {
+        housekeeping: createTapPruning({ sql: database, days: config.tap.retentionDays }),
+      }),
       log: log.child('indexer'),
     }),
     (it) => it.close(),

@@ -12,7 +12,7 @@ export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; pi
 
 /**
  * An observation for the operator that changes no outcome: `gap` is more than 50 counts since the last tap; `unseen_lower` a counter
- * below the last that was never presented; `other_picc` a known counter with other bytes; `old_epoch` a superseded epoch of the chip;
+ * below the last that was never presented, or was pruned; `other_picc` a known counter with other bytes; `old_epoch` a superseded epoch of the chip;
  * `near_end` a counter from FF0000.
  */
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
@@ -27,6 +27,8 @@ type LedgerAnswer = Readonly<{
 export type Ledger = Readonly<{
   /** Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP. */
   consume: (tap: Tap) => Promise<LedgerAnswer>
+  /** Returns what `consume` would, and writes nothing. */
+  judge: (tap: Tap) => Promise<LedgerAnswer>
 }>
 
 export type LedgerOptions = Readonly<{
@@ -41,7 +43,7 @@ export type LedgerOptions = Readonly<{
 export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
 
-  async function consume(tap: Tap): Promise<LedgerAnswer> {
+  async function present(tap: Tap, use: (tap: Tap, time: string | null) => Promise<boolean>): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
       const time = now?.().toISOString() ?? null
@@ -49,13 +51,15 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
       lastCounter = row.last_counter
       const answer = judge(row, tap, windowSeconds)
       if (answer !== 'unused') return { ...answer, lastCounter }
-      if (await accept(sql, tap, time))
-        return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter }
+      if (await use(tap, time)) return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter }
       // Another request advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
     }
     return { outcome: 'REPLAY', anomalies: [], lastCounter }
   }
-  return { consume }
+  return {
+    consume: (tap) => present(tap, (it, time) => accept(sql, it, time)),
+    judge: (tap) => present(tap, async () => true),
+  }
 }
 
 /**
@@ -71,13 +75,25 @@ export async function announceVerified(
   return row?.first === true
 }
 
+/** Rows of one statement, and statements of one call: a backlog goes in steps between which other work has its turn. */
+const [pruneRows, pruneSteps] = [1_000, 5]
+const prunedPauseMs = 60_000
+
 /**
- * Deletes taps that were first seen more than `days` ago, at most 10,000 per call, and returns how many.
- * No deleted tap verifies again, because the last counter of its tag stays.
+ * Creates the pruning that the leader calls again and again: it deletes taps that were first seen more than `days` ago, and rests for a
+ * minute when none is left. No deleted tap verifies again, because the last counter of its tag stays.
  */
-export async function pruneTaps(sql: Sql, days = 90): Promise<number> {
+export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
-  return (await sql.query(pruneStatement, [days])).length
+  let restsUntil = 0
+  return async () => {
+    if (performance.now() < restsUntil) return
+    for (let steps = 0; steps < pruneSteps; steps += 1) {
+      if ((await sql.query(pruneStatement, [days, pruneRows])).length === pruneRows) continue
+      restsUntil = performance.now() + prunedPauseMs
+      return
+    }
+  }
 }
 
 type LedgerRow = {
@@ -145,7 +161,9 @@ WITH adv AS (INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) VALUES ($
 INSERT INTO tap (uid, epoch, counter, picc, first_seen)
 SELECT uid, epoch, $3, $4, coalesce($6::timestamptz, clock_timestamp()) FROM adv RETURNING first_seen`
 
+// A tap goes only where its tag holds that counter or a higher one, which alone makes it a replay from then on.
 const pruneStatement = `
 DELETE FROM tap WHERE (uid, epoch, counter) IN (
-  SELECT uid, epoch, counter FROM tap WHERE first_seen < clock_timestamp() - make_interval(secs => $1::float8 * 86400) LIMIT 10000)
+  SELECT p.uid, p.epoch, p.counter FROM tap p JOIN tag t ON t.uid = p.uid AND t.epoch = p.epoch AND t.last_counter >= p.counter
+  WHERE p.first_seen < clock_timestamp() - make_interval(secs => $1::float8 * 86400) LIMIT $2)
 RETURNING counter`

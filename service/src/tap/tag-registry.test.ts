@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
 import { type TagRow, tagStore, type TagStore } from './tag-registry.ts'
-import { pruneTaps } from './replay-ledger.ts'
+import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -148,13 +148,16 @@ for (const { name, open, skip } of testDatabases()) {
         [3, 0],
       ] as const)
         await database.query(add, [uid, counter, new Uint8Array(16), days])
-      assert.equal(await pruneTaps(database), 1)
+      const stray = newRow().uid // whose counter no tag holds
+      await database.query(add, [stray, 1, new Uint8Array(16), 91])
+      await createTapPruning({ sql: database, days: 90 })()
+      assert.equal((await database.query('select from tap where uid = $1', [stray])).length, 1)
       assert.deepEqual(await database.query('select counter from tap where uid = $1 order by counter', [uid]), [
         { counter: 2 },
         { counter: 3 },
       ])
       assert.equal((await tags.tagOfUid(uid))?.lastCounter, 3)
-      await assert.rejects(pruneTaps(database, 0), RangeError)
+      assert.throws(() => createTapPruning({ sql: database, days: 0 }), RangeError)
     })
   })
 }

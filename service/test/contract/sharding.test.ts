@@ -47,7 +47,7 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['index/snapshot.ts', 'from asset', 'the operator’s comparison of index and chain'],
   ['index/store.ts', 'truncate', 'the operator’s rebuild'],
   ['index/store.ts', 'delete from item', 'the operator’s rebuild'],
-  ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 10,000 at a time'],
+  ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
 ]
 
 type Statement = { readonly file: string; readonly text: string }

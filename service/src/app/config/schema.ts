@@ -245,6 +245,11 @@ export const configSchema = z.object({
       whole(0, 3_600, 300),
       'Seconds from its first use in which the same tap passes again; 0: each tap once.',
     ),
+    retentionDays: setting(
+      'TAP_RETENTION_DAYS',
+      whole(0, 36_500, 90),
+      'Days for which the ledger keeps each tap; 0: for ever. The last counter of a tag stays, so that no tap ever passes again.',
+    ),
     bind: setting(
       'TAP_BIND',
       mapped(choice('off', 'cookie'), (word) => word === 'cookie'),

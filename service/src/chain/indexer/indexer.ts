@@ -33,6 +33,8 @@ export type IndexerOptions = Readonly<{
   pruneMs?: number
   /** Compares the index with the chain while this instance leads; left out: never. */
   check?: IndexCheckOptions
+  /** Other work that one process does for all, in short steps: the leader calls it beside its search for expired offers. */
+  housekeeping?: () => Promise<void>
   /** Unix milliseconds. */
   now?: () => number
   log: Log
@@ -128,6 +130,9 @@ export function createIndexer(options: IndexerOptions) {
         if (performance.now() - prunedAt >= pruneMs) {
           prunedAt = performance.now()
           if (!(await sync.prune())) return
+          await options
+            .housekeeping?.()
+            .catch((error: unknown) => log.warn('housekeeping failed', { reason: reasonOf(error) }))
         }
         await pause.for(pollMs, 'or wake')
       } catch (error) {

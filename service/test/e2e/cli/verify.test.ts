@@ -4,8 +4,10 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { startService } from '../../../src/app/service.ts'
+import { openDatabase } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
@@ -143,7 +145,7 @@ describe('GET /api/verify', () => {
     it(`answers 400 and says what to send for «${query.slice(0, 60)}»`, async () => {
       const response = await world.get(`/api/verify${query}`)
       const body = (await response.json()) as Body
-      assert.deepEqual([response.status, Object.keys(body)], [400, ['error']])
+      assert.deepEqual([response.status, Object.keys(body), body.verified], [400, ['verified', 'error'], false])
       assert.match(body.error ?? '', /picc|cmac/)
       assert.equal(response.headers.get('access-control-allow-origin'), '*')
     })
@@ -158,7 +160,8 @@ describe('GET /api/verify', () => {
     assert.equal((await present(tap, { method: 'HEAD' })).status, 405)
     assert.equal((await present(tap, { method: 'OPTIONS' })).status, 204)
     for (const header of [{ 'Sec-Purpose': 'prefetch;prerender' }, { Purpose: 'prefetch' }, { 'X-Moz': 'prefetch' }]) {
-      assert.equal((await present(tap, { headers: header as Record<string, string> })).status, 503)
+      const early = await present(tap, { headers: header as Record<string, string> })
+      assert.deepEqual([early.status, early.body.verified], [503, false])
     }
     assert.equal(await count(), before)
     assert.equal((await present(tap)).body.verified, true)
@@ -170,7 +173,8 @@ describe('GET /api/verify', () => {
     const before = verifiedLines()
     rpc.set('die')
     const failed = await present(tap)
-    assert.deepEqual([failed.status, Object.keys(failed.body)], [502, ['error']])
+    assert.deepEqual([failed.status, Object.keys(failed.body)], [502, ['verified', 'error']])
+    assert.equal(failed.body.verified, false)
     assert.equal(verifiedLines(), before)
     rpc.set('none')
     let retried = failed
@@ -203,6 +207,38 @@ describe('GET /api/verify', () => {
   })
 })
 
+describe('a ledger with taps older than TAP_RETENTION_DAYS', () => {
+  it('is pruned by the leader in bounded steps; the counters of the tags stay, so that no pruned tap verifies again', async () => {
+    const DATA_DIR = join(world.settings.DATA_DIR, 'old-taps')
+    await copyEmptyPglite(join(DATA_DIR, 'store'))
+    const uid = newUid()
+    const tap = (counter: number) => ({ uid, epoch: 0, counter, picc: new Uint8Array(16), batchId: 'demo' })
+    {
+      const sql = await openDatabase({ dataDir: join(DATA_DIR, 'store') })
+      for (const counter of [1, 2_500, 2_501])
+        assert.equal((await createLedger({ sql }).consume(tap(counter))).outcome, 'FRESH')
+      await sql.query(
+        `insert into tap (uid, epoch, counter, picc) select $1, 0, n, $2 from generate_series(2, 2499) n`,
+        [uid, new Uint8Array(16)],
+      )
+      await sql.query(`update tap set first_seen = first_seen - interval '31 days' where counter <= 2500`)
+      await sql.query(`update tap set first_seen = first_seen - interval '29 days' where counter = 2501`)
+      await sql.close()
+    }
+    const config = readConfig({ ...world.settings, DATA_DIR, TAG_KEK: '', TAP_RETENTION_DAYS: '30' })
+    await using service = await startService(
+      config,
+      createLog(() => {}),
+    )
+    const sql = service.components.database
+    await until(async () => (await sql.query('select from tap')).length === 1)
+    assert.deepEqual(await sql.query('select counter from tap'), [{ counter: 2_501 }])
+    assert.deepEqual(await sql.query('select last_counter from tag where uid = $1', [uid]), [{ last_counter: 2_501 }])
+    for (const counter of [1, 2_500, 2_501])
+      assert.equal((await createLedger({ sql }).consume(tap(counter))).outcome, 'REPLAY')
+  })
+})
+
 describe('GET /api/verify without keys', () => {
   it('answers 503 for every cryptogram and 400 for a malformed one', async () => {
     const DATA_DIR = join(world.settings.DATA_DIR, 'without-keys')
@@ -214,7 +250,8 @@ describe('GET /api/verify without keys', () => {
     )
     const get = (query: string) => fetch(`${service.urls.verification}/api/verify?${query}`)
     const good = await get(`picc=${'ab'.repeat(16)}&cmac=${'cd'.repeat(8)}`)
-    assert.deepEqual([good.status, Object.keys((await good.json()) as object)], [503, ['error']])
+    const { error, ...rest } = (await good.json()) as Body
+    assert.deepEqual([good.status, typeof error, rest], [503, 'string', { verified: false }])
     assert.equal((await get('picc=1')).status, 400)
   })
 })

@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
-import { createLedger, pruneTaps } from '../../../src/tap/replay-ledger.ts'
+import { createLedger, createTapPruning } from '../../../src/tap/replay-ledger.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createKeyRing } from '../../../src/tap/keys/batch.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
@@ -86,7 +86,8 @@ for (const { name, open, skip } of testDatabases()) {
       const tap = tag.next()
       await verifyTap(tap)
       await database.query(`update tap set first_seen = first_seen - interval '100 days' where uid = $1`, [tag.uid])
-      assert.equal(await pruneTaps(database), 1)
+      await createTapPruning({ sql: database, days: 90 })()
+      assert.deepEqual(await database.query('select from tap where uid = $1', [tag.uid]), [])
       assert.deepEqual(await verifyTap(tap), { kind: 'replayed' })
     })
   })
