@@ -65,7 +65,8 @@ async function realLedger(): Promise<Ledger> {
   return createLedger({ sql: database })
 }
 
-const instantLedger: Ledger = { consume: async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null }) }
+const fresh = async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null }) as const
+const instantLedger: Ledger = { consume: fresh, judge: fresh }
 
 const record = { owner: zeroAddress, timestamp: 1n, state: 3, flags: 0, reserved: 0 } as const
 const verdict = verdictOf({ record, tokenId: 1n, block: { number: 1n, hash }, contract, chainId: 84532 })

@@ -1,6 +1,7 @@
 /** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Writer } from '../chain/transactions/writer.ts'
+import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -74,6 +75,7 @@ async function openListener(name: HostName, { hosts: { bind, ...places } }: Conf
     host: bind,
     port: places[name].port,
     onRequest: (request, response) => answer(request, response),
+    ...(name === 'verification' && { onBroken: brokenSegment }),
     ...(name === 'graphql' && { onUpgrade: (request, socket, head) => upgrade(request, socket, head) }),
   })
   return {
@@ -120,6 +122,7 @@ async function openMetrics(
 
 function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics): Components['resolveTap'] {
   return async (request) => {
+    if (request.consume === false) return resolveTap(request)
     const presented = await resolveTap(request).catch((error: unknown) => {
       countTap('failed')
       throw error

@@ -2,9 +2,13 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { requestIdFor } from './request.ts'
+import { namesOneHost, requestIdFor, requestIdOf } from './request.ts'
+import { sendError } from './responses.ts'
 
 export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
+
+/** An answer to bytes that are no valid request: the status line's end, and the body as JSON. */
+export type Rejection = readonly [status: string, body: object]
 
 export type Listener = {
   readonly port: number
@@ -27,20 +31,33 @@ export async function listen(options: {
   readonly exclusive?: boolean
   /** Takes over the socket of an upgrade, and closes it. Left out: an upgrade is answered like any request. */
   readonly onUpgrade?: OnUpgrade
+  /** Words the answer to a request that the parser rejects, from the first bytes of its last packet. Left out or undefined: the general body. */
+  readonly onBroken?: ((start: string) => Rejection | undefined) | undefined
+  /** For tests. */
+  readonly headersTimeoutMs?: number
 }): Promise<Listener> {
   let draining = false
   const server = createServer({
     maxHeaderSize: 16_384,
     requestTimeout: 30_000,
-    headersTimeout: 10_000,
+    headersTimeout: options.headersTimeoutMs ?? 10_000,
+    connectionsCheckingInterval: 1_000, // both timeouts hold within this time
     keepAliveTimeout: 65_000,
+    requireHostHeader: false, // checked here, so that the answer is JSON
   })
-  server.on('clientError', rejectBroken)
+  server.on('clientError', (error: BrokenRequest, socket: Socket) => rejectBroken(error, socket, options.onBroken))
   server.on('request', (request, response) => {
-    if (draining) response.shouldKeepAlive = false
-    options.onRequest(request, response)
+    const isRight = namesOneHost(request)
+    if (draining || !isRight) response.shouldKeepAlive = false
+    if (isRight) return options.onRequest(request, response)
+    sendError(response, 400, oneHost, { 'Access-Control-Allow-Origin': '*', 'X-Request-Id': requestIdOf(response) })
   })
-  if (options.onUpgrade !== undefined) server.on('upgrade', options.onUpgrade)
+  const { onUpgrade } = options
+  if (onUpgrade !== undefined)
+    server.on('upgrade', (request, socket, head) => {
+      if (namesOneHost(request)) onUpgrade(request, socket, head)
+      else end(socket, '400 Bad Request', { error: oneHost })
+    })
   await bind(server, options)
   const port = (server.address() as AddressInfo).port
   let closing: Promise<void> | undefined
@@ -87,11 +104,22 @@ async function bind(
   }
 }
 
+type BrokenRequest = NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
+
 /** Broken HTTP gets the general error body (spec §7), so that every error is JSON. */
-function rejectBroken(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === 'ECONNRESET') return void socket.destroy()
-  const [status, reason] = rejections[error.code ?? ''] ?? ['400 Bad Request', 'The request is not valid HTTP.']
-  const body = JSON.stringify({ error: reason })
+function rejectBroken(
+  { code = '', rawPacket }: BrokenRequest,
+  socket: Socket,
+  onBroken: ((start: string) => Rejection | undefined) | undefined,
+): void {
+  if (!socket.writable || code === 'ECONNRESET') return void socket.destroy()
+  const own = rawPacket && onBroken?.(rawPacket.toString('latin1', 0, 300))
+  end(socket, ...(own ?? rejections[code] ?? notHttp))
+}
+
+/** Sends the last answer of a connection. */
+function end(socket: Duplex, status: string, content: object): void {
+  const body = JSON.stringify(content)
   socket.end(
     `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
       `Cache-Control: no-store\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestIdFor(undefined)}\r\n` +
@@ -99,10 +127,13 @@ function rejectBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   )
 }
 
-const rejections: Readonly<Record<string, readonly [string, string]>> = {
+const notHttp: Rejection = ['400 Bad Request', { error: 'The request is not valid HTTP.' }]
+const oneHost = 'A request names its host once.'
+
+const rejections: Readonly<Record<string, Rejection>> = {
   HPE_HEADER_OVERFLOW: [
     '431 Request Header Fields Too Large',
-    'The request line and headers may have at most 16 kB together.',
+    { error: 'The request line and headers may have at most 16 kB together.' },
   ],
-  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', 'The request did not arrive in time.'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', { error: 'The request did not arrive in time.' }],
 }

@@ -19,13 +19,44 @@ describe('a listener', () => {
     const listener = await listen({ ...options, onRequest: (_, response) => response.end() })
     for (const [text, status] of [
       ['nonsense\r\n\r\n', 400],
+      ['GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\nConnection: close\r\n\r\n', 400],
+      ['GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n\r\n', 400],
+      ['GET / HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
       [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
     ] as const) {
       const answer = await raw(listener.port, text)
       assert.match(answer, new RegExp(`^HTTP/1.1 ${status} `))
-      assert.match(answer, /Cache-Control: no-store\r\nAccess-Control-Allow-Origin: \*/)
+      for (const header of [
+        /Cache-Control: no-store\r\n/,
+        /Access-Control-Allow-Origin: \*\r\n/,
+        /X-Request-Id: \S+\r\n/,
+      ])
+        assert.match(answer, header)
       assert.equal(typeof (JSON.parse(answer.split('\r\n\r\n')[1] ?? '') as { error: unknown }).error, 'string')
     }
+    await listener.close()
+  })
+
+  it('passes on HTTP/1.0 without a Host, as load balancers probe', async () => {
+    const listener = await listen({ ...options, onRequest: (_, response) => response.end('probed') })
+    assert.match(await raw(listener.port, 'GET /health HTTP/1.0\r\n\r\n'), /^HTTP\/1.1 200 [^]*probed$/)
+    await listener.close()
+  })
+
+  it('refuses two Host fields of an upgrade', async () => {
+    const onUpgrade = () => assert.fail('the upgrade went through')
+    const listener = await listen({ ...options, onRequest: () => {}, onUpgrade })
+    const upgrade = 'Connection: Upgrade\r\nUpgrade: websocket\r\n'
+    assert.match(await raw(listener.port, `GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n${upgrade}\r\n`), /^HTTP\/1.1 400 /)
+    await listener.close()
+  })
+
+  it('gives up on headers that do not arrive within two seconds of their deadline', { timeout: 120_000 }, async () => {
+    const listener = await listen({ ...options, onRequest: () => {}, headersTimeoutMs: 100 })
+    const began = performance.now()
+    assert.match(await raw(listener.port, 'GET / HTTP/1.1\r\nHost: a\r\nX: '), /^HTTP\/1.1 408 /)
+    const elapsed = performance.now() - began
+    assert.ok(elapsed < 20_000, `${elapsed} ms`) // Node looks every 30 s by default
     await listener.close()
   })
 

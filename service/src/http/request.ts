@@ -1,6 +1,6 @@
 /** The parts of a request: its target, its header fields and its id. */
 import { randomInt } from 'node:crypto'
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
 export type RequestTarget = {
   readonly path: string
@@ -37,6 +37,16 @@ export function getHeader(request: Pick<IncomingMessage, 'headers' | 'rawHeaders
   return undefined
 }
 
+/** Returns whether a request names its host once (RFC 9112 §3.2). HTTP/1.0 may leave it out, as load balancers do. */
+export function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): boolean {
+  let fields = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const field = rawHeaders[index] ?? ''
+    if (field.length === 4 && field.toLowerCase() === 'host') fields += 1
+  }
+  return fields === 1 || (fields === 0 && httpVersion === '1.0')
+}
+
 /** `X-Request-Id` names one request in its response and in the log. */
 const acceptable = /^[\w.-]{1,64}$/
 
@@ -53,6 +63,15 @@ let last = 0
 function newRequestId(): string {
   last = (last + step) >>> 0
   return `${start}-${last}` // base 36 would take ten times as long
+}
+
+/** Returns the id that the response carries, for the log. A response without one gets one. */
+export function requestIdOf(response: ServerResponse): string {
+  const set = response.getHeader('x-request-id')?.toString()
+  if (set !== undefined || response.headersSent) return set ?? ''
+  const id = newRequestId()
+  response.setHeader('X-Request-Id', id)
+  return id
 }
 
 /** Sets the id of each request before the listener responds. */

@@ -48,7 +48,7 @@ export function createResolveTap({
     }
     const { block, asset } = await verdicts.byTag(tag.tagHash)
     if (asset === null) return { kind: 'unbound', tag, block }
-    await announce(tag, asset.verdict)
+    if (request.consume !== false) await announce(tag, asset.verdict)
     return { kind: 'resolved', tag, block, ...asset }
   }
 }

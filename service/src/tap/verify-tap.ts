@@ -20,6 +20,8 @@ export type TapRequest = Readonly<{
   /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
   bindToken?: string | undefined
   challengeToken?: string | undefined
+  /** False: the tap is judged and stays unused, and no token is made. Default: true. */
+  consume?: boolean
 }>
 
 /** `uid` is 14 upper-case hex digits. `bindToken` is for a cookie, on a fresh tap under TAP_BIND. */
@@ -77,7 +79,8 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
 
-    const { outcome, anomalies, lastCounter } = await ledger.consume(tap)
+    const { consume = true } = request
+    const { outcome, anomalies, lastCounter } = await (consume ? ledger.consume(tap) : ledger.judge(tap))
     const hash = tagHash(uid)
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
@@ -85,7 +88,7 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     const fresh = outcome === 'FRESH'
     if (binding !== undefined && !fresh && !binding.isValid(tap, request.bindToken)) return { kind: 'replayed' }
 
-    const bound = binding !== undefined && fresh ? { bindToken: binding.token(tap) } : {}
+    const bound = binding !== undefined && fresh && consume ? { bindToken: binding.token(tap) } : {}
     if (challenge !== undefined && !challenge.isAnswered(tap, request.challengeToken)) {
       return { kind: 'challenge', ...challenge.issue(tap), ...bound }
     }

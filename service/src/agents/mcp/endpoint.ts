@@ -89,7 +89,7 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     else if (method !== 'POST') sendRejection(response, 'METHOD_NOT_ALLOWED', headers)
     else
       post(request, response, headers).catch((error: unknown) => {
-        log.error('mcp request failed', { reason: reasonOf(error) })
+        log.error('mcp request failed', { reason: reasonOf(error), requestId })
         response.destroy()
       })
   }

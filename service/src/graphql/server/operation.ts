@@ -14,6 +14,7 @@ export type HttpOperation = (
   request: IncomingMessage,
   body: string,
   key: ApiKey,
+  requestId: string,
 ) => Promise<readonly [text: string, { readonly status: number; readonly headers: Readonly<Record<string, string>> }]>
 
 /** The steps that HTTP and socket share. */
@@ -30,8 +31,7 @@ export function createHttpOperation({
   formatError,
   timeoutMs = 30_000,
 }: OperationSteps): HttpOperation {
-  return async (request, body, key) => {
-    const requestId = newRequestId()
+  return async (request, body, key, requestId) => {
     const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
       formatError: (error) => formatError(error, requestId),
       execute: (args) => executeWithin(args, timeoutMs),
@@ -53,7 +53,7 @@ export function createHttpOperation({
       raw: request,
       context: key,
     })
-    if (text !== null) return [text, { status, headers }]
+    if (text !== null && status !== 405) return [text, { status, headers }] // its own body of a 405 has neither code nor media type
     const message = messages[status] ?? 'The request is not GraphQL over HTTP.'
     return [
       JSON.stringify({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }),

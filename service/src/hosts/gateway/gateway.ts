@@ -6,7 +6,7 @@ import type { Verdicts } from '../../assets/verdicts.ts'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
-import { getHeader, parseRequestTarget } from '../../http/request.ts'
+import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { runtime } from '../../http/responses.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
@@ -148,7 +148,7 @@ function createListener(options: GatewayOptions, { checkout, selfCheck, count }:
         if (outcome.kind === 'error') countError(outcome.error)
         send(outcome)
       },
-      (error: unknown) => send(failure(toErrorCode(error))),
+      (error: unknown) => send(failure(toErrorCode(error, requestIdOf(response)))),
     )
 
     function send(outcome: Outcome, retryAfter?: number): void {
@@ -175,13 +175,14 @@ function createListener(options: GatewayOptions, { checkout, selfCheck, count }:
     if (decoded.kind === 'error') return failure(decoded.error)
     const until = performance.now() + answerMs
     const isAborted = () => response.destroyed || (response.socket?.destroyed ?? true)
-    return answerInTime(checkout.buy({ presented: decoded, order: parsed.order, until, isAborted }))
+    const outcome = checkout.buy({ presented: decoded, order: parsed.order, until, isAborted })
+    return answerInTime(outcome, requestIdOf(response))
   }
 
   /** The checkout goes on after the deadline; a later fault is still logged. */
-  function answerInTime(outcome: Promise<Outcome>): Promise<Outcome> {
+  function answerInTime(outcome: Promise<Outcome>, requestId: string): Promise<Outcome> {
     let isLate = false
-    outcome.catch((error: unknown) => isLate && toErrorCode(error))
+    outcome.catch((error: unknown) => isLate && toErrorCode(error, requestId))
     return withDeadline(outcome, answerMs, {
       onTimeout: () => {
         isLate = true
@@ -190,10 +191,10 @@ function createListener(options: GatewayOptions, { checkout, selfCheck, count }:
     })
   }
 
-  function toErrorCode(error: unknown): ErrorCode {
+  function toErrorCode(error: unknown, requestId: string): ErrorCode {
     count('faults')
     const code = error instanceof GatewayFault ? error.error : 'internal_error'
-    log[code === 'internal_error' ? 'error' : 'warn']('sale failed', { code, reason: reasonOf(error) })
+    log[code === 'internal_error' ? 'error' : 'warn']('sale failed', { code, reason: reasonOf(error), requestId })
     return code
   }
 

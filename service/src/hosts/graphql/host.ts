@@ -8,7 +8,7 @@ import type { ErrorCode } from '../../graphql/errors.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
-import { getHeader, parseRequestTarget } from '../../http/request.ts'
+import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -70,13 +70,18 @@ async function graphqlRoute(host: GraphqlHost, request: IncomingMessage, respons
     // Unread bytes of the body would precede the next request.
     return reject(request, response, bodyFailures[body.because], { ...headers, Connection: 'close' })
   }
-  const [text, { status, headers: own }] = await host.operation(request, body.text, authenticated.key)
+  const [text, { status, headers: own }] = await host.operation(
+    request,
+    body.text,
+    authenticated.key,
+    requestIdOf(response),
+  )
   respond(request, response, status, text, { ...headers, ...own })
 }
 
 function onFault({ log }: GraphqlHost, request: IncomingMessage, response: ServerResponse) {
   return (error: unknown) => {
-    log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error) })
+    log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error), requestId: requestIdOf(response) })
     if (response.headersSent) return void response.destroy()
     reject(request, response, [500, 'INTERNAL', 'The request failed unexpectedly. Try it again.'], {})
   }

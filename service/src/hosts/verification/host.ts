@@ -74,7 +74,11 @@ export function verificationListener(host: VerificationHost): RequestListener {
       const answer = app.fetch(request, env)
       return wantsProblem(env.incoming.headers.accept) ? asProblem(answer, errorCodes) : answer
     },
-    { errorHandler: () => failure(400, { error: 'The request target or its Host is not valid.' }) },
+    // An HTTP/1.0 request may leave its Host out; the name is for Hono's URL only.
+    {
+      hostname: 'localhost',
+      errorHandler: () => failure(400, { error: 'The request target or its Host is not valid.' }),
+    },
   )
   const { clientKey, log, agents } = host
   const rest = identified((request, response) => void router(request, response))

@@ -6,7 +6,7 @@ import type { Context, Hono } from 'hono'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { ClientKey } from '../../http/client-ip.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { parseRequestTarget } from '../../http/request.ts'
+import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
@@ -33,7 +33,8 @@ export function createRequestHelpers({
     consume: (c, limiter) =>
       limiter?.take(clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))),
     faultOf(error, c) {
-      const requestId = c?.env?.outgoing?.getHeader('x-request-id')?.toString()
+      const outgoing = c?.env?.outgoing as ServerResponse | undefined
+      const requestId = outgoing && requestIdOf(outgoing)
       if (error instanceof ServiceError) {
         if (error.status >= 500)
           log.warn('request failed', { code: error.code, reason: reasonOf(error.cause), requestId })

@@ -4,7 +4,7 @@
  */
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { quotaHeaders, failure, methodRefused, preflight } from '../../http/responses.ts'
+import { quotaHeaders, methodRefused, preflight } from '../../http/responses.ts'
 import {
   getTapTokens,
   isPrefetch,
@@ -31,13 +31,11 @@ export type TapVisit = {
   /** Returns a request header by its lower-case name. */
   readonly header: (name: string) => string | undefined
   readonly parameters: Pick<TapRequest, 'picc' | 'cmac'>
-  /** Consumes the tap. */
+  /** Consumes the tap, except for HEAD, which learns what a GET would. */
   readonly resolve: () => Promise<TapOutcome>
 }
 
 export type TapFailure = ReturnType<typeof tapFailure>
-
-const tapMethods = 'GET, OPTIONS'
 
 /** Adds a tap route at a path, or below it when it ends with a slash. `reject` words an exception of `answer`. */
 export function tapRoute(
@@ -48,22 +46,24 @@ export function tapRoute(
     resolveTap,
     tapLimiter,
     headers: own,
-  }: TapRouteOptions & { readonly path: string; readonly headers?: Headers },
+    methods = 'GET, OPTIONS',
+  }: TapRouteOptions & { readonly path: string; readonly headers?: Headers; readonly methods?: string },
   answer: (visit: TapVisit) => Promise<Response>,
   reject: (failure: TapFailure, headers: Headers) => Response,
 ): void {
   const pattern = path.endsWith('/') ? `${path}*` : path
-  app.options(pattern, () => preflight(tapMethods))
+  app.options(pattern, () => preflight(methods))
   app.all(pattern, async (c) => {
     if (!c.req.path.startsWith(path)) return c.notFound() // the pattern also matches without the slash
     const quota = await helpers.consume(c, tapLimiter)
     const headers = { ...tapHeaders, ...own, ...quotaHeaders(quota) }
-    if (c.req.method !== 'GET') return methodRefused(tapMethods, headers) // HEAD must not consume a tap
+    const isHead = c.req.method === 'HEAD'
+    if (!methods.split(', ').includes(c.req.method)) return methodRefused(methods, headers)
     if (quota?.allowed === false) return rateLimited(quota, headers)
     const header = headerReader(c)
-    if (isPrefetch(header)) return failure(503, { error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
+    if (isPrefetch(header)) return reject({ status: 503, error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     const parameters = parseTapParameters(rawQuery(c))
-    const resolve = () => resolveTap({ ...parameters, ...getTapTokens(header) })
+    const resolve = () => resolveTap({ ...parameters, ...getTapTokens(header), consume: !isHead })
     try {
       return await answer({ c, headers, header, parameters, resolve })
     } catch (error) {

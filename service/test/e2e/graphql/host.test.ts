@@ -68,7 +68,10 @@ describe('the GraphQL host', () => {
     const response = await get('{ __typename }')
     assert.deepEqual(await response.json(), { data: { __typename: 'Query' } })
     assert.equal(response.headers.get('cache-control'), 'no-store')
-    assert.equal((await get('mutation { activateProduct(input: {productId: 1}) { success } }')).status, 405)
+    const mutation = await get('mutation { activateProduct(input: {productId: 1}) { success } }')
+    assert.deepEqual([mutation.status, mutation.headers.get('allow')], [405, 'POST'])
+    assert.equal(mutation.headers.get('content-type'), 'application/json; charset=utf-8')
+    assert.equal(await codeOf(mutation), 'BAD_USER_INPUT')
     const put = await fetch(`${graphql.url}/graphql`, { method: 'PUT', headers })
     assert.deepEqual([put.status, put.headers.get('allow'), await codeOf(put)], [405, 'GET, POST', 'BAD_USER_INPUT'])
     assert.equal((await fetch(`${graphql.url}/graphql`, { method: 'HEAD', headers })).status, 405)
@@ -151,8 +154,9 @@ describe('the GraphQL host', () => {
       throw new Error('connection to 10.0.0.7 as admin:hunter2 failed')
     }
     const query = '{ transferTypedData(input: {}) { success } }'
-    const { errors } = await graphql.ask(query)
+    const { errors, headers } = await graphql.ask(query)
     const requestId = String(errors[0]?.extensions['requestId'])
+    assert.equal(headers.get('x-request-id'), requestId)
     assert.equal(errors[0]?.extensions['code'], 'INTERNAL')
     assert.deepEqual(errors[0].path, ['transferTypedData'])
     assert.ok(!JSON.stringify(errors).includes('hunter2'))

@@ -144,6 +144,8 @@ describe('GET /api/asset/ over a raw socket', () => {
     ['a sign', '+2'],
     ['79 nines', '9'.repeat(79)],
     ['5000 nines', '9'.repeat(5_000)],
+    ['more nines than a request may have bytes', '9'.repeat(20_000)],
+    ['a raw byte above ASCII', '\u00e9'],
     ['2^256', String(2n ** 256n)],
     ['a minus', '-2'],
     ['hex', '0x2'],
@@ -185,7 +187,7 @@ describe('GET /api/asset/ over a raw socket', () => {
 
   for (const [name, target] of [
     ['a raw space in the target', '/api/asset/2 3'],
-    ['a raw byte above ASCII', '/api/asset/\u00e9'],
+    ['a raw byte above ASCII elsewhere', '/api/assets/\u00e9'],
     ['no target', ''],
   ] as const)
     it(`answers JSON, and nothing of the machine, for ${name}`, async () => {
@@ -197,11 +199,22 @@ describe('GET /api/asset/ over a raw socket', () => {
       assert.doesNotMatch(body, /\bat \S+:\d|node:|Error/)
     })
 
-  function raw(target: string): Promise<{ status: number; head: string; body: string }> {
+  it('answers HTTP/1.0 without a Host, as load balancers probe, and 400 for two', async () => {
+    const old = await raw('/api/asset/2', 'HTTP/1.0')
+    assert.deepEqual([old.status, (JSON.parse(old.body) as { token_id: string }).token_id], [200, '2'])
+    assert.match((await raw('/health', 'HTTP/1.0')).body, /"status":"ok"/)
+    const twice = await raw('/api/asset/2', 'HTTP/1.1\r\nHost: a\r\nHost: a')
+    assert.deepEqual([twice.status, twice.body], [400, '{"error":"A request names its host once."}'])
+  })
+
+  function raw(
+    target: string,
+    version = 'HTTP/1.1\r\nHost: 127.0.0.1',
+  ): Promise<{ status: number; head: string; body: string }> {
     return new Promise((resolve, reject) => {
       const { port } = new URL(world.url)
       const socket = connect(Number(port), '127.0.0.1', () =>
-        socket.write(Buffer.from(`GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n`, 'latin1')),
+        socket.write(Buffer.from(`GET ${target} ${version}\r\nConnection: close\r\n\r\n`, 'latin1')),
       )
       const chunks: Buffer[] = []
       socket.setTimeout(120_000, () => socket.destroy(new Error('no answer in time')))

@@ -133,9 +133,11 @@ describe('GET /api/dpp', () => {
         const before = await counterOf(shared)
         const path = `${pathOf(route, shared)}?${queryOf(shared.tag.next())}`
         const head = await ask(path, { method: 'HEAD' })
-        assert.deepEqual([head.status, head.headers['allow'], head.text], [405, 'GET, OPTIONS', ''])
+        assert.deepEqual([head.status, head.headers['content-type'], head.text], [200, 'application/ld+json', ''])
+        const forged = path.replace(/cmac=../, 'cmac=00')
+        assert.equal((await ask(forged, { method: 'HEAD' })).status, 400)
         const options = await ask(path, { method: 'OPTIONS' })
-        assert.deepEqual([options.status, options.headers['access-control-allow-methods']], [204, 'GET, OPTIONS'])
+        assert.deepEqual([options.status, options.headers['access-control-allow-methods']], [204, 'GET, HEAD, OPTIONS'])
         assert.equal((await ask(path, { method: 'POST' })).status, 405)
         for (const header of ['Sec-Purpose', 'Purpose', 'X-Moz']) {
           const reply = await ask(path, { headers: { [header]: 'prefetch;prerender' } })
@@ -143,7 +145,8 @@ describe('GET /api/dpp', () => {
           assert.equal(reply.headers['retry-after'], '1')
         }
         assert.equal(await counterOf(shared), before)
-        assert.equal((await ask(path)).status, 200)
+        const get = await ask(path)
+        assert.deepEqual([get.status, get.headers['etag']], [200, head.headers['etag']])
         assert.equal(await counterOf(shared), before + 1)
       })
     })

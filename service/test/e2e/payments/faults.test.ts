@@ -122,6 +122,17 @@ describe('the ledger', () => {
   }
 })
 
+describe('a sale that fails', () => {
+  it('stands in the log under the X-Request-Id of its answer', async () => {
+    const gateway = await world.open({ ledger: { ...world.store, find: () => Promise.reject(new Error('gone')) } })
+    const { status, headers } = await buy(gateway.url, token, await sign(payer))
+    assert.equal(status, 503)
+    const id = headers.get('x-request-id')
+    assert.ok(world.lines.some((line) => line.includes('sale failed') && line.includes(`"requestId":"${id}"`)))
+    await gateway.close()
+  })
+})
+
 describe('the clock', () => {
   for (const [what, off] of [
     ['5 minutes ahead', 300_000],

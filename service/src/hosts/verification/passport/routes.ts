@@ -33,7 +33,7 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
   tapRoute(
     app,
     helpers,
-    { ...site, path: prefix, headers: { Vary: 'Accept' } },
+    { ...site, path: prefix, headers: { Vary: 'Accept' }, methods: 'GET, HEAD, OPTIONS' },
     async ({ c, headers, header, parameters, resolve }) => {
       const path = parsePath(c.req.path)
       const form = negotiate(header('accept') ?? null, signer().forms)
@@ -44,7 +44,8 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
         outcome.kind === 'resolved'
           ? await passportResponse(outcome, path, form, headers)
           : errorResponse(failures[outcome.kind], headers)
-      for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
+      for (const cookie of c.req.method === 'HEAD' ? [] : tapCookies(outcome))
+        response.headers.append('Set-Cookie', cookie)
       return response
     },
     errorResponse,

@@ -6,6 +6,7 @@ import type { Hono } from 'hono'
 import type { ProofBundles } from '../../../assets/proof-bundle.ts'
 import type { Answer, Verdicts } from '../../../assets/verdicts.ts'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { Rejection } from '../../../http/listener.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { exposedHeaders, failure, uncachedJson } from '../../../http/responses.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -37,6 +38,16 @@ export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts,
     if (rest.join('/') === 'proof' && proofs !== undefined) return proofResponse(proofs, tokenId, headers)
     return failure(404, { error: nothingHere }, headers)
   })
+}
+
+/**
+ * Words the rejection of a segment that never reaches the route, because HTTP itself forbids it: bytes above ASCII, or more than the
+ * 16 kB of a request. It is known by its first bytes (spec §4.1).
+ */
+export function brokenSegment(start: string): Rejection | undefined {
+  const [, segment] = /^[A-Z]+ \/api\/asset\/([^ ?/\r\n]*)/.exec(start) ?? []
+  if (segment === undefined || parseTokenIdSegment(segment) !== null) return undefined
+  return ['400 Bad Request', { version: '1', error: { code: 'INVALID_TOKEN_ID', message: invalidTokenId } }]
 }
 
 /** Error text of a path without a route. */

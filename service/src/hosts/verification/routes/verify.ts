@@ -29,8 +29,9 @@ export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Veri
   )
 }
 
+/** A tap that could not be judged is not verified either, so that clients branch on `verified` alone. */
 function errorResponse({ status, error }: TapFailure, headers: Headers): Response {
-  return failure(status, { error }, headers)
+  return failure(status, { verified: false, error }, headers)
 }
 
 /** The request succeeded whatever the outcome of the tap, so the status is 200. A counterfeit has no detail. */
