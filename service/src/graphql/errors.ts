@@ -2,7 +2,7 @@
 import { GraphQLError } from 'graphql'
 import { isTimeout } from '../db/errors.ts'
 import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
-import { reasonOf, ServiceError } from '../lib/errors.ts'
+import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
 export const errorCodes: readonly ErrorCode[] = errorRows.flatMap(({ graphql }) => (graphql as ErrorCode) ?? [])
@@ -42,9 +42,10 @@ function codeOf(error: Error): ErrorCode {
 
 function describeFault(fault: Error, requestId: string, log: Log): { code: ErrorCode; message: string } {
   if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
-  if (fault instanceof ServiceError && fault.code === 'CHAIN_UNAVAILABLE') {
-    log.warn('request failed', { code: fault.code, requestId, reason: reasonOf(fault.cause) })
-    return { code: fault.code, message: fault.message }
+  const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
+  if (error instanceof ServiceError && (error.code === 'CHAIN_UNAVAILABLE' || error.code === 'DATABASE_UNAVAILABLE')) {
+    log.warn('request failed', { code: error.code, requestId, reason: reasonOf(error.cause) })
+    return { code: error.code, message: error.message }
   }
   log.error('request failed', { code: 'INTERNAL', requestId, reason: reasonOf(fault) })
   return { code: 'INTERNAL', message: `The request failed unexpectedly. Its id is ${requestId}.` }

@@ -28,6 +28,9 @@ export function isChainUnavailable(error: unknown): error is ServiceError {
   return error instanceof ServiceError && error.code === 'CHAIN_UNAVAILABLE'
 }
 
+/** `Retry-After` of an answer while the database is unavailable. */
+export const retryAfterSeconds = '5'
+
 /** Returns the error of a database that does not answer or cannot write; `cause` is for the log only. */
 export function databaseUnavailable(cause: unknown): ServiceError {
   return new ServiceError('DATABASE_UNAVAILABLE', 'The database does not answer. Try again in a few seconds.', {

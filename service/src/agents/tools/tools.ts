@@ -18,7 +18,7 @@ import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
 import type { Answer, Verdicts } from '../../assets/verdicts.ts'
 import { chainName } from '../../domain/chain.ts'
 import type { ToolCode } from '../../lib/error-codes.ts'
-import { isChainUnavailable, reasonOf } from '../../lib/errors.ts'
+import { databaseUnavailable, isChainUnavailable, isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { memoize } from '../../lib/memoize.ts'
@@ -72,6 +72,10 @@ export function createTools({ verdicts, histories, contract, log }: ToolsOptions
         if (isChainUnavailable(error)) {
           log.warn('tool failed', { tool, code: 'CHAIN_UNAVAILABLE', reason: reasonOf(error.cause) })
           return failure('CHAIN_UNAVAILABLE', `${error.message} Ask again in a few seconds.`)
+        }
+        if (isDatabaseUnavailable(error)) {
+          log.warn('tool failed', { tool, code: 'DATABASE_UNAVAILABLE', reason: reasonOf(error) })
+          return failure('DATABASE_UNAVAILABLE', databaseUnavailable(error).message)
         }
         log.error('tool failed', { tool, code: 'INTERNAL', reason: reasonOf(error) })
         return failure('INTERNAL', 'The tool failed unexpectedly. Ask again later.')

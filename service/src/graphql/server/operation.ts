@@ -4,6 +4,7 @@ import { execute, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import { createHandler } from 'graphql-http'
 import { parseRequestTarget, requestIdFor } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
+import { retryAfterSeconds } from '../../lib/errors.ts'
 import type { ApiKey } from '../api-keys.ts'
 import type { CreateContext, GraphqlContext } from '../context.ts'
 import { faultError, graphqlError, type FormatError } from '../errors.ts'
@@ -32,8 +33,13 @@ export function createHttpOperation({
   timeoutMs = 30_000,
 }: OperationSteps): HttpOperation {
   return async (request, body, key, requestId) => {
+    let isAway = false
     const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
-      formatError: (error) => formatError(error, requestId),
+      formatError: (error) => {
+        const formatted = formatError(error, requestId)
+        isAway ||= formatted.extensions['code'] === 'DATABASE_UNAVAILABLE'
+        return formatted
+      },
       execute: (args) => executeWithin(args, timeoutMs),
       onSubscribe: (_request, parameters) => {
         const prepared = prepare(parameters)
@@ -53,6 +59,8 @@ export function createHttpOperation({
       raw: request,
       context: key,
     })
+    if (text !== null && isAway)
+      return [text, { status: 503, headers: { ...headers, 'Retry-After': retryAfterSeconds } }]
     if (text !== null && status !== 405) return [text, { status, headers }] // its own body of a 405 has neither code nor media type
     const message = messages[status] ?? 'The request is not GraphQL over HTTP.'
     return [

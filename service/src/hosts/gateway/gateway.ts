@@ -10,7 +10,7 @@ import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.t
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { runtime } from '../../http/responses.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
-import { reasonOf } from '../../lib/errors.ts'
+import { isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { attestationDocument, createAttest, type AttestationKey } from '../../payments/attestation/attest.ts'
 import { createCheckout, type Checkout } from '../../payments/checkout.ts'
@@ -193,7 +193,8 @@ function createListener(options: GatewayOptions, { checkout, selfCheck, count }:
 
   function toErrorCode(error: unknown, requestId: string): ErrorCode {
     count('faults')
-    const code = error instanceof GatewayFault ? error.error : 'internal_error'
+    const fault = isDatabaseUnavailable(error) ? 'ledger_unavailable' : 'internal_error'
+    const code = error instanceof GatewayFault ? error.error : fault
     log[code === 'internal_error' ? 'error' : 'warn']('sale failed', { code, reason: reasonOf(error), requestId })
     return code
   }

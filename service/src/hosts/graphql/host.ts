@@ -11,7 +11,7 @@ import type { ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
-import { reasonOf } from '../../lib/errors.ts'
+import { databaseUnavailable, isDatabaseUnavailable, reasonOf, retryAfterSeconds } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
 export type GraphqlHost = {
@@ -81,7 +81,13 @@ async function graphqlRoute(host: GraphqlHost, request: IncomingMessage, respons
 
 function onFault({ log }: GraphqlHost, request: IncomingMessage, response: ServerResponse) {
   return (error: unknown) => {
-    log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error), requestId: requestIdOf(response) })
+    const requestId = requestIdOf(response)
+    if (isDatabaseUnavailable(error) && !response.headersSent) {
+      const { code, message } = databaseUnavailable(error)
+      log.warn('request failed', { code, reason: reasonOf(error), requestId })
+      return reject(request, response, [503, 'DATABASE_UNAVAILABLE', message], { 'Retry-After': retryAfterSeconds })
+    }
+    log.error('request failed', { code: 'INTERNAL', reason: reasonOf(error), requestId })
     if (response.headersSent) return void response.destroy()
     reject(request, response, [500, 'INTERNAL', 'The request failed unexpectedly. Try it again.'], {})
   }

@@ -61,7 +61,10 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
   docsRoutes(app, host) // §9  /docs
   app.notFound(() => failure(404, { error: nothingHere }))
-  app.onError((error, c) => failure(500, { error: helpers.faultOf(error, c).message }))
+  app.onError((error, c) => {
+    const { status, message } = helpers.faultOf(error, c)
+    return failure(status, { error: message })
+  })
   return app
 }
 

@@ -9,7 +9,13 @@ import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
-import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import {
+  databaseUnavailable,
+  isDatabaseUnavailable,
+  reasonOf,
+  retryAfterSeconds,
+  ServiceError,
+} from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
 export type Env = { Bindings: Partial<HttpBindings> }
@@ -32,10 +38,12 @@ export function createRequestHelpers({
   return {
     consume: (c, limiter) =>
       limiter?.take(clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))),
-    faultOf(error, c) {
+    faultOf(fault, c) {
       const outgoing = c?.env?.outgoing as ServerResponse | undefined
       const requestId = outgoing && requestIdOf(outgoing)
+      const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
       if (error instanceof ServiceError) {
+        if (error.code === 'DATABASE_UNAVAILABLE') outgoing?.setHeader('Retry-After', retryAfterSeconds)
         if (error.status >= 500)
           log.warn('request failed', { code: error.code, reason: reasonOf(error.cause), requestId })
         return error

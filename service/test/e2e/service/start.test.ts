@@ -1,12 +1,11 @@
 /** `touchstone serve` while something around it is not ready yet: it waits, says so, and no SIGHUP ends it. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
-import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 
@@ -25,39 +24,13 @@ describe('touchstone serve starts', { skip }, () => {
     await rm(dataDir, { recursive: true, force: true })
   })
 
-  /** Makes PostgreSQL answer on this port from now on, as after its restart. */
-  async function answerOn(port: number): Promise<AsyncDisposable> {
-    const { hostname, port: real } = new URL(database.url)
-    const sockets = new Set<Socket>()
-    const server = createServer((socket) => {
-      const onward = connect(Number(real || 5432), hostname)
-      for (const [one, other] of [
-        [socket, onward],
-        [onward, socket],
-      ] as const) {
-        sockets.add(one)
-        one.pipe(other)
-        one.on('error', () => other.destroy())
-      }
-    })
-    await once(server.listen(port, '127.0.0.1'), 'listening')
-    return {
-      [Symbol.asyncDispose]: async () => {
-        for (const socket of sockets) socket.destroy()
-        await new Promise((resolve) => server.close(resolve))
-      },
-    }
-  }
-
   for (const [words, serves] of [
     ['serve', 'verification host listens'],
     ['serve --workers 2', '"event":"worker serves","place":1'],
   ] as const)
     it(`${words}: PostgreSQL that restarts meanwhile is waited for, and a storm of SIGHUP ends nothing`, async () => {
       const port = await freePort()
-      const url = new URL(database.url)
-      url.host = `127.0.0.1:${port}`
-      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: url.href, ONLY: 'verification' }
+      const env = { ...embedded, DATA_DIR: dataDir, DATABASE_URL: atPort(database.url, port), ONLY: 'verification' }
       const chain = { CHAIN_RPC_URLS: 'http://127.0.0.1:1', CHAIN_CONTRACT: `0x${'5f'.repeat(20)}` }
       const service = touchstone(words.split(' '), {
         ...env,
@@ -69,7 +42,7 @@ describe('touchstone serve starts', { skip }, () => {
         await untilSaid(service, 'PostgreSQL does not answer yet')
         for (let n = 0; n < 20; n += 1) service.child.kill('SIGHUP')
         await untilSaid(service, 'SIGHUP ignored')
-        await using _postgres = await answerOn(port)
+        await using _postgres = await answerAs(database.url, port)
         await untilSaid(service, serves)
         assert.match(service.said(), new RegExp(serves))
         service.child.kill('SIGHUP')

@@ -63,8 +63,9 @@ export function a2aRoutes(
     try {
       return await answer(c, encoding, headers)
     } catch (error) {
-      const { message } = helpers.faultOf(error, c)
-      return respond(500, encoding.fault({ fault: 'INTERNAL_ERROR', message }), encoding, headers)
+      const { code, message } = helpers.faultOf(error, c)
+      const fault = { fault: code === 'DATABASE_UNAVAILABLE' ? code : 'INTERNAL_ERROR', message } as const
+      return respond(httpStatusOf(fault), encoding.fault(fault), encoding, headers)
     }
   }
 

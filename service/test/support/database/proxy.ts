@@ -1,0 +1,34 @@
+/** A PostgreSQL that is there or away: a port before the real one. */
+import { once } from 'node:events'
+import { connect, createServer, type Socket } from 'node:net'
+
+/** Answers on a port of 127.0.0.1 as the server of `url` does, until it is disposed of, which cuts every connection. */
+export async function answerAs(url: string, port: number): Promise<AsyncDisposable> {
+  const real = new URL(url)
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    const onward = connect(Number(real.port || 5432), real.hostname)
+    for (const [one, other] of [
+      [socket, onward],
+      [onward, socket],
+    ] as const) {
+      sockets.add(one)
+      one.pipe(other)
+      one.on('error', () => other.destroy())
+    }
+  })
+  await once(server.listen(port, '127.0.0.1'), 'listening')
+  return {
+    [Symbol.asyncDispose]: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** Returns the URL of the same database at another port of 127.0.0.1. */
+export function atPort(url: string, port: number): string {
+  const moved = new URL(url)
+  moved.host = `127.0.0.1:${port}`
+  return moved.href
+}
