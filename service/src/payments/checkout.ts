@@ -15,7 +15,6 @@ import { checkSignature, checkTerms, checkTimes, type Payment, type Presented } 
 
 /** A claim covers the steps up to the durable write: at most 5 s, 8 s and 2 s. */
 const claimSeconds = 30
-const verifyMs = 5_000
 const ledgerMs = 6_000
 const chainMs = 5_000
 const pollMs = 400
@@ -41,6 +40,7 @@ type CheckoutOptions = PaymentComponents & {
 
 export function createCheckout(options: CheckoutOptions) {
   const { ledger, chain, facilitator, attest, settlement, terms, count, log, now = Date.now } = options
+  const { verifyMs = 5_000 } = options.deadlines ?? {}
   const underway = new Map<
     string,
     { readonly request: CheckoutRequest; readonly outcome: Promise<Outcome | 'retry'> }

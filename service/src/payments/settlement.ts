@@ -28,12 +28,18 @@ export type Settling = {
 
 /** A claim outlives every step that may send: 15 s for the facilitator. Later steps are safe without it. */
 export const settlingSeconds = 25
-const facilitatorMs = 15_000
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
 /** Counts an event for the metrics. */
 export type Count = (what: 'offers' | 'settled' | 'pending' | 'reconciled' | 'refused' | 'replayed' | 'faults') => void
+
+/** Milliseconds for a step of the facilitator. Defaults: 5 s to verify; 15 s to settle, and 12 s of them for the receipt. */
+export type PaymentDeadlines = {
+  readonly verifyMs?: number
+  readonly settleMs?: number
+  readonly receiptMs?: number
+}
 
 /** The components that checkout, settlement and reconciliation share. */
 export type PaymentComponents = {
@@ -43,11 +49,20 @@ export type PaymentComponents = {
   readonly terms: Terms
   readonly count: Count
   readonly log: Log
+  readonly deadlines?: PaymentDeadlines | undefined
 }
 
 export type Settlement = ReturnType<typeof createSettlement>
 
-export function createSettlement({ ledger, chain, facilitator, terms, count, log }: PaymentComponents) {
+export function createSettlement({
+  ledger,
+  chain,
+  facilitator,
+  terms,
+  count,
+  log,
+  deadlines: { settleMs = 15_000 } = {},
+}: PaymentComponents) {
   /** Executes the payment and reads the chain. Never throws: every failure is `settlement_pending`, and is retried later. */
   async function settle(row: Settling): Promise<Outcome> {
     const report = await execute(row)
@@ -73,7 +88,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     try {
       const onSent = (hash: Hex) => ledger.sent(row.key, hash).catch(notRecorded)
       const settled = facilitator.settle(row.payment, { known: row.transaction ?? undefined, onSent })
-      return await withDeadline(settled, facilitatorMs)
+      return await withDeadline(settled, settleMs)
     } catch (error) {
       log.warn('the facilitator did not settle', { reason: reasonOf(error) })
       return { sent: 'perhaps' }

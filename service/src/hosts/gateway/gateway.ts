@@ -24,7 +24,7 @@ import { createPaymentChain, type PaymentChain } from '../../payments/on-chain.t
 import { parseOrder } from '../../payments/order.ts'
 import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
-import { createSettlement, type Count } from '../../payments/settlement.ts'
+import { createSettlement, type Count, type PaymentDeadlines } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
 import { createPaymentRequired, paymentDocument, type PaymentRequired, type Terms } from '../../payments/x402/terms.ts'
 
@@ -49,6 +49,7 @@ export type GatewayOptions = {
   /** Milliseconds; for tests. */
   readonly now?: () => number
   readonly reconcileMs?: number
+  readonly deadlines?: PaymentDeadlines
 }
 
 export type Gateway = AsyncDisposable & {
@@ -71,7 +72,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const chain = createPaymentChain({ rpc, asset: terms.asset })
   const facilitator = openFacilitator(options, chain)
   const key = keys.active
-  const shared = { ledger, chain, facilitator, terms, count, log }
+  const shared = { ledger, chain, facilitator, terms, count, log, deadlines: options.deadlines }
   const settlement = createSettlement(shared)
   const checkout = createCheckout({ ...shared, settlement, attest: createAttest({ verdicts, key, now }), now })
   opened.defer(() => checkout.idle())
@@ -91,11 +92,14 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   }
 }
 
-function openFacilitator({ facilitator, rpc, terms, ledger }: GatewayOptions, chain: PaymentChain): Facilitator {
+function openFacilitator(
+  { facilitator, rpc, terms, ledger, deadlines }: GatewayOptions,
+  chain: PaymentChain,
+): Facilitator {
   if ('url' in facilitator) return createRemoteFacilitator({ ...facilitator, terms, chain })
   const { account } = facilitator
   const broadcast = createBroadcast({ rpc, account, lock: ledger.locked })
-  return createLocalFacilitator({ rpc, chain, account, terms, broadcast })
+  return createLocalFacilitator({ rpc, chain, account, terms, broadcast, receiptMs: deadlines?.receiptMs })
 }
 
 /** Longest time to a response. A checkout in progress then goes on, and a retry gets its result. */

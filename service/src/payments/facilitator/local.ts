@@ -12,15 +12,14 @@ import type { Terms } from '../x402/terms.ts'
 import { BroadcastError, type Broadcast } from './broadcast.ts'
 import { facilitatorInput, toBuyerError, type Facilitator, type Report, type SettleOptions } from './facilitator.ts'
 
-/** Longest wait for a receipt, in milliseconds. */
-const receiptMs = 12_000
-
 type LocalOptions = {
   readonly rpc: RpcClient
   readonly chain: Pick<PaymentChain, 'rejectionReason' | 'isRightChain'>
   readonly account: LocalAccount
   readonly broadcast: Broadcast
   readonly terms: Terms
+  /** Longest wait for a receipt, in milliseconds. */
+  readonly receiptMs?: number | undefined
 }
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
@@ -49,7 +48,10 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
 type State = { fault: unknown; report: Report }
 
 /** Makes the library's scheme for one call, with the state beneath it. */
-function createAttempt({ rpc: provider, account, broadcast }: LocalOptions, settling?: SettleOptions) {
+function createAttempt(
+  { rpc: provider, account, broadcast, receiptMs = 12_000 }: LocalOptions,
+  settling?: SettleOptions,
+) {
   const state: State = { fault: undefined, report: { sent: settling?.known === undefined ? 'no' : 'perhaps' } }
   const pending = onPendingBlock(provider)
   const rpc: RpcClient = async (method, params) => {
@@ -88,7 +90,7 @@ function createAttempt({ rpc: provider, account, broadcast }: LocalOptions, sett
         }
       },
       async waitForTransactionReceipt({ hash }) {
-        const receipt = await waitForReceipt(rpc, hash)
+        const receipt = await waitForReceipt(rpc, hash, receiptMs)
         const status = receipt.status === '0x1' ? 'success' : 'reverted'
         state.report = { sent: status === 'success' ? 'mined' : 'reverted' }
         return { status, logs: receipt.logs }
@@ -101,7 +103,7 @@ function createAttempt({ rpc: provider, account, broadcast }: LocalOptions, sett
 
 type Receipt = { readonly status: Hex; readonly logs: readonly never[] }
 
-async function waitForReceipt(rpc: RpcClient, hash: Hex): Promise<Receipt> {
+async function waitForReceipt(rpc: RpcClient, hash: Hex, receiptMs: number): Promise<Receipt> {
   const until = performance.now() + receiptMs
   for (let wait = 50; ; wait = Math.min(500, wait * 1.5)) {
     const receipt = (await rpc('eth_getTransactionReceipt', [hash]).catch(() => null)) as Receipt | null

@@ -14,8 +14,13 @@ import { startFacilitator, type FacilitatorFault } from '../../support/payments/
 import type { Fault } from '../../support/fault-rpc.ts'
 
 const { world, token, payer, charged } = await openSale()
+/** For steps that have to fail: nothing comes after a wait. */
+const impatient = { settleMs: 2_000, receiptMs: 1_000 }
+
 const facilitator = await startFacilitator(world)
 const remote = await world.open({ facilitator: { url: facilitator.url } })
+/** Waits less for a settlement that is not answered. */
+const hasty = await world.open({ facilitator: { url: facilitator.url }, deadlines: impatient })
 afterEach(() => world.heal())
 
 const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 120n })
@@ -42,7 +47,10 @@ describe('the provider of payments fails before anything is stored', () => {
     ['one call gets status 500', { name: 'status500', methods: ['eth_call'], times: 1 }],
   ] satisfies [string, Fault['name'] | Fault][]) {
     it(`${what}: 503, never 402`, () =>
-      survives({ breaks: () => world.payFaults.set(fault) }, [...unavailable, [200, undefined]]))
+      survives({ options: { deadlines: { verifyMs: 1_000 } }, breaks: () => world.payFaults.set(fault) }, [
+        ...unavailable,
+        [200, undefined],
+      ]))
   }
 })
 
@@ -58,11 +66,18 @@ describe('the provider of payments fails while it settles', () => {
     ['receipts hang', { name: 'hang', methods: ['eth_getTransactionReceipt'] }],
   ] satisfies [string, Fault][]) {
     it(`${what}: the proof or 503 settlement_pending`, () =>
-      survives({ breaks: () => world.payFaults.set(fault) }, pendingOrSold))
+      survives({ options: { deadlines: impatient }, breaks: () => world.payFaults.set(fault) }, pendingOrSold))
   }
 
   it('the chain does not mine: 503 settlement_pending', () =>
-    survives({ breaks: () => world.automine(false), mends: () => world.mine() }, [[503, 'settlement_pending']]))
+    survives(
+      {
+        options: { deadlines: impatient },
+        breaks: () => world.automine(false),
+        mends: () => world.mine(),
+      },
+      [[503, 'settlement_pending']],
+    ))
 
   it('the facilitator has no gas: 503 payment_unavailable, nothing charged', async () => {
     const { address } = world.facilitator
@@ -218,7 +233,7 @@ describe('a remote facilitator', () => {
     it(`${name} on settle: the proof or 503, one charge, and the same header gets the proof`, async () => {
       const payment = await longLived()
       facilitator.set(name, 'settle')
-      const answer = await buy(remote.url, token, payment)
+      const answer = await buy((name === 'hang' ? hasty : remote).url, token, payment)
       if (name === 'lost') assert.equal(answer.status, 200)
       else assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
       facilitator.set('none')

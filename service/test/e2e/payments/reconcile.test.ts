@@ -181,7 +181,7 @@ describe('a reorganisation', () => {
 /** Stays last: it moves the clock of the chain ten minutes ahead. */
 describe('a chain that does not mine', () => {
   it('for longer than the authorization is valid: 503 first, then 402 authorization_expired, nothing charged', async () => {
-    const gateway = await world.open()
+    const gateway = await world.open({ deadlines: { receiptMs: 1_000 } })
     const now = BigInt(Math.floor(Date.now() / 1000))
     const payment = await sign(payer, { validBefore: now + 600n })
     await world.automine(false)
