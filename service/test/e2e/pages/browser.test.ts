@@ -63,19 +63,21 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
   }
 
   async function visitAll(language: string, schemes: readonly Scheme[]): Promise<readonly Seen[]> {
-    await using page = await browser.open(`${world.url}/`, { viewport: wide })
+    await using page = await browser.open(`${world.url}/`, { viewport: narrow })
     const [kinds, seen] = [new Set<string>(), Array<Seen>()]
     for (const { name, url } of states) {
       await page.goto(`${url}${url.includes('?') ? '&' : '?'}lang=${language}`)
       const kind: string =
         await page.evaluate(`[...new Set(Array.from(document.querySelectorAll('[class], [role], main *'),
         (element) => element.localName + '.' + element.className + '.' + element.role))].toSorted().join()`)
-      const audits: Partial<Record<Scheme, Audit>> = {}
-      for (const scheme of kinds.has(kind) ? [] : schemes) audits[scheme] = await audit(page, scheme)
-      kinds.add(kind)
-      await page.setViewportSize(narrow)
       const width: number = await page.evaluate('document.documentElement.scrollWidth')
-      await page.setViewportSize(wide)
+      const audits: Partial<Record<Scheme, Audit>> = {}
+      if (!kinds.has(kind) && schemes.length > 0) {
+        await page.setViewportSize(wide)
+        for (const scheme of schemes) audits[scheme] = await audit(page, scheme)
+        await page.setViewportSize(narrow)
+      }
+      kinds.add(kind)
       seen.push({ name: `${name} ${language}`, heading: await headingOf(page), width, audits })
     }
     return seen
