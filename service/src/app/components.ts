@@ -9,6 +9,8 @@ import { createProofBundles, type ProofBundles } from '../assets/proof-bundle.ts
 import { createVerdicts, type Verdicts } from '../assets/verdicts.ts'
 import { type AssetReader, createAssetReader } from '../chain/assets/reader.ts'
 import { createIndexer, type Indexer } from '../chain/indexer/indexer.ts'
+import { type AnyProvider, createAnyProvider } from '../chain/rpc/any-provider.ts'
+import type { RpcClient } from '../chain/rpc/client.ts'
 import { createChainSource, type RpcChainSource } from '../chain/rpc/source.ts'
 import { type OperationStore, operationStore } from '../chain/transactions/operations.ts'
 import { createTransferReads, type TransferReads } from '../chain/transactions/transfer-reads.ts'
@@ -72,6 +74,8 @@ export type Components = StoreComponents & {
   readonly statusBits: (list: number) => Promise<StatusBits | null>
   readonly operations: OperationStore
   readonly writer: Writer
+  /** Connections of their own, over all providers. */
+  readonly paymentRpc: RpcClient
   /** The issuer's address; null where no operator key is set. */
   readonly operator: Hex | null
   readonly transferReads: TransferReads
@@ -87,8 +91,7 @@ export async function openComponents(
   { deadlines }: ComponentOverrides = {},
 ): Promise<Components & AsyncDisposable> {
   const { contract, rpcUrls, codeHash, recordsSlot } = config.chain
-  const [rpcUrl] = rpcUrls
-  if (rpcUrl === undefined)
+  if (rpcUrls.length === 0)
     throw new ConfigError('CHAIN_RPC_URLS must name at least one JSON-RPC provider, such as https://sepolia.base.org.')
   if (contract === null) throw new ConfigError('CHAIN_CONTRACT must be the address of the registry contract.')
 
@@ -159,10 +162,15 @@ export async function openComponents(
 
   const operations = operationStore(database)
   const keys = operatorKeys(config)
+  const openAny = (name: string): AnyProvider =>
+    opened.adopt(createAnyProvider({ ...deadlines, rpcUrls, contract, chainId, log: log.child(name) }), (it) =>
+      it.close(),
+    )
+  const transactions = openAny('writer')
   const writer = opened.adopt(
     createWriter({
       ...deadlines,
-      rpcUrl,
+      rpc: transactions.rpc,
       contract,
       chainId,
       keys,
@@ -199,8 +207,9 @@ export async function openComponents(
     statusBits: createStatusBits({ reader, store: statusIndexes }),
     operations,
     writer,
+    paymentRpc: openAny('payments').rpc,
     operator: keys.issuer?.address ?? null,
-    transferReads: createTransferReads({ ...deadlines, rpcUrl, contract, chainId }),
+    transferReads: createTransferReads({ rpc: transactions.rpc, contract, chainId }),
     tagHash,
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash }, log.child('tap')),
   }

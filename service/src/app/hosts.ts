@@ -11,7 +11,6 @@ import { createAgents } from '../agents/erc8004/registry.ts'
 import { createReputations } from '../agents/erc8004/reputation.ts'
 import { identityAt, mcpDocuments } from '../agents/mcp/protocol.ts'
 import { createTools } from '../agents/tools/tools.ts'
-import { createRpcClient } from '../chain/rpc/client.ts'
 import { discoveryDocuments } from '../discovery/documents.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
 import { openApiText } from '../discovery/openapi.ts'
@@ -159,8 +158,8 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     contract: components.contract.toLowerCase() as Hex,
     verdicts: components.verdicts,
     ledger: createLedger(components.database, { chainId, asset: asset.address }),
-    rpc: createRpcClient({ url: config.chain.rpcUrls[0] ?? '' }),
     isIndexFaulty: async () => (await components.indexer.status()).fault !== null,
+    rpc: components.paymentRpc,
     facilitator:
       facilitatorUrl === null
         ? { account: privateKeyToAccount(bytesToHex(facilitatorKey ?? new Uint8Array())) }

@@ -1,6 +1,6 @@
 /**
  * The gateway's self-check at start and every minute. A wrong answer stops the sale (503 `not_ready`). A missing answer only makes the
- * health `degraded`, because each request finds out for itself.
+ * health `degraded`, because each request finds out for itself: a paid one when it pays, an offer by `canSell`.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { AbiDecodingZeroDataError, domainSeparator, keccak256, parseAbi, toHex, type Abi } from 'viem'
@@ -40,6 +40,9 @@ const missing = (message: string): CheckResult => ({ state: 'missing', message }
 
 const everyMs = 60_000
 const checkMs = 8_000
+/** An offer relies on a look at what every payment needs that is at most this old. */
+const lookMs = 2_000
+const needed = ['chain', 'ledger', 'facilitator'] as const
 /** About a hundred settlements at 0.1 gwei. */
 const lowGas = 1_000_000_000_000_000n
 
@@ -66,6 +69,18 @@ export function createSelfCheck(options: SelfCheckOptions) {
     )
   }
 
+  let looked: { readonly at: number; readonly answered: Promise<boolean> } | undefined
+
+  /** Returns whether chain, ledger and facilitator answer, so that a payment could be taken now. Concurrent callers share one look. */
+  function canSell(): Promise<boolean> {
+    if (looked === undefined || performance.now() - looked.at > lookMs) {
+      const asked = needed.map((name) => withDeadline(checks[name](options), checkMs).catch(noAnswer))
+      const answered = Promise.all(asked).then((found) => found.every(({ state }) => state === 'ok'))
+      looked = { at: performance.now(), answered }
+    }
+    return looked.answered
+  }
+
   const noAnswer = (error: unknown): CheckResult => {
     log.debug('gateway check without answer', { reason: reasonOf(error) })
     return missing('No answer.')
@@ -74,13 +89,14 @@ export function createSelfCheck(options: SelfCheckOptions) {
   return {
     run,
     results: () => results,
+    canSell,
     /** Returns false from a wrong answer to the next right one. */
     ready: () => results.size > 0 && [...results.values()].every(({ state }) => state !== 'wrong'),
     [Symbol.dispose]: () => clearInterval(timer),
   }
 }
 
-const checks: Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>> = {
+const checks = {
   async price({ terms, allowHighPrice }) {
     if (terms.price <= 0n) return wrong('The price is zero.')
     if (terms.price > highestUsualPrice && !allowHighPrice)
@@ -162,7 +178,7 @@ const checks: Readonly<Record<string, (options: SelfCheckOptions) => Promise<Che
       ? missing('The attestation key’s account holds ether.')
       : ok(`${checksumAddress(address)} signs nothing else.`)
   },
-}
+} satisfies Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>>
 
 const roleAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)']) as Abi
 const roles: readonly Hex[] = [

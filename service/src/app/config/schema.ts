@@ -148,7 +148,7 @@ export const configSchema = z.object({
     rpcUrls: secret(
       'CHAIN_RPC_URLS',
       list('http or https URLs', isHttpUrl),
-      'JSON-RPC providers, best first. Two or more survive the fault of one.',
+      'JSON-RPC providers, best first. Two or more survive the fault of one, in reads, writes and payments.',
     ),
     contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),
     interface: setting(

@@ -9,8 +9,15 @@ import { parseResults, RpcError } from './answer.ts'
 
 export type RpcCall = readonly [method: string, params: readonly unknown[]]
 
-/** Throws `RpcError`. When `isRefusal` is false for it, no usable answer came, and the outcome is unknown. */
-export type RpcClient = (method: string, params?: readonly unknown[]) => Promise<unknown>
+/**
+ * Throws `RpcError`. When `isRefusal` is false for it, no usable answer came, and the outcome is unknown. `unanimous`: that a transaction
+ * is not known holds only where every provider says so.
+ */
+export type RpcClient = (
+  method: string,
+  params?: readonly unknown[],
+  options?: Readonly<{ unanimous?: boolean }>,
+) => Promise<unknown>
 
 const defaultMaxBytes = 8 * 1024 * 1024
 
@@ -92,7 +99,9 @@ export function createRpcConnection(url: URL, options: ConnectionOptions) {
       let size = 0
       let status = 0
       let controller: Dispatcher.DispatchController | undefined
-      const timer = setTimeout(() => fail(new RpcError('fault', 'no answer in time')), msUntil(until))
+      // An answer that already lies in the socket is read before the immediate runs.
+      const late = () => setImmediate(() => fail(new RpcError('fault', 'no answer in time')))
+      const timer = setTimeout(late, msUntil(until))
       let failure: RpcError | undefined
 
       // Aborting closes the socket, so that the rest of the body is not read.

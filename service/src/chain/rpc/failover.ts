@@ -11,10 +11,12 @@ import { type RpcErrorKind, RpcError } from './answer.ts'
 /** A read without an answer, with the kinds of all failures on the way. The message is for the log only. */
 export class ReadFailure extends Error {
   readonly kinds: ReadonlySet<RpcErrorKind>
+  readonly failures: readonly RpcError[]
 
   constructor(message: string, failures: readonly RpcError[] = []) {
     super(message)
     this.name = 'ReadFailure'
+    this.failures = failures
     this.kinds = new Set(failures.map((failure) => failure.kind))
   }
 }

@@ -27,6 +27,12 @@ export type ProviderOptions = Readonly<{
   chainId: number
   contract: Hex
   attemptTimeoutMs: number
+  /** Requests under way at one time. */
+  connections?: number
+  /** Accepts a JSON-RPC answer under any status. */
+  anyStatus?: boolean
+  /** False keeps the breaker closed, for calls that have no other way than to try again. */
+  breaks?: boolean
   /** Monotonic milliseconds. */
   ticks: () => number
   onCalls: (calls: number) => void
@@ -34,10 +40,11 @@ export type ProviderOptions = Readonly<{
 }>
 
 export function createProvider(options: ProviderOptions): Provider {
-  const { index, chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault } = options
+  const { index, chainId, contract, attemptTimeoutMs, connections = 16, anyStatus = false, ticks } = options
+  const { breaks = true, onCalls, onFault } = options
   const url = new URL(options.url)
-  const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections: 16 })
-  const breaker = createBreaker({ faults: 5, openMs: 5000, now: ticks })
+  const connection = createRpcConnection(url, { connectTimeoutMs: attemptTimeoutMs, connections, anyStatus })
+  const breaker = createBreaker({ faults: breaks ? 5 : Infinity, openMs: 5000, now: ticks })
   const latency = createLatency()
   let chain: Promise<void> | undefined
 

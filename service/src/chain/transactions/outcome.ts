@@ -40,9 +40,10 @@ export async function minedOutcome(
   rpc: RpcClient,
   hashes: readonly Hex[],
   contract: Hex,
+  options: Parameters<RpcClient>[2] = {},
 ): Promise<Outcome | undefined> {
   for (const txHash of hashes) {
-    const receipt = (await rpc('eth_getTransactionReceipt', [txHash])) as Receipt | null
+    const receipt = (await rpc('eth_getTransactionReceipt', [txHash], options)) as Receipt | null
     if (receipt === null) continue
     const text = JSON.stringify({
       txHash,

@@ -66,8 +66,9 @@ export function createRecovery(options: RecoveryOptions) {
   async function supersededBy({ signer, nonce, txHash, key }: Operation): Promise<Outcome | undefined> {
     const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe'])
     if (used <= nonce) return undefined
-    // It may have been mined between the two questions.
-    return (await minedOutcome(rpc, await operations.hashes({ key, txHash }), contract)) ?? supersededOutcome(txHash)
+    // It may have been mined between the two questions, and a provider that lags behind does not know it yet.
+    const hashes = await operations.hashes({ key, txHash })
+    return (await minedOutcome(rpc, hashes, contract, { unanimous: true })) ?? supersededOutcome(txHash)
   }
 
   /** Signs again with fees at least 10 % higher, which nodes ask for; where the chain's fees are not above the old ones, nothing changes. */
@@ -95,10 +96,12 @@ export function createRecovery(options: RecoveryOptions) {
   }
 
   /** Sends again the operations before this one, whose nonce cannot be mined while an earlier one is missing. */
-  async function resendBefore(operation: Operation, fromNonce: bigint): Promise<void> {
+  async function resendBefore(operation: Operation, fromNonce: bigint, underway: ReadonlySet<string>): Promise<void> {
     await operations.reopen(operation.signer, fromNonce, lostAfterMs)
     const earlier = await operations.pending(operation.signer, fromNonce)
-    const waiting = earlier.filter(({ nonce, ageMs }) => nonce < operation.nonce && ageMs > inFlightMs)
+    const waiting = earlier.filter(
+      ({ key, nonce, ageMs }) => nonce < operation.nonce && ageMs > inFlightMs && !underway.has(key),
+    )
     for (const old of waiting) await send(rpc, old, log)
   }
 

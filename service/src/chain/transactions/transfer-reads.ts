@@ -7,7 +7,7 @@ import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { createRpcClient, isRefusal, type RpcClient } from '../rpc/client.ts'
+import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { parseNumber } from './transaction.ts'
 import type { RegistryDomain } from './typed-data.ts'
 
@@ -28,14 +28,8 @@ export type TransferReads = ReturnType<typeof createTransferReads>
 /** Reads of the newest block, 100 ms apart, while it lies below one that is known to exist. */
 const mostHeads = 10
 
-/** `contract` and `chainId` are also the domain of what is signed. `rpcUrl` is the writer's provider. */
-export function createTransferReads({
-  rpcUrl,
-  contract,
-  chainId,
-  rpcTimeoutMs = 3_000,
-}: RegistryDomain & { readonly rpcUrl: string; readonly rpcTimeoutMs?: number }) {
-  const rpc = createRpcClient({ url: rpcUrl, timeoutMs: rpcTimeoutMs })
+/** `contract` and `chainId` are also the domain of what is signed. `rpc` is the writer's. */
+export function createTransferReads({ rpc, contract, chainId }: RegistryDomain & { readonly rpc: RpcClient }) {
   let reached = 0n
 
   async function position(tokenId: bigint): Promise<TransferPosition> {

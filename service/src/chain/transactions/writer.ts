@@ -13,16 +13,19 @@ import { writeFailure, type WriteFailure } from './failures.ts'
 import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
 import { createRecovery } from './recovery.ts'
 import type { OperationStore, Operation } from './operations.ts'
-import { createRpcClient } from '../rpc/client.ts'
+import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { prepare, signTransaction } from './transaction.ts'
 import { registryTypedData } from './typed-data.ts'
 
+/** Writes whose requests to the chain are under way at one time. */
+const slots = 8
+
 export type OperatorKeys = Readonly<Partial<Record<OperatorRole, LocalAccount>>>
 
 export type WriterOptions = Readonly<{
-  rpcUrl: string
+  rpc: RpcClient
   contract: Hex
   chainId: number
   keys: OperatorKeys
@@ -38,7 +41,6 @@ export type WriterOptions = Readonly<{
   onMined?: (blockNumber: bigint) => void
   /** Wei per gas; the highest fee that is signed. */
   maxFeePerGas?: bigint
-  rpcTimeoutMs?: number
 }>
 
 export type WriteOptions = Readonly<{ idempotencyKey: string } | { dryRun: true }>
@@ -59,13 +61,17 @@ export type Writer = ReturnType<typeof createWriter>
 
 /** Throws one sentence when a key is one of anvil's published ones and the chain is not the local one. */
 export function createWriter(options: WriterOptions) {
-  const { rpcUrl, contract, chainId, keys, operations, log, rpcTimeoutMs = 3_000, receiptWaitMs = 10_000 } = options
+  const { rpc, contract, chainId, keys, operations, log, receiptWaitMs = 10_000 } = options
   const { stuckAfterMs = 60_000, maxFeePerGas = 100_000_000_000n } = options
   rejectPublishedKeys(keys, options.local ?? false)
-  const rpc = createRpcClient({ url: rpcUrl, timeoutMs: rpcTimeoutMs })
   const recovery = createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas })
   const closed = new AbortController()
   const running = new Set<Promise<unknown>>()
+  /** Keys whose transaction this process is sending, or has sent and awaits. */
+  const underway = new Set<string>()
+  // Many writes at once must not make one another miss the deadline of a request.
+  const inSlot = createKeyedQueue<number>()
+  let slot = 0
   // One at a time for each signer: writers that wait for the row lock would hold all connections of the database.
   const inTurn = createKeyedQueue<Hex>()
 
@@ -96,7 +102,9 @@ export function createWriter(options: WriterOptions) {
     const known = await operations.find(key)
     if (known !== undefined) return repeat(known, requestHash)
 
-    const prepared = await prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas)
+    const prepared = await inSlot(slot++ % slots, () =>
+      prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas),
+    )
     if (!prepared.ok) {
       // The same request may have been mined since, and be rejected for that reason.
       const meanwhile = await operations.find(key)
@@ -108,8 +116,15 @@ export function createWriter(options: WriterOptions) {
       operations.append({ key, requestHash, kind: request.kind, signer, fromNonce }, sign),
     )
     if (!added) return repeat(operation, requestHash)
-    if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce)
-    return settled(operation, (await send(rpc, operation, log)) === 'rejected' ? 0 : receiptWaitMs, false)
+    underway.add(key)
+    try {
+      if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce, underway)
+      const sent = await send(rpc, operation, log)
+      if (sent === 'unknown') underway.delete(key)
+      return await settled(operation, sent === 'rejected' ? 0 : receiptWaitMs, false)
+    } finally {
+      underway.delete(key)
+    }
   }
 
   async function repeat(operation: Operation, requestHash: Hex): Promise<WriteResult> {

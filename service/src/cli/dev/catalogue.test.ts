@@ -50,7 +50,15 @@ describe('the demonstration catalogue', () => {
     const roles = ['issuer', 'binder', 'qa', 'guardian', 'recycler', 'relayer'] as const
     const keys = { ...Object.fromEntries(roles.map((role) => [role, operator])), attester }
     const operations = operationStore(into)
-    return createWriter({ rpcUrl: chain.url, contract, chainId: 84532, keys, operations, log, local: true })
+    return createWriter({
+      rpc: createRpcClient({ url: chain.url }),
+      contract,
+      chainId: 84532,
+      keys,
+      operations,
+      log,
+      local: true,
+    })
   }
 
   async function fill(into: Database): Promise<CatalogueItem[]> {

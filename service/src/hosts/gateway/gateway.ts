@@ -174,7 +174,8 @@ function createListener(options: GatewayOptions, { checkout, selfCheck, count }:
     const parsed = parseOrder(body.text)
     if (parsed.kind === 'error') return failure(parsed.error)
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
-    if (decoded.kind === 'none') return failure('payment_required')
+    if (decoded.kind === 'none')
+      return failure((await selfCheck.canSell()) ? 'payment_required' : 'payment_unavailable')
     if (parsed.kind === 'probe') return failure('invalid_asset_id')
     if (decoded.kind === 'error') return failure(decoded.error)
     const until = performance.now() + answerMs

@@ -40,7 +40,7 @@ describe('the lifecycle by mutations', () => {
       ...parts,
       ...storesOf(parts.database),
       operations: operationStore(parts.database),
-      transfers: createTransferReads({ rpcUrl: world.chainUrl, contract, chainId: 84532 }),
+      transfers: createTransferReads({ rpc: world.rpc, contract, chainId: 84532 }),
       awaitIndexed,
       itemChanged: async (tokenId: bigint) => void items.push(tokenId),
       log: createLog((line) => world.lines.push(line)),

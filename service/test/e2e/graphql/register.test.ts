@@ -1,4 +1,5 @@
 /** registerProduct (spec §4.9) against a real chain and database: rejections, and one mint per key. */
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
@@ -167,7 +168,9 @@ describe('registerProduct', () => {
     const poor = world.writerOver(world.operations, { maxFeePerGas: 1n })
     const refused = await world.askOver(poor)('registerProduct', selection, input)
     assert.deepEqual([refused.success, fieldsOf(refused)], [false, ['input']])
-    const away = world.writerOver(world.operations, { rpcUrl: 'http://127.0.0.1:9', rpcTimeoutMs: 200 })
+    const away = world.writerOver(world.operations, {
+      rpc: createRpcClient({ url: 'http://127.0.0.1:9', timeoutMs: 200 }),
+    })
     await assert.rejects(world.askOver(away)('registerProduct', selection, input), /chain could not be read/)
     const other = await register({ tagId: 'free', name: 'Another one' })
     assert.equal(other.success, true)

@@ -1,4 +1,5 @@
 /** Transfers in two steps by signature (spec §3, §4.9, §5) against a real chain: owners, recipients, smart accounts, and a provider that misbehaves. */
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex } from '@touchstone/verdict'
@@ -172,7 +173,7 @@ describe('the reads of transfers', () => {
   let reads: ReturnType<typeof createTransferReads>
   before(async () => {
     rpc = await startFaultRpc({ target: world.url })
-    reads = createTransferReads({ rpcUrl: rpc.url, contract: world.contract, chainId: 84532 })
+    reads = createTransferReads({ rpc: createRpcClient({ url: rpc.url }), contract: world.contract, chainId: 84532 })
   })
   after(() => rpc.close())
 

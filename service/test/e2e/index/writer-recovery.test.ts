@@ -70,12 +70,14 @@ const at = (path: string) => new URL(path, import.meta.url).href
 const crashingProgram = `
 import { createWriter } from '${at('../../../src/chain/transactions/writer.ts')}'
 import { openDatabase } from '${at('../../../src/db/database.ts')}'
+import { createRpcClient } from '${at('../../../src/chain/rpc/client.ts')}'
 import { createLog } from '${at('../../../src/lib/log.ts')}'
 import { keys, operator, hash, storeIn } from '${at('../../support/index/writer-world.ts')}'
-const [where, rpcUrl, contract] = process.argv.slice(-3)
+const [where, url, contract] = process.argv.slice(-3)
+const rpc = createRpcClient({ url })
 const operations = await storeIn(await openDatabase(JSON.parse(where)))
 const request = { kind: 'mint', to: operator.address, metadataHash: hash(1) }
-const options = { rpcUrl, contract, chainId: 84532, keys, operations, log: createLog(() => {}), local: true }
+const options = { rpc, contract, chainId: 84532, keys, operations, log: createLog(() => {}), local: true }
 await createWriter(options).write(request, { idempotencyKey: 'crash-0' })
 let stored = 0
 const append = async (...args) => {

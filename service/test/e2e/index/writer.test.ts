@@ -1,4 +1,5 @@
 /** The writer (spec §4.9) on a real anvil, over PGlite and over PostgreSQL. */
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -144,7 +145,7 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     it('throws CHAIN_UNAVAILABLE when the chain does not answer, and keeps nothing', async () => {
-      const lost = world.writerOver(operations, { rpcUrl: 'http://127.0.0.1:1' })
+      const lost = world.writerOver(operations, { rpc: createRpcClient({ url: 'http://127.0.0.1:1' }) })
       await assert.rejects(lost.write(mint(), { idempotencyKey: 'lost' }), { code: 'CHAIN_UNAVAILABLE' })
       assert.equal(await operations.find('lost'), undefined)
     })
@@ -153,7 +154,7 @@ for (const { name, open, skip } of testDatabases()) {
 
 describe('the writer', () => {
   const options = {
-    rpcUrl: 'http://127.0.0.1:1',
+    rpc: createRpcClient({ url: 'http://127.0.0.1:1' }),
     contract: hash(1).slice(0, 42) as Hex,
     chainId: 84532,
     operations: {} as OperationStore,

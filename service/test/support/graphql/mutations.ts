@@ -72,7 +72,7 @@ export type MutationWorld = Awaited<ReturnType<typeof startMutationWorld>>
 
 export async function startMutationWorld() {
   // This machine may be busy with other tests.
-  const patience = { rpcTimeoutMs: 20_000, receiptWaitMs: 30_000 }
+  const patience = { receiptWaitMs: 30_000 }
   const world = await startWriterOver(openEmptyPglite, patience)
   const { database, operations, writer } = world
   const lines: string[] = []
@@ -80,7 +80,7 @@ export async function startMutationWorld() {
     ...storesOf(database),
     writer: by,
     operations,
-    transfers: createTransferReads({ rpcUrl: world.url, contract: world.contract, chainId: 84532, ...patience }),
+    transfers: createTransferReads({ rpc: world.rpc, contract: world.contract, chainId: 84532 }),
     awaitIndexed,
     operator: operator.address,
     resolveTap: async () => ({ kind: 'not_configured' }),

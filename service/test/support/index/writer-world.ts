@@ -38,9 +38,9 @@ export async function startWriterWorld() {
   const { url, rpc, close } = await startTestChain()
   const { contract } = await deployLocal({ rpcUrl: url })
   // Long enough for a busy machine.
-  const timeouts = { rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
+  const timeouts = { receiptWaitMs: 60_000 }
   const registry = { to: contract, abi: assetRegistryAbi } as const
-  const options = { rpcUrl: url, contract, chainId: 84532, keys, log: createLog(() => {}), local: true, ...timeouts }
+  const options = { rpc, contract, chainId: 84532, keys, log: createLog(() => {}), local: true, ...timeouts }
   return {
     rpc,
     contract,

@@ -1,0 +1,161 @@
+/**
+ * JSON-RPC over all providers (spec §2.5), for writes, payments and the reads that they are checked against. The fault of one provider is
+ * no fault of the call: a read goes to the next one, and a signed transaction goes to all of them.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { keccak256 } from 'viem'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import type { Log } from '../../lib/log.ts'
+import { RpcError } from './answer.ts'
+import { isRefusal, type RpcClient } from './client.ts'
+import { agreement, ReadFailure } from './failover.ts'
+import { createProvider, type Provider } from './provider.ts'
+
+export type AnyProviderOptions = Readonly<{
+  /** The preferred one first. Paths and user parts may hold keys. */
+  rpcUrls: readonly string[]
+  contract: Hex
+  chainId: number
+  /** For one call, whatever number of attempts it takes; one attempt takes at most a third of it. */
+  rpcTimeoutMs?: number
+  log: Log
+}>
+
+export type AnyProvider = Readonly<{ rpc: RpcClient; close: () => Promise<void> }>
+
+/** Each provider is asked so often, with pauses in between, while no answer is usable: about a second where all refuse connections. */
+const rounds = 8
+/** A provider is asked after the others for so long after a fault. */
+const distrustMs = 5_000
+/** Time for the other providers to take a transaction that one has accepted, so that their pending counts agree. */
+const othersMs = 300
+/** Errors that another attempt would not change. */
+const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|known/i
+/** One provider may lag behind another, so these are asked of all. */
+const lookups: ReadonlySet<string> = new Set(['eth_getTransactionReceipt', 'eth_getTransactionByHash'])
+
+/** Connects to nothing yet. `rpc` throws `RpcError`: the error of a node that answered, else a fault. */
+export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
+  const { contract, chainId, rpcTimeoutMs = 8_000, log } = options
+  const distrustedUntil = new Map<number, number>()
+  const shared = {
+    contract,
+    chainId,
+    attemptTimeoutMs: Math.ceil(rpcTimeoutMs / 3),
+    connections: 64,
+    anyStatus: true,
+    breaks: false,
+    ticks: () => performance.now(),
+    onCalls: () => {},
+  }
+  const providers = options.rpcUrls.map((url, index) =>
+    createProvider({
+      ...shared,
+      index,
+      url,
+      onFault(provider, { message }) {
+        log.debug('chain provider fault', { provider, reason: message })
+        distrustedUntil.set(index, performance.now() + distrustMs)
+      },
+    }),
+  )
+  const isDistrusted = ({ index }: Provider) => (distrustedUntil.get(index) ?? 0) > performance.now()
+
+  const rpc: RpcClient = (method, params = [], { unanimous = false } = {}) => {
+    const until = performance.now() + rpcTimeoutMs
+    if (method === 'eth_sendRawTransaction') return sendToAll(params as readonly [Hex], until)
+    const ask = () => (lookups.has(method) ? lookUp(method, params, unanimous) : askNext(method, params, until))
+    return untilDecided(until, ask)
+  }
+
+  /** Asks one provider after another; beside a slow one the next is asked too. */
+  async function askNext(method: string, params: readonly unknown[], deadline: number): Promise<unknown> {
+    try {
+      return await agreement({
+        providers: providers.toSorted((a, b) => Number(isDistrusted(a)) - Number(isDistrusted(b))),
+        needed: 1,
+        consensusKey: () => '',
+        deadline,
+        attempt: (provider) => askOne(provider, method, params),
+        count: () => {},
+      })
+    } catch (error) {
+      throw error instanceof ReadFailure ? rpcErrorOf(error) : error
+    }
+  }
+
+  /** Returns what any provider knows. `null` is an answer where no other one is left, `unanimous` only where every provider gives it. */
+  async function lookUp(method: string, params: readonly unknown[], unanimous: boolean): Promise<unknown> {
+    const answers = providers.map((provider) => askOne(provider, method, params))
+    const known = answers.map(async (answer) => (await answer) ?? Promise.reject(new Error('not known there')))
+    const found = await Promise.any(known).catch(() => null)
+    if (found !== null) return found
+    const settled = await Promise.allSettled(answers)
+    const faults = settled.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as RpcError] : []))
+    if (faults[0] !== undefined && (unanimous || faults.length === providers.length)) throw faults[0]
+    return null
+  }
+
+  /** Resolves once one provider has the transaction. A refusal counts only where every provider has answered with one. */
+  async function sendToAll(params: readonly [Hex], until: number): Promise<Hex> {
+    const hash = keccak256(params[0])
+    let mayBeSent = false
+    const all = providers.map((provider) => ({
+      isWaitedFor: !isDistrusted(provider),
+      sent: untilDecided(until, () =>
+        askOne(provider, 'eth_sendRawTransaction', params).catch((error: unknown) => {
+          if (isRefusal(error) && /already known|already imported|known transaction/i.test(error.message)) return
+          if (!isRefusal(error)) mayBeSent = true
+          throw error
+        }),
+      ),
+    }))
+    try {
+      await Promise.any(all.map(({ sent }) => sent))
+    } catch (error) {
+      const reasons = (error as AggregateError).errors as readonly RpcError[]
+      if (mayBeSent && (await lookUp('eth_getTransactionByHash', [hash], false).catch(() => null)) !== null) return hash
+      throw (
+        (mayBeSent ? reasons.find((reason) => !isRefusal(reason)) : reasons[0]) ?? new RpcError('fault', 'lost answer')
+      )
+    }
+    const others = Promise.allSettled(all.flatMap(({ sent, isWaitedFor }) => (isWaitedFor ? [sent] : [])))
+    await withDeadline(others, othersMs, { onTimeout: () => {} })
+    return hash
+  }
+
+  return {
+    rpc,
+    async close() {
+      await Promise.all(providers.map((provider) => provider.close()))
+    },
+  }
+}
+
+function askOne(provider: Provider, method: string, params: readonly unknown[]): Promise<unknown> {
+  return provider.attempt(({ ask }) => ask(method, params))
+}
+
+/** Repeats what fails by faults only. */
+async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T> {
+  for (let round = 1, pauseMs = 20; ; round += 1, pauseMs = Math.min(250, 2 * pauseMs)) {
+    try {
+      return await ask()
+    } catch (error) {
+      const mayPass = error instanceof RpcError && (error.isFault || error.kind === 'non-canonical')
+      const isDecided = !mayPass || (error.answered && decided.test(error.message))
+      if (isDecided || round === rounds || performance.now() + pauseMs > until) throw error
+    }
+    await sleep(pauseMs)
+  }
+}
+
+/** Returns the most telling failure: one that the node decided, then one that may pass. */
+function rpcErrorOf({ failures, message }: ReadFailure): RpcError {
+  const isFinal = ({ kind, answered, message: text }: RpcError) =>
+    kind === 'reverted' || kind === 'rejected' || (answered && decided.test(text))
+  return (
+    failures.find(isFinal) ?? failures.find(({ isFault }) => isFault) ?? failures[0] ?? new RpcError('fault', message)
+  )
+}
