@@ -72,13 +72,13 @@ export async function startLiar(target: string, random: Random) {
     ['a digit', (answer, path) => replace(answer, path, flip)],
     ['a digit', (answer, path) => replace(answer, path, flip)],
     ['a digit', (answer, path) => replace(answer, path, flip)],
-    ['cut short', (answer, path) => replace(answer, path, (value) => String(value).slice(0, -1 - random.below(8)))],
-    ['made longer', (answer, path) => replace(answer, path, (value) => `${String(value)}00`)],
+    ['cut short', (answer, path) => replace(answer, path, (value) => textOf(value).slice(0, -1 - random.below(8)))],
+    ['made longer', (answer, path) => replace(answer, path, (value) => `${textOf(value)}00`)],
     [
       'another type',
       (answer, path) => replace(answer, path, () => random.pick<Json>([null, 0, '', '0x', true, [], {}])),
     ],
-    ['zeros', (answer, path) => replace(answer, path, (value) => String(value).replaceAll(/[1-9a-f]/g, '0'))],
+    ['zeros', (answer, path) => replace(answer, path, (value) => textOf(value).replaceAll(/[1-9a-f]/g, '0'))],
     ['left out', (answer, path) => replace(answer, path, () => undefined)],
     ['a member more', (answer, path) => replace(answer, [...path.slice(0, -1), 'extra'], () => '0x1')],
     ['an older answer', (answer, path, before) => replace(answer, upTo(path, 'result'), () => random.pick(before))],
@@ -93,7 +93,7 @@ export async function startLiar(target: string, random: Random) {
 
   /** Changes one digit; mostly one that is not zero, where values are. */
   function flip(value: Json): Json {
-    const text = String(value)
+    const text = textOf(value)
     const places = Array.from(text, (_, at) => at).filter((at) => at > 1 || !text.startsWith('0x'))
     const filled = places.filter((at) => text[at] !== '0')
     const at = random.pick(filled.length > 0 && random.below(4) > 0 ? filled : places)
@@ -111,6 +111,11 @@ export async function startLiar(target: string, random: Random) {
       return { url: `${url}/${reads}`, told: (): Told | null => told }
     },
   }
+}
+
+/** Returns a leaf as text. */
+function textOf(value: Json): string {
+  return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
 function isRecord(value: Json | undefined): value is { [key: string]: Json } {
