@@ -20,11 +20,11 @@ export function createRandom(seed: number) {
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 type Path = readonly (string | number)[]
 /** `inValue`: the lie is a result of `eth_call` that has the form of a true one. */
-type Told = { readonly what: string; readonly inValue: boolean }
+type MadeLie = { readonly what: string; readonly inValue: boolean }
 
-/** Listens on a free port. `prepare` plans the lie of the next read and returns its URL; `told` is null until a request met the lie. */
+/** Listens on a free port. `prepare` plans the lie of the next read and returns its URL; `made` is null until a request met the lie. */
 export async function startLiar(target: string, random: Random) {
-  let told: Told | null = null
+  let made: MadeLie | null = null
   let skip = 0
   let reads = 0
   /** True answers of before, by method: a lie may repeat one in another place. */
@@ -38,7 +38,7 @@ export async function startLiar(target: string, random: Random) {
       let text = await reached.text()
       const answer = JSON.parse(text) as Json
       // A request of the read before may come late.
-      if (request.url === `/${reads}` && told === null && skip-- <= 0) text = lieAbout(answer, calls)
+      if (request.url === `/${reads}` && made === null && skip-- <= 0) text = lieAbout(answer, calls)
       for (const [index, one] of [answer].flat().entries()) keep(calls[index]?.method ?? '', one)
       response.writeHead(200, { 'content-type': 'application/json' }).end(text)
     })().catch(() => response.destroy())
@@ -63,7 +63,7 @@ export async function startLiar(target: string, random: Random) {
     const what = `${name} at ${method} ${path.join('.')}`
     // A lie that changes nothing is none; the next request meets another.
     if (JSON.stringify(changed) === JSON.stringify(answer)) return JSON.stringify(answer)
-    told = { what, inValue: method === 'eth_call' && path.includes('result') }
+    made = { what, inValue: method === 'eth_call' && path.includes('result') }
     return typeof changed === 'string' ? changed : JSON.stringify(changed)
   }
 
@@ -105,10 +105,10 @@ export async function startLiar(target: string, random: Random) {
   return {
     close,
     prepare() {
-      told = null
+      made = null
       skip = random.below(6)
       reads += 1
-      return { url: `${url}/${reads}`, told: (): Told | null => told }
+      return { url: `${url}/${reads}`, made: (): MadeLie | null => made }
     },
   }
 }

@@ -83,17 +83,17 @@ await bounded(600_000, async (made) => {
     const reader = createAssetReader({ ...options, source })
     try {
       const { asset, block } = await reader.read(tokenId)
-      if (lie.told() === null) return false
+      if (lie.made() === null) return false
       const { record } = asset
       const truth = await truthAt(tokenId, block.hash)
       const { contract } = chain
       const verdict = verdictOf({ record, tokenId, block, contract, chainId: verdictChainId })
       if (truth === wordOfRecord(record)) tally[mode].right += 1
-      else if (mode === 'rpc' && lie.told()?.inValue === true) tally[mode].inValue += 1
-      else tally[mode].wrong.push(`token ${tokenId}, ${lie.told()?.what}: ${JSON.stringify(verdict)}`)
+      else if (mode === 'rpc' && lie.made()?.inValue === true) tally[mode].inValue += 1
+      else tally[mode].wrong.push(`token ${tokenId}, ${lie.made()?.what}: ${JSON.stringify(verdict)}`)
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error
-      if (lie.told() === null) return false
+      if (lie.made() === null) return false
       tally[mode].refused += 1
     } finally {
       reader.close()
