@@ -5,7 +5,9 @@
 import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../domain/registry-event.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { rangeTooWide, type RpcChainSource } from '../rpc/source.ts'
+import { isBusy } from '../rpc/failover.ts'
+import { rangeTooWide } from '../rpc/source.ts'
+import type { PatientSource } from './patience.ts'
 import type { Block } from '../rpc/block.ts'
 
 /** All events after the block `before`, up to `to`. */
@@ -18,7 +20,7 @@ const headersAtOnce = 64
 const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /** `wantedLogs` is the number of logs that a range should have; an answer of 8 MiB holds about 11,000. */
-export function createBackfill({ source, wantedLogs }: { source: RpcChainSource; wantedLogs: number }) {
+export function createBackfill({ source, wantedLogs }: { source: PatientSource; wantedLogs: number }) {
   let span = 64
   /** The widest span that no provider has rejected lately. */
   let ceiling = mostBlocks
@@ -43,7 +45,7 @@ export function createBackfill({ source, wantedLogs }: { source: RpcChainSource;
       const blocks = Math.min(span, Number(to - from) + 1)
       const end = from + BigInt(blocks) - 1n
       const logs = await source.logsBetween(from, end, { events: eventTopics }).catch((error: unknown) => {
-        narrow(blocks) // a wide range may have missed the deadline
+        if (!isBusy(error)) narrow(blocks) // a wide range may have missed the deadline
         throw error
       })
       if (logs === rangeTooWide) {

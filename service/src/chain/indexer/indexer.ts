@@ -8,14 +8,14 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import type { RpcChainSource } from '../rpc/source.ts'
 import { createBackfill } from './backfill.ts'
 import { createIndexCheck, type IndexCheckOptions } from './check.ts'
 import { createBlockReader } from './realtime.ts'
+import { createPatientSource, type PatientSource } from './patience.ts'
 import { createSync, type Rewind, type Seen, type Sync } from './sync.ts'
 
 export type IndexerOptions = Readonly<{
-  source: RpcChainSource
+  source: PatientSource
   store: IndexStore
   contract: Hex
   /** The block of the contract's first log, or any before. */
@@ -68,7 +68,9 @@ const longestBackoffMs = 10_000
 const mostFailures = 6
 
 export function createIndexer(options: IndexerOptions) {
-  const { source, store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
+  const closing = new AbortController()
+  const source = createPatientSource(options.source, closing.signal)
+  const { store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
   const { startBlock, confirmations = 0n, rangeLogs = 8_000 } = options
   const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`
   const seen: Seen = { head: null, arrived: false, rewound: null }
@@ -244,6 +246,7 @@ export function createIndexer(options: IndexerOptions) {
     catchUp,
     async close(): Promise<void> {
       pause.close()
+      closing.abort()
       onMove({ number: -1n, hash: '0x', time: 0n })
       await running
     },

@@ -9,7 +9,8 @@ import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, parseEvents } from '../../domain/registry-event.ts'
 import { mapConcurrently } from '../../lib/async/concurrency.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { nonCanonical, type RpcChainSource } from '../rpc/source.ts'
+import { nonCanonical } from '../rpc/source.ts'
+import type { PatientSource } from './patience.ts'
 import type { Block } from '../rpc/block.ts'
 
 /** At least one block, each the parent of the next, with all their events. */
@@ -23,9 +24,10 @@ const concurrency = 8
 
 /**
  * Returns a function that reads the blocks after a block, up to a head above it; `forked` when that block is not on the branch of the
- * head. It throws CHAIN_UNAVAILABLE, also when the chain is reorganised meanwhile.
+ * head. A block whose logs cannot be read ends the run before it. It throws CHAIN_UNAVAILABLE where that is the first one, also when the
+ * chain is reorganised meanwhile.
  */
-export function createBlockReader({ source, contract }: { source: RpcChainSource; contract: Hex }): ReadBlocks {
+export function createBlockReader({ source, contract }: { source: PatientSource; contract: Hex }): ReadBlocks {
   const mayHoldLogs = mayHoldLogsOf(contract)
 
   async function eventsOfBlock(block: Block): Promise<readonly AssetEvent[]> {
@@ -42,8 +44,17 @@ export function createBlockReader({ source, contract }: { source: RpcChainSource
     if (blocks[0]?.parentHash !== after.hash) return 'forked'
     if (blocks.some((block, index) => index > 0 && block.parentHash !== blocks[index - 1]?.hash))
       throw chainUnavailable(reorganised)
-    const events = await mapConcurrently(blocks.filter(mayHoldLogs), concurrency, eventsOfBlock)
-    return { blocks, events: events.flat(), to: present(blocks.at(-1)) }
+    let end = blocks.length
+    let failure: unknown
+    const events = await mapConcurrently(blocks, concurrency, async (block, index) => {
+      if (index >= end || !mayHoldLogs(block)) return []
+      return eventsOfBlock(block).catch((error: unknown) => {
+        if (index < end) [end, failure] = [index, error]
+        return []
+      })
+    })
+    if (end === 0) throw failure
+    return { blocks: blocks.slice(0, end), events: events.slice(0, end).flat(), to: present(blocks[end - 1]) }
   }
 }
 

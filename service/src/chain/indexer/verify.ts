@@ -16,7 +16,8 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { decodeWord, encodeCall } from '../assets/calls/abi.ts'
 import { createEncodingDetector, type ReadInterface } from '../assets/calls/encodings.ts'
 import type { Block } from '../rpc/block.ts'
-import { type NonCanonical, nonCanonical, type RpcChainSource } from '../rpc/source.ts'
+import { type NonCanonical, nonCanonical } from '../rpc/source.ts'
+import type { PatientSource } from './patience.ts'
 import { createBackfill } from './backfill.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
 
@@ -37,7 +38,7 @@ export type Verified = Readonly<{
 }>
 
 export type VerifyIndexOptions = Readonly<{
-  source: RpcChainSource
+  source: PatientSource
   contract: Hex
   interface: ReadInterface
   pages: TokenPages

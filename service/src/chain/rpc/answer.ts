@@ -94,6 +94,7 @@ const meanings: readonly (readonly [RpcErrorKind, readonly number[], RegExp])[] 
     [-32012],
     /\brange\b|more than \d|too many (logs|results|blocks)|response size|exceeds? (the )?(max|limit)/i,
   ],
+  ['busy', [-32005], /limit exceeded/i],
   ['rejected', [-32600, -32602, -32004], /not supported|unsupported/i],
 ]
 

@@ -107,6 +107,8 @@ describe('an error of a provider', () => {
     ['reverted', -32603, 'EVM error InvalidFEOpcode'],
     ['reverted', -32000, 'out of gas'],
     ['busy', -32005, 'daily request count exceeded, request rate limited'],
+    ['busy', -32005, 'limit exceeded'],
+    ['too-wide', -32005, 'query returned more than 10000 results'],
     ['busy', 429, 'Your app has exceeded its compute units per second capacity'],
     ['too-wide', -32602, 'Log response size exceeded. You can make eth_getLogs requests with up to a 2K block range'],
     ['too-wide', -32005, 'query returned more than 10000 results'],

@@ -4,7 +4,7 @@
  * There is no majority vote: two different answers are a failure.
  */
 import { msUntil } from '../../lib/async/deadline.ts'
-import { reasonOf } from '../../lib/errors.ts'
+import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Provider } from './provider.ts'
 import { type RpcErrorKind, RpcError } from './answer.ts'
 
@@ -19,6 +19,12 @@ export class ReadFailure extends Error {
     this.failures = failures
     this.kinds = new Set(failures.map((failure) => failure.kind))
   }
+}
+
+/** Returns whether a provider limits its rate, so that the same read may succeed a little later. */
+export function isBusy(error: unknown): boolean {
+  const cause = error instanceof ServiceError ? error.cause : undefined
+  return cause instanceof ReadFailure && cause.kinds.has('busy')
 }
 
 export type AgreementOptions<T> = Readonly<{

@@ -26,6 +26,41 @@ export async function mapConcurrently<T, R>(
   return results
 }
 
+/**
+ * Limits how much work runs at one time, and adapts to what the other side takes: a call of `tooMuch` halves the limit, each work that
+ * is done raises it a little, up to `most`.
+ */
+export function createAdaptiveLimit(most: number) {
+  let limit = most
+  let running = 0
+  const waiting: (() => void)[] = []
+
+  function startNext(): void {
+    while (waiting.length > 0 && running < Math.floor(limit)) {
+      running += 1
+      waiting.shift()?.()
+    }
+  }
+
+  return {
+    tooMuch: () => void (limit = Math.max(1, limit / 2)),
+    async run<T>(work: () => Promise<T>): Promise<T> {
+      await new Promise<void>((resolve) => {
+        waiting.push(resolve)
+        startNext()
+      })
+      try {
+        const done = await work()
+        limit = Math.min(most, limit + 1 / limit)
+        return done
+      } finally {
+        running -= 1
+        startNext()
+      }
+    },
+  }
+}
+
 /** Runs `work` after every earlier work of the same key has settled. */
 export type KeyedQueue<Key> = <T>(key: Key, work: () => Promise<T>) => Promise<T>
 

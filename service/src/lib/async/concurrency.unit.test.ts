@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createKeyedQueue, createQueue, mapConcurrently } from './concurrency.ts'
+import { createAdaptiveLimit, createKeyedQueue, createQueue, mapConcurrently } from './concurrency.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -68,5 +68,34 @@ describe('a queue', () => {
     }
     await Promise.all([inTurn(step('a')), inTurn(step('b'))])
     assert.deepEqual(log, ['a begins', 'a ends', 'b begins', 'b ends'])
+  })
+})
+
+describe('an adaptive limit', () => {
+  it('halves when it was too much, and rises again with what is done', async () => {
+    const limit = createAdaptiveLimit(8)
+    let running = 0
+    const most = async (works: number) => {
+      let seen = 0
+      const work = async () => {
+        seen = Math.max(seen, (running += 1))
+        await Promise.resolve()
+        running -= 1
+      }
+      await Promise.all(Array.from({ length: works }, () => limit.run(work)))
+      return seen
+    }
+    assert.equal(await most(20), 8)
+    limit.tooMuch()
+    assert.equal(await most(4), 4)
+    for (let time = 0; time < 9; time += 1) limit.tooMuch()
+    assert.equal(await most(1), 1)
+    await most(100)
+    assert.equal(await most(20), 8)
+    await assert.rejects(
+      limit.run(() => Promise.reject(new Error('no'))),
+      /no/,
+    )
+    assert.equal(running, 0)
   })
 })

@@ -46,7 +46,10 @@ describe('an index that is built while the provider fails', () => {
     await Promise.all([chain.close(), database.close(), proxy.close()])
   })
   beforeEach(() => rebuildIndex(database))
-  afterEach(() => proxy.set('none'))
+  afterEach(async () => {
+    proxy.set('none')
+    await chain.endIndexers()
+  })
 
   const over = (options = {}) =>
     indexerOver(chain, database, {
@@ -92,6 +95,34 @@ describe('an index that is built while the provider fails', () => {
       assert.ok(asked > 6)
     })
   }
+
+  for (const [how, name] of [
+    ['HTTP 429', 'status429'],
+    ['−32005', 'rate-limit'],
+  ] as const)
+    it(`goes on block by block where every tenth request for logs gets ${how}`, async () => {
+      let asked = 0
+      proxy.set({ name, methods: ['eth_getLogs'], when: () => (asked += 1) % 10 === 0 })
+      const source = chain.source({ attemptTimeoutMs: 500, readTimeoutMs: 1_000 }, proxy.url)
+      await arrives({ source: { ...source, finalized: async () => null } })
+      await source.close()
+    })
+
+  it('keeps the blocks before one whose logs cannot be read', async () => {
+    const { hash: blockHash } = (await chain.rpc('eth_getBlockByNumber', '0x32', false)) as { hash: string }
+    proxy.set({
+      name: 'rpc-error',
+      when: (_, [filter]) => (filter as WireLog | undefined)?.['blockHash'] === blockHash,
+    })
+    const source = chain.source({ attemptTimeoutMs: 500, readTimeoutMs: 1_000 }, proxy.url)
+    const indexer = over({ source: { ...source, finalized: async () => null } })
+    indexer.start()
+    await until(async () => (await indexer.status()).indexed?.number === 49n)
+    proxy.set('none')
+    assert.ok(await indexer.until(await chain.head(), 120_000))
+    await indexer.close()
+    await source.close()
+  })
 
   it('asks for fewer blocks where a provider is too slow for many', async () => {
     proxy.set({

@@ -48,14 +48,15 @@ export type ReadInterface = 'registry' | 'foreign' | 'auto'
 /** Returns the encoding that suits the contract as it is at `block`. Throws CHAIN_UNAVAILABLE. */
 export type DetectEncoding = (block: Block, deadline: number) => Promise<CallEncoding | NonCanonical>
 
-type EncodingOptions = Readonly<{ source: ChainSource; contract: Hex; withMetadata: boolean }>
+type Calls = Pick<ChainSource, 'call' | 'calls'>
+type EncodingOptions = Readonly<{ source: Calls; contract: Hex; withMetadata: boolean }>
 
 /**
  * Detects the encoding at the first read. Only the chain's own answers decide, a revert or missing code among them. A call
  * that failed decides nothing and fails the read: else a contract with metadata hashes would for a while count as one without.
  */
 export function createEncodingDetector(
-  options: Readonly<{ source: ChainSource; contract: Hex; interface: ReadInterface }>,
+  options: Readonly<{ source: Calls; contract: Hex; interface: ReadInterface }>,
 ): DetectEncoding {
   const { source, contract } = options
   const base = { source, contract, withMetadata: true }
