@@ -12,6 +12,16 @@ export const plants: { readonly [name: string]: Plant } = {
       }
     },
   },
+  /** No provider answers, whatever the fault leaves of them. */
+  'no-provider': {
+    during({ chain: { providers } }) {
+      const timer = setInterval(() => providers.forEach((provider) => provider.set('die')), 20)
+      return () => {
+        clearInterval(timer)
+        for (const provider of providers) provider.set('none')
+      }
+    },
+  },
   /** As after a lost write: taps below the last counter of their tags count again. */
   'doubled-tap': {
     async after({ database }) {

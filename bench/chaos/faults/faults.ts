@@ -5,6 +5,7 @@ import { diskFull } from './disk.ts'
 import { killLeader, logsEmpty } from './leader.ts'
 import type { Fleet, InstanceWishes } from '../fleet.ts'
 import { liar } from './liar.ts'
+import { firstProviderDead, providersFlaky } from './providers.ts'
 import type { Record } from '../record.ts'
 
 export type Fault = {
@@ -63,6 +64,8 @@ export const faults: { readonly [name: string]: Fault } = {
       for (const provider of chain.providers) provider.set('none')
     },
   },
+  'rpc-first-dead': firstProviderDead,
+  'rpc-flaky': providersFlaky,
   'rpc-lying': {
     about:
       'the first of two providers forges owners, in reads and in proofs; one instance asks for proofs, the other for a quorum',

@@ -20,12 +20,13 @@ const skip =
   missing.length > 0 && process.env['REQUIRE_SERVICES'] !== '1' && `${missing.join(' and ')} is not installed`
 
 describe('npm run chaos', { skip }, () => {
-  it('sees a fleet survive a broken PostgreSQL and a broken Redis', async () => {
-    const { exit, said } = await chaos('--seconds', '1', 'postgres-restart', 'redis-gone')
+  it('sees a fleet survive a broken PostgreSQL, a broken Redis and a dead provider', async () => {
+    const { exit, said } = await chaos('--seconds', '1', 'postgres-restart', 'redis-gone', 'rpc-first-dead')
     assert.equal(exit, 0, said)
     assert.match(said, /^postgres-restart .* kept$/m)
     assert.match(said, /^redis-gone .* kept$/m)
-    assert.match(said, /^2 of 2 faults survived$/m)
+    assert.match(said, /^rpc-first-dead .* kept$/m)
+    assert.match(said, /^3 of 3 faults survived$/m)
   })
 
   it('finds forged verdicts, taps that count twice, lost taps and lost payments', async () => {
