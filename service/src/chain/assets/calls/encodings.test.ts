@@ -8,6 +8,7 @@ import foreign from '../../../../../contracts/artifacts/ForeignCore.json' with {
 import multicall from '../../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
 import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
 import { createProvenRead, registrySlots, proofEncoding } from './storage-proof.ts'
+import { until } from '../../../../test/support/wait.ts'
 import { selectors, encodeWord, multicallAddress } from './abi.ts'
 import {
   listEncoding,
@@ -96,6 +97,29 @@ describe('the forms of reading', () => {
     assert.equal(await chosenFor(other, 'auto'), 'getAsset')
     assert.equal(await chosenFor(chain.contract, 'foreign'), 'getAsset')
     await withMulticall(true)
+  })
+
+  it('are chosen again once getAsset answers, and once a missing feature appears', async () => {
+    const late = await chain.deploy(faulty.bytecode)
+    const answers = (selector: Hex, data: string) =>
+      sendTo(late, ['function setAnswer(bytes4 selector, bytes answer)'], 'setAnswer', [selector, data])
+    const { source } = readerOver(chain, { contract: late })
+    let now = 0
+    const choose = createEncodingDetector({ source, contract: late, interface: 'foreign', now: () => now })
+    const metadata = async () => {
+      const block = await source.head()
+      const form = await choose(block, soon())
+      assert.ok(form !== nonCanonical)
+      const read = await form.read([5n], block, soon())
+      return Array.isArray(read) ? (read as readonly { metadataHash: Hex | null }[])[0]?.metadataHash : undefined
+    }
+    assert.equal(await metadata(), undefined)
+    await answers(selectors.getAsset, `0x${[1n, 2n, 1n, 0n, 0n].map(encodeWord).join('')}`)
+    assert.equal(await metadata(), null)
+    await answers(selectors.metadataHash, `0x${encodeWord(7n)}`)
+    assert.equal(await metadata(), null)
+    now = 60_000
+    await until(async () => (await metadata()) === `0x${encodeWord(7n)}`)
   })
 
   it('are not chosen while the chain does not answer', async () => {

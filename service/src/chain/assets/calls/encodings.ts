@@ -51,35 +51,64 @@ export type DetectEncoding = (block: Block, deadline: number) => Promise<CallEnc
 type Calls = Pick<ChainSource, 'call' | 'calls'>
 type EncodingOptions = Readonly<{ source: Calls; contract: Hex; withMetadata: boolean }>
 
+/** Pauses until features that are missing are looked for again: the first one, and one after a look that failed. */
+const againMs = 60_000
+const soonMs = 1_000
+
 /**
  * Detects the encoding at the first read. Only the chain's own answers decide, a revert or missing code among them. A call
  * that failed decides nothing and fails the read: else a contract with metadata hashes would for a while count as one without.
+ * A contract that is not deployed yet, or reverts once, may have more features later, so they are looked for again; none is unlearnt.
+ * Nothing is kept before `getAsset` itself has answered.
  */
 export function createEncodingDetector(
-  options: Readonly<{ source: Calls; contract: Hex; interface: ReadInterface }>,
+  options: Readonly<{
+    source: Calls
+    contract: Hex
+    interface: ReadInterface
+    /** Monotonic milliseconds. */
+    now?: () => number
+  }>,
 ): DetectEncoding {
-  const { source, contract } = options
+  const { source, contract, now = () => performance.now() } = options
   const base = { source, contract, withMetadata: true }
   let detected = options.interface === 'registry' ? registryEncoding(base) : undefined
+  let isWhole = detected !== undefined
+  let againAt = 0
+  const known = { lists: false, listsMetadata: false, getter: false, multicall: false }
   const probeOnce = singleFlight(probe)
-  return async (block, deadline) => detected ?? probeOnce(block, deadline)
+  return async (block, deadline) => {
+    if (detected === undefined) return probeOnce(block, deadline)
+    if (!isWhole && now() >= againAt) probeOnce(block, deadline).catch(() => (againAt = now() + soonMs))
+    return detected
+  }
 
   async function probe(block: Block, deadline: number): Promise<CallEncoding | NonCanonical> {
     const auto = options.interface === 'auto'
     const isOne = (data: Hex) => decodeWord(data) === 1n
-    const [lists, listsMetadata, getter, multicall] = await Promise.all([
+    const [answered, lists, listsMetadata, getter, multicall] = await Promise.all([
+      test(contract, encodeCall(selectors.getAsset, 1n), (data) => decodeGetAsset(data, null) !== null),
       auto ? test(contract, encodeSupportsCall(selectors.getAssets), isOne) : false,
       auto ? test(contract, encodeSupportsCall(selectors.getAssetsWithMetadata), isOne) : false,
       test(contract, encodeCall(selectors.metadataHash, 1n), (data) => decodeWord(data) !== null),
       test(multicallAddress, encodeAggregate(contract, []), (data) => decodeAggregate(data, 0) !== null),
     ])
-    if ([lists, listsMetadata, getter, multicall].includes(nonCanonical)) return nonCanonical
-    const found = { ...base, withMetadata: getter === true }
-    if (listsMetadata) detected = registryEncoding(found)
-    // With metadata hashes, one multicall for all of them beats a batch with a call for each.
-    else if (lists && !(getter && multicall)) detected = listEncoding(found)
-    else detected = multicall ? multicallEncoding(found) : singleEncoding(found)
-    return detected
+    if ([answered, lists, listsMetadata, getter, multicall].includes(nonCanonical)) return nonCanonical
+    for (const [name, found] of Object.entries({ lists, listsMetadata, getter, multicall }))
+      if (found === true) known[name as keyof typeof known] = true
+    const encoding = encodingOf(known)
+    isWhole = known.listsMetadata || (known.getter && known.multicall && !auto)
+    againAt = now() + againMs
+    if (answered === true) detected = encoding
+    return encoding
+
+    function encodingOf(has: typeof known): CallEncoding {
+      const found = { ...base, withMetadata: has.getter }
+      if (has.listsMetadata) return registryEncoding(found)
+      // With metadata hashes, one multicall for all of them beats a batch with a call for each.
+      if (has.lists && !(has.getter && has.multicall)) return listEncoding(found)
+      return has.multicall ? multicallEncoding(found) : singleEncoding(found)
+    }
 
     async function test(to: Hex, data: Hex, isYes: (answer: Hex) => boolean): Promise<boolean | NonCanonical> {
       try {
