@@ -5,9 +5,12 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { encodeFunctionData } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
+import { createWriter } from '../../../src/chain/transactions/writer.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { keys } from '../../support/index/writer-world.ts'
 import { commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { noMetadata, startWorld, type World } from '../../support/world.ts'
@@ -192,10 +195,16 @@ describe('touchstone tag import', () => {
   it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {
     const before = await supply()
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)
+    const { contract, components } = world
+    const { operations } = components
+    const chain = { rpcUrl: world.chainUrl, contract, chainId: 84532, local: true }
+    const writer = createWriter({ ...chain, keys, operations, log: createLog(() => {}), receiptWaitMs: 500 })
+    const runImpatiently = commandsOf({ ...world, components: { ...components, writer } })
     await world.rpc('evm_setAutomine', [false])
-    const first = await run('tag', 'import', 'slow.csv', '--mint')
+    const first = await runImpatiently('tag', 'import', 'slow.csv', '--mint')
     assert.equal(summary(first), '1 pending')
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`, `${uidOf(51)},b`)
+    await writer.close()
     await world.rpc('anvil_mine', ['0x1'])
     await world.rpc('evm_setAutomine', [true])
     assert.equal(summary(await run('tag', 'import', 'slow.csv', '--mint')), '2 done')
