@@ -13,7 +13,7 @@ import { identityAt, mcpDocuments } from '../agents/mcp/protocol.ts'
 import { createTools } from '../agents/tools/tools.ts'
 import { discoveryDocuments } from '../discovery/documents.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
-import { openApiText } from '../discovery/openapi.ts'
+import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
 import { createAuthenticate } from '../graphql/api-keys.ts'
 import { contextFactory, createLoaders, indexStores } from '../graphql/context.ts'
@@ -34,7 +34,7 @@ import { docsPages } from '../hosts/verification/routes/docs.ts'
 import { clientKeys } from '../http/client-ip.ts'
 import type { OnUpgrade } from '../http/listener.ts'
 import { identified } from '../http/request.ts'
-import { staticDocument, withDocument } from '../http/static-document.ts'
+import { withDocument } from '../http/static-document.ts'
 import { refreshAssetItem } from '../index/assets.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
 import type { Log } from '../lib/log.ts'
@@ -170,8 +170,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     log,
   })
   metrics?.watch({ gateway })
-  const openApi = staticDocument('application/json', openApiText(urls))
-  const onRequest = identified(withDocument('/openapi.json', openApi, gateway.onRequest))
+  const onRequest = identified(withDocument('/openapi.json', openApiDocument(urls), gateway.onRequest))
   return { onRequest, close: async () => gateway[Symbol.asyncDispose]() }
 }
 

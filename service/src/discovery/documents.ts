@@ -2,7 +2,7 @@
 import { staticDocument, type StaticDocument } from '../http/static-document.ts'
 import type { DocPage, HostUrls, Instance } from './instance.ts'
 import { llmsFullText, llmsText } from './llms.ts'
-import { openApiText } from './openapi.ts'
+import { openApiDocument } from './openapi.ts'
 
 const apiCatalogPath = '/.well-known/api-catalog'
 const apiCatalogType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
@@ -21,7 +21,7 @@ export function discoveryDocuments(instance: Instance): DiscoveryDocuments {
       '/.well-known/ai-catalog.json',
       staticDocument('application/ai-catalog+json', JSON.stringify(aiCatalog(instance))),
     ],
-    ['/openapi.json', staticDocument('application/json', openApiText(urls))],
+    ['/openapi.json', openApiDocument(urls)],
     ['/robots.txt', staticDocument(text, robotsText(base))],
     ['/sitemap.xml', staticDocument('application/xml', sitemap(base, docs))],
     ['/llms.txt', staticDocument(text, llmsText(instance))],

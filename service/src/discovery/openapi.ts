@@ -1,16 +1,17 @@
 /** The OpenAPI 3.1 description of all three hosts: `service/openapi.yaml` as JSON with the URLs of this instance. */
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
+import { lazyDocument, staticDocument, type StaticDocument } from '../http/static-document.ts'
 import type { HostUrls } from './instance.ts'
 
-/** Throws if the file is missing. */
-export function openApiText(urls: HostUrls): string {
-  return withUrls(readOpenApi(), urls)
+/** Parsing takes a third of a second, a tenth of a start: it waits for the first request. */
+export function openApiDocument(urls: HostUrls): StaticDocument {
+  return lazyDocument(() => staticDocument('application/json', withUrls(readOpenApi(), urls)))
 }
 
 let read: string | undefined
 
-/** Returns the description as it stands in the file, in JSON. Parsing takes a tenth of a second, so that a process does it once. */
+/** Returns the description as it stands in the file, in JSON. A process parses it once. */
 export function readOpenApi(): string {
   if (read === undefined) {
     const text = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')

@@ -37,6 +37,23 @@ export function staticDocument(
   }
 }
 
+/** Makes the document at its first use. For one that takes long to make and is seldom asked for. */
+export function lazyDocument(make: () => StaticDocument): StaticDocument {
+  let made: StaticDocument | undefined
+  const document = () => (made ??= make())
+  return {
+    get bytes() {
+      return document().bytes
+    },
+    get etag() {
+      return document().etag
+    },
+    get headers() {
+      return document().headers
+    },
+  }
+}
+
 /** Returns the response to GET and HEAD, and 405 to other methods. The caller answers OPTIONS. */
 export function documentResponse(
   { bytes, etag, headers }: StaticDocument,
@@ -49,14 +66,11 @@ export function documentResponse(
 }
 
 /** Returns a listener that serves a document at one path and passes every other request on. */
-export function withDocument(
-  path: string,
-  { bytes, etag, headers }: StaticDocument,
-  next: RequestListener,
-): RequestListener {
+export function withDocument(path: string, document: StaticDocument, next: RequestListener): RequestListener {
   return (request, response) => {
     const { method, url = '' } = request
     if ((method !== 'GET' && method !== 'HEAD') || parseRequestTarget(url).path !== path) return next(request, response)
+    const { bytes, etag, headers } = document
     if (matchesIfNoneMatch(getHeader(request, 'if-none-match'), etag)) response.writeHead(304, unsized(headers)).end()
     else response.writeHead(200, headers).end(bytes)
   }
