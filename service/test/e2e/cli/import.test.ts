@@ -197,7 +197,7 @@ describe('touchstone tag import', () => {
     await write('slow.csv', 'uid,batch', `${uidOf(50)},b`)
     const { contract, components } = world
     const { operations } = components
-    const chain = { rpcUrl: world.chainUrl, contract, chainId: 84532, local: true }
+    const chain = { rpc: world.rpc, contract, chainId: 84532, local: true }
     const writer = createWriter({ ...chain, keys, operations, log: createLog(() => {}), receiptWaitMs: 500 })
     const runImpatiently = commandsOf({ ...world, components: { ...components, writer } })
     await world.rpc('evm_setAutomine', [false])
