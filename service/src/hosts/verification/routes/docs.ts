@@ -55,7 +55,7 @@ export function docsRoutes(app: Hono<Env>, site: DocsSite): void {
       const document = documents.get(c.req.path)
       if (document === undefined) return c.notFound()
       if (!isRead(c.req.method)) return methodRefused(readMethods)
-      const { body, etag, headers } = document
+      const { body, etag, headers } = document()
       if (matchesIfNoneMatch(c.req.header('if-none-match'), etag)) return new Response(null, { status: 304, headers })
       return new Response(body, { headers })
     })
@@ -68,8 +68,8 @@ type Document = {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** Makes every document, by path. */
-function documentsOf(site: DocsSite): ReadonlyMap<string, Document> {
+/** Returns every document by path. Each page is made at its first request. */
+function documentsOf(site: DocsSite): ReadonlyMap<string, () => Document> {
   const sources = docsNames.map((name) => {
     const markdown = localised(sourceOf(name), site)
     return { file: name, name: name === 'index' ? '' : name, title: titleOf(markdown), markdown }
@@ -77,10 +77,15 @@ function documentsOf(site: DocsSite): ReadonlyMap<string, Document> {
   const assets = pageAssets().folder
   return new Map(
     sources.flatMap(({ file, name, title, markdown }) => {
-      const body = docsDocument({ markdown, page: { name, title }, pages: sources, assets })
+      let page: Document | undefined
+      const makePage = () => {
+        const body = docsDocument({ markdown, page: { name, title }, pages: sources, assets })
+        return document(body, { 'Content-Type': 'text/html; charset=utf-8', ...pageHeaders })
+      }
+      const source = document(withoutMarkers(markdown), { 'Content-Type': 'text/markdown; charset=utf-8' })
       return [
-        [docsPath(name), document(body, { 'Content-Type': 'text/html; charset=utf-8', ...pageHeaders })],
-        [`/docs/${file}.md`, document(withoutMarkers(markdown), { 'Content-Type': 'text/markdown; charset=utf-8' })],
+        [docsPath(name), () => (page ??= makePage())],
+        [`/docs/${file}.md`, () => source],
       ] as const
     }),
   )
