@@ -7,6 +7,7 @@ import { PGlite, types } from '@electric-sql/pglite'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import pg from 'pg'
 import { databaseUnavailable } from '../lib/errors.ts'
+import { closeTree } from '../lib/private-folder.ts'
 import { type HeldLock, localLocks, type Lock } from './locks.ts'
 import { holdOn, listenOn } from './session.ts'
 
@@ -43,6 +44,7 @@ async function openPglite(dataDir: string): Promise<Database> {
     extensions: { pg_trgm },
     parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
   })
+  await closeTree(dataDir) // it sets the modes of its first files itself, whatever the umask
   const on = (runner: Pick<PGlite, 'query'>): Sql['query'] => {
     return async <Row>(text: string, values: readonly unknown[] = []) =>
       (await runner.query<Row>(text, [...values])).rows

@@ -22,6 +22,7 @@ import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
 import { demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
 import { readOrCreateDemoSecrets } from './secrets.ts'
 import { handleSignals } from '../serve/signals.ts'
+import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
 import { acquireDataFolder, assertDataFolderFree } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { sessionBase } from '../session/session.ts'
@@ -62,6 +63,8 @@ async function dev(): Promise<void> {
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
 
   await using opened = new AsyncDisposableStack()
+  const entries = await closeDataFolder(dataDir)
+  if (entries > 0) log.warn(wasOpen, { dataDir, entries })
   const lock = opened.use(await acquireDataFolder(dataDir))
   const chain = await step('chain', () =>
     startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),

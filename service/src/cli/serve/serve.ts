@@ -7,6 +7,7 @@ import { backoff, retry } from '../../lib/async/retry.ts'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
 import { createLog, type Log } from '../../lib/log.ts'
 import type { Service } from '../../app/service.ts'
+import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { handleSignals } from './signals.ts'
@@ -84,6 +85,8 @@ async function serveAsWorker(): Promise<void> {
 /** Starts the service and runs the commands of the CLI in it. */
 async function open(config: Config, log: Log) {
   await using opened = new AsyncDisposableStack()
+  const entries = await closeDataFolder(config.dataDir)
+  if (entries > 0) log.warn(wasOpen, { dataDir: config.dataDir, entries })
   const lock = opened.use(await acquireServiceLock(config))
   const { startService } = await import('../../app/service.ts') // other commands begin in half the time without it
   const service: Service = opened.use(await whenDatabaseAnswers(config, log, () => startService(config, log)))

@@ -15,6 +15,7 @@ import { createLog } from '../../lib/log.ts'
 import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
 import { runInService, terminalIo, type CommandIo } from './control-client.ts'
+import { closeDataFolder } from './closed-folder.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
 /** The environment of a command. */
@@ -87,6 +88,7 @@ async function runFromCommandLine(
 /** Runs work in this process, which holds the data folder meanwhile. */
 export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work): Promise<number | void> {
   const config = readConfig(await withDemoSecrets(env))
+  await closeDataFolder(config.dataDir)
   await using opened = new AsyncDisposableStack()
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   const log = createLog((line) => io.err(line), 'warn')
@@ -130,6 +132,7 @@ export async function withDatabase<T>(
 ): Promise<T> {
   if (running !== null) return work(running)
   await using opened = new AsyncDisposableStack()
+  await closeDataFolder(config.dataDir)
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   return await work(opened.adopt(await openBareDatabase(config), (database) => database.close()))
 }

@@ -1,12 +1,23 @@
 /** `npm start` as a stranger meets it: the real command in an empty folder, killed, started again, stopped. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
-import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
 import { freePorts, startDev, touchstone } from '../../support/processes/cli.ts'
+
+/** Starts a process with this umask. */
+function underMask<T>(mask: number, start: () => T): T {
+  const before = process.umask(mask)
+  try {
+    return start()
+  } finally {
+    process.umask(before)
+  }
+}
 
 describe('npm start', () => {
   let dataDir: string
@@ -18,9 +29,12 @@ describe('npm start', () => {
   after(() => rm(dataDir, { recursive: true, force: true }))
 
   let first: Verdict
+  const openToOthers = () =>
+    execFileSync('find', [dataDir, '-perm', '/077'], { encoding: 'utf8' }).split('\n').slice(0, -1)
 
   it('comes up in an empty folder and prints links that work, for every state and every reason of a flag', async () => {
-    const running = await startDev(env)
+    const running = await underMask(0o000, () => startDev(env))
+    assert.deepEqual(openToOthers(), [])
     const { verification: base, rpc } = running.urls
     const links = [...new Set(running.said().match(/http:\S+\/api\/asset\/\d+/g) ?? [])]
     const verdicts = await Promise.all(links.map(async (link) => (await (await fetch(link)).json()) as Verdict))
@@ -54,7 +68,11 @@ describe('npm start', () => {
   })
 
   it('finds the same blocks after a SIGKILL: an old verdict still rechecks and proves, and nothing is minted twice', async () => {
-    const running = await startDev(env)
+    await chmod(dataDir, 0o755)
+    await chmod(join(dataDir, 'store', 'PG_VERSION'), 0o644)
+    const running = await underMask(0o022, () => startDev(env))
+    assert.match(running.said(), /"the data folder was open to other users, and is closed now".*"entries":2/)
+    assert.deepEqual(openToOthers(), [])
     const { verification: base, rpc } = running.urls
     for (const report of [
       await recheck(first, { rpcUrl: rpc, deployment: 'local' }),
