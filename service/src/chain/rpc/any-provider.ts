@@ -7,7 +7,7 @@ import { keccak256 } from 'viem'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
-import { RpcError } from './answer.ts'
+import { quantity, RpcError } from './answer.ts'
 import { isRefusal, type RpcClient } from './client.ts'
 import { agreement, ReadFailure } from './failover.ts'
 import { createProvider, type Provider } from './provider.ts'
@@ -28,7 +28,7 @@ export type AnyProvider = Readonly<{ rpc: RpcClient; close: () => Promise<void> 
 const rounds = 8
 /** A provider is asked after the others for so long after a fault. */
 const distrustMs = 5_000
-/** Time for the other providers to take a transaction that one has accepted, so that their pending counts agree. */
+/** Time for the other providers: to take a transaction that one has accepted, so that pending counts agree, and to know what one does not. */
 const othersMs = 300
 /** Errors that another attempt would not change. */
 const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|known/i
@@ -88,12 +88,15 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   /** Returns what any provider knows. `null` is an answer where no other one is left, `unanimous` only where every provider gives it. */
   async function lookUp(method: string, params: readonly unknown[], unanimous: boolean): Promise<unknown> {
     const answers = providers.map((provider) => askOne(provider, method, params))
-    const known = answers.map(async (answer) => (await answer) ?? Promise.reject(new Error('not known there')))
-    const found = await Promise.any(known).catch(() => null)
-    if (found !== null) return found
-    const settled = await Promise.allSettled(answers)
-    const faults = settled.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as RpcError] : []))
-    if (faults[0] !== undefined && (unanimous || faults.length === providers.length)) throw faults[0]
+    const known = Promise.any(
+      answers.map(async (answer) => (await answer) ?? Promise.reject(new Error('not known there'))),
+    ).catch(() => null)
+    // A provider that hangs must not delay the next look.
+    const patience = () => Promise.any(answers).then(() => sleep(othersMs, { ref: false }))
+    const found = await (unanimous ? known : Promise.race([known, patience().catch(() => null)]))
+    if (found !== null && found !== undefined) return found
+    if (!unanimous) return Promise.any(answers).then(() => null, throwFirst)
+    await Promise.all(answers)
     return null
   }
 
@@ -125,6 +128,15 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     return hash
   }
 
+  function askOne(provider: Provider, method: string, params: readonly unknown[]): Promise<unknown> {
+    return provider.attempt(async ({ ask }) => {
+      const answer = await ask(method, params)
+      if (method === 'eth_chainId' && answer !== quantity(BigInt(chainId)))
+        throw new RpcError('fault', 'eth_chainId is another chain')
+      return answer
+    })
+  }
+
   return {
     rpc,
     async close() {
@@ -133,8 +145,8 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   }
 }
 
-function askOne(provider: Provider, method: string, params: readonly unknown[]): Promise<unknown> {
-  return provider.attempt(({ ask }) => ask(method, params))
+function throwFirst(error: AggregateError): never {
+  throw error.errors[0]
 }
 
 /** Repeats what fails by faults only. */
