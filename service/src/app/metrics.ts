@@ -282,6 +282,10 @@ const counters: Readonly<Record<string, Metric>> = {
     'Reads rejected because providers contradicted one another.',
     ({ chain }) => one(chain?.disagreements),
   ],
+  touchstone_chain_unknown_headers_total: [
+    'Block headers with other members than this program knows, as after a hard fork. More than 0: look for a newer version.',
+    ({ chain }) => one(chain?.uncheckedHeaders),
+  ],
   touchstone_index_repairs_total: [
     'Repairs of an index that differed from the chain; only where this process leads.',
     ({ index }) => one(index?.repairs),

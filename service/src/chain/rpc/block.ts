@@ -1,5 +1,5 @@
 /** A block as a provider sends it (spec §2.1 `chain_ref`): its header must hash to its hash, and its state must exist. */
-import { headerHash, type Hex, type RpcHeader } from '@touchstone/verdict'
+import { headerHash, type Hex, type RpcHeader, unknownHeaderMembers } from '@touchstone/verdict'
 import type { BlockId } from '../../domain/chain.ts'
 import { isObject } from '../../lib/json.ts'
 import { isWord, parseQuantity, RpcError } from './answer.ts'
@@ -7,8 +7,11 @@ import { isWord, parseQuantity, RpcError } from './answer.ts'
 /** `timestamp` is in unix seconds. `header` is the provider's own JSON without its transactions, for proofs. */
 export type Block = BlockId & Readonly<{ parentHash: Hex; timestamp: bigint; header: RpcHeader }>
 
-/** Called for a header with fields this code does not know (a fork) or without some (a thin provider); may throw. */
-export type OnUnchecked = () => void
+/**
+ * Called for a header with members this code does not know (a fork, or a provider's own), or without some (a thin provider); may throw.
+ * `isChecked`: the known members hash to the block hash all the same.
+ */
+export type OnUnchecked = (isChecked: boolean, unknown: readonly string[]) => void
 
 /** Parses a block of `eth_getBlockBy…`. Throws `RpcError` for an impossible block. */
 export function parseBlock(value: unknown, onUnchecked: OnUnchecked): Block {
@@ -21,7 +24,8 @@ export function parseBlock(value: unknown, onUnchecked: OnUnchecked): Block {
     throw new RpcError('fault', 'block without the fields of a block')
   if (/^0x0*$/.test(stateRoot)) throw new RpcError('fault', 'block with a zero stateRoot')
   const found = headerHash(header)
-  if (found === null) onUnchecked()
-  else if (found !== hash) throw new RpcError('fault', 'header does not hash to the block hash')
+  const unknown = unknownHeaderMembers(header)
+  if (found === null || unknown.length > 0) onUnchecked(found !== null, unknown)
+  if (found !== null && found !== hash) throw new RpcError('fault', 'header does not hash to the block hash')
   return { number, hash, parentHash, timestamp, header }
 }

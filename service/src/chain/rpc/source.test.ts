@@ -164,13 +164,24 @@ describe('the chain over one provider', () => {
   })
 
   it('counts headers it cannot check, and rejects them where the block must be proven', async () => {
-    first.set(changeBlock({ rootOfTheNextFork: wordOf(1) }))
+    first.set(changeBlock({ nonce: undefined, rootOfTheNextFork: wordOf(1) }))
     const { source } = sourceOver([first.url])
     await source.head()
     assert.equal(source.stats().uncheckedHeaders, 1)
     const { source: proving, lines } = sourceOver([first.url], { trust: 'proof' })
     await assert.rejects(proving.head(), isUnavailable)
     assert.match(lines.join(), /header has fields that cannot be checked/)
+    assert.equal(proving.stats().uncheckedHeaders, 1)
+  })
+
+  it('warns of members it does not know, and goes on where the others hash to the block hash', async () => {
+    first.set(changeBlock({ rootOfTheNextFork: wordOf(1), 'a key: s3cret': '0x1' }))
+    const { source, lines } = sourceOver([first.url], { trust: 'proof' })
+    await source.head()
+    await source.head()
+    assert.equal(source.stats().uncheckedHeaders, 2)
+    assert.equal(lines.filter((line) => /other members.*rootOfTheNextFork/.test(line)).length, 1)
+    assert.doesNotMatch(lines.join(), /s3cret/)
   })
 
   it('opens its breaker after five faults and tries again after five seconds', async () => {

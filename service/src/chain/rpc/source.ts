@@ -116,6 +116,9 @@ export type ChainSourceOptions = Readonly<{
   log: Log
 }>
 
+/** The log names so many sets of unknown members at most: they come from providers. */
+const mostNotices = 16
+
 /** Failures of a provider that are an answer of the read. */
 const answers = { 'non-canonical': nonCanonical, 'too-wide': rangeTooWide } as const
 
@@ -126,6 +129,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const contract = options.contract.toLowerCase() as Hex
   const needed = requiredAnswers(options)
   const counts = { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+  const warnedOf = new Set<string>()
   const lag = createHeadLag(ticks)
   const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault }
   const providers = options.rpcUrls.map((url, index) => createProvider({ ...shared, index, url }))
@@ -169,11 +173,11 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       const calls = reads.checked(reads.readCalls(to, datas, block), 'rejected', read?.check)
       return finish('calls', ask(calls, read), 'non-canonical')
     },
-    logs: (block, read) => finish('logs', ask(reads.readLogs(contract, block), read), 'non-canonical'),
+    logs: (block, read) => finish('logs', untimed(ask(reads.readLogs(contract, block), read)), 'non-canonical'),
     logsBetween: (from, to, read) =>
-      finish('logs', ask(reads.readLogsBetween({ contract, from, to }, read?.events), read), 'too-wide'),
+      finish('logs', untimed(ask(reads.readLogsBetween({ contract, from, to }, read?.events), read)), 'too-wide'),
     logsAbout: (tokenId, from, to, read) =>
-      finish('logs', ask(reads.readLogsAbout({ contract, from, to }, tokenId), read), 'too-wide'),
+      finish('logs', untimed(ask(reads.readLogsAbout({ contract, from, to }, tokenId), read)), 'too-wide'),
     blocksAt: async (numbers, read) =>
       numbers.length === 0 ? [] : finish('blocks', ask(reads.readBlocksAt(numbers, onUnchecked), read)),
     finalized: (read) => finish('finalized', ask(reads.readFinalized(onUnchecked), read)),
@@ -211,9 +215,21 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     return usable.toSorted((a, b) => Number(a.breaker.state() === 'ready') - Number(b.breaker.state() === 'ready'))
   }
 
-  function onUnchecked(): void {
-    if (trust !== 'rpc') throw new RpcError('rejected', 'header has fields that cannot be checked')
+  function onUnchecked(isChecked: boolean, unknown: readonly string[]): void {
     counts.uncheckedHeaders++
+    const members = unknown.filter((name) => /^[a-zA-Z0-9]{1,40}$/.test(name)).join()
+    const notice = `${isChecked} ${members}`
+    if (!warnedOf.has(notice) && warnedOf.size < mostNotices) {
+      warnedOf.add(notice)
+      log.warn('block header with other members than this program knows', { unknown: members, checked: isChecked })
+    }
+    if (!isChecked && trust !== 'rpc') throw new RpcError('rejected', 'header has fields that cannot be checked')
+  }
+
+  /** Times beside logs are one provider's word, in no block hash: they are left out where its word alone must not count. */
+  async function untimed(found: Promise<readonly ChainLog[]>): Promise<readonly ChainLog[]> {
+    const logs = await found
+    return trust === 'rpc' ? logs : logs.map(({ blockTimestamp: _time, ...log }) => log)
   }
 
   function onCalls(sent: number): void {

@@ -19,6 +19,7 @@ import {
   startIndexChain,
   type IndexChain,
 } from '../../support/index/world.ts'
+import { sourceOver } from '../../support/rpc-anvil.ts'
 import { until } from '../../support/wait.ts'
 
 type RangeFilter = { fromBlock?: string; toBlock?: string }
@@ -174,6 +175,18 @@ describe('an index that is built while the provider fails', () => {
     await arrives()
     const wrong = await database.query('select 1 from asset where created_at > now() or created_at < to_timestamp(1e9)')
     assert.deepEqual(wrong, [])
+  })
+
+  it('takes no times of one lying provider where a quorum is wanted', async () => {
+    proxy.set({
+      methods: ['eth_getLogs'],
+      rewrite: (method, _params, result) =>
+        method === 'eth_getLogs' ? (result as WireLog[]).map((log) => ({ ...log, blockTimestamp: '0x1' })) : result,
+    })
+    const { source } = sourceOver([proxy.url, chain.url], { contract: chain.contract, trust: 'quorum', quorum: 2 })
+    await arrives({ source })
+    await source.close()
+    assert.deepEqual(await database.query('select 1 from history where ts < to_timestamp(1e9)'), [])
   })
 
   it('does without the finalized block, and without batches', async () => {
