@@ -24,7 +24,7 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
   await endLeftover(folder)
   const began = performance.now()
   const anvil = await startWithState({ folder, port, blockTimeMs }, log)
-  const rpc = createRpcClient({ url: anvil.url })
+  const rpc = createRpcClient({ url: anvil.url, timeoutMs: 30_000 })
   try {
     await rpc('anvil_setLoggingEnabled', [false])
     await catchUpClock(rpc)

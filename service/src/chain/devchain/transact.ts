@@ -5,7 +5,7 @@ import { poll } from '../../lib/async/sleep.ts'
 import { createRpcClient, type RpcClient } from '../rpc/client.ts'
 
 /** Client of the local chain, which may be slow while it saves its state. */
-export const localRpc = (rpcUrl: string): RpcClient => createRpcClient({ url: rpcUrl, timeoutMs: 10_000 })
+export const localRpc = (rpcUrl: string): RpcClient => createRpcClient({ url: rpcUrl, timeoutMs: 30_000 })
 
 /** Sends a transaction and waits until it is mined. Throws one sentence about `what` when it is not, or when it reverted. */
 export async function transact(
@@ -16,7 +16,7 @@ export async function transact(
   const hash = await rpc('eth_sendTransaction', [transaction])
   const receipt = await poll(
     async () => (await rpc('eth_getTransactionReceipt', [hash])) as { readonly status: Hex } | null,
-    { everyMs: 5, timeoutMs: 10_000 },
+    { everyMs: 5, timeoutMs: 30_000 },
   )
   if (receipt?.status === '0x1') return
   throw new Error(`The local chain did not ${receipt ? 'accept' : 'mine'} ${what}; restart the service.`)

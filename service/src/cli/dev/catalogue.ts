@@ -120,7 +120,10 @@ const endOfCentury = 4_102_444_800n
 
 async function tokenOfTag({ rpcUrl, contract }: CatalogueOptions, tagHash: Hex): Promise<bigint> {
   const data = encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash] })
-  const result = (await createRpcClient({ url: rpcUrl })('eth_call', [{ to: contract, data }, 'latest'])) as Hex
+  const result = (await createRpcClient({ url: rpcUrl, timeoutMs: 30_000 })('eth_call', [
+    { to: contract, data },
+    'latest',
+  ])) as Hex
   return decodeFunctionResult({ abi, functionName: 'getTokenByTag', data: result })
 }
 

@@ -2,12 +2,13 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
-import { chmod, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
-import { freePorts, startDev, touchstone } from '../../support/processes/cli.ts'
+import { sleep } from '../../../src/lib/async/sleep.ts'
+import { freePorts, startDev, touchstone, untilSaid } from '../../support/processes/cli.ts'
 
 /** Starts a process with this umask. */
 function underMask<T>(mask: number, start: () => T): T {
@@ -86,6 +87,19 @@ describe('npm start', () => {
 
     assert.equal(await running.stop('SIGINT'), 0, running.said())
     await assert.rejects(fetch(rpc, { method: 'POST' }), 'the chain still runs')
+  })
+
+  it('waits patiently for its own chain, which a busy machine holds up for seconds', async () => {
+    const running = touchstone(['dev'], env)
+    await untilSaid(running, '… database and hosts')
+    const { anvil } = JSON.parse(await readFile(join(dataDir, 'chain', 'anvil.pid'), 'utf8')) as { anvil: number }
+    process.kill(anvil, 'SIGSTOP')
+    await sleep(8_000) // longer than the deadlines of a service towards its provider
+    process.kill(anvil, 'SIGCONT')
+    await untilSaid(running, 'Ctrl-C')
+    assert.match(running.said(), /Ctrl-C/)
+    running.child.kill('SIGTERM')
+    assert.equal((await running.ended).exit, 0)
   })
 
   it('says in one sentence that a port is in use, and changes nothing', async () => {
