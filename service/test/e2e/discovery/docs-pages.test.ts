@@ -72,7 +72,7 @@ describe('the pages of the documentation', () => {
     assert.ok(start.includes('curl https://verify.example/api/asset/5\n'))
     assert.ok(start.includes('--gateway https://pay.example\n'))
     assert.ok((await bodyOf('/docs/graphql.md')).includes("url: 'wss://graphql.example/graphql'"))
-    assert.ok(derive.includes('--rpc https://rpc.example/v1/?a=1&b=$2 --deployment local\n'))
+    assert.ok(derive.includes(`--rpc https://rpc.example/v1/?a=1&b=$2 --contract ${contract}\n`))
     assert.ok(derive.includes(contract) && !derive.includes('0x5FbDB2315678afecb367f032d93F642f64180aa3'))
   })
 

@@ -2,6 +2,7 @@
  * The documentation: /docs, /docs/{page}, and each page as Markdown under /docs/{page}.md. All bytes are made at start-up from docs/*.md.
  * Commands name this instance instead of the addresses of `npm start`.
  */
+import { deployments } from '@touchstone/verdict'
 import { readFileSync } from 'node:fs'
 import type { Hono } from 'hono'
 import { methodRefused, openToAll, preflight } from '../../../http/responses.ts'
@@ -102,7 +103,10 @@ function document(body: string, own: Readonly<Record<string, string>>): Document
 
 /** Replaces the addresses in the sources by those of this instance. */
 function localised(markdown: string, { baseUrl, gatewayUrl, graphqlUrl, contract, pages }: DocsSite): string {
+  const isLocal = contract.toLowerCase() === deployments.local.contract.toLowerCase()
   const places: readonly (readonly [RegExp, string | undefined])[] = [
+    [/--deployment local/g, isLocal ? undefined : `--contract ${contract}`],
+    [/deployment: 'local'/g, isLocal ? undefined : `contract: '${contract}'`],
     [/http:\/\/127\.0\.0\.1:8080(?!\d)/g, baseUrl],
     [/http:\/\/127\.0\.0\.1:8081(?!\d)/g, gatewayUrl],
     [/http:\/\/127\.0\.0\.1:8082(?!\d)/g, graphqlUrl],
