@@ -43,6 +43,8 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['index/store.ts', "set status = 'failed'", 'offers that ran out, now and then'],
   ['index/assets.ts', 'metadata_hash = $1', 'texts of a batch of tokens, when metadata comes late'],
   ['index/history.ts', 'with deleted as', 'a reorganisation'],
+  ['index/history.ts', 'where block_number between', 'the comparison of the index with the chain, block by block'],
+  ['index/history.ts', 'in (select * from unnest', 'a repair after that comparison'],
   ['index/store.ts', 'delete from transfer', 'a reorganisation'],
   ['index/snapshot.ts', 'from asset', 'the operator’s comparison of index and chain'],
   ['index/store.ts', 'truncate', 'the operator’s rebuild'],
