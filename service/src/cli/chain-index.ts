@@ -75,14 +75,13 @@ function formatDifferences({ length }: readonly Difference[]): string {
   return length === 1 ? '1 differs from the chain' : `${length} differ from the chain`
 }
 
-async function rebuild(session: Session, { yes }: { yes?: true }): Promise<number> {
+async function rebuild(session: Session, { yes }: { yes?: true }): Promise<void> {
   if (yes !== true)
     throw new CommandError(
       'Lists and history are incomplete while the index is rebuilt. Repeat the command with --yes.',
     )
   await rebuildIndex(chainOf(session).database)
   session.io.out(`The index is complete to block ${await catchUpWithHead(session)}.`)
-  return verify(session, { sample: 100 })
 }
 
 /** Time for the process that leads the index to reach the head. */

@@ -112,7 +112,9 @@ describe('a service with two providers', () => {
     const missing = providers.map((provider) => provider.count('eth_sendRawTransaction') + 1)
     await world.mint()
     assert.ok(
-      await eventually(() => providers.every((provider, n) => provider.count('eth_sendRawTransaction') === missing[n])),
+      await eventually(() =>
+        providers.every((provider, n) => provider.count('eth_sendRawTransaction') >= (missing[n] ?? 0)),
+      ),
     )
   })
 
