@@ -62,7 +62,7 @@ describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }
   const dropped = () => world.lines.filter((line) => line.includes('"it does not read"')).length
 
   it('that answers no ping is dropped after two, and its subscription ended', async () => {
-    await using own = await startSockets(database, { keepAliveMs: 200 })
+    await using own = await startSockets(database, { keepAliveMs: 1_500 })
     const socket = await byHand([init(own), subscription(1)], own)
     const ponging = setInterval(() => socket.write(frame(0xa, '')), 20)
     await until(() => own.subscriptions() === 1)
