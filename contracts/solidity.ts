@@ -9,10 +9,13 @@ const root = join(import.meta.dirname, '..')
 export const contractFiles = {
   AssetRegistry: 'src/AssetRegistry.sol',
   AttestationVerifier: 'src/AttestationVerifier.sol',
+  CallBatch: 'src/CallBatch.sol',
   Multicall3: 'src/doubles/Multicall3.sol',
   ForeignCore: 'src/doubles/ForeignCore.sol',
   FaultyCore: 'src/doubles/FaultyCore.sol',
+  BurningWallet: 'src/doubles/BurningWallet.sol',
   TestWallet: 'src/doubles/TestWallet.sol',
+  TestWalletFactory: 'src/doubles/TestWalletFactory.sol',
   TestUsdc: 'src/doubles/TestUsdc.sol',
   AgentIdentity: 'src/doubles/AgentIdentity.sol',
   AgentReputation: 'src/doubles/AgentReputation.sol',

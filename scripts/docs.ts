@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { buildSchema } from 'graphql'
+import { parse } from 'yaml'
 import { devCommand } from '../service/src/cli/dev/dev.ts'
 import { payCommand } from '../service/src/cli/payments/pay.ts'
 import { serveCommand } from '../service/src/cli/serve/serve.ts'
@@ -54,6 +55,16 @@ const tables: Readonly<Record<string, () => Table>> = {
       .registry.getMetricsAsArray()
       .filter(({ name }) => name.startsWith('touchstone_'))
       .map((metric) => [code(metric.name), typeOf(metric), labelsOf(metric), metric.help]),
+  ],
+  alerts: () => [
+    ['Alert', 'Means', 'Expression', 'For', 'Do'],
+    alertRules().map(({ alert, expr, for: time = '–', annotations: { summary, description } }) => [
+      alert,
+      summary,
+      code(expr),
+      time,
+      description,
+    ]),
   ],
   commands: () => [['Command', 'What it does'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
   operations: () => [['Operation', 'What it does'], operations()],
@@ -110,6 +121,20 @@ function leavesOf(command: Command, before: string): string[][] {
   if (command.commands.length > 0) return command.commands.flatMap((child) => leavesOf(child, here))
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
   return [[code(here + words), command.description()]]
+}
+
+type AlertRule = {
+  readonly alert: string
+  readonly expr: string
+  readonly for?: string
+  readonly annotations: Readonly<Record<'summary' | 'description', string>>
+}
+
+/** The alerting rules in deploy/, in their order. */
+export function alertRules(): readonly AlertRule[] {
+  const file = readFileSync(new URL('../deploy/prometheus/alerts.yaml', import.meta.url), 'utf8')
+  const { groups } = parse(file) as { readonly groups: readonly { readonly rules: readonly AlertRule[] }[] }
+  return groups.flatMap(({ rules }) => rules)
 }
 
 /** Queries, mutations and subscriptions as the schema has them. */

@@ -27,7 +27,7 @@ await runStages([
       '--test-reporter=spec',
       '--test-timeout=900000',
       // More than there are cores: many tests wait for a block, a process or a timer.
-      '--test-concurrency=4',
+      '--test-concurrency=5',
       'contracts/*.test.ts',
       'verdict/test/*.test.ts',
       'service/{src,test}/**/!(*.unit).test.ts',

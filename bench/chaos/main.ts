@@ -1,7 +1,7 @@
 /**
  * `npm run chaos`: a fleet of real processes under load while something is broken on purpose, and what must hold then.
  * `npm run chaos -- kill-instance redis-gone` runs these faults, `--list` names them, `--seconds` is how long each lasts (10).
- * `--plant` does damage before the checks, which must find it: the exit code is then 1.
+ * `--plant` adds a defect or does damage, which the checks must find: the exit code is then 1.
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'

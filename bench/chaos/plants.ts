@@ -1,4 +1,4 @@
-/** Damage done on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
+/** Defects made on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
 import { liar } from './faults/liar.ts'
 import type { Plant } from './row.ts'
 
@@ -20,6 +20,19 @@ export const plants: { readonly [name: string]: Plant } = {
         clearInterval(timer)
         for (const provider of providers) provider.set('none')
       }
+    },
+  },
+  /** Every instance ends at SIGHUP, and at a start that meets a lock. */
+  impatient: { nodeFlags: ['--import', new URL('faults/impatient-hook.ts', import.meta.url).href] },
+  /** The leader cannot write: another session holds its row. */
+  'stalled-index': {
+    during({ database }) {
+      const over = Promise.withResolvers<void>()
+      void database.transaction(async (sql) => {
+        await sql.query('select from index_cursor for update')
+        await over.promise
+      })
+      return over.resolve
     },
   },
   /** As after a lost write: taps below the last counter of their tags count again. */
@@ -57,6 +70,7 @@ export const plants: { readonly [name: string]: Plant } = {
 /** Several, one after another. */
 export function together(all: readonly Plant[]): Plant {
   return {
+    nodeFlags: all.flatMap(({ nodeFlags = [] }) => nodeFlags),
     during(fleet) {
       const undo = all.flatMap(({ during }) => during?.(fleet) ?? [])
       return () => undo.forEach((end) => end())

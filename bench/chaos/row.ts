@@ -18,8 +18,10 @@ export type Row = {
   readonly broken: readonly string[]
   readonly troubles: readonly string[]
 }
-/** Damage done on purpose, so that the checks can be seen to fail: together with the fault, which gives back how it ends, or when the load is over. */
+/** A defect made on purpose, which the checks must find. `during` begins it beside the fault and returns how it ends; `after` follows the load. */
 export type Plant = {
+  /** Flags of Node for every instance. */
+  readonly nodeFlags?: readonly string[]
   readonly during?: (fleet: Fleet) => () => void
   readonly after?: (fleet: Fleet, load: Load) => Promise<void>
 }
@@ -40,7 +42,7 @@ export async function runRow(
   await fault.prepare?.(fleet, made)
   const record = createRecord()
   const crashesBefore = fleet.instances.map((instance) => instance.crashes())
-  await dress(fleet, fault)
+  await dress(fleet, fault, plant)
   await indexed(fleet)
   const before = await lookBefore(fleet)
   const listeners = fleet.instances.map((instance) => listenTo(instance, fleet.key))
@@ -104,11 +106,12 @@ async function steady(record: Record): Promise<boolean> {
 }
 
 /** Starts the instances with what the fault wants; they keep running when they have it already. */
-async function dress(fleet: Fleet, { wishes }: Fault): Promise<void> {
+async function dress(fleet: Fleet, { wishes }: Fault, { nodeFlags = [] }: Plant = {}): Promise<void> {
   const wanted = wishes?.(fleet) ?? {}
   await Promise.all(
     fleet.instances.map(async (instance) => {
-      const wish = wanted[instance.name] ?? {}
+      const own = wanted[instance.name] ?? {}
+      const wish = nodeFlags.length > 0 ? { ...own, nodeFlags: [...(own.nodeFlags ?? []), ...nodeFlags] } : own
       const isSame = JSON.stringify(fleet.wishes.get(instance.name) ?? {}) === JSON.stringify(wish)
       if (isSame && instance.pid() !== 0) return
       fleet.wishes.set(instance.name, wish)

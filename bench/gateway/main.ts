@@ -1,26 +1,39 @@
 /**
  * `npm run bench:gateway`: what selling costs (spec §2.6, §4.8). Unpaid: POST /verify beside a bare server that writes the same 402, as a
- * ratio of interleaved rounds. Paid: payments a second and each step of them, in process, with and without waiting for blocks.
- * `--payments N` of each crowd, default 400; `--seconds S`, the longest time for each crowd, default 16; an unpaid round takes an eighth.
+ * ratio of interleaved rounds. Paid: proofs a second beside the build before payments were settled together.
+ * `--kills N`: instead, two gateways under load of which one is killed N times; payments, proofs and transfers must agree afterwards.
+ * `--seconds S` of the paid load, default 60; `--clients N` that buy at the same time, default 1200; `--block S` between blocks, default 2.
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
-import { benchPaid, lanes } from './paid.ts'
+import { benchPaid } from './paid.ts'
+import { storm } from './storm.ts'
 import { benchUnpaid } from './unpaid.ts'
 import { openGatewayWorld } from './world.ts'
 
 const { values: options } = parseArgs({
-  options: { payments: { type: 'string', default: '400' }, seconds: { type: 'string', default: '16' } },
+  options: {
+    seconds: { type: 'string', default: '60' },
+    clients: { type: 'string', default: '1200' },
+    block: { type: 'string', default: '2' },
+    kills: { type: 'string' },
+  },
 })
-const limits = { payments: wholeOf('payments', options.payments), seconds: wholeOf('seconds', options.seconds) }
+const paid = {
+  seconds: wholeOf('seconds', options.seconds),
+  clients: wholeOf('clients', options.clients),
+  blockSeconds: wholeOf('block', options.block),
+}
 
-await bounded(240_000, async (made) => {
+const kills = options.kills === undefined ? 0 : wholeOf('kills', options.kills)
+
+await bounded(900_000 + 2_000 * paid.seconds + 6_000 * kills, async (made) => {
   await warnWhenBusy()
-  const world = await openGatewayWorld(made, { tokens: 100, payers: lanes })
-  console.log(`ledger: ${world.databaseUrl === null ? 'PGlite in memory, no PostgreSQL answers' : 'PostgreSQL'}`)
-  await benchUnpaid(world, limits.seconds / 8)
-  await benchPaid(made, world, limits)
+  const world = await openGatewayWorld(made, { tokens: 100, payers: 200 })
+  if (kills > 0) return storm(made, world, { ...paid, kills })
+  await benchUnpaid(world, 2)
+  await benchPaid(made, world, paid)
 })
 
 function wholeOf(name: string, text: string): number {

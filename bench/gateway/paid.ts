@@ -1,162 +1,187 @@
-/** Paid requests (spec §4.8) step by step: one after another, twenty at once of one payer, twenty at once of as many payers. */
-import { generatePrivateKey, type PrivateKeyAccount } from 'viem/accounts'
+/**
+ * Paid proofs a second (spec §4.8) on a chain with a block every two seconds, one key that settles, and PostgreSQL, beside the build before
+ * payments were settled together. Everything shares the cores of this machine: chain, database, gateway and buyers.
+ */
+import { fileURLToPath } from 'node:url'
+import type { Hex } from '@touchstone/verdict'
+import { encodeEventTopics, parseAbi, toHex } from 'viem'
 import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
-import { transferTypes } from '../../service/src/payments/x402/payment.ts'
-import { chainId } from '../../service/src/domain/chain.ts'
-import { openTimedSale, type TimedSale } from './checkout.ts'
-import { createTimes, steps, type Percentiles, type Step, type Times } from './times.ts'
-import { price, seller, type GatewayWorld } from './world.ts'
+import { costOf } from '../lib/cost.ts'
+import { createOwnDatabase } from '../lib/own-database.ts'
+import { run, type Running } from '../lib/program.ts'
+import { commitBefore, extractVersion } from '../../service/test/support/processes/previous-version.ts'
+import { buyAll, purchase, type Bought } from './buyers.ts'
+import type { Counts, SellerSettings } from './seller.ts'
+import { price, seller, type GatewayWorld, type Payer } from './world.ts'
 
-/** At most `payments` of each crowd, none of them begun later than `seconds` after the first. */
-export type Limits = { readonly payments: number; readonly seconds: number }
-
-export const lanes = 20
-type Crowd = { readonly name: string; readonly payers: number; readonly lanes: number }
-const crowds: readonly Crowd[] = [
-  { name: 'one at a time', payers: 1, lanes: 1 },
-  { name: `1 payer × ${lanes}`, payers: 1, lanes },
-  { name: `${lanes} payers`, payers: lanes, lanes },
-]
-const warmUp: Crowd = { name: 'warm-up', payers: lanes, lanes }
-
-type Request = { readonly body: string; readonly header: string; readonly assetId: string; readonly payer: string }
-type Result = {
+export type PaidOptions = { readonly seconds: number; readonly clients: number; readonly blockSeconds: number }
+export type Build = {
   readonly name: string
-  readonly sold: number
-  /** Payments a second; for each of them CPU of this process in ms, requests to the chain's provider, statements to the database. */
-  readonly rate: number
-  readonly cpu: number
-  readonly chainCalls: number
-  readonly statements: number
-  readonly times: ReadonlyMap<Step, Percentiles>
+  readonly url: string
+  readonly running: Running
+  readonly counts?: () => Promise<Counts>
 }
 
-/** Prints a table for each kind of chain. It throws when a payment fails or the seller does not get exactly what was sold. */
-export async function benchPaid(made: AsyncDisposableStack, world: GatewayWorld, limits: Limits): Promise<void> {
-  const times = createTimes()
-  const sale = await openTimedSale(made, world, times)
-  await sellTo(warmUp, { world, sale, times }, { payments: 2 * lanes, seconds: limits.seconds })
-  for (const blockSeconds of [0, 2]) {
-    await world.setBlockSeconds(blockSeconds)
-    const results: Result[] = []
-    for (const crowd of crowds) results.push(await sellTo(crowd, { world, sale, times }, limits))
-    print(blockSeconds === 0 ? 'each transaction mined at once' : `a block every ${blockSeconds} s`, results)
+const sellerScript = fileURLToPath(new URL('seller.ts', import.meta.url))
+const previousMigration = 'service/src/db/migrations/0012-settlements.sql'
+
+/** Prints a line for each build, then the latency of a lonely payment. Throws when the chain does not have exactly what was sold. */
+export async function benchPaid(
+  made: AsyncDisposableStack,
+  world: GatewayWorld,
+  { seconds, clients, blockSeconds }: PaidOptions,
+): Promise<void> {
+  await world.setBlockSeconds(blockSeconds)
+  const previous = await startPrevious(made, world)
+  if (previous !== null) {
+    report(previous, await load(previous, world, { seconds: Math.min(20, seconds), clients: 20 }))
+    await previous.running.stop()
   }
-}
-
-async function sellTo(
-  crowd: Crowd,
-  { world, sale, times }: { world: GatewayWorld; sale: TimedSale; times: Times },
-  { payments, seconds }: Limits,
-): Promise<Result> {
-  const requests = await Promise.all(
-    Array.from({ length: payments }, (_, index) =>
-      signed(world.payers[index % crowd.payers], String(1 + (index % world.tokens))),
-    ),
+  const ours = await startOurs(made, world)
+  await buyAll(() => [ours.url], sign(world, 4 * clients), { clients, seconds: () => 5, resend: true })
+  report(ours, await load(ours, world, { seconds, clients }))
+  const lonely = await buyAll(() => [ours.url], sign(world, 10), { clients: 1, seconds: () => 60 })
+  const waits = lonely.map(({ ms }) => ms).toSorted((a, b) => a - b)
+  console.log(
+    `a lonely payment   p50 ${waits.at(4)?.toFixed(0)} ms   longest ${waits.at(-1)?.toFixed(0)} ms   blocks every ${blockSeconds * 1000} ms`,
   )
+  await ours.running.stop()
+}
+
+type Load = {
+  readonly bought: readonly Bought[]
+  readonly took: number
+  readonly cpu: number
+  readonly gas: number
+  readonly transactions: number
+  readonly counts: Counts | null
+}
+
+async function load(
+  { url, running, counts }: Build,
+  world: GatewayWorld,
+  { seconds, clients }: { readonly seconds: number; readonly clients: number },
+): Promise<Load> {
+  const purchases = sign(world, counts === undefined ? 40 * seconds : 600 * seconds)
   const held = await world.earned()
-  const callsBefore = sale.calls()
-  const transactions = new Set<string>()
-  times.take()
-  const cpuBefore = process.cpuUsage()
-  const began = performance.now()
-  let next = 0
-  const lane = async () => {
-    while (performance.now() - began < seconds * 1000) {
-      const request = requests[next++]
-      if (request === undefined) return
-      transactions.add(paidIn(await sale.sell(request), request))
-    }
-  }
-  await Promise.all(Array.from({ length: crowd.lanes }, lane))
-  const took = (performance.now() - began) / 1000
-  const { user, system } = process.cpuUsage(cpuBefore)
-  const sold = Math.min(next, payments)
+  const fromBlock = (await world.rpc('eth_blockNumber')) as Hex
+  const before = { cpu: costOf(running.pid).cpuSeconds, counts: await counts?.() }
+  const bought = await buyAll(() => [url], purchases, { clients, seconds: () => seconds, resend: true })
+  const after = { cpu: costOf(running.pid).cpuSeconds, counts: await counts?.() }
   const got = (await world.earned()) - held
-  if (transactions.size !== sold || got !== BigInt(sold) * price)
-    throw new Error(`${sold} sold in ${transactions.size} transactions, and the seller got ${got} for them.`)
-  const calls = sale.calls()
+  if (got !== BigInt(bought.length) * price) throw new Error(`${bought.length} sold, and the seller got ${got}.`)
+  const { gas, transactions } = await settled(world, bought, fromBlock)
+  const took = Math.max(...bought.map(({ at }) => at)) / 1_000
   return {
-    name: crowd.name,
-    sold,
-    rate: sold / took,
-    cpu: (user + system) / 1000 / sold,
-    chainCalls: (calls.chain - callsBefore.chain) / sold,
-    statements: (calls.database - callsBefore.database) / sold,
-    times: times.take(),
+    bought,
+    took,
+    gas,
+    transactions,
+    cpu: after.cpu - before.cpu,
+    counts:
+      after.counts && before.counts
+        ? {
+            chain: after.counts.chain - before.counts.chain,
+            statements: after.counts.statements - before.counts.statements,
+          }
+        : null,
   }
 }
 
-/** The transaction by which the proof was paid. */
-function paidIn(answer: string, { assetId, payer }: Request): string {
-  const proof = JSON.parse(answer) as {
-    assetId: string
-    attestation: { signature: string }
-    payment: { success: boolean; payer: string; amount: string; transaction: string }
-  }
-  const { payment } = proof
-  const isRight =
-    proof.assetId === assetId &&
-    /^0x[0-9a-f]{130}$/.test(proof.attestation.signature) &&
-    payment.success &&
-    payment.payer.toLowerCase() === payer.toLowerCase() &&
-    payment.amount === price.toString()
-  if (!isRight) throw new Error(`The proof is of another sale: ${answer.slice(0, 500)}`)
-  return payment.transaction
-}
-
-const domain = { name: 'USDC', version: '2', chainId, verifyingContract: usdcAddress } as const
-
-/** A purchase paid for ten minutes ahead. */
-async function signed(payer: PrivateKeyAccount | undefined, assetId: string): Promise<Request> {
-  if (payer === undefined) throw new Error('There are fewer payers than the crowd has.')
-  const now = BigInt(Math.floor(Date.now() / 1000))
-  const authorization = {
-    from: payer.address,
-    to: seller,
-    value: price,
-    validAfter: now - 600n,
-    validBefore: now + 600n,
-    nonce: generatePrivateKey(),
-  }
-  const signature = await payer.signTypedData({
-    domain,
-    types: transferTypes,
-    primaryType: 'TransferWithAuthorization',
-    message: authorization,
+/** Compares every proof with the logs of its transaction; returns the gas of all. */
+export async function settled(world: GatewayWorld, bought: readonly Bought[], fromBlock: Hex) {
+  const [topic] = encodeEventTopics({
+    abi: parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)']),
+    eventName: 'AuthorizationUsed',
   })
-  const accepted = {
-    scheme: 'exact',
-    network: `eip155:${chainId}`,
-    amount: price.toString(),
-    asset: usdcAddress,
-    payTo: seller,
-    maxTimeoutSeconds: 30,
-    extra: { name: 'USDC', version: '2' },
+  const logs: { topics: Hex[]; transactionHash: Hex }[] = []
+  const last = BigInt((await world.rpc('eth_blockNumber')) as Hex)
+  for (let block = BigInt(fromBlock); block <= last; block += 1n) {
+    const range = { fromBlock: toHex(block), toBlock: toHex(block) }
+    logs.push(
+      ...((await world.rpc('eth_getLogs', [{ address: usdcAddress, topics: [topic], ...range }])) as typeof logs),
+    )
   }
-  const payment = { x402Version: 2, accepted, payload: { signature, authorization } }
-  const json = JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
+  const paidIn = new Map(logs.map(({ topics, transactionHash }) => [topics[2], transactionHash]))
+  const wrong = bought.filter(({ nonce, transaction }) => paidIn.get(nonce) !== transaction)
+  if (wrong.length > 0) throw new Error(`${wrong.length} proofs name a transaction that did not pay them.`)
+  const transactions = new Set(bought.map(({ transaction }) => transaction))
+  let gas = 0
+  for (const hash of transactions)
+    gas += Number(((await world.rpc('eth_getTransactionReceipt', [hash])) as { gasUsed: Hex }).gasUsed)
+  return { gas, transactions: transactions.size }
+}
+
+export function sign({ payers, tokens }: GatewayWorld, count: number) {
+  return Array.from({ length: count }, (_, n) => purchase(payers[n % payers.length] as Payer, String(1 + (n % tokens))))
+}
+
+function report({ name }: Build, { bought, took, cpu, gas, transactions, counts }: Load): void {
+  const sold = bought.length
+  const times = bought.map(({ ms }) => ms).toSorted((a, b) => a - b)
+  const again = bought.filter(({ attempts }) => attempts > 1).length
+  const at = (share: number) => Math.round(times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0)
+  const each =
+    counts && `   chain calls ${(counts.chain / sold).toFixed(2)}   statements ${(counts.statements / sold).toFixed(2)}`
+  console.log(
+    `${name.padEnd(18)} ${(sold / took).toFixed(1).padStart(7)}/s   ${sold} in ${took.toFixed(0)} s   CPU ${((1_000 * cpu) / sold).toFixed(2)} ms` +
+      `   gas ${(gas / sold / 1_000).toFixed(1)}k, ${(sold / transactions).toFixed(1)} a transaction${each ?? ''}   p50 ${at(0.5)} ms   p99 ${at(0.99)} ms   sent again ${again}`,
+  )
+}
+
+/** `facilitatorKey`: left out, one of its own. */
+export async function startOurs(made: AsyncDisposableStack, world: GatewayWorld, facilitatorKey?: Hex): Promise<Build> {
+  const { rpcUrl, contract, databaseUrl } = world
+  if (databaseUrl === null) throw new Error('The paid benchmark needs PostgreSQL.')
+  const key = facilitatorKey ?? (await world.newFacilitator())
+  const settings: SellerSettings = { rpcUrl, contract, databaseUrl, facilitatorKey: key }
+  const running = run({ command: process.execPath, args: [sellerScript, JSON.stringify(settings)] })
+  made.defer(running.stop)
+  const [, port] = await running.line(/^port (\d+)$/m, 30_000)
+  let asked = 0
   return {
-    body: JSON.stringify({ assetId, chain: 'base-sepolia' }),
-    header: Buffer.from(json).toString('base64'),
-    assetId,
-    payer: payer.address,
+    name: 'this build',
+    url: `http://127.0.0.1:${port}`,
+    running,
+    async counts() {
+      asked += 1
+      running.signal('SIGUSR2')
+      const [, json = ''] = await running.line(new RegExp(`(?:counts .*\\n[^]*){${asked - 1}}counts (.*)\\n`), 10_000)
+      return JSON.parse(json) as Counts
+    },
   }
 }
 
-function print(chain: string, results: readonly Result[]): void {
-  const row = (name: string, cellOf: (result: Result) => string) =>
-    console.log(name.padEnd(24) + results.map((result) => cellOf(result).padStart(20)).join(''))
-  console.log(`\npaid, ${chain}; steps as p50 / p99 in ms`)
-  row('', ({ name }) => name)
-  row('payments', ({ sold }) => String(sold))
-  row('payments a second', ({ rate }) => rate.toFixed(1))
-  row('CPU of each, ms', ({ cpu }) => cpu.toFixed(1))
-  row('calls to the chain', ({ chainCalls }) => chainCalls.toFixed(1))
-  row('statements', ({ statements }) => statements.toFixed(1))
-  for (const step of steps)
-    row(step, ({ times }) => {
-      const { p50, p99 } = times.get(step) ?? { p50: Number.NaN, p99: Number.NaN }
-      return `${p50.toFixed(1)} / ${p99.toFixed(1)}`
-    })
+/** The program of the commit before settlements in batches, as its users start it; null where the history is not here. */
+async function startPrevious(
+  made: AsyncDisposableStack,
+  { rpcUrl, contract, dataDir, newFacilitator }: GatewayWorld,
+): Promise<Build | null> {
+  const found = await commitBefore(previousMigration)
+  if (!('commit' in found)) {
+    console.log(`the build before is not compared: ${found.reason}`)
+    return null
+  }
+  const version = await extractVersion(found.commit)
+  made.defer(version.remove)
+  const own = await createOwnDatabase()
+  made.defer(own.drop)
+  const running = run({
+    command: process.execPath,
+    args: [version.cli, 'serve', '--only', 'gateway'],
+    env: {
+      GATEWAY_PORT: '0',
+      RATE_LIMIT_GATEWAY: '1000000000',
+      CHAIN_RPC_URLS: rpcUrl,
+      CHAIN_CONTRACT: contract,
+      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+      DATABASE_URL: own.url,
+      DATA_DIR: `${dataDir}/previous`,
+      PAYMENT_PAY_TO: seller,
+      FACILITATOR_KEY: await newFacilitator(),
+    },
+  })
+  made.defer(running.stop)
+  const [, port] = await running.line(/"gateway host listens","port":(\d+)/, 60_000)
+  return { name: 'the build before', url: `http://127.0.0.1:${port}`, running }
 }

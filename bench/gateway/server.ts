@@ -3,7 +3,6 @@
  * `node:http`, which reads the body and writes one prepared answer. `argv[3]` is what each needs, as JSON.
  */
 import { createServer } from 'node:http'
-import { generatePrivateKey } from 'viem/accounts'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { startService } from '../../service/src/app/service.ts'
 import { seller } from './world.ts'
@@ -16,6 +15,7 @@ export type Ours = {
   readonly contract: string
   readonly databaseUrl: string | null
   readonly dataDir: string
+  readonly facilitatorKey: string
 }
 
 const [, , kind, settings = ''] = process.argv
@@ -30,7 +30,7 @@ function serveBare({ status, headers, body }: Prepared): void {
   process.once('SIGTERM', () => process.exit(0))
 }
 
-async function serveOurs({ rpcUrl, contract, databaseUrl, dataDir }: Ours): Promise<void> {
+async function serveOurs({ rpcUrl, contract, databaseUrl, dataDir, facilitatorKey }: Ours): Promise<void> {
   const config = readConfig({
     ONLY: 'gateway',
     GATEWAY_PORT: '0',
@@ -41,7 +41,7 @@ async function serveOurs({ rpcUrl, contract, databaseUrl, dataDir }: Ours): Prom
     DATABASE_URL: databaseUrl ?? '',
     DATA_DIR: dataDir,
     PAYMENT_PAY_TO: seller,
-    FACILITATOR_KEY: generatePrivateKey(), // without ether, which does not keep a gateway from its offers
+    FACILITATOR_KEY: facilitatorKey,
   })
   const service = await startService(config, silent)
   console.log(`port ${new URL(service.urls.gateway).port}`)

@@ -20,7 +20,8 @@ type Measured = { readonly rate: number; readonly cpu: number; readonly p99: num
 export async function benchUnpaid(world: GatewayWorld, seconds: number): Promise<void> {
   await using made = new AsyncDisposableStack() // the gateway looks after payments: it must not be there when others are timed
   const { rpcUrl, contract, databaseUrl, dataDir } = world
-  const ours = await start(made, 'ours', { rpcUrl, contract, databaseUrl, dataDir })
+  const facilitatorKey = await world.newFacilitator()
+  const ours = await start(made, 'ours', { rpcUrl, contract, databaseUrl, dataDir, facilitatorKey })
   const bodies = Array.from({ length: 1_000 }, (_, index) => bodyOf(index + 1))
   const prepared = await answerOf(ours.port, bodies[0] ?? '')
   if (prepared.status !== 402) throw new Error(`The gateway offers nothing: ${prepared.status} ${prepared.body}`)

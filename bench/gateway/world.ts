@@ -7,8 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionData, keccak256, parseAbi, toHex } from 'viem'
-import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
+import { encodeFunctionData, hexToBytes, keccak256, parseAbi, toHex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
 import { publishedAddresses } from '../../service/src/domain/published-accounts.ts'
 import { startAnvil } from '../../service/src/chain/devchain/anvil.ts'
@@ -21,7 +21,11 @@ import { createOwnDatabase } from '../lib/own-database.ts'
 
 /** Price of the benchmark's gateways, in the token's smallest units, and its recipient. */
 export const price = 10_000n
+/** A block of Base holds more gas than one of anvil's by default. */
+const baseBlockGas = 150_000_000
 export const seller: Hex = '0x00000000000000000000000000000000000cafe1'
+
+export type Payer = { readonly address: Hex; readonly key: Uint8Array }
 
 export type GatewayWorld = {
   readonly rpcUrl: string
@@ -30,13 +34,15 @@ export type GatewayWorld = {
   /** The ids 1, 2, 3 … are minted. */
   readonly tokens: number
   /** Each of them can pay for every payment of the benchmark. */
-  readonly payers: readonly PrivateKeyAccount[]
+  readonly payers: readonly Payer[]
   readonly database: Database
   /** For a gateway in a process of its own: its database, null where PostgreSQL does not answer, and a folder. */
   readonly databaseUrl: string | null
   readonly dataDir: string
   /** The seller's balance, in the token's smallest units. */
   readonly earned: () => Promise<bigint>
+  /** Makes a key that can pay for gas. */
+  readonly newFacilitator: () => Promise<Hex>
   /** 0: each transaction is mined at once. */
   readonly setBlockSeconds: (seconds: number) => Promise<void>
 }
@@ -53,9 +59,10 @@ export async function openGatewayWorld(
   made.defer(chain.stop)
   const rpc = createRpcClient({ url: chain.url, timeoutMs: 10_000 })
   await rpc('anvil_setLoggingEnabled', [false])
+  await rpc('evm_setBlockGasLimit', [toHex(baseBlockGas)])
   const { contract } = await deployLocal({ rpcUrl: chain.url })
   await mint(rpc, contract, tokens)
-  const payers = Array.from({ length: payerCount }, () => privateKeyToAccount(generatePrivateKey()))
+  const payers = Array.from({ length: payerCount }, () => newPayer())
   const fund = payers.map(({ address }) => ({ address, amount: 1_000_000n * price }))
   await installTestMoney({ rpcUrl: chain.url, fund })
   const { database, databaseUrl } = await openOwnDatabase(made)
@@ -69,6 +76,11 @@ export async function openGatewayWorld(
     databaseUrl,
     dataDir,
     earned: () => earned(rpc),
+    async newFacilitator() {
+      const key = generatePrivateKey()
+      await rpc('anvil_setBalance', [privateKeyToAccount(key).address, toHex(10n ** 21n)])
+      return key
+    },
     async setBlockSeconds(seconds) {
       // An interval of 0 would stop mining altogether.
       if (seconds === 0) await rpc('evm_setAutomine', [true])
@@ -107,4 +119,9 @@ const balanceAbi = parseAbi(['function balanceOf(address) view returns (uint256)
 async function earned(rpc: RpcClient): Promise<bigint> {
   const data = encodeFunctionData({ abi: balanceAbi, functionName: 'balanceOf', args: [seller] })
   return BigInt((await rpc('eth_call', [{ to: usdcAddress, data }, 'latest'])) as Hex)
+}
+
+function newPayer(): Payer {
+  const secret = generatePrivateKey()
+  return { address: privateKeyToAccount(secret).address, key: hexToBytes(secret) }
 }

@@ -1,5 +1,5 @@
 /** The operations of `bench:graphql`: GraphQL texts and variables, and the same variables as the bare server takes them. */
-import { listName, formatCursor } from '../../service/src/graphql/queries/pages.ts'
+import { listKey, formatCursor } from '../../service/src/graphql/queries/pages.ts'
 import { parseFilter } from '../../service/src/graphql/queries/filter.ts'
 import type { Sql } from '../../service/src/db/database.ts'
 import { instant } from '../../service/src/db/columns.ts'
@@ -30,10 +30,10 @@ const countQuery = `query Count($filter: ProductFilter) { products(first: 1, fil
 
 /** A page of 50 products that begins behind `rows` others, and the nineteen after it in steps of 50. */
 export async function pagesBehind(sql: Sql, rows: number): Promise<Operation> {
-  const list = listName('products', parseFilter(null), 'CREATED_AT', 'DESC')
+  const list = listKey('instant', 'products', parseFilter(null), 'CREATED_AT', 'DESC')
   const places = rows === 0 ? [null] : await placesAt(sql, rows)
   const variables = places.map((place) => ({
-    graphql: { first: pageSize, after: place && formatCursor(list, place) },
+    graphql: { first: pageSize, after: place && formatCursor(list.name, place) },
     bare: { first: pageSize, ...(place !== null && { place }) },
   }))
   return { name: `page ${Math.floor(rows / pageSize) + 1}`, query: pageQuery, barePath: '/page', variables }

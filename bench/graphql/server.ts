@@ -8,7 +8,7 @@ import { cachedMetadata, metadataStore } from '../../service/src/assets/metadata
 import { apiKeyStore, createAuthenticate, newApiKey } from '../../service/src/graphql/api-keys.ts'
 import { createGraphqlHost } from '../../service/src/hosts/graphql/host.ts'
 import { createHttpOperation } from '../../service/src/graphql/server/operation.ts'
-import { contextFactory } from '../../service/src/graphql/context.ts'
+import { contextFactory, indexStores } from '../../service/src/graphql/context.ts'
 import { createPrepareOperation } from '../../service/src/graphql/server/prepare.ts'
 import { parseFilter, type ProductFilter } from '../../service/src/graphql/queries/filter.ts'
 import { queryResolvers } from '../../service/src/graphql/queries/queries.ts'
@@ -17,7 +17,6 @@ import { createFormatError } from '../../service/src/graphql/errors.ts'
 import { clientKeys } from '../../service/src/http/client-ip.ts'
 import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
-import { historyStore } from '../../service/src/index/history.ts'
 import { productStore, type Keyset, type ProductRow } from '../../service/src/index/queries/products.ts'
 import { transferStore } from '../../service/src/index/queries/transfers.ts'
 import { silent } from '../lib/world.ts'
@@ -33,9 +32,11 @@ async function graphqlHost(): Promise<RequestListener> {
   const { text, hash } = newApiKey()
   await keys.create({ hash, name: 'benchmark', scopes: ['read'] })
   console.log(`key ${text}`)
-  const stores = { products, transfers, history: historyStore(database) }
+  const stores = indexStores(database)
   const contract = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
-  const schema = graphqlSchema(queryResolvers({ ...stores, metadata, chainId: 84532, contract }))
+  const schema = graphqlSchema(
+    queryResolvers({ metadata, chainId: 84532, contract, chainStatus: async () => ({ head: null, isFaulty: false }) }),
+  )
   const operation = createHttpOperation({
     prepare: createPrepareOperation({ schema }),
     createContext: contextFactory(stores),
@@ -54,7 +55,7 @@ async function graphqlHost(): Promise<RequestListener> {
 /** Fields that the operations of the benchmark read, by path. */
 const bareRoutes: Record<string, (variables: Variables) => Promise<unknown>> = {
   '/page': async ({ first = 50, place = null, filter }) => {
-    const by = { condition: parseFilter(filter), by: 'created_at', descending: true } as const
+    const by = { condition: parseFilter(filter), by: 'created', descending: true } as const
     const rows = await products.page({ ...by, after: place, limit: first + 1 })
     const withMetadata = async (row: ProductRow) => {
       const body = row.metadataHash === null ? undefined : await metadata.get(row.metadataHash)
@@ -68,7 +69,7 @@ const bareRoutes: Record<string, (variables: Variables) => Promise<unknown>> = {
   },
   '/count': async ({ filter }) => {
     const condition = parseFilter(filter)
-    await products.page({ condition, by: 'created_at', descending: true, after: null, limit: 2 })
+    await products.page({ condition, by: 'created', descending: true, after: null, limit: 2 })
     return products.count(condition)
   },
 }

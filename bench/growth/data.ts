@@ -65,8 +65,10 @@ export async function loadGrowthData(
   await database.query('insert into index_block (number, hash) values ($1, $2)', place)
   await database.exec(`insert into product_count select brand, verified, count(*) from asset group by 1, 2;
     insert into product_total select verified, sum(n) from product_count group by 1;
+    insert into product_name select distinct name from asset where name is not null;
+    insert into product_group select g.dimension, g.key, count(*) from asset, groups_of(state, flags, created_at) g group by 1, 2;
     alter table asset enable trigger user; drop table model`)
-  for (const table of [...tables, 'metadata', 'product_count', 'product_total'])
+  for (const table of [...tables, 'metadata', 'product_count', 'product_total', 'product_group', 'product_name'])
     await database.exec(`vacuum analyze ${table}`)
   return { rows: rowsTook, indexes: (performance.now() - began) / 1000 - rowsTook }
 }
@@ -95,7 +97,7 @@ const products = 'generate_series($1::int, $2::int) i'
 
 const insertAssets = `insert into asset (token_id, owner, state, flags, metadata_hash, tag_hash, tag_id, name, brand, serial, gtin, tapped_at,
     created_at, updated_at, updated_block)
-  select i, ${owner}, 1 + i % 4, 0, m.hash, case when ${isBound} then ${tagOf} end,
+  select i, ${owner}, case when i % 100 = 50 then 5 else 1 + i % 4 end, case when i % 100 = 50 then 1 << (i / 100 % 5) else 0 end, m.hash, case when ${isBound} then ${tagOf} end,
     case when ${isBound} then '0x' || encode(${tagOf}, 'hex') end, m.name, m.brand, 'SN' || i, m.gtin,
     case when ${isTapped} then ${born} + interval '1 hour' end, ${born}, ${born} + (i % 4) * interval '1 day', 2 + i / $4::int
   from ${products} join model m on m.n = 1 + (i::bigint * 7) % $3::int order by i`

@@ -96,7 +96,52 @@ export const rows: readonly Row[] = [
     `query ($id: ID!) { transfers(productId: $id, first: 20) { edges { node { ${transfer} } } } }`,
     (world) => inTurn(world, (tens) => tens * 10 + 1),
   ),
+  query(
+    'products by 20 ids',
+    `query ($ids: [ID!]) { products(first: 20, filter: { ids: $ids }) { ${page} } }`,
+    (world) =>
+      Array.from({ length: 50 }, (_, from) => ({
+        ids: Array.from({ length: 20 }, (_, step) => String(1 + (((from * 20 + step) * 7_919) % world.products))),
+      })),
+  ),
+  query(
+    'products of a GTIN',
+    `query ($gtin: String) { products(first: 20, filter: { gtin: $gtin }) { ${page} } }`,
+    (world) => world.models.map(({ gtin }) => ({ gtin })),
+  ),
+  query(
+    'products by serial',
+    `query ($serial: String) { products(first: 20, filter: { serialNumber: $serial }) { ${page} } }`,
+    (world) => inTurn(world, (tens) => tens * 10 + 1).map(({ id }) => ({ serial: `SN${id}` })),
+  ),
+  query('products flagged', `{ products(first: 10, filter: { flagged: true }) { ${page} } }`),
+  query('products not flagged', `{ products(first: 20, filter: { flagged: false }) { ${page} } }`),
+  query('products reported stolen', `{ products(first: 2, filter: { report: STOLEN }) { ${page} } }`),
+  query('products of a state', `{ products(first: 20, filter: { state: BOUND }) { totalCount ${page} } }`),
+  query(
+    'products of three states',
+    `{ products(first: 20, filter: { states: [MINTED, FLAGGED, CLAIMED] }) { totalCount ${page} } }`,
+  ),
+  query('products untagged', `{ products(first: 20, filter: { tagged: false }) { ${page} } }`),
+  query(
+    'products changed since',
+    `{ products(first: 20, orderBy: { field: UPDATED_AT }, filter: { updatedAfter: "2025-01-01T00:05:00Z" }) { ${page} } }`,
+  ),
+  query('products by name', `{ products(first: 20, orderBy: { field: NAME, direction: ASC }) { ${page} } }`),
+  query('products, the last page', `{ products(last: 20) { ${page} } }`),
+  query(
+    'transfers of a party',
+    `{ transfers(first: 20, filter: { party: "${`0x${'7'.padStart(40, '0')}`}" }) { edges { node { ${transfer} } } } }`,
+  ),
+  query(
+    'transfers of a time',
+    `{ transfers(first: 20, filter: { initiatedBefore: "2025-01-12T00:00:00Z" }) { edges { node { ${transfer} } } } }`,
+  ),
+  ...['BRAND', 'STATE', 'FLAG', 'DAY'].map((group) =>
+    query(`counts by ${group}`, `{ productStats(groupBy: ${group}, first: 10) { edges { node { key count } } } }`),
+  ),
   query('products by part of a name', `{ products(first: 20, filter: { nameContains: "jacket 000a" }) { ${page} } }`),
+  query('products by a common part', `{ products(first: 20, filter: { nameContains: "jacket" }) { ${page} } }`),
 ]
 
 const html = ['Accept: text/html']

@@ -12,6 +12,7 @@ import { createAssetReader } from '../../service/src/chain/assets/reader.ts'
 import { createChainSource } from '../../service/src/chain/rpc/source.ts'
 import { assetRegistryAbi as abi } from '../../service/src/domain/registry-abi.ts'
 import { ServiceError } from '../../service/src/lib/errors.ts'
+import { startFaultRpc } from '../../service/test/support/fault-rpc.ts'
 import { silentLog, startRegistry } from '../../service/test/support/reader/anvil.ts'
 import { bounded } from '../lib/bounded.ts'
 import { createRandom, startLiar } from './liar.ts'
@@ -46,6 +47,8 @@ function textOf(id: bigint, word: bigint, metadata: Hex, block: { number: bigint
 await bounded(600_000, async (made) => {
   const chain = await startRegistry()
   made.defer(() => chain.close())
+  const honest = await startFaultRpc({ target: chain.url })
+  made.defer(() => honest.close())
   await chain.mintMany(Number(tokens))
   for (let id = 1n; id <= tokens; id += 2n) await chain.send('bindTag', [id, tagOf(id)])
   await chain.mine(3)
@@ -85,7 +88,7 @@ await bounded(600_000, async (made) => {
     const lie = liar.prepare()
     const trust = values.plant ? 'rpc' : mode
     const options = {
-      rpcUrls: mode === 'quorum' && !values.plant ? [lie.url, chain.url, `${chain.url}/second`] : [lie.url],
+      rpcUrls: mode === 'quorum' && !values.plant ? [lie.url, chain.url, honest.url] : [lie.url],
       contract: chain.contract,
       chainId: verdictChainId,
       blockTag: 'latest',

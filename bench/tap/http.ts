@@ -19,7 +19,7 @@ export async function benchTapHttp(batch: BatchRecord, paths: readonly string[])
   const bare = await startServer(script, ['bare'])
   const crypto = await startServer(script, ['crypto'], json)
   const load = (port: number, some: readonly string[], seconds: number) =>
-    applyLoad({ port, paths: some, connections: 32, seconds })
+    applyLoad({ port, paths: some, connections: 64, seconds })
   const few = paths.slice(0, 1_000)
   await load(crypto.port, few, 2)
   const rates: { bare: number[]; crypto: number[] } = { bare: [], crypto: [] }

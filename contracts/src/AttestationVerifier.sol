@@ -10,7 +10,22 @@ import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 /// An attestation is a statement, not a ticket: whoever has it can show it again, until it is too old. A contract that must
 /// act once only remembers that itself; one that cares for the state compares `state` itself.
 contract AttestationVerifier is Ownable2Step {
-    /// What the typed form says: the token was in this state at this block; said at `timestamp` (unix seconds).
+    /// The second typed form: everything that the gateway's answer shows about the token at this block, issued at `issuedAt`
+    /// (unix seconds). `ownerCommitment` is zero when the token has no owner.
+    struct AssetAttestation {
+        uint256 tokenId;
+        uint8 state;
+        uint8 flags;
+        bool authentic;
+        bool flagged;
+        uint64 blockNumber;
+        bytes32 blockHash;
+        bytes32 ownerCommitment;
+        uint64 issuedAt;
+    }
+
+    /// The first typed form: the token was in this state at this block; said at `timestamp` (unix seconds). It does not say
+    /// whether the token is authentic or flagged, so neither can be decided from it.
     struct AssetState {
         uint256 tokenId;
         uint8 state;
@@ -20,8 +35,8 @@ contract AttestationVerifier is Ownable2Step {
         bytes32 blockHash;
     }
 
-    /// A signer counts for timestamps from `validFrom` to `validUntil`, both included. A revoked one counts for none: whoever
-    /// stole a key can put any time into what it signs.
+    /// A signer counts from `validFrom` on, for attestations issued from `validFrom` to `validUntil`, both included. A revoked
+    /// one counts for none: whoever stole a key can put any time into what it signs.
     struct Key {
         uint64 validFrom;
         uint64 validUntil;
@@ -49,6 +64,9 @@ contract AttestationVerifier is Ownable2Step {
     bytes32 public constant ASSET_STATE_TYPEHASH = keccak256(
         "AssetState(uint256 tokenId,uint8 state,uint256 chainId,uint64 timestamp,uint64 blockNumber,bytes32 blockHash)"
     );
+    bytes32 public constant ASSET_ATTESTATION_TYPEHASH = keccak256(
+        "AssetAttestation(uint256 tokenId,uint8 state,uint8 flags,bool authentic,bool flagged,uint64 blockNumber,bytes32 blockHash,bytes32 ownerCommitment,uint64 issuedAt)"
+    );
     bytes32 private constant DOMAIN_TYPEHASH =
         keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)");
     /// How far the gateway's clock may be ahead of this chain's.
@@ -57,13 +75,13 @@ contract AttestationVerifier is Ownable2Step {
     /// Chain and registry whose tokens are spoken of; not those of this contract.
     uint256 public immutable assetChainId;
     bytes32 public immutable domainSeparator;
+    bytes32 public immutable domainSeparatorV2;
     mapping(address signer => Key) public keys;
 
     constructor(address owner_, uint256 assetChainId_, address assetRegistry) Ownable(owner_) {
         assetChainId = assetChainId_;
-        domainSeparator = keccak256(
-            abi.encode(DOMAIN_TYPEHASH, keccak256("Touchstone"), keccak256("1"), assetChainId_, assetRegistry)
-        );
+        domainSeparator = _domain("1", assetChainId_, assetRegistry);
+        domainSeparatorV2 = _domain("2", assetChainId_, assetRegistry);
     }
 
     // Keys, as /.well-known/attestation.json of the gateway lists them
@@ -80,7 +98,32 @@ contract AttestationVerifier is Ownable2Step {
         emit KeyRevoked(signer);
     }
 
-    // The typed form (EIP-712), which names block and registry: for everything that moves value
+    // The second typed form (EIP-712): for everything that moves value
+
+    /// Reverts with `NotAttested` unless the signature is valid and at most `maxAge` seconds old.
+    function requireAttestedV2(AssetAttestation calldata statement, bytes calldata signature, uint64 maxAge)
+        external
+        view
+    {
+        _require(checkV2(statement, signature, maxAge));
+    }
+
+    /// The chain and the registry are those of this contract: a statement about others has another signer, or none.
+    function checkV2(AssetAttestation calldata statement, bytes calldata signature, uint64 maxAge)
+        public
+        view
+        returns (Outcome)
+    {
+        return _check(
+            statement.state, assetChainId, statement.issuedAt, typedDigestV2(statement), signature, maxAge
+        );
+    }
+
+    function typedDigestV2(AssetAttestation calldata statement) public view returns (bytes32) {
+        return _digest(domainSeparatorV2, keccak256(abi.encode(ASSET_ATTESTATION_TYPEHASH, statement)));
+    }
+
+    // The first typed form (EIP-712), which names block and registry, but signs of the record the state alone
 
     /// Reverts with `NotAttested` unless the signature is valid and at most `maxAge` seconds old.
     function requireAttested(AssetState calldata statement, bytes calldata signature, uint64 maxAge) external view {
@@ -98,9 +141,7 @@ contract AttestationVerifier is Ownable2Step {
     }
 
     function typedDigest(AssetState calldata statement) public view returns (bytes32) {
-        return keccak256(
-            abi.encodePacked(hex"1901", domainSeparator, keccak256(abi.encode(ASSET_STATE_TYPEHASH, statement)))
-        );
+        return _digest(domainSeparator, keccak256(abi.encode(ASSET_STATE_TYPEHASH, statement)));
     }
 
     // The raw form of SPEC.md §4.8: no prefix, and it names neither block nor registry
@@ -149,8 +190,19 @@ contract AttestationVerifier is Ownable2Step {
         Key memory key = keys[signer];
         if (key.revoked) return Outcome.RevokedKey;
         if (key.validUntil == 0) return Outcome.UnknownSigner;
+        if (key.validFrom > block.timestamp) return Outcome.OutsideKeyWindow;
         if (timestamp < key.validFrom || timestamp > key.validUntil) return Outcome.OutsideKeyWindow;
         return Outcome.Valid;
+    }
+
+    function _domain(string memory version, uint256 chainId, address registry) private pure returns (bytes32) {
+        return keccak256(
+            abi.encode(DOMAIN_TYPEHASH, keccak256("Touchstone"), keccak256(bytes(version)), chainId, registry)
+        );
+    }
+
+    function _digest(bytes32 domain, bytes32 structHash) private pure returns (bytes32) {
+        return keccak256(abi.encodePacked(hex"1901", domain, structHash));
     }
 
     function _require(Outcome outcome) private pure {

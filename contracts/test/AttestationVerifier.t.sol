@@ -22,6 +22,59 @@ contract AttestationVerifierTest is World {
         setKey(gateway, NOW - 1000, NOW + 1000);
     }
 
+    function test_acceptsTheSecondFormOfAPublishedKey() public {
+        AttestationVerifier.AssetAttestation memory s = attestation();
+        bytes memory signature = signatureOf(gateway, digestV2Of(s));
+        require(verifier.typedDigestV2(s) == digestV2Of(s), "digest");
+        require(isBelieved(verifier.checkV2(s, signature, MAX_AGE)), "valid");
+        verifier.requireAttestedV2(s, signature, MAX_AGE);
+        s.flagged = true;
+        (bool success, bytes memory reason) =
+            address(verifier).call(abi.encodeCall(verifier.requireAttestedV2, (s, signature, MAX_AGE)));
+        require(!success && bytes4(reason) == AttestationVerifier.NotAttested.selector, "flagged");
+    }
+
+    /// A change of any field of the second form leaves a signature of another key, or of none.
+    function testFuzz_everyFieldOfTheSecondFormIsSigned(uint8 field, uint256 change) public view {
+        AttestationVerifier.AssetAttestation memory s = attestation();
+        bytes memory signature = signatureOf(gateway, digestV2Of(s));
+        change = 1 + change % 200;
+        field = field % 9;
+        if (field == 0) s.tokenId ^= change;
+        if (field == 1) s.state = uint8(1 + (s.state + change % 5) % 6);
+        if (field == 2) s.flags ^= uint8(change);
+        if (field == 3) s.authentic = !s.authentic;
+        if (field == 4) s.flagged = !s.flagged;
+        if (field == 5) s.blockNumber += uint64(change);
+        if (field == 6) s.blockHash = bytes32(uint256(s.blockHash) ^ change);
+        if (field == 7) s.ownerCommitment = bytes32(change);
+        if (field == 8) s.issuedAt -= uint64(change);
+        require(!isBelieved(verifier.checkV2(s, signature, MAX_AGE)), "changed");
+    }
+
+    function test_theSecondFormIsBoundToChainRegistryKeyAndTime() public {
+        AttestationVerifier.AssetAttestation memory s = attestation();
+        bytes memory signature = signatureOf(gateway, digestV2Of(s));
+        AttestationVerifier[2] memory others = [
+            new AttestationVerifier(admin, 1, CORE), new AttestationVerifier(admin, 84532, stranger)
+        ];
+        for (uint256 i = 0; i < 2; ++i) {
+            vm.prank(admin);
+            others[i].setKey(gateway, NOW - 1000, NOW + 1000);
+            AttestationVerifier.Outcome other = others[i].checkV2(s, signature, MAX_AGE);
+            require(other == AttestationVerifier.Outcome.UnknownSigner, "other chain or registry");
+        }
+        bytes memory foreign = signatureOf(stranger, digestV2Of(s));
+        require(verifier.checkV2(s, foreign, MAX_AGE) == AttestationVerifier.Outcome.UnknownSigner, "signer");
+        require(verifier.checkV2(s, signature, 9) == AttestationVerifier.Outcome.TooOld, "age");
+        s.state = 0;
+        require(verifier.checkV2(s, signature, MAX_AGE) == AttestationVerifier.Outcome.NoSuchState, "NONE");
+        vm.prank(admin);
+        verifier.revokeKey(gateway);
+        s = attestation();
+        require(verifier.checkV2(s, signature, MAX_AGE) == AttestationVerifier.Outcome.RevokedKey, "revoked");
+    }
+
     function test_believesBothFormsOfAPublishedKey() public view {
         require(typedOutcome(statement()) == AttestationVerifier.Outcome.Valid, "typed");
         require(rawOutcome(statement()) == AttestationVerifier.Outcome.Valid, "raw");
@@ -110,6 +163,11 @@ contract AttestationVerifierTest is World {
         require(outcomeOf(next, s) == AttestationVerifier.Outcome.OutsideKeyWindow, "not yet");
         setKey(next, NOW - 10, NOW + 1000);
         require(outcomeOf(next, s) == AttestationVerifier.Outcome.Valid, "from its first second");
+        // A key that is entered for later counts for nothing, even for what it dates ahead.
+        setKey(next, NOW + 10, NOW + 1000);
+        s.timestamp = NOW + 20;
+        require(outcomeOf(next, s) == AttestationVerifier.Outcome.OutsideKeyWindow, "its time has not begun");
+        s.timestamp = NOW - 10;
         // Rotation: what the retired key signed while it was active stays good.
         setKey(gateway, NOW - 1000, NOW - 10);
         require(outcomeOf(gateway, s) == AttestationVerifier.Outcome.Valid, "to its last second");
@@ -164,6 +222,12 @@ contract AttestationVerifierTest is World {
         return AttestationVerifier.AssetState(1042, 3, 84532, NOW - 10, 7, keccak256("block"));
     }
 
+    function attestation() private pure returns (AttestationVerifier.AssetAttestation memory) {
+        return AttestationVerifier.AssetAttestation(
+            1042, 4, 0, true, false, 7, keccak256("block"), keccak256("owner"), NOW - 10
+        );
+    }
+
     function setKey(address signer, uint64 from, uint64 until) private {
         vm.prank(admin);
         verifier.setKey(signer, from, until);
@@ -199,22 +263,33 @@ contract AttestationVerifierTest is World {
 
     /// Written out from the published types, not taken from the contract.
     function typedDigestOf(AttestationVerifier.AssetState memory s) private pure returns (bytes32) {
-        bytes32 domain = keccak256(
-            abi.encode(
-                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
-                keccak256("Touchstone"),
-                keccak256("1"),
-                uint256(84532),
-                CORE
-            )
-        );
         bytes32 kind = keccak256(
             "AssetState(uint256 tokenId,uint8 state,uint256 chainId,uint64 timestamp,uint64 blockNumber,bytes32 blockHash)"
         );
         bytes32 body = keccak256(
             abi.encode(kind, s.tokenId, s.state, s.chainId, s.timestamp, s.blockNumber, s.blockHash)
         );
-        return keccak256(abi.encodePacked(hex"1901", domain, body));
+        return keccak256(abi.encodePacked(hex"1901", domainOf("1"), body));
+    }
+
+    /// Written out from the published types, not taken from the contract.
+    function digestV2Of(AttestationVerifier.AssetAttestation memory s) private pure returns (bytes32) {
+        bytes32 kind = keccak256(
+            "AssetAttestation(uint256 tokenId,uint8 state,uint8 flags,bool authentic,bool flagged,uint64 blockNumber,bytes32 blockHash,bytes32 ownerCommitment,uint64 issuedAt)"
+        );
+        return keccak256(abi.encodePacked(hex"1901", domainOf("2"), keccak256(abi.encode(kind, s))));
+    }
+
+    function domainOf(string memory version) private pure returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                keccak256("EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)"),
+                keccak256("Touchstone"),
+                keccak256(bytes(version)),
+                uint256(84532),
+                CORE
+            )
+        );
     }
 
     function rawSignature(address signer, AttestationVerifier.AssetState memory s) private view returns (bytes memory) {

@@ -1,10 +1,10 @@
 /** Asks a verification service for verdicts (spec §4.1). */
-import { VerdictError } from './errors.ts'
-import { fetchJson, type FetchOptions } from './fetch-json.ts'
-import { isObject } from './json.ts'
-import { parseTokenId } from './token-id.ts'
-import { isVerdict } from './verdict-form.ts'
-import type { Verdict } from './verdict.ts'
+import { isVerdict } from './check/form.ts'
+import { VerdictError } from './lib/errors.ts'
+import { fetchJson, type FetchOptions } from './lib/fetch-json.ts'
+import { isObject } from './lib/json.ts'
+import { parseTokenId } from './rules/token-id.ts'
+import type { Verdict } from './rules/verdict.ts'
 
 const failureCodes = ['INVALID_TOKEN_ID', 'ASSET_NOT_FOUND', 'RATE_LIMITED', 'CHAIN_UNAVAILABLE'] as const
 

@@ -1,17 +1,31 @@
-/** What a gateway sells, made by another hand than the library's: encoded, hashed and signed by viem. */
+/** An attestation as a gateway sells it, encoded, hashed and signed by viem instead of by the library. */
 import { encodeAbiParameters, keccak256 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { attestationKeyId, lifecycleStates, type StateCode } from '../src/index.ts'
+import { attestationKeyId, type Hex, lifecycleStates, type StateCode } from '../src/index.ts'
 
 export const gateway = privateKeyToAccount(generatePrivateKey())
 export const stranger = privateKeyToAccount(generatePrivateKey())
 export const contract = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
-export const timestamp = 1_795_227_313
+export const issuedAt = 1_795_227_313
 
-type Sale = { tokenId?: bigint; state?: StateCode; chainId?: number; account?: typeof gateway }
+type Sale = {
+  tokenId?: bigint
+  state?: StateCode
+  flags?: number
+  /** Signed instead of what follows from state and flags. */
+  flagged?: boolean
+  ownerCommitment?: Hex
+  chainId?: number
+  issued?: number
+  account?: typeof gateway
+}
 
 /** The parsed body of a paid answer. */
-export async function sold({ tokenId = 1042n, state = 3, chainId = 84532, account = gateway }: Sale = {}) {
+export async function sold(sale: Sale = {}) {
+  const { tokenId = 1042n, state = 3, chainId = 84532, issued: timestamp = issuedAt, account = gateway } = sale
+  const { flags = 0, ownerCommitment = `0x${'0'.repeat(64)}` } = sale
+  const { flagged = state === 5 || (flags & 0x1f) !== 0 } = sale
+  const authentic = state >= 1 && state <= 4 && (flags & 0x1f) === 0
   const blockHash = `0x${'ab'.repeat(32)}` as const
   const blockNumber = 31_337_042
   const words = [{ type: 'uint256' }, { type: 'uint8' }, { type: 'uint256' }, { type: 'uint64' }] as const
@@ -41,14 +55,36 @@ export async function sold({ tokenId = 1042n, state = 3, chainId = 84532, accoun
       blockNumber: BigInt(blockNumber),
     },
   })
+  const v2Domain = { ...domain, version: '2' } as const
+  const v2Types = {
+    AssetAttestation: [
+      { name: 'tokenId', type: 'uint256' },
+      { name: 'state', type: 'uint8' },
+      { name: 'flags', type: 'uint8' },
+      { name: 'authentic', type: 'bool' },
+      { name: 'flagged', type: 'bool' },
+      { name: 'blockNumber', type: 'uint64' },
+      { name: 'blockHash', type: 'bytes32' },
+      { name: 'ownerCommitment', type: 'bytes32' },
+      { name: 'issuedAt', type: 'uint64' },
+    ],
+  } as const
+  const shown = { state, flags, authentic, flagged }
+  const v2Message = { tokenId: String(tokenId), ...shown, blockNumber, blockHash, ownerCommitment, issuedAt: timestamp }
+  const v2Signature = await account.signTypedData({
+    domain: v2Domain,
+    types: v2Types,
+    primaryType: 'AssetAttestation',
+    message: { ...v2Message, tokenId, blockNumber: BigInt(blockNumber), issuedAt: BigInt(timestamp) },
+  })
   return {
     version: '1',
     assetId: String(tokenId),
     chain: 'base-sepolia',
     state: lifecycleStates[state],
     state_code: state,
-    authentic: state >= 1 && state <= 4,
-    flagged: state === 5,
+    authentic,
+    flagged,
     chainRef: {
       chain_id: chainId,
       contract,
@@ -64,10 +100,23 @@ export async function sold({ tokenId = 1042n, state = 3, chainId = 84532, accoun
       signer: account.address,
       keyId: attestationKeyId(account.address),
       eip712: { domain, types, primaryType: 'AssetState', message: typedMessage, signature: typedSignature },
+      v2: {
+        domain: v2Domain,
+        types: v2Types,
+        primaryType: 'AssetAttestation',
+        message: v2Message,
+        signature: v2Signature,
+      },
     },
     payment: { success: true, transaction: `0x${'cd'.repeat(32)}`, payer: stranger.address, network: 'base-sepolia' },
     network: 'base-sepolia',
     audit_status: 'unaudited',
     production_ready: false,
   }
+}
+
+/** The same answer as gateways gave it before the second form. */
+export function inOldForm<Body extends { attestation: { v2?: unknown } }>(body: Body) {
+  const { v2: _, ...attestation } = body.attestation
+  return { ...body, attestation }
 }

@@ -5,7 +5,6 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { createInterface } from 'node:readline'
-import { abiEncode, type Hex, hexOf, keccak256, word } from '../src/hex.ts'
 import {
   type AssetRecord,
   createRpc,
@@ -18,6 +17,7 @@ import {
   verdictOf,
   wordOfRecord,
 } from '../src/index.ts'
+import { abiEncode, type Hex, hexOf, keccak256, word } from '../src/lib/hex.ts'
 
 /** The operator of the registry: anvil's first account, which holds every role. */
 export const operator: Hex = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266'

@@ -1,8 +1,8 @@
-/** Records for property tests: every state, any flags, and owners of which some are nobody. */
+/** Records for property tests: every state, any flags, and owners that are sometimes the zero address. */
 import fc from 'fast-check'
-import { zeroAddress } from '../src/address.ts'
-import type { AssetRecord } from '../src/asset-record.ts'
-import type { Hex } from '../src/hex.ts'
+import type { Hex } from '../src/lib/hex.ts'
+import { zeroAddress } from '../src/rules/address.ts'
+import type { AssetRecord } from '../src/rules/record.ts'
 
 const owner = fc.oneof(
   fc.bigInt({ min: 1n, max: 2n ** 160n - 1n }).map((address): Hex => `0x${address.toString(16).padStart(40, '0')}`),

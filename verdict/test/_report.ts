@@ -6,7 +6,7 @@ export function failed({ checks }: Report): string[] {
   return checks.filter(({ ok }) => !ok).map(({ field }) => field)
 }
 
-/** What a report found for a field. */
+/** Returns the value that a report found for a field. */
 export function found({ checks }: Report, field: string): string | undefined {
   return checks.find((check) => check.field === field)?.found
 }

@@ -1,7 +1,8 @@
-/** A loopback HTTP server for one test. */
+/** Loopback HTTP servers for one test. */
 import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 
 export async function serve(listener: RequestListener): Promise<AsyncDisposable & { url: string }> {
   const server = createServer(listener).listen(0, '127.0.0.1')
@@ -15,4 +16,16 @@ export async function serve(listener: RequestListener): Promise<AsyncDisposable 
       await once(server, 'close')
     },
   }
+}
+
+/** Another provider of the same chain: it passes each request on. */
+export function forward(rpcUrl: string): Promise<AsyncDisposable & { url: string }> {
+  return serve(async (request, response) => {
+    const answer = await fetch(rpcUrl, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: await text(request),
+    })
+    response.end(await answer.text())
+  })
 }

@@ -1,4 +1,4 @@
-/** The strict JSON-RPC client, against an endpoint that answers what it is told (spec §2.5). */
+/** The strict JSON-RPC client, against an endpoint with scripted answers (spec §2.5). */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, describe, it } from 'node:test'
@@ -52,7 +52,11 @@ describe('createRpc', () => {
 
   it('says that the RPC refused, with the reason as the cause', async () => {
     const refusal = asked(({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: 'no' } }))
-    await assert.rejects(refusal, { code: 'RPC_REFUSED', cause: { code: -32000, message: 'no' } })
+    await assert.rejects(refusal, {
+      code: 'RPC_REFUSED',
+      message: 'The RPC refused eth_chainId (code -32000).',
+      cause: { code: -32000, message: 'no' },
+    })
     await assert.rejects(
       asked(({ id }) => ({ jsonrpc: '2.0', id, error: { code: -32000, message: 'no' } }), 400),
       failsWith('RPC_REFUSED'),

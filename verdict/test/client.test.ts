@@ -1,4 +1,4 @@
-/** The client of a verification service, against one that answers what it is told. */
+/** The client of a verification service, against a service with scripted answers. */
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, describe, it } from 'node:test'

@@ -23,7 +23,7 @@ const answer = await rpc('eth_getProof', [contract, [recordSlot(7n)], { blockHas
 const { accountProof, storageProof } = answer as EthProof
 const bundle = { version: '1', verdict, proof: { header, accountProof, storageProof, recordsSlot: 3, codeHash } }
 
-/** What a stranger does with the library, in plain JavaScript; the same text runs in Node and in the browser. */
+/** A user's program in plain JavaScript; the same text runs in Node and in the browser. */
 const program = `(async () => {
   const { attestationSigner, checkProofBundle, cleanText, isOwner, prove, recheck } = await import('@touchstone/verdict')
   const bundle = ${JSON.stringify(bundle)}

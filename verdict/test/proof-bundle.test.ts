@@ -11,6 +11,7 @@ import {
   untrustedOf,
 } from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
+import { changedResult } from './_liar.ts'
 import { failed, found } from './_report.ts'
 
 const chain = await startChain()
@@ -72,8 +73,16 @@ describe('checkProofBundle', () => {
     })
   })
 
+  it('is not completed by an endpoint of another chain, which may share blocks with this one', async () => {
+    const fetch = changedResult('eth_chainId', () => '0x2105')
+    const report = await recheckProofBundle(bundle, { rpcUrl: chain.rpcUrl, contract, fetch })
+    assert.deepEqual([report.outcome, failed(report)], ['differs', ['rpc.chain_id']])
+  })
+
   it('holds contract, code and slot against what the caller pins, not against the bundle', () => {
     assert.deepEqual(failed(check(bundle, { contract: operator })), ['contract'])
+    assert.deepEqual(failed(check(bundle, { tokenId: '8' })), ['token asked for'])
+    assert.deepEqual(failed(check(bundle, { tokenId: 7n })), [])
     assert.deepEqual(failed(check(bundle, { codeHash: verdict.chainRef.block_hash })), [
       'proof.code',
       'bundle.codeHash',

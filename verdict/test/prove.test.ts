@@ -37,6 +37,16 @@ describe('an RPC that lies', () => {
     assert.equal((await recheck(lie, { rpcUrl, contract })).ok, false)
   })
 
+  it('deceives a proof only with a whole chain of its own, of which an endpoint beside it knows nothing', async () => {
+    await using invented = await startChain() // the same chain id, contract address and code
+    await invented.store(1n, record)
+    await invented.store(1n, record)
+    const lie = await invented.verdict(1n)
+    assert.ok((await prove(lie, { rpcUrl: invented.rpcUrl, contract, codeHash })).ok)
+    const both = await prove(lie, { rpcUrl: [invented.rpcUrl, rpcUrl], contract, codeHash })
+    assert.equal(both.outcome, 'differs')
+  })
+
   it('cannot deceive a proof with nodes of another block', async () => {
     const other = await chain.rpc('eth_getProof', [contract, [], 'latest'])
     assert.deepEqual(

@@ -138,7 +138,7 @@ describe('recheck and prove', () => {
     }
   })
 
-  it('tell two tokens of one owner apart', async () => {
+  it('distinguish two tokens of one owner', async () => {
     const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
     await chain.store(71n, record)
     await chain.store(72n, record)
@@ -151,6 +151,16 @@ describe('recheck and prove', () => {
     await chain.store(81n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
     const verdict = altered(altered(await chain.verdict(81n), 'token_id', '82') as Verdict, 'chainRef.token_id', '82')
     for (const check of Object.values(checkers)) assert.equal(found(await check(verdict), 'state'), 'NONE')
+  })
+
+  it('report another token than the caller asked for', async () => {
+    const verdict = await chain.verdict(71n)
+    for (const check of [recheck, prove]) {
+      for (const tokenId of [71n, '71', '0071'])
+        assert.deepEqual(failed(await check(verdict, { rpcUrl, contract, tokenId })), [])
+      for (const tokenId of [72n, '72', '', 'x', `${'0'.repeat(78)}71`])
+        assert.deepEqual(failed(await check(verdict, { rpcUrl, contract, tokenId })), ['token asked for'])
+    }
   })
 
   it('report another contract than the caller pins, and are undecided when nothing is pinned', async () => {
@@ -241,34 +251,14 @@ describe('recheck and prove', () => {
     }
   })
 
-  it('ask several endpoints, of which a number must agree', async () => {
-    const verdict = await chain.verdict(71n)
-    const lying = { ...verdict, state: 'MINTED', state_code: 1 }
-    await using other = await startChain()
-    const dead = 'http://127.0.0.1:1'
-    const outcome = async (of: unknown, rpcUrls: string[], agree?: number) =>
-      (await recheck(of, { rpcUrl: rpcUrls, contract, agree })).outcome
-    assert.equal(await outcome(verdict, [rpcUrl, rpcUrl]), 'agrees')
-    assert.equal(await outcome(verdict, [rpcUrl, dead]), 'undecided')
-    assert.equal(await outcome(verdict, [rpcUrl, dead], 1), 'agrees')
-    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, rpcUrl], 2), 'agrees')
-    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl]), 'differs')
-    assert.equal(await outcome(verdict, [rpcUrl, other.rpcUrl, dead], 2), 'undecided')
-    assert.equal(await outcome(lying, [rpcUrl, rpcUrl, dead], 1), 'undecided')
-    assert.equal(await outcome(lying, [rpcUrl, rpcUrl, dead], 2), 'differs')
-    const report = await recheck(verdict, { rpcUrl: [rpcUrl, dead, other.rpcUrl], contract, agree: 1 })
-    const rows = report.checks.filter(({ field }) => field.startsWith('endpoint'))
-    assert.deepEqual(
-      rows.map((row) => [row.field, row.found]),
-      [
-        ['endpoint 1 of 3', 'agrees'],
-        ['endpoint 2 of 3', 'RPC_UNAVAILABLE'],
-        ['endpoint 3 of 3', 'differs: block'],
-      ],
-    )
-    for (const agree of [0, 3, 1.5]) await assert.rejects(outcome(verdict, [rpcUrl, rpcUrl], agree), TypeError)
-    await assert.rejects(outcome(verdict, []), TypeError)
-    await assert.rejects(outcome(verdict, [dead, dead]), { code: 'RPC_UNAVAILABLE' })
+  it('do not take a document with a lone surrogate for the one with U+FFFD that has its hash', async () => {
+    const committed = '{"name":"Jac\ufffdket"}'
+    await chain.send('mint(address,bytes32)', BigInt(operator), BigInt(metadataHashOf(committed)))
+    const tokenId = BigInt((await chain.rpc('eth_call', [{ to: contract, data: '0x18160ddd' }, 'latest'])) as string)
+    const metadata = '{"name":"Jac\ud800ket"}'
+    const verdict = { ...(await chain.verdict(tokenId)), untrusted: untrustedOf(JSON.parse(metadata)) }
+    for (const check of [recheck, prove])
+      assert.deepEqual(failed(await check(verdict, { rpcUrl, contract, metadata })), ['metadata.hash'])
   })
 
   const noVerdicts = [

@@ -1,7 +1,7 @@
-/** What recheck and prove make of an RPC that refuses, forgets or is on another chain. */
+/** recheck and prove against an RPC that refuses requests, lacks blocks or is on another chain. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { type Fetch, prove, recheck, type RpcHeader, VerdictError } from '../src/index.ts'
+import { type Fetch, prove, recheck, type RpcHeader, untrustedOf, VerdictError } from '../src/index.ts'
 import { operator, startChain } from './_chain.ts'
 import { changedAnswers, changedResult, refusing, type RpcRequest } from './_liar.ts'
 import { failed } from './_report.ts'
@@ -31,12 +31,16 @@ describe('an RPC that refuses block hashes', () => {
     })
     assert.deepEqual(failed(await rechecked(verdict, fetch)), [])
     const around = ['eth_call', 'eth_getBlockByNumber', 'eth_call', 'eth_getBlockByNumber']
-    assert.deepEqual(asked, ['eth_chainId', 'eth_getBlockByHash', ...around])
+    const latest = 'eth_getBlockByNumber'
+    assert.deepEqual(asked, ['eth_chainId', 'eth_getBlockByHash', ...around, latest])
     assert.deepEqual(failed(await proven(verdict, fetch)), [])
   })
 
   it('is reported when a reorganisation comes before or between', async () => {
-    for (const forkedAt of [1, 2]) {
+    for (const [forkedAt, field] of [
+      [1, 'record'],
+      [2, 'block.canonical'],
+    ] as const) {
       let looks = 0
       const fetch = changedAnswers((request, answer) => {
         if (byHash(request)) return { error: { code: -32602, message: 'invalid argument' } }
@@ -45,8 +49,17 @@ describe('an RPC that refuses block hashes', () => {
           ? { result: { hash: `0x${'00'.repeat(32)}` } }
           : answer
       })
-      assert.deepEqual(failed(await rechecked(verdict, fetch)), ['block.canonical'])
+      assert.deepEqual(failed(await rechecked(verdict, fetch)), [field])
     }
+  })
+
+  it('is reported when it still answers for a block that a reorganisation dropped', async () => {
+    const fetch = changedResult('eth_getBlockByNumber', (block) => ({
+      ...(block as RpcHeader),
+      hash: `0x${'00'.repeat(32)}`,
+    }))
+    assert.deepEqual(failed(await rechecked(verdict, fetch)), ['block.canonical'])
+    assert.deepEqual(failed(await proven(verdict, fetch)), ['block.canonical'])
   })
 
   it('is unavailable when it refuses numbers too, as without old state', async () => {
@@ -93,6 +106,20 @@ describe('an RPC on the way to the record', () => {
   for (const [name, fields, fetch] of reported) {
     it(`is reported when it ${name}`, async () => assert.deepEqual(failed(await rechecked(verdict, fetch)), fields))
   }
+
+  it('leaves the metadata undecided where the contract has no hash to give, and finds another hash wrong', async () => {
+    const options = { rpcUrl, contract, metadata: '{}' }
+    const isHash = ({ method, params }: RpcRequest) =>
+      method === 'eth_call' && (params[0] as { data: string }).data.startsWith('0x219cc8bc')
+    const of = { ...verdict, untrusted: untrustedOf({}) }
+    const reverting = refusing(isHash, { code: 3, message: 'execution reverted' })
+    const silent = changedAnswers((request, answer) => (isHash(request) ? { result: '0x' } : answer))
+    for (const fetch of [reverting, silent]) {
+      const report = await recheck(of, { ...options, fetch })
+      assert.deepEqual([report.outcome, failed(report)], ['undecided', ['metadata.hash']])
+    }
+    assert.equal((await recheck(of, options)).outcome, 'differs')
+  })
 
   it('may give a block without header members: then its word for the hash must do for a recheck, and nothing is proven', async () => {
     const thin = changedResult('eth_getBlockByHash', (block) => ({

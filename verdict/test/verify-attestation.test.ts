@@ -5,11 +5,13 @@ import {
   attestationKeyId,
   type AttestationReport,
   type AttestationTrust,
+  easAttestation,
+  easTypedData,
   type PublishedKey,
   type StateCode,
   verifyAttestation,
 } from '../src/index.ts'
-import { contract, gateway, sold, stranger, timestamp } from './_attestation.ts'
+import { contract, gateway, inOldForm, issuedAt as timestamp, sold, stranger } from './_attestation.ts'
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 const now = 1_795_227_320
@@ -24,7 +26,7 @@ const trust: AttestationTrust = { signer: gateway.address, tokenId: 1042n, contr
 const whole = await sold()
 
 describe('verifyAttestation', () => {
-  it('believes what the gateway sold, and says what it says', () => {
+  it('accepts what the gateway sold, and reports its contents', () => {
     const report = verifyAttestation(whole, { ...trust, keys: { keys: [key] } })
     assert.ok(report.ok, failed(report).join())
     assert.deepEqual(report.attested, {
@@ -36,15 +38,29 @@ describe('verifyAttestation', () => {
       blockHash: `0x${'ab'.repeat(32)}`,
       verifyingContract: contract,
       signer: gateway.address.toLowerCase(),
+      authentic: true,
+      flagged: false,
+      flags: 0,
+      ownerCommitment: null,
     })
+    assert.deepEqual([report.outcome, report.unsigned], ['agrees', []])
   })
 
-  it('believes every state that is attested, and any token id', async () => {
+  it('returns the owner commitment and the flag bits that are signed', async () => {
+    const ownerCommitment = `0x${'0c'.repeat(32)}` as const
+    const report = verifyAttestation(await sold({ state: 4, flags: 0x24, ownerCommitment }), trust)
+    assert.ok(report.ok, failed(report).join())
+    const { flags, flagged, authentic, ownerCommitment: found } = report.attested
+    assert.deepEqual([flags, flagged, authentic, found], [0x24, true, false, ownerCommitment])
+  })
+
+  it('accepts every state that is attested, and any token id', async () => {
     const ids = fc.bigInt({ min: 0n, max: 2n ** 256n - 1n })
     const states = fc.constantFrom<StateCode>(1, 2, 3, 4, 5, 6)
+    const bits = fc.nat({ max: 255 })
     await fc.assert(
-      fc.asyncProperty(ids, states, async (tokenId, state) => {
-        assert.deepEqual(failed(verifyAttestation(await sold({ tokenId, state }), { ...trust, tokenId })), [])
+      fc.asyncProperty(ids, states, bits, async (tokenId, state, flags) => {
+        assert.deepEqual(failed(verifyAttestation(await sold({ tokenId, state, flags }), { ...trust, tokenId })), [])
       }),
       { numRuns: 25 },
     )
@@ -58,13 +74,14 @@ describe('verifyAttestation', () => {
   it('takes addresses in any case of letters', () => {
     const lower = JSON.parse(JSON.stringify(whole).replaceAll(gateway.address, gateway.address.toLowerCase()))
     lower.attestation.eip712.domain.verifyingContract = contract.toLowerCase()
+    lower.attestation.v2.domain.verifyingContract = contract.toLowerCase()
     assert.deepEqual(failed(verifyAttestation(lower, trust)), [])
   })
 
   const { payment: _payment, ...signedParts } = whole
   const paths = leavesOf(signedParts)
   it(`refuses a change of any of its ${paths.length} fields`, () => {
-    assert.ok(paths.length >= 48)
+    assert.ok(paths.length >= 80)
     const values = fc.oneof(fc.jsonValue(), fc.constantFrom(undefined, 'CLAIMED', 4, '1043', whole.attestation.digest))
     fc.assert(
       fc.property(fc.constantFrom(...paths), values, (path, value) => {
@@ -72,12 +89,19 @@ describe('verifyAttestation', () => {
         fc.pre(JSON.stringify(replace(forged, path, value)) !== JSON.stringify(value))
         assert.equal(verifyAttestation(forged, trust).ok, false, path.join('.'))
       }),
-      { numRuns: 800 },
+      { numRuns: 1_200 },
     )
   })
 
   it('refuses a field less and a field more, wherever', () => {
-    for (const path of [[], ['chainRef'], ['attestation'], ['attestation', 'eip712'], ...paths]) {
+    for (const path of [
+      [],
+      ['chainRef'],
+      ['attestation'],
+      ['attestation', 'eip712'],
+      ['attestation', 'v2'],
+      ...paths,
+    ]) {
       const forged = structuredClone(whole)
       const at: unknown = path.reduce((value: unknown, name) => Reflect.get(Object(value), name), forged)
       if (typeof at === 'object' && at !== null) Reflect.set(at, 'recalled', false)
@@ -93,6 +117,7 @@ describe('verifyAttestation', () => {
     const forgeries = [
       { ...whole, attestation: raw },
       { ...whole, attestation: { ...whole.attestation, eip712 } },
+      { ...whole, attestation: { ...whole.attestation, v2: other.attestation.v2 } },
       { ...whole, attestation: { ...whole.attestation, signature: mirrored(whole.attestation.signature) } },
       {
         ...whole,
@@ -117,7 +142,9 @@ describe('verifyAttestation', () => {
   })
 
   it('refuses NONE, which is never attested', async () => {
-    assert.deepEqual(failed(verifyAttestation(await sold({ state: 0 }), trust)), ['state_code'])
+    assert.deepEqual(failed(verifyAttestation(await sold({ state: 0 }), trust)), ['attestation.v2.message'])
+    const old = inOldForm(await sold({ state: 0 }))
+    assert.deepEqual(failed(verifyAttestation(old, trust)), ['attestation.eip712.message'])
   })
 
   it('refuses another chain, though it is signed', async () => {
@@ -126,8 +153,102 @@ describe('verifyAttestation', () => {
   })
 })
 
+describe('what verifyAttestation decides from', () => {
+  const changes: [field: string, value: unknown][] = [
+    ['flagged', true],
+    ['authentic', false],
+    ['state', 'CLAIMED'],
+    ['state_code', 4],
+    ['assetId', '1043'],
+  ]
+  for (const [field, value] of changes)
+    it(`is what is signed: a changed ${field} differs, and the report names that field only`, () => {
+      const report = verifyAttestation({ ...whole, [field]: value }, trust)
+      assert.deepEqual([report.ok, report.outcome, failed(report)], [false, 'differs', [field]])
+    })
+
+  it('is what is signed: so it is with each field of the block', () => {
+    const other = { chain_id: 1, contract: stranger.address, token_id: '1', block_number: 1, block_hash: '0x' }
+    for (const [field, value] of Object.entries(other)) {
+      const chainRef = { ...whole.chainRef, [field]: value }
+      assert.deepEqual(failed(verifyAttestation({ ...whole, chainRef }, trust)), [`chainRef.${field}`])
+    }
+  })
+
+  it('is not a signed contradiction', async () => {
+    const report = verifyAttestation(await sold({ state: 4, flagged: true }), trust)
+    assert.deepEqual(failed(report), ['flagged', 'attestation.v2.message', 'attestation.v2.signature'])
+  })
+
+  it('leaves the old form undecided, and names what is not signed', async () => {
+    const old = inOldForm(await sold({ state: 4 }))
+    for (const shown of [{}, { authentic: false, flagged: true }]) {
+      const report = verifyAttestation({ ...old, ...shown }, trust)
+      assert.deepEqual([report.ok, report.outcome], [false, 'undecided'])
+      assert.deepEqual(
+        [report.unsigned, failed(report)],
+        [
+          ['authentic', 'flagged'],
+          ['authentic', 'flagged'],
+        ],
+      )
+      assert.ok('attested' in report)
+      assert.deepEqual([report.attested.state, report.attested.signer], [4, gateway.address.toLowerCase()])
+      assert.ok(!('flagged' in report.attested) && !('authentic' in report.attested))
+    }
+  })
+
+  it('is not what an old form shows against its own state, or with another signature', async () => {
+    const old = inOldForm(await sold({ state: 5 }))
+    for (const shown of [{ flagged: false }, { authentic: true }, { flagged: 1 }, { state_code: 4 }]) {
+      const report = verifyAttestation({ ...old, ...shown }, trust)
+      assert.deepEqual([report.outcome, 'attested' in report], ['differs', false])
+    }
+    const strangers = inOldForm(await sold({ account: stranger }))
+    assert.equal(verifyAttestation(strangers, trust).outcome, 'differs')
+  })
+})
+
+describe('the EAS attestation beside the second form', async () => {
+  const { domain, message } = whole.attestation.v2
+  const facts = {
+    ...message,
+    tokenId: 1042n,
+    ownerCommitment: null,
+    chainId: domain.chainId,
+    verifyingContract: domain.verifyingContract,
+  }
+  const typed = easTypedData(facts)
+  const { time } = typed.message
+  const values = { ...typed.message, time: BigInt(time), expirationTime: 0n }
+  const signature = await gateway.signTypedData({ ...typed, message: values } as never)
+  const eas = easAttestation(facts, { signer: gateway.address, signature })
+  const both = { ...whole, attestation: { ...whole.attestation, eas } }
+
+  it('is accepted as it was made', () => assert.deepEqual(failed(verifyAttestation(both, trust)), []))
+
+  it('is refused with a change of any of its fields', () => {
+    for (const path of leavesOf(eas)) {
+      const forged = structuredClone(both)
+      replace(forged, ['attestation', 'eas', ...path], '0x01')
+      assert.equal(verifyAttestation(forged, trust).outcome, 'differs', path.join('.'))
+    }
+    for (const other of [{}, [], 'x', { sig: null }, { ...eas, more: 1 }]) {
+      const forged = { ...both, attestation: { ...both.attestation, eas: other } }
+      assert.equal(verifyAttestation(forged, trust).outcome, 'differs')
+    }
+  })
+
+  it('is refused in the old form, and with the signature of another fact', async () => {
+    assert.equal(verifyAttestation(inOldForm(both), trust).outcome, 'differs')
+    const later = easAttestation({ ...facts, issuedAt: time + 1 }, { signer: gateway.address, signature })
+    const forged = { ...both, attestation: { ...both.attestation, eas: later } }
+    assert.equal(verifyAttestation(forged, trust).outcome, 'differs')
+  })
+})
+
 describe('whom verifyAttestation trusts', () => {
-  it('is said by the caller: nobody by default', () => {
+  it('is set by the caller: by default it trusts no signer', () => {
     assert.deepEqual(failed(verifyAttestation(whole, { now })), ['signer trusted'])
     assert.deepEqual(failed(verifyAttestation(whole, { now, signer: stranger.address })), ['signer trusted'])
   })
@@ -138,13 +259,18 @@ describe('whom verifyAttestation trusts', () => {
     assert.deepEqual(failed(verifyAttestation(whole, { ...trust, contract: stranger.address })), ['contract trusted'])
   })
 
-  const published: Record<string, [keys: unknown, ok: boolean]> = {
+  const published: Record<string, [keys: unknown, ok: boolean, issued?: number]> = {
     'the active key': [[key], true],
     'a key among others': [
       { keys: [{ ...key, address: stranger.address, keyId: attestationKeyId(stranger.address) }, key] },
       true,
     ],
-    'an announced key that has taken over since': [[{ ...key, status: 'next' }], true],
+    'an announced key that is not active yet': [[{ ...key, status: 'next' }], false],
+    'a key whose time begins later, though the timestamp says so too': [
+      [{ ...key, validFrom: now + 1 }],
+      false,
+      now + 1,
+    ],
     'a retired key that signed on its last second': [[{ ...key, status: 'retired', validUntil: timestamp }], true],
     'a retired key that signed afterwards': [[{ ...key, status: 'retired', validUntil: timestamp - 1 }], false],
     'a key that signed before it was made': [[{ ...key, validFrom: timestamp + 1 }], false],
@@ -157,9 +283,10 @@ describe('whom verifyAttestation trusts', () => {
     'a list that is too long': [Array.from({ length: 201 }, () => key), false],
     'no document': [null, false],
   }
-  for (const [name, [keys, ok]] of Object.entries(published))
-    it(`${ok ? 'is' : 'is not'} ${name}`, () => {
-      const report = verifyAttestation(whole, { keys, now })
+  for (const [name, [keys, ok, issued]] of Object.entries(published))
+    it(`${ok ? 'is' : 'is not'} ${name}`, async () => {
+      const proof = issued === undefined ? whole : await sold({ issued })
+      const report = verifyAttestation(proof, { keys, now })
       assert.deepEqual(failed(report), ok ? [] : ['key published'])
     })
 

@@ -5,8 +5,9 @@ import { diskFull } from './disk.ts'
 import { killLeader, logsEmpty } from './leader.ts'
 import type { Fleet, InstanceWishes } from '../fleet.ts'
 import { liar } from './liar.ts'
-import { firstProviderDead, providersFlaky } from './providers.ts'
+import { firstProviderDead, providersFlaky, providersRateLimited } from './providers.ts'
 import type { Record } from '../record.ts'
+import { sighupStorm, startDuringLock } from './start.ts'
 
 export type Fault = {
   readonly about: string
@@ -66,6 +67,7 @@ export const faults: { readonly [name: string]: Fault } = {
   },
   'rpc-first-dead': firstProviderDead,
   'rpc-flaky': providersFlaky,
+  'rpc-rate-limited': providersRateLimited,
   'rpc-lying': {
     about:
       'the first of two providers forges owners, in reads and in proofs; one instance asks for proofs, the other for a quorum',
@@ -89,6 +91,8 @@ export const faults: { readonly [name: string]: Fault } = {
     },
   },
   'logs-empty': logsEmpty,
+  'sighup-storm': sighupStorm,
+  'start-during-lock': startDuringLock,
   'clock-step': clockStep,
   'disk-full': diskFull,
   'anvil-reorg': {

@@ -133,6 +133,15 @@ export async function startFleetChain({
       mining = undefined
     },
     mine,
+    /** Makes these blocks at once, each with changes; only while no others are made, whose changes have the same sender. */
+    advance: (blocks: number) =>
+      turns.alone(async () => {
+        for (let made = 0; made < blocks; made += 1) {
+          await change()
+          await rpc('evm_mine')
+        }
+        await record(blocks)
+      }),
     /** Replaces the last blocks by empty ones; their transactions are gone. */
     reorg: (depth: number) =>
       turns.alone(async () => {

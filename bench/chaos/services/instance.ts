@@ -24,6 +24,8 @@ export type Instance = {
   readonly signal: (name: NodeJS.Signals) => void
   /** Number of times it ended by itself. */
   readonly crashes: () => number
+  /** Resolves when the process of the last start has printed a match; rejects when it ends without one, or after a minute. */
+  readonly prints: (pattern: RegExp) => Promise<void>
   /** Warnings and errors that it logged last. */
   readonly troubles: (most: number) => string[]
 }
@@ -116,6 +118,7 @@ export function createInstance({
     },
     signal: (signal) => process?.signal(signal),
     crashes: () => crashes,
+    prints: async (pattern) => void (await process?.line(pattern, startMs)),
     troubles: (most) =>
       [...said, ...(process?.said() ?? '').split('\n')]
         .filter((line) => line !== '' && !line.includes('"level":"info"'))

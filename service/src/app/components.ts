@@ -11,6 +11,7 @@ import { type AssetReader, createAssetReader } from '../chain/assets/reader.ts'
 import { createIndexer, type Indexer } from '../chain/indexer/indexer.ts'
 import { type AnyProvider, createAnyProvider } from '../chain/rpc/any-provider.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
+import type { ChainCounts } from '../chain/rpc/failover.ts'
 import { createChainSource, type RpcChainSource } from '../chain/rpc/source.ts'
 import { type OperationStore, operationStore } from '../chain/transactions/operations.ts'
 import { createTransferReads, type TransferReads } from '../chain/transactions/transfer-reads.ts'
@@ -26,10 +27,11 @@ import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
 import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
-import { announceVerified, createLedger, createTapPruning } from '../tap/replay-ledger.ts'
+import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
+import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
@@ -45,6 +47,8 @@ type Deadlines = {
 
 export type ComponentOverrides = { readonly deadlines?: Deadlines }
 
+type ChainClient = 'verdicts' | 'agents' | 'index' | 'writes' | 'payments'
+
 export type Components = StoreComponents & {
   /** The registry contract, EIP-55 checksummed. */
   readonly contract: Hex
@@ -53,6 +57,8 @@ export type Components = StoreComponents & {
   readonly agentSource: RpcChainSource
   /** Connections of their own: a wide range of logs takes long. */
   readonly indexSource: RpcChainSource
+  /** Counters of all that ask the chain, for the metrics. `writes` also counts transfer reads and claims. */
+  readonly chainClients: Readonly<Record<ChainClient, { readonly stats: () => ChainCounts }>>
   readonly reader: AssetReader
   readonly metadataTexts: CachedMetadata
   readonly verdicts: Verdicts
@@ -129,7 +135,7 @@ export async function openComponents(
   const indexer = opened.adopt(
     createIndexer({
       source: indexSource,
-      store: indexStore(database),
+      store: indexStore(database, { retentionDays: config.index.eventRetentionDays }),
       contract,
       startBlock: config.chain.startBlock,
       lock: () => database.hold(locks.indexLeader),
@@ -167,6 +173,7 @@ export async function openComponents(
       it.close(),
     )
   const transactions = openAny('writer')
+  const payments = openAny('payments')
   const writer = opened.adopt(
     createWriter({
       ...deadlines,
@@ -185,12 +192,14 @@ export async function openComponents(
     (it) => it.close(),
   )
   const tagHash = configuredTagHash(config)
+  const tapLog = opened.use(createTapLog({ database, log: log.child('tap') }))
   const components: Components = {
     ...store,
     contract: checksumAddress(contract),
     source,
     agentSource,
     indexSource,
+    chainClients: { verdicts: source, agents: agentSource, index: indexSource, writes: transactions, payments },
     reader,
     metadataTexts,
     verdicts,
@@ -207,11 +216,11 @@ export async function openComponents(
     statusBits: createStatusBits({ reader, store: statusIndexes }),
     operations,
     writer,
-    paymentRpc: openAny('payments').rpc,
+    paymentRpc: payments.rpc,
     operator: keys.issuer?.address ?? null,
     transferReads: createTransferReads({ rpc: transactions.rpc, contract, chainId }),
     tagHash,
-    resolveTap: createTapFlow(config, { ...store, verdicts, tagHash }, log.child('tap')),
+    resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
   return { ...components, [Symbol.asyncDispose]: () => resources.disposeAsync() }
@@ -251,7 +260,15 @@ function configuredTagHash({ tap: { commitment, pepper } }: Config): TagHash | u
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
   { tap: { kek, windowSeconds, bind, challenge } }: Config,
-  { database, tagKeys, verdicts, tagHash }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash'>,
+  {
+    database,
+    tagKeys,
+    verdicts,
+    tagHash,
+    tapLog,
+  }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash'> & {
+    tapLog: TapLog
+  },
   log: Log,
 ): ResolveTap {
   const { keys } = tagKeys
@@ -260,6 +277,7 @@ function createTapFlow(
     .update(kek ?? '')
     .digest()
   const notifyReaders = outboxNotices(database)
+  const announceTap = createTapAnnouncement(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
       keys: tagHash === undefined ? { candidates: () => [] } : keys,
@@ -268,12 +286,13 @@ function createTapFlow(
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       binding: bind ? createTapBinding({ secret }) : undefined,
       challenge: challenge ? createTapChallenge({ secret }) : undefined,
+      record: tapLog.record,
       onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
         log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
     }),
     verdicts,
     announce: async (tag, verdict) => {
-      if (!(await announceVerified(database, { ...tag, tokenId: BigInt(verdict.token_id) }))) return
+      if (!(await announceTap({ ...tag, tokenId: BigInt(verdict.token_id) }))) return
       notifyReaders()
       log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
     },

@@ -21,9 +21,11 @@ import { createFormatError } from '../graphql/errors.ts'
 import { mutationResolvers } from '../graphql/mutations/resolvers.ts'
 import { playgroundRoutes } from '../graphql/playground/playground.ts'
 import { queryResolvers } from '../graphql/queries/queries.ts'
+import { tapResolvers } from '../graphql/queries/taps.ts'
 import { graphqlSchema } from '../graphql/schema.ts'
 import { createHttpOperation } from '../graphql/server/operation.ts'
 import { createPrepareOperation, type PrepareOperation } from '../graphql/server/prepare.ts'
+import { prepareTrusted, readTrustedDocuments } from '../graphql/server/trusted-documents.ts'
 import { createSocketServer } from '../graphql/socket/server.ts'
 import { createEventDispatcher } from '../graphql/subscriptions/dispatcher.ts'
 import { payloadLoader, subscriptionResolvers } from '../graphql/subscriptions/subscriptions.ts'
@@ -31,6 +33,7 @@ import { openGateway } from '../hosts/gateway/gateway.ts'
 import { createGraphqlHost } from '../hosts/graphql/host.ts'
 import { verificationListener } from '../hosts/verification/host.ts'
 import { docsPages } from '../hosts/verification/routes/docs.ts'
+import { clientCountries } from '../http/client-country.ts'
 import { clientKeys } from '../http/client-ip.ts'
 import type { OnUpgrade } from '../http/listener.ts'
 import { identified } from '../http/request.ts'
@@ -39,6 +42,9 @@ import { refreshAssetItem } from '../index/assets.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
+import { readSecretHeaders } from '../payments/facilitator/headers.ts'
+import { createSlots } from '../payments/facilitator/slots.ts'
+import { openHolder } from '../payments/holder.ts'
 import { createLedger } from '../payments/ledger.ts'
 import type { Components } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
@@ -101,6 +107,7 @@ function openVerification({ config, components, urls, limits, log }: Opening): O
         mcp: { ...mcp, limiter: agentLimiter, otherLimiter: limiter },
       },
       clientKey: clientKeys(most.trustedProxies),
+      clientCountry: clientCountries(config.tap.countryHeader, most.trustedProxies),
       log,
     }),
   }
@@ -140,10 +147,14 @@ function openAgentInterfaces({
 
 /** The payment gateway (spec §2.6, §4.7, §4.8). */
 async function openGatewayHost({ config, components, urls, limits, metrics, log }: Opening): Promise<OpenHost> {
-  const { payTo, price, asset, facilitatorUrl, facilitatorKey, allowHighPrice, v2Header } = config.gateway
+  const { payTo, price, asset, facilitatorUrl, facilitatorHeadersFile, allowHighPrice, v2Header } = config.gateway
   if (payTo === null) throw new ConfigError('The gateway needs PAYMENT_PAY_TO, the address that buyers pay.')
   const keys = await components.attestationKeys()
   keys.active() // throws the reason when there is none
+  if (facilitatorHeadersFile !== null) await readSecretHeaders(facilitatorHeadersFile) // throws why it cannot be used
+  await using opened = new AsyncDisposableStack()
+  const holder = opened.use(await openHolder(components.database))
+  const rows = { chainId, asset: asset.address, holder }
   const gateway = await openGateway({
     terms: {
       price,
@@ -157,21 +168,34 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     v2Header,
     contract: components.contract.toLowerCase() as Hex,
     verdicts: components.verdicts,
-    ledger: createLedger(components.database, { chainId, asset: asset.address }),
+    ledger: createLedger(components.database, rows),
+    slots: createSlots(components.database, rows),
     isIndexFaulty: async () => (await components.indexer.status()).fault !== null,
     rpc: components.paymentRpc,
     facilitator:
       facilitatorUrl === null
-        ? { account: privateKeyToAccount(bytesToHex(facilitatorKey ?? new Uint8Array())) }
-        : { url: facilitatorUrl },
+        ? {
+            accounts: facilitatorAccounts(config.gateway),
+            walletFactories: config.gateway.walletFactories as Hex[],
+          }
+        : { url: facilitatorUrl, headersFile: facilitatorHeadersFile },
     keys,
     limiter: limits.limiterOf(config.limits.gateway, { scope: 'gateway' }),
+    refusals: limits.limiterOf(config.limits.gateway, { scope: 'refused-payments' }),
     clientKey: clientKeys(config.limits.trustedProxies),
+    retentionDays: config.gateway.retentionDays,
     log,
   })
+  opened.use(gateway)
   metrics?.watch({ gateway })
   const onRequest = identified(withDocument('/openapi.json', openApiDocument(urls), gateway.onRequest))
-  return { onRequest, close: async () => gateway[Symbol.asyncDispose]() }
+  const owned = opened.move()
+  return { onRequest, close: () => owned.disposeAsync() }
+}
+
+function facilitatorAccounts({ facilitatorKey, facilitatorKeys }: Config['gateway']) {
+  const keys = new Set([facilitatorKey, ...facilitatorKeys].flatMap((key) => (key === null ? [] : [bytesToHex(key)])))
+  return [...keys].map((key) => privateKeyToAccount(key))
 }
 
 /** Unknown keys that one client may try in a minute. */
@@ -186,17 +210,24 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   const stores = indexStores(database)
   lists.start()
   const keys = await components.attestationKeys()
+  const outbox = outboxStore(database)
+  const load = payloadLoader(
+    () => createLoaders(stores),
+    () => keys.address() ?? zeroAddress,
+  )
   const dispatcher = await createEventDispatcher({
-    outbox: outboxStore(database),
+    outbox,
     listen: (onNotice) => database.listen(outboxChannel, onNotice),
-    load: payloadLoader(
-      () => createLoaders(stores),
-      () => keys.address() ?? zeroAddress,
-    ),
+    load,
     log,
   })
   const schema = graphqlSchema(
-    queryResolvers({ metadata: components.metadataTexts, chainId, contract }),
+    queryResolvers({
+      metadata: components.metadataTexts,
+      chainId,
+      contract,
+      chainStatus: () => readChainStatus(components),
+    }),
     mutationResolvers({
       ...components,
       transfers: components.transferReads,
@@ -208,9 +239,12 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
       itemChanged: (tokenId) => refreshAssetItem(database, tokenId),
       log,
     }),
-    subscriptionResolvers(dispatcher),
+    subscriptionResolvers({ dispatcher, outbox, load, log }),
+    tapResolvers,
   )
-  const prepare = createPrepareOperation({ schema, introspection: config.graphql.introspection })
+  const { introspection, persisted } = config.graphql
+  const documents = persisted === null ? null : await readTrustedDocuments(persisted, schema)
+  const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
     createContext: contextFactory(stores, indexStores(lists.database)),
@@ -240,6 +274,17 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
       await dispatcher[Symbol.asyncDispose]()
     },
   }
+}
+
+const headWaitMs = 2_000
+
+/** The head is the reader's own where it was resolved lately. */
+async function readChainStatus({ indexer, reader, source }: Components) {
+  const [{ fault }, head] = await Promise.all([
+    indexer.status(),
+    reader.head() ?? source.head({ deadline: performance.now() + headWaitMs }).catch(() => null),
+  ])
+  return { head: head?.number ?? null, isFaulty: fault !== null }
 }
 
 function counted(prepare: PrepareOperation, { countOperation }: Metrics): PrepareOperation {

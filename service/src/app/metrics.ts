@@ -1,10 +1,11 @@
 /**
  * Metrics of a process, for Prometheus, on a port of their own (METRICS_PORT). Labels come from closed lists: no path, token id, key,
- * address or text from outside. docs/operators-handbook.md lists them, docs/grafana-dashboard.json draws them.
+ * owner's address or text from outside; the facilitator's own accounts are named. docs/operators-handbook.md lists them, docs/grafana-dashboard.json draws them.
  */
 import type { RequestListener } from 'node:http'
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
 import type { IndexStatus } from '../chain/indexer/indexer.ts'
+import type { ChainCounts } from '../chain/rpc/failover.ts'
 import type { ReplicaStats } from '../db/replica.ts'
 import type { HostName } from '../discovery/instance.ts'
 import type { Gateway } from '../hosts/gateway/gateway.ts'
@@ -172,6 +173,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
   ],
   gateway: [
     ['/verify', 'verify'],
+    ['/payments/', 'payments'],
     ['/health', 'health'],
     ['/.well-known/', 'well-known'],
     ['/openapi.json', 'openapi'],
@@ -186,7 +188,9 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
 
 type MetricSources = Readonly<{
   reader: Pick<Components['reader'], 'stats'>
+  /** Shows which providers are asked. */
   chain: Pick<Components['source'], 'stats'>
+  chainClients: Components['chainClients']
   indexer: Pick<Components['indexer'], 'status'>
   gateway: Pick<Gateway, 'metrics'>
   limits: Pick<Limits, 'stats'>
@@ -197,12 +201,14 @@ type MetricSources = Readonly<{
 }>
 
 /** Reads the sources once for all metrics of a scrape. A source that is missing shows no metric. */
-async function readSources({ reader, chain, indexer, gateway, limits, replica, sockets }: Partial<MetricSources>) {
+async function readSources(sources: Partial<MetricSources>) {
+  const { reader, chain, chainClients, indexer, gateway, limits, replica, sockets } = sources
   return {
     reader: reader?.stats(),
     chain: chain?.stats(),
+    clients: Object.entries(chainClients ?? {}).map(([client, { stats }]) => ({ client, ...stats() })),
     index: indexer && (await statusInTime(indexer)),
-    gateway: gateway?.metrics(),
+    gateway: await gateway?.metrics(),
     limits: limits?.stats(),
     replica: replica?.(),
     sockets: sockets?.(),
@@ -247,6 +253,10 @@ const one = (value: number | bigint | boolean | null | undefined): Rows =>
 const each = (values: Readonly<Record<string, number>> | undefined, label: string): Rows =>
   Object.entries(values ?? {}).map(([name, value]) => [value, { [label]: name }])
 
+function ofClients({ clients = [] }: Snapshot, name: keyof ChainCounts): Rows {
+  return clients.map((counts) => [counts[name], { client: counts.client }])
+}
+
 const counters: Readonly<Record<string, Metric>> = {
   touchstone_verdict_cache_total: [
     'Reads of a record by result: a hit was in memory, a miss was read from the chain. Prepared answers are not among them.',
@@ -270,21 +280,32 @@ const counters: Readonly<Record<string, Metric>> = {
     'Changes that no log reported. More than 0: look at providers and contract.',
     ({ reader }) => one(reader?.auditFailures),
   ],
-  touchstone_chain_calls_total: ['JSON-RPC calls, every member of a batch counted.', ({ chain }) => one(chain?.calls)],
-  touchstone_chain_requests_total: ['HTTP requests to providers.', ({ chain }) => one(chain?.requests)],
-  touchstone_chain_faults_total: ['Attempts that a provider failed.', ({ chain }) => one(chain?.faults)],
+  touchstone_chain_calls_total: [
+    'JSON-RPC calls by what asks, every member of a batch counted. writes: also claims and reads of transfers.',
+    (now) => ofClients(now, 'calls'),
+    'client',
+  ],
+  touchstone_chain_requests_total: ['HTTP requests to providers.', (now) => ofClients(now, 'requests'), 'client'],
+  touchstone_chain_faults_total: ['Attempts that a provider failed.', (now) => ofClients(now, 'faults'), 'client'],
   touchstone_chain_hedges_total: [
     'Second providers asked because the first was slow.',
-    ({ chain }) => one(chain?.hedges),
+    (now) => ofClients(now, 'hedges'),
+    'client',
   ],
-  touchstone_chain_failovers_total: ['Next providers asked because one failed.', ({ chain }) => one(chain?.failovers)],
+  touchstone_chain_failovers_total: [
+    'Next providers asked because one failed.',
+    (now) => ofClients(now, 'failovers'),
+    'client',
+  ],
   touchstone_chain_disagreements_total: [
     'Reads rejected because providers contradicted one another.',
-    ({ chain }) => one(chain?.disagreements),
+    (now) => ofClients(now, 'disagreements'),
+    'client',
   ],
   touchstone_chain_unknown_headers_total: [
     'Block headers with other members than this program knows, as after a hard fork. More than 0: look for a newer version.',
-    ({ chain }) => one(chain?.uncheckedHeaders),
+    (now) => ofClients(now, 'uncheckedHeaders'),
+    'client',
   ],
   touchstone_index_repairs_total: [
     'Repairs of an index that differed from the chain; only where this process leads.',
@@ -292,8 +313,25 @@ const counters: Readonly<Record<string, Metric>> = {
   ],
   touchstone_gateway_sales_total: [
     'Outcomes of requests to buy. pending: the outcome was unknown when it was answered; reconciled: it was found out later.',
-    ({ gateway }) => each(gateway, 'outcome'),
+    ({ gateway }) => each(gateway?.sales, 'outcome'),
     'outcome',
+  ],
+  touchstone_gateway_revenue_units_total: [
+    'Amounts that were settled, in the smallest unit of the payment token: 1000000 is 1 USDC.',
+    ({ gateway }) => one(gateway?.units),
+  ],
+  touchstone_gateway_gas_wei_total: [
+    'Gas and L1 data fees that transactions of the facilitator in this process cost, in wei.',
+    ({ gateway }) => one(gateway?.gas),
+  ],
+  touchstone_gateway_gas_lost_wei_total: [
+    'Gas and L1 data fees of transfers that were mined and moved nothing, in wei.',
+    ({ gateway }) => one(gateway?.lostGas),
+  ],
+  touchstone_gateway_refusals_total: [
+    'Answers of POST /verify that were neither proof nor offer, by error code.',
+    ({ gateway }) => each(gateway?.refused, 'error'),
+    'error',
   ],
   touchstone_limit_calls_total: [
     'Calls to the store of shared limits, each for many requests, by result.',
@@ -342,12 +380,21 @@ const gauges: Readonly<Record<string, Metric>> = {
     ({ index }) => one(index && index.role === 'leader'),
   ],
   touchstone_index_differences: [
-    'Tokens that the last comparison of the index with the chain found missing or different; only where this process leads.',
+    'Tokens that the last comparison of the index with the chain found missing or different, of whatever process leads.',
     ({ index }) => one(index?.differences),
   ],
   touchstone_index_faulty: [
     '1 while the index cannot be brought up to date, or differs from the chain.',
     ({ index }) => one(index && index.fault !== null),
+  ],
+  touchstone_gateway_key_balance_wei: [
+    'Ether of each account of the facilitator, in wei, at the last self-check (once a minute).',
+    ({ gateway }) => each(gateway?.balances, 'account'),
+    'account',
+  ],
+  touchstone_gateway_oldest_pending_seconds: [
+    'Age of the oldest payment that is not settled; 0 where there is none. Of all processes together.',
+    ({ gateway }) => one(gateway?.oldestPendingSeconds),
   ],
   touchstone_limit_store_up: [
     '1 while the store of shared limits answers, 0 while this process counts alone.',

@@ -100,14 +100,14 @@ function publicUrls(
 /** Opens /metrics on a port of its own, where one is configured. */
 async function openMetrics(
   { metricsPort, hosts: { bind } }: Config,
-  { reader, source, indexer }: Components,
+  { reader, source, chainClients, indexer }: Components,
   limits: Limits,
   log: Log,
   opened: AsyncDisposableStack,
 ): Promise<Metrics | undefined> {
   if (metricsPort === null) return undefined
   const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
-  metrics.watch({ reader, chain: source, indexer, limits })
+  metrics.watch({ reader, chain: source, chainClients, indexer, limits })
   const { port, close } = await listen({
     name: 'metrics',
     host: bind,

@@ -8,7 +8,7 @@ import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
 import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
-import { reasonOf } from '../lib/errors.ts'
+import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
@@ -149,7 +149,7 @@ export const openBareDatabase = (config: Pick<Config, 'dataDir' | 'store'>): Pro
 /** The longest statement of a migration or a backup. */
 const longStatementMs = 660_000
 
-/** Throws a ConfigError that says which database cannot be opened. */
+/** Throws a ConfigError that says which database cannot be opened, and DATABASE_UNAVAILABLE for a full disk. */
 async function openStore(
   { dataDir, store }: Pick<Config, 'dataDir' | 'store'>,
   pool: { readonly poolSize?: number; readonly statementTimeoutMs?: number } = {},
@@ -158,6 +158,7 @@ async function openStore(
   try {
     return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl, ...pool })
   } catch (error) {
+    if (store.databaseUrl === null && isDatabaseUnavailable(error)) throw error // a full disk, not a broken folder
     const sentence =
       store.databaseUrl === null
         ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`

@@ -22,9 +22,10 @@ export type AssetSource = {
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
-/** A verdict as the bytes of its JSON; `etag` names exactly these bytes. */
+/** A verdict as the bytes of its JSON; `etag` names exactly these bytes. `flags` are the bits of the record (spec §2.5). */
 export type Answer = {
   readonly verdict: Verdict
+  readonly flags: number
   readonly body: string
   readonly byteLength: number
   readonly etag: string
@@ -159,6 +160,7 @@ function pinned(rendered: Rendered, block: BlockId): Answer {
   const pin = `"block_number":${block.number},"block_hash":"${block.hash}"`
   rendered.block = block
   rendered.answer = {
+    flags: rendered.asset.record.flags,
     body: `${before}${pin}${after}`,
     byteLength: rendered.byteLength + pin.length,
     etag: `"${tag}-${block.hash.slice(2, 18)}"`,

@@ -84,9 +84,9 @@ async function rebuild(session: Session, { yes }: { yes?: true }): Promise<void>
   session.io.out(`The index is complete to block ${await catchUpWithHead(session)}.`)
 }
 
-/** Time for the process that leads the index to reach the head. */
-const leaderMs = 2_000
 const progressMs = 2_000
+/** A process that leads the index without progress for so long is behind. */
+const patienceMs = 10_000
 
 /**
  * Brings the index to the head of the chain and returns its block: by waiting for the process that leads the index, else in this process
@@ -96,18 +96,23 @@ export async function catchUpWithHead(session: Session): Promise<bigint> {
   const { io } = session
   const { source, indexer } = chainOf(session)
   const head = await retryChain(io, () => source.head())
-  if (await indexer.until(head.number, leaderMs)) return head.number
   let printedAt = performance.now()
-  const { led, indexed } = await indexer.catchUp((block, to) => {
+  const print = (block: bigint, to: bigint) => {
     if (performance.now() - printedAt < progressMs) return
     printedAt = performance.now()
     const percent = to === 0n ? 100 : Number((block * 1000n) / to) / 10
     io.err(`  index: block ${block} of ${to} (${percent} %)`)
-  })
-  if (indexed >= head.number) return head.number
-  throw new CommandError(
-    led
-      ? `The index came to block ${indexed} only; the head is ${head.number}. Try again.`
-      : `The index is at block ${indexed}, the head is ${head.number}: the process that leads it is behind. See: touchstone index status`,
-  )
+  }
+  for (let last = -1n, movedAt = performance.now(); ;) {
+    if (await indexer.until(head.number, progressMs, { stored: true })) return head.number
+    const { led, indexed } = await indexer.catchUp(print)
+    if (indexed >= head.number) return head.number
+    if (led) throw new CommandError(`The index came to block ${indexed} only; the head is ${head.number}. Try again.`)
+    if (indexed >= 0n) print(indexed, head.number)
+    if (indexed !== last) [last, movedAt] = [indexed, performance.now()]
+    else if (performance.now() - movedAt > patienceMs)
+      throw new CommandError(
+        `The index is at block ${indexed}, the head is ${head.number}: the process that leads it is behind. See: touchstone index status`,
+      )
+  }
 }

@@ -9,6 +9,8 @@ import { backupCommand, restoreCommand } from './database/backup.ts'
 import { type RunBare, runWithin, type RunWork, formatError, sessionBase } from './session/session.ts'
 import { keyCommand } from './keys/api.ts'
 import { indexCommand } from './chain-index.ts'
+import { exportCommand } from './export.ts'
+import { paymentsCommand } from './payments/payments.ts'
 import { migrateCommand } from './database/migrate.ts'
 import { tagCommand } from './tag/tag.ts'
 
@@ -17,8 +19,10 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     tagCommand(run, print),
     assetCommand(run),
     indexCommand(run),
+    exportCommand(run),
     keyCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),
+    paymentsCommand(run),
     migrateCommand(runBare),
     backupCommand(runBare),
     restoreCommand(runBare),

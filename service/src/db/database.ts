@@ -2,13 +2,11 @@
  * The database: PGlite in the data folder (default) or PostgreSQL 15+ by URL. Both return the same types: int8 as bigint, numeric and
  * timestamptz as text, bytea as Uint8Array.
  */
-import { mkdir } from 'node:fs/promises'
-import { PGlite, types } from '@electric-sql/pglite'
-import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
+import { types } from '@electric-sql/pglite'
 import pg from 'pg'
 import { databaseUnavailable } from '../lib/errors.ts'
-import { closeTree } from '../lib/private-folder.ts'
-import { type HeldLock, localLocks, type Lock } from './locks.ts'
+import type { HeldLock, Lock } from './locks.ts'
+import { openPglite } from './pglite.ts'
 import { holdOn, listenOn } from './session.ts'
 
 export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
@@ -35,34 +33,6 @@ export type DatabaseOptions =
 /** Opens the database. Throws what the driver throws, such as for a wrong URL or a folder that is not a database. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   return 'url' in options ? openPostgres(options) : openPglite(options.dataDir)
-}
-
-async function openPglite(dataDir: string): Promise<Database> {
-  if (!dataDir.includes('://')) await mkdir(dataDir, { recursive: true })
-  const asText = (text: string) => text
-  const db = await PGlite.create(dataDir, {
-    extensions: { pg_trgm },
-    parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
-  })
-  await closeTree(dataDir) // it sets the modes of its first files itself, whatever the umask
-  const on = (runner: Pick<PGlite, 'query'>): Sql['query'] => {
-    return async <Row>(text: string, values: readonly unknown[] = []) =>
-      (await runner.query<Row>(text, [...values])).rows
-  }
-  return {
-    dialect: 'pglite',
-    query: on(db),
-    exec: async (script) => void (await db.exec(script)),
-    transaction: <T>(run: (sql: Sql) => Promise<T>) =>
-      db.transaction((tx) => run({ query: on(tx as unknown as PGlite) })) as Promise<T>,
-    listen: (channel, onNotice) => {
-      const listening = db.listen(checkName(channel), onNotice)
-      listening.then(onNotice, () => {}) // fails only when the database is closed
-      return { [Symbol.asyncDispose]: async () => (await listening.catch(() => null))?.() }
-    },
-    hold: localLocks(),
-    close: () => db.close(),
-  }
 }
 
 async function openPostgres(options: Extract<DatabaseOptions, { url: string }>): Promise<Database> {
@@ -119,7 +89,7 @@ async function openPostgres(options: Extract<DatabaseOptions, { url: string }>):
       }
     },
     listen: (channel, onNotice) => {
-      const listening = listenOn(url, checkName(channel), onNotice)
+      const listening = listenOn(url, channel, onNotice)
       return { [Symbol.asyncDispose]: owned(() => Promise.resolve(listening[Symbol.asyncDispose]())) }
     },
     hold: async (lock) => {
@@ -138,12 +108,6 @@ function rethrow(error: unknown): never {
   const isOfStatement = error instanceof pg.DatabaseError && !/^(08|57P|53)/.test(error.code ?? '')
   if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
   throw databaseUnavailable(error)
-}
-
-/** Checks a name that becomes part of a statement: LISTEN takes no parameter. */
-function checkName(channel: string): string {
-  if (!/^[a-z_]{1,60}$/.test(channel)) throw new RangeError('A channel name has small letters and underscores only.')
-  return channel
 }
 
 /** Copies Node's Buffer into a plain Uint8Array, as PGlite returns. */

@@ -11,6 +11,14 @@ export const locks = {
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */
 export const accountLock = (number: number): Lock => [84532003, number]
 
+/** Returns the session lock of a process that settles payments; `number` is drawn at its start, above 0. */
+export const holderLock = (number: number): Lock => [84532004, number]
+
+/** Returns the SQL condition that some session holds the lock of the number in `column`. */
+export const isLockHeld = (column: string): string =>
+  `exists (select from pg_locks where locktype = 'advisory' and granted and classid = 84532004 and objid = ${column}::bigint::oid
+     and database = (select oid from pg_database where datname = current_database()))`
+
 /** Returns the statement that waits for a lock and holds it until the transaction ends. */
 export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`
 

@@ -38,6 +38,7 @@ export async function holdOn(url: string, lock: Lock): Promise<HeldLock | null> 
  * that ends is replaced, after at most 5 s; it never throws.
  */
 export function listenOn(url: string, channel: string, onNotice: () => void): AsyncDisposable {
+  checkChannel(channel)
   const closing = new AbortController()
   const { signal } = closing
   const closed = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
@@ -73,6 +74,11 @@ export function listenOn(url: string, channel: string, onNotice: () => void): As
       return ended
     },
   }
+}
+
+/** Checks a name that becomes part of a statement: LISTEN takes no parameter. */
+export function checkChannel(name: string): void {
+  if (!/^[a-z_]{1,60}$/.test(name)) throw new RangeError('A channel name has small letters and underscores only.')
 }
 
 type SessionOptions = { readonly url: string; readonly checkMs: number; readonly onNotice?: () => void }

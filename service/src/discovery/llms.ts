@@ -162,7 +162,7 @@ curl ${base}/a2a/v1/message:send -H 'Content-Type: application/json' -H 'A2A-Ver
 function gatewayText(gateway: string): string {
   return `## Signed state for a payment (${gateway})
 
-POST /verify with \`{"assetId":"5","chain":"base-sepolia"}\`. A request without a payment gets 402 with the payment requirements (x402 version 1 in the body, version 2 in PAYMENT-REQUIRED): the handshake, not an error. A request with a signed payment in X-PAYMENT (version 1) or PAYMENT-SIGNATURE (version 2) gets the state and an ECDSA signature over keccak256(abi.encode(tokenId, state, chainId, timestamp)). Errors: \`{error, message}\`, branch on \`error\`. After 503 send the same payment again: it is charged at most once.
+POST /verify with \`{"assetId":"5","chain":"base-sepolia"}\`. A request without a payment gets 402 with the payment requirements (x402 version 1 in the body, version 2 in PAYMENT-REQUIRED): the handshake, not an error. A request with a signed payment in X-PAYMENT (version 1) or PAYMENT-SIGNATURE (version 2) gets the state and an ECDSA signature over keccak256(abi.encode(tokenId, state, chainId, timestamp)), and in \`attestation.v2\` an EIP-712 signature that also covers authentic, flagged and the block; with \`"eas":true\` also an EAS off-chain attestation. Errors: \`{error, message}\`, branch on \`error\`. After 503 send the same payment again: it is charged at most once.
 
 \`\`\`
 curl ${gateway}/health

@@ -16,8 +16,6 @@ export type IndexStep = Readonly<{
   /** Blocks whose hashes are kept, `to` among them: a reorganisation can be followed back to them. */
   blocks: readonly BlockId[]
   to: IndexCursor
-  /** Unix seconds; subscribers receive no change from before. */
-  announceSince: bigint
 }>
 
 /** A repair replaces events of the index; it was found at the block `at`. Stored events at the places of `lost` are replaced by them. */
@@ -38,12 +36,18 @@ export type IndexStore = Readonly<{
   /** Raises the epoch. Returns `null` when the index belongs to another contract. */
   lead: (contract: Hex) => Promise<Readonly<{ epoch: bigint; cursor: IndexCursor }> | null>
   apply: (step: IndexStep) => Promise<boolean>
+  /** Notes that the head is reached: from here on every event is announced. Called once by each leader. */
+  arrive: (epoch: bigint) => Promise<boolean>
   /** Returns kept blocks from this number down, the highest first. */
   kept: (from: bigint, limit: number) => Promise<readonly BlockId[]>
   /** Expires offers and deletes old rows; of the blocks below `keepFrom` only a few are kept. */
   prune: (options: Readonly<{ epoch: bigint; keepFrom: bigint }>) => Promise<boolean>
   /** Replaces events, and writes the tokens and their transfers again as their stored events say. */
   repair: (epoch: bigint, repair: IndexRepair) => Promise<boolean>
+  /** Keeps how many tokens differ from the chain, unless a later leader has raised the epoch. */
+  noteDifferences: (epoch: bigint, differences: number) => Promise<void>
+  /** Returns `null` before the first comparison. */
+  differences: () => Promise<number | null>
   /** Deletes everything that came from the chain, and ends the epoch. */
   clear: (epoch: bigint) => Promise<boolean>
 }>

@@ -47,7 +47,7 @@ function logOf(event: AbiEvent): fc.Arbitrary<ChainLog> {
 }
 
 describe('the events of a token', () => {
-  it('are the nine that tell something of it', () => {
+  it('are the nine that concern it', () => {
     assert.deepEqual(known.map(({ name }) => name).toSorted(), Object.keys(eventKinds).toSorted())
     assert.equal(eventTopics.length, 9)
   })

@@ -8,7 +8,7 @@ import { constantTimeEqual } from '../lib/bytes.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
-export const scopes = ['read', 'write'] as const
+export const scopes = ['read', 'write', 'taps'] as const
 export type Scope = (typeof scopes)[number]
 
 export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[] }>

@@ -3,8 +3,12 @@ import DataLoader from 'dataloader'
 import type { Hex } from '@touchstone/verdict'
 import type { Database } from '../db/database.ts'
 import { historyStore, type HistoryQuestion } from '../index/history.ts'
-import { productStore } from '../index/queries/products.ts'
+import { groupStore } from '../index/queries/groups.ts'
+import { readMeta } from '../index/queries/meta.ts'
+import { pastStore } from '../index/queries/past.ts'
+import { type PastBlock, productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
+import { tapQueries } from '../tap/log/queries.ts'
 import type { ApiKey, Scope } from './api-keys.ts'
 import { graphqlError } from './errors.ts'
 
@@ -12,8 +16,10 @@ export type GraphqlContext = {
   readonly key: ApiKey
   /** Written to the log, and shown with faults that are masked. */
   readonly requestId: string
+  /** Left out for events of subscriptions. */
+  readonly cost?: number
   readonly loaders: Loaders
-  readonly lists: Pick<IndexStores, 'products' | 'transfers'>
+  readonly lists: Pick<IndexStores, 'products' | 'transfers' | 'meta' | 'past' | 'groups' | 'taps'>
 }
 
 /** Throws FORBIDDEN when the key lacks the scope. */
@@ -30,6 +36,10 @@ export function indexStores(database: Pick<Database, 'query' | 'transaction' | '
     products: productStore(database),
     transfers: transferStore(database),
     history: historyStore(database),
+    past: pastStore(database),
+    groups: groupStore(database),
+    meta: () => readMeta(database),
+    taps: tapQueries(database),
   }
 }
 
@@ -47,7 +57,7 @@ export function contextFactory(stores: IndexStores, listStores: IndexStores = st
 export type Loaders = ReturnType<typeof createLoaders>
 
 /** Each loader reads what is asked for in one turn by one statement. Null and empty stand for a missing row. */
-export function createLoaders({ products, transfers, history }: IndexStores) {
+export function createLoaders({ products, transfers, history, past, taps }: IndexStores) {
   return {
     productByToken: new DataLoader(async (tokenIds: readonly bigint[]) => {
       const rows = new Map((await products.byTokens(tokenIds)).map((row) => [row.tokenId, row]))
@@ -68,7 +78,61 @@ export function createLoaders({ products, transfers, history }: IndexStores) {
       return hashes.map((hash) => texts.get(hash) ?? null)
     }),
     history: new DataLoader((questions: readonly HistoryQuestion[]) => history.pages(questions), {
-      cacheKeyFn: ({ tokenId, after, limit }) => `${tokenId} ${after?.join(' ')} ${limit}`,
+      cacheKeyFn: ({ tokenId, after, limit, backward, upTo }) =>
+        `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${upTo}`,
     }),
+    /** Products by the commitment of their tag. */
+    productByTag: new DataLoader(async (tagHashes: readonly Hex[]) => {
+      const rows = new Map((await products.byTags(tagHashes)).map((row) => [row.tagHash, row]))
+      return tagHashes.map((tagHash) => rows.get(tagHash) ?? null)
+    }),
+    /** Pages of the taps of a tag. */
+    tapsOf: new DataLoader((questions: Parameters<typeof taps.pagesOfTags>[0]) => taps.pagesOfTags(questions), {
+      cache: false,
+    }),
+    /** Products at an earlier block. */
+    pastProduct: new DataLoader(
+      perBlock(async (block, tokenIds) => {
+        const rows = new Map((await past.products(block, tokenIds)).map((row) => [row.tokenId, row]))
+        return (tokenId) => rows.get(tokenId) ?? null
+      }),
+      { cacheKeyFn: pastKey },
+    ),
+    /** All transfers of a token at an earlier block, the newest first. */
+    pastTransfers: new DataLoader(
+      perBlock(async (block, tokenIds) => {
+        const rows = Map.groupBy(await past.transfers(block, tokenIds), ({ tokenId }) => tokenId)
+        return (tokenId) => rows.get(tokenId) ?? []
+      }),
+      { cacheKeyFn: pastKey },
+    ),
+  }
+}
+
+type PastToken = Readonly<{ tokenId: bigint; at: PastBlock }>
+
+const pastKey = ({ tokenId, at }: PastToken) => `${tokenId} ${at.number}`
+
+/** Reads the tokens of each block at once. */
+function perBlock<Row>(read: (block: PastBlock, tokenIds: readonly bigint[]) => Promise<(tokenId: bigint) => Row>) {
+  return async (asked: readonly PastToken[]): Promise<Row[]> => {
+    const groups = [...Map.groupBy(asked, ({ at }) => at.number).values()]
+    const found = await Promise.all(
+      groups.map(async ([first, ...rest]) => {
+        const group = first === undefined ? rest : [first, ...rest]
+        return (
+          first &&
+          ([
+            first.at.number,
+            await read(
+              first.at,
+              group.map(({ tokenId }) => tokenId),
+            ),
+          ] as const)
+        )
+      }),
+    )
+    const rowOf = new Map(found.filter((one) => one !== undefined))
+    return asked.map(({ tokenId, at }) => rowOf.get(at.number)?.(tokenId) as Row)
   }
 }

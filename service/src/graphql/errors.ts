@@ -1,5 +1,6 @@
 /** The codes of `extensions.code` in GraphQL errors (spec §7 leaves their form open), and the errors that clients receive. */
 import { GraphQLError } from 'graphql'
+import { CostError, maxPlanCost } from '../db/cost.ts'
 import { isTimeout } from '../db/errors.ts'
 import { errorRows, type GraphqlCode } from '../lib/error-codes.ts'
 import { databaseUnavailable, isDatabaseUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
@@ -8,9 +9,9 @@ import type { Log } from '../lib/log.ts'
 export const errorCodes: readonly ErrorCode[] = errorRows.flatMap(({ graphql }) => (graphql as ErrorCode) ?? [])
 export type ErrorCode = GraphqlCode
 
-/** Creates an error whose message is sent to the client. */
-export function graphqlError(code: ErrorCode, message: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } })
+/** Creates an error whose message is sent to the client. `oldest` is the position that a client may go on from. */
+export function graphqlError(code: ErrorCode, message: string, more: { readonly oldest?: string } = {}): GraphQLError {
+  return new GraphQLError(message, { extensions: { code, ...more } })
 }
 
 /** Turns an error of an operation into the one that the client receives. Faults become INTERNAL with the id of their log line. */
@@ -29,9 +30,27 @@ export function createFormatError(log: Log): FormatError {
       source: source ?? null,
       positions: positions ?? null,
       path: path ?? null,
-      extensions: code === 'INTERNAL' ? { code, requestId } : { code },
+      extensions: {
+        code,
+        ...(code === 'INTERNAL' && { requestId }),
+        ...costIn(originalError ?? error),
+        ...oldestIn(error),
+      },
     })
   }
+}
+
+/** Returns the cost that an operation was refused for. */
+function costIn(error: Error): Readonly<Record<string, unknown>> {
+  if (error instanceof CostError) return { cost: error.cost, maxCost: maxPlanCost }
+  const { cost, maxCost } = error instanceof GraphQLError ? error.extensions : {}
+  return typeof cost === 'number' ? { cost, maxCost } : {}
+}
+
+/** Returns the position that a client may go on from. */
+function oldestIn(error: Error): Readonly<Record<string, unknown>> {
+  const { oldest } = error instanceof GraphQLError ? error.extensions : {}
+  return typeof oldest === 'string' ? { oldest } : {}
 }
 
 /** Errors of the parser, the validation and the coercion of inputs carry no code. */
@@ -41,6 +60,10 @@ function codeOf(error: Error): ErrorCode {
 }
 
 function describeFault(fault: Error, requestId: string, log: Log): { code: ErrorCode; message: string } {
+  if (fault instanceof CostError) {
+    const message = `This filter reads too much in this order: it costs ${fault.cost} of at most ${maxPlanCost}. Narrow it, or sort by what it filters.`
+    return { code: 'TOO_COMPLEX', message }
+  }
   if (isTimeout(fault)) return { code: 'TOO_COMPLEX', message: 'This takes too long: narrow the filter.' }
   const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
   if (error instanceof ServiceError && (error.code === 'CHAIN_UNAVAILABLE' || error.code === 'DATABASE_UNAVAILABLE')) {

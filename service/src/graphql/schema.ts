@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import {
   buildSchema,
   GraphQLError,
+  isInterfaceType,
   isObjectType,
   isScalarType,
   valueFromASTUntyped,
@@ -15,7 +16,7 @@ import type { GraphqlContext } from './context.ts'
 /** Sources and arguments have the types of the schema; each resolver declares those it reads. */
 export type Resolver = (source: never, args: never, context: GraphqlContext, info: GraphQLResolveInfo) => unknown
 type Subscriber = { readonly subscribe: Resolver; readonly resolve: Resolver }
-/** Resolvers by type and field. */
+/** Resolvers by type and field; `__resolveType` of an interface names the type of an object. */
 export type ResolverMap = Readonly<Record<string, Readonly<Record<string, Resolver | Subscriber>>>>
 
 const schemaText = readFileSync(new URL('./schema.graphql', import.meta.url), 'utf8')
@@ -29,6 +30,10 @@ export function graphqlSchema(...maps: readonly ResolverMap[]): GraphQLSchema {
   }
   for (const [typeName, fields] of maps.flatMap((map) => Object.entries(map))) {
     const type = schema.getType(typeName)
+    if (isInterfaceType(type)) {
+      Object.assign(type, { resolveType: fields['__resolveType'] })
+      continue
+    }
     if (!isObjectType(type)) throw new Error(`The schema has no object type ${typeName}.`)
     for (const [fieldName, resolver] of Object.entries(fields)) {
       const field = type.getFields()[fieldName]

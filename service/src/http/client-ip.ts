@@ -9,9 +9,7 @@ export type ClientKey = (peer: string | undefined, forwardedFor: string | undefi
 /** `trustedProxies` are addresses or CIDR ranges, such as `10.0.0.0/8`. Throws for a text that is neither. */
 export function clientKeys(trustedProxies: readonly string[]): ClientKey {
   if (trustedProxies.length === 0) return (peer) => keyOf(plain(peer))
-  const trusted = toBlockList(trustedProxies)
-  const isTrusted = (address: string) =>
-    isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
+  const isTrusted = createTrust(trustedProxies)
   return (peer, forwardedFor) => {
     let client = plain(peer)
     if (forwardedFor === undefined || !isTrusted(client)) return keyOf(client)
@@ -22,6 +20,15 @@ export function clientKeys(trustedProxies: readonly string[]): ClientKey {
       if (!isTrusted(address)) break
     }
     return keyOf(client)
+  }
+}
+
+/** Returns whether an address, or a peer, is one of the proxies. Throws for a text that is neither address nor CIDR range. */
+export function createTrust(trustedProxies: readonly string[]): (address: string | undefined) => boolean {
+  const trusted = toBlockList(trustedProxies)
+  return (given) => {
+    const address = plain(given)
+    return isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')
   }
 }
 

@@ -2,13 +2,14 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { namesOneHost, requestIdFor, requestIdOf } from './request.ts'
-import { sendError } from './responses.ts'
+import { namesOneHost, requestIdFor } from './request.ts'
 
 export type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void
 
 /** An answer to bytes that are no valid request: the status line's end, and the body as JSON. */
 export type Rejection = readonly [status: string, body: object]
+/** Returns undefined for the general body. */
+type OnBroken = (start: string) => Rejection | undefined
 
 export type Listener = {
   readonly port: number
@@ -20,6 +21,8 @@ export type Listener = {
 
 /** While draining, the next response of a connection has `Connection: close`; connections that are idle after this time are closed. */
 const quietMs = 1_000
+/** Connections that wait to be accepted; the default of Node, 511, overflows when a thousand buyers come at once. The system may allow fewer. */
+const backlog = 4_096
 
 /** Listens on `host`:`port` (0 chooses a free port). Throws one sentence when the port is taken. */
 export async function listen(options: {
@@ -31,14 +34,14 @@ export async function listen(options: {
   readonly exclusive?: boolean
   /** Takes over the socket of an upgrade, and closes it. Left out: an upgrade is answered like any request. */
   readonly onUpgrade?: OnUpgrade
-  /** Words the answer to a request that the parser rejects, from the first bytes of its last packet. Left out or undefined: the general body. */
-  readonly onBroken?: ((start: string) => Rejection | undefined) | undefined
+  /** Words the rejection of a request from its first bytes; of one that cannot be parsed, from those of its last packet. */
+  readonly onBroken?: OnBroken | undefined
   /** For tests. */
   readonly headersTimeoutMs?: number
 }): Promise<Listener> {
   let draining = false
   const server = createServer({
-    maxHeaderSize: 16_384,
+    maxHeaderSize: 3 * mostHeaderBytes, // what is over the limit is still read, because its answer depends on the path
     requestTimeout: 30_000,
     headersTimeout: options.headersTimeoutMs ?? 10_000,
     connectionsCheckingInterval: 1_000, // both timeouts hold within this time
@@ -47,16 +50,19 @@ export async function listen(options: {
   })
   server.on('clientError', (error: BrokenRequest, socket: Socket) => rejectBroken(error, socket, options.onBroken))
   server.on('request', (request, response) => {
-    const isRight = namesOneHost(request)
-    if (draining || !isRight) response.shouldKeepAlive = false
-    if (isRight) return options.onRequest(request, response)
-    sendError(response, 400, oneHost, { 'Access-Control-Allow-Origin': '*', 'X-Request-Id': requestIdOf(response) })
+    const rejection = rejectionOf(request, options.onBroken)
+    if (draining || rejection !== undefined) response.shouldKeepAlive = false
+    if (rejection === undefined) return options.onRequest(request, response)
+    const [status, content] = rejection
+    const body = JSON.stringify(content)
+    response.writeHead(Number.parseInt(status, 10), rejectionHeaders(body)).end(body)
   })
   const { onUpgrade } = options
   if (onUpgrade !== undefined)
     server.on('upgrade', (request, socket, head) => {
-      if (namesOneHost(request)) onUpgrade(request, socket, head)
-      else end(socket, '400 Bad Request', { error: oneHost })
+      const rejection = rejectionOf(request, options.onBroken)
+      if (rejection === undefined) onUpgrade(request, socket, head)
+      else end(socket, ...rejection)
     })
   await bind(server, options)
   const port = (server.address() as AddressInfo).port
@@ -90,7 +96,7 @@ async function bind(
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen({ port, host, exclusive }, resolve)
+      server.listen({ port, host, exclusive, backlog }, resolve)
     })
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
@@ -104,14 +110,21 @@ async function bind(
   }
 }
 
+/** Limits the target and the headers of a request together. */
+const mostHeaderBytes = 16_384
+
+function rejectionOf(request: IncomingMessage, onBroken: OnBroken | undefined): Rejection | undefined {
+  const { method, url = '', rawHeaders } = request
+  if (!namesOneHost(request)) return ['400 Bad Request', { error: 'A request names its host once.' }]
+  let bytes = url.length
+  for (const { length } of rawHeaders) bytes += length
+  return bytes <= mostHeaderBytes ? undefined : (onBroken?.(`${method} ${url}`) ?? tooLarge)
+}
+
 type BrokenRequest = NodeJS.ErrnoException & { readonly rawPacket?: Buffer }
 
 /** Broken HTTP gets the general error body (spec §7), so that every error is JSON. */
-function rejectBroken(
-  { code = '', rawPacket }: BrokenRequest,
-  socket: Socket,
-  onBroken: ((start: string) => Rejection | undefined) | undefined,
-): void {
+function rejectBroken({ code = '', rawPacket }: BrokenRequest, socket: Socket, onBroken: OnBroken | undefined): void {
   if (!socket.writable || code === 'ECONNRESET') return void socket.destroy()
   const own = rawPacket && onBroken?.(rawPacket.toString('latin1', 0, 300))
   end(socket, ...(own ?? rejections[code] ?? notHttp))
@@ -120,20 +133,29 @@ function rejectBroken(
 /** Sends the last answer of a connection. */
 function end(socket: Duplex, status: string, content: object): void {
   const body = JSON.stringify(content)
-  socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n` +
-      `Cache-Control: no-store\r\nAccess-Control-Allow-Origin: *\r\nX-Request-Id: ${requestIdFor(undefined)}\r\n` +
-      `X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n${body}`,
-  )
+  const headers = Object.entries(rejectionHeaders(body)).map(([name, value]) => `${name}: ${value}\r\n`)
+  socket.end(`HTTP/1.1 ${status}\r\n${headers.join('')}\r\n${body}`)
+}
+
+function rejectionHeaders(body: string) {
+  return {
+    'Content-Type': 'application/json',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'Cache-Control': 'no-store',
+    'Access-Control-Allow-Origin': '*',
+    'X-Content-Type-Options': 'nosniff',
+    'X-Request-Id': requestIdFor(undefined),
+    Connection: 'close',
+  }
 }
 
 const notHttp: Rejection = ['400 Bad Request', { error: 'The request is not valid HTTP.' }]
-const oneHost = 'A request names its host once.'
+const tooLarge: Rejection = [
+  '431 Request Header Fields Too Large',
+  { error: 'The request line and headers may have at most 16 kB together.' },
+]
 
 const rejections: Readonly<Record<string, Rejection>> = {
-  HPE_HEADER_OVERFLOW: [
-    '431 Request Header Fields Too Large',
-    { error: 'The request line and headers may have at most 16 kB together.' },
-  ],
+  HPE_HEADER_OVERFLOW: tooLarge,
   ERR_HTTP_REQUEST_TIMEOUT: ['408 Request Timeout', { error: 'The request did not arrive in time.' }],
 }

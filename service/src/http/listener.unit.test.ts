@@ -61,7 +61,7 @@ describe('a listener', () => {
   })
 
   it(
-    'closes without failing a request: those under way finish, busy connections are told, new ones are refused',
+    'closes without failing a request: those under way finish, busy connections get `Connection: close`, new ones are refused',
     {
       timeout: 120_000,
     },

@@ -1,4 +1,4 @@
-/** What a host answers is counted by route and status, and nothing of a caller becomes a label. */
+/** A host's answers are counted by route and status; no text of a caller becomes a label. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { get, type RequestListener } from 'node:http'
@@ -55,7 +55,7 @@ describe('the request meter', () => {
     assert.deepEqual(tap.buckets.slice(0, 4), [0, 0, 0, 0]) // not within 5 ms
   })
 
-  it('tells apart who went before the answer was complete', async () => {
+  it('counts a client that disconnected before the answer was complete apart', async () => {
     const request = get(`${url}/hang`)
     const [response] = await once(request, 'response')
     response.on('error', () => {})
@@ -77,7 +77,7 @@ describe('GET /metrics', () => {
     const scrape = async () => {
       scrapes += 1
       await delay(50)
-      if (scrapes === 2) throw new Error('a reason that nobody is told')
+      if (scrapes === 2) throw new Error('a reason that stays private')
       return 'up 1\n'
     }
     const contentType = 'text/plain; version=0.0.4'
@@ -93,7 +93,7 @@ describe('GET /metrics', () => {
   it('says 500 without a reason, and goes on', async () => {
     const failed = await fetch(`${url}/metrics`)
     assert.deepEqual([failed.status, await failed.json()], [500, { error: 'The metrics could not be read.' }])
-    assert.match(String(faults[0]), /a reason that nobody is told/)
+    assert.match(String(faults[0]), /a reason that stays private/)
     const next = await fetch(`${url}/metrics?x=1`)
     assert.deepEqual([next.status, next.headers.get('content-type')], [200, 'text/plain; version=0.0.4'])
     assert.equal(await next.text(), 'up 1\n')

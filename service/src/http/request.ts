@@ -1,4 +1,5 @@
 /** The parts of a request: its target, its header fields and its id. */
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { randomInt } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
@@ -74,10 +75,23 @@ export function requestIdOf(response: ServerResponse): string {
   return id
 }
 
-/** Sets the id of each request before the listener responds. */
+const running = new AsyncLocalStorage<string>()
+
+/** Runs work for the request of this id. The work may log `runningRequestId`, also after it has waited. */
+export function runForRequest<T>(id: string, work: () => T): T {
+  return running.run(id, work)
+}
+
+/** Returns the id of the request that is worked for; undefined outside `runForRequest`. */
+export function runningRequestId(): string | undefined {
+  return running.getStore()
+}
+
+/** Sets the id of each request, and runs the listener for it. */
 export function identified(listener: RequestListener): RequestListener {
   return (request, response) => {
-    response.setHeader('X-Request-Id', requestIdFor(getHeader(request, 'x-request-id')))
-    listener(request, response)
+    const id = requestIdFor(getHeader(request, 'x-request-id'))
+    response.setHeader('X-Request-Id', id)
+    runForRequest(id, () => listener(request, response))
   }
 }

@@ -8,6 +8,20 @@ import type { AssetChange } from './project.ts'
 
 const zeroAddress = `0x${'0'.repeat(40)}` as const
 
+const zeroHash = `0x${'0'.repeat(64)}` as const
+
+/** Completes a projection of all events of a token: what no event set is not there. */
+export function withoutGaps(change: AssetChange): AssetChange {
+  const { state, flags, metadataHash, tagHash } = change
+  return {
+    ...change,
+    state: state ?? 0,
+    flags: flags ?? 0,
+    metadataHash: metadataHash ?? zeroHash,
+    tagHash: tagHash ?? zeroHash,
+  }
+}
+
 /** Adds tokens that were minted and changes the others. */
 export async function storeAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
   const minted = changes.filter((change) => change.minted !== null)
@@ -122,7 +136,7 @@ type ProductText = Readonly<{ name: string | null; brand: string | null }>
 const hashesAtOnce = 500
 
 /** Returns the texts of the metadata that is stored; a row that was altered in the database counts as missing. */
-async function productTexts(sql: Sql, hashes: ReadonlySet<Hex>): Promise<Map<Hex, ProductText>> {
+export async function productTexts(sql: Sql, hashes: ReadonlySet<Hex>): Promise<Map<Hex, ProductText>> {
   const found = new Map<Hex, ProductText>()
   const all = [...hashes]
   for (let at = 0; at < all.length; at += hashesAtOnce) {

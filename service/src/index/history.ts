@@ -13,6 +13,10 @@ export type HistoryQuestion = {
   readonly tokenId: bigint
   readonly after: readonly [block: string, logIndex: string] | null
   readonly limit: number
+  /** From `after` on to older events. */
+  readonly backward?: boolean
+  /** Events of later blocks do not count; left out for the present. */
+  readonly upTo?: bigint
 }
 /** `total` counts all events of the token. */
 export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total: number }
@@ -35,24 +39,34 @@ export function historyStore(sql: Sql) {
       )
       return { cursor, rows: found }
     },
-    /** Returns pages of events, the oldest first, in the order of the questions and by one statement. */
+    /** Returns pages of events in the order of the questions, by one statement for each direction. */
     async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
-      const found = await sql.query<PlacedRow>(pagesStatement, [
-        questions.map(({ tokenId }) => tokenId.toString()),
-        questions.map(({ after }) => after?.[0] ?? '-1'),
-        questions.map(({ after }) => after?.[1] ?? '0'),
-        questions.map(({ limit }) => String(limit)),
-      ])
-      const pages = questions.map((): { rows: AssetEvent[]; total: number } => ({ rows: [], total: 0 }))
-      for (const { place, total, ...row } of found) {
-        const page = pages[place - 1]
-        if (page === undefined) continue
-        page.total = Number(total)
-        if (row.kind !== null) page.rows.push(parseEvent(row))
+      const pages = new Map(questions.map((question) => [question, { rows: [] as AssetEvent[], total: 0 }]))
+      for (const backward of [false, true]) {
+        const asked = questions.filter((question) => (question.backward ?? false) === backward)
+        const found = asked.length === 0 ? [] : await sql.query<PlacedRow>(pagesStatement(backward), valuesOf(asked))
+        for (const { place, total, ...row } of found) {
+          const question = asked[place - 1]
+          const page = question && pages.get(question)
+          if (page === undefined) continue
+          page.total = Number(total)
+          if (row.kind !== null) page.rows.push(parseEvent(row))
+        }
       }
-      return pages
+      return [...pages.values()]
     },
   }
+}
+
+function valuesOf(questions: readonly HistoryQuestion[]) {
+  const start = ({ backward }: HistoryQuestion) => (backward === true ? String(2n ** 62n) : '-1')
+  return [
+    questions.map(({ tokenId }) => tokenId.toString()),
+    questions.map((question) => question.after?.[0] ?? start(question)),
+    questions.map(({ after }) => after?.[1] ?? '0'),
+    questions.map(({ limit }) => String(limit)),
+    questions.map(({ upTo = 2n ** 62n }) => String(upTo)),
+  ]
 }
 
 /** Returns `null` before the first leader. */
@@ -115,6 +129,26 @@ export async function readEventsBetween(sql: Sql, from: bigint, to: bigint): Pro
   return (await sql.query<EventRow>(betweenStatement, [from, to])).map(parseEvent)
 }
 
+/** Returns the tokens of events after a moment, in unix seconds, among about the newest `limit` events. */
+export async function tokensSince(sql: Sql, since: bigint, limit: number): Promise<string[]> {
+  const tokens = new Set<string>()
+  let before: readonly [bigint, number] = [2n ** 62n, 0]
+  for (let read = 0; read < limit; read += eventsAtOnce) {
+    const rows = await sql.query<Place>(newestStatement, [...before, eventsAtOnce])
+    const recent = rows.filter(({ time }) => time > since)
+    for (const { tokenId } of recent) tokens.add(tokenId)
+    const last = recent.at(-1)
+    if (last === undefined || recent.length < eventsAtOnce) break
+    before = [last.blockNumber, last.logIndex]
+  }
+  return [...tokens]
+}
+
+type Place = Readonly<{ tokenId: string; blockNumber: bigint; logIndex: number; time: bigint }>
+
+const newestStatement = `select token_id as "tokenId", block_number as "blockNumber", log_index as "logIndex", ${seconds('ts')} as time
+  from history where (block_number, log_index) < ($1, $2) order by block_number desc, log_index desc limit $3`
+
 /** Deletes what is stored at the places of these events. */
 export async function deleteEvents(sql: Sql, events: readonly AssetEvent[]): Promise<void> {
   const places = [numbers(events.map((event) => event.blockNumber)), numbers(events.map((event) => event.logIndex))]
@@ -152,14 +186,19 @@ const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
   order by h."blockNumber", h."logIndex"`
 
-export const pagesStatement = `select k.place::int as place, c.total, h.*
-  from unnest($1::text[]::numeric[], $2::text[]::bigint[], $3::text[]::int[], $4::text[]::int[]) with ordinality
-    k(token, block, log, most, place)
-  cross join lateral (select count(*) as total from history where token_id = k.token) c
+/** Backward pages come nearest first. */
+export function pagesStatement(backward: boolean): string {
+  const direction = backward ? 'desc' : 'asc'
+  return `select k.place::int as place, c.total, h.*
+  from unnest($1::text[]::numeric[], $2::text[]::bigint[], $3::text[]::int[], $4::text[]::int[],
+    $5::text[]::bigint[]) with ordinality k(token, block, log, most, up_to, place)
+  cross join lateral (select count(*) as total from history where token_id = k.token and block_number <= k.up_to) c
   left join lateral (
-    select ${eventColumns} from history where token_id = k.token and (block_number, log_index) > (k.block, k.log)
-    order by block_number, log_index limit k.most) h on true
-  order by k.place, h."blockNumber", h."logIndex"`
+    select ${eventColumns} from history where token_id = k.token and (block_number, log_index) ${backward ? '<' : '>'} (k.block, k.log)
+      and block_number <= k.up_to
+    order by block_number ${direction}, log_index ${direction} limit k.most) h on true
+  order by k.place, h."blockNumber" ${direction}, h."logIndex" ${direction}`
+}
 
 const eventsStatement = `select ${eventColumns} from history
   where token_id in (select unnest($1::numeric[])) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)

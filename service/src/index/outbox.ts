@@ -1,18 +1,71 @@
-/** Events for subscribers (spec §6), in the order of their commits. A writer inserts its row in the transaction that causes it. */
+/**
+ * Events for subscribers (spec §6), in the order of their commits. A writer inserts its row in the transaction that causes it. A position
+ * names a row and the moment at which it was written, so that one of a database that was restored since is recognised.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { instant } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { locks, lockStatement } from '../db/locks.ts'
-import type { TransferRow } from './queries/transfers.ts'
+import type { TransferStatus } from '../domain/chain-index.ts'
+import type { AssetEvent } from '../domain/registry-event.ts'
 
-/** `transfer`: its status changed; with its last values when a reorganisation removed it. `tap`: a bound item was tapped `at`, RFC 3339. */
-type Payloads = {
-  transfer: Pick<TransferRow, 'id' | 'status'> &
-    (Pick<TransferRow, 'from' | 'to' | 'initiatedAt' | 'initiatedTx'> | Record<never, never>)
-  tap: { readonly at: string }
+/** The kinds of events of the feed. */
+export type EventKind =
+  | 'REGISTERED'
+  | 'TAG_BOUND'
+  | 'STATE_CHANGED'
+  | 'FLAGS_CHANGED'
+  | 'METADATA_SET'
+  | 'OWNER_CHANGED'
+  | 'TRANSFER'
+  | 'VERIFIED'
+
+/** The event of the registry as JSON, and a transfer with the status that the event brought. A tap has neither. */
+export type Payload = Readonly<{
+  cause?: Omit<AssetEvent, 'tokenId' | 'blockNumber' | 'timestamp' | 'expiry'> &
+    Readonly<{ blockNumber: string; timestamp: string; expiry: string | null }>
+  id?: string
+  status?: TransferStatus
+  from?: Hex
+  to?: Hex
+  initiatedAt?: string
+  initiatedTx?: Hex
+  expiresAt?: string | null
+  settledTx?: Hex | null
+  messageHash?: Hex | null
+}>
+
+/**
+ * `topic` is `transfer` and `tap` for the two specified subscriptions, `chain` for the feed alone. `kind` is null in a row of an earlier
+ * version, which the feed leaves out. `at` is RFC 3339; `retracts` is the position of the event that is taken back.
+ */
+export type OutboxEvent = Readonly<{
+  seq: bigint
+  position: string
+  topic: string
+  kind: EventKind | null
+  tokenId: bigint
+  at: string
+  retracts: string | null
+  payload: Payload
+}>
+
+/** Selects events; what is left out is any. */
+export type EventFilter = Readonly<{ topic?: 'transfer' | 'tap'; kinds?: readonly EventKind[]; tokenId?: bigint }>
+
+export function matchesFilter(event: OutboxEvent, { topic, kinds, tokenId }: EventFilter): boolean {
+  if (tokenId !== undefined && event.tokenId !== tokenId) return false
+  if (topic !== undefined) return event.topic === topic
+  return event.kind !== null && (kinds === undefined || kinds.includes(event.kind))
 }
-type Topic = keyof Payloads
-export type OutboxEvent<Of extends Topic = Topic> = {
-  [Name in Of]: Readonly<{ seq: bigint; topic: Name; tokenId: bigint; payload: Payloads[Name] }>
-}[Of]
+
+/** Events after a position up to the event `upTo`. */
+export type EventRange = EventFilter & Readonly<{ after: bigint; upTo: bigint; limit: number }>
+
+/** The place of an event: its number, and the microsecond of its row since 1970. */
+export type Place = Readonly<{ seq: bigint; micros: bigint }>
+
+export type OutboxStore = ReturnType<typeof outboxStore>
 
 export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
   /**
@@ -29,19 +82,98 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
     /** Returns events after `seq`, the oldest first. No later call returns an event below one that was returned. */
     async after(seq: bigint, limit: number): Promise<OutboxEvent[]> {
       if ((await database.query('select 1 from outbox where seq > $1 limit 1', [seq])).length === 0) return []
-      const rows = await readCommitted<OutboxEvent & { tokenId: string }>(
-        'select seq, topic, token_id as "tokenId", payload from outbox where seq > $1 order by seq limit $2',
-        [seq, limit],
-      )
-      return rows.map((event) => ({ ...event, tokenId: BigInt(event.tokenId) }))
+      return (await readCommitted<Row>(afterStatement, [seq, limit])).map(parseRow)
     },
-    /** Returns the last `seq`, or 0 without events: they are deleted after an hour. */
-    async newest(): Promise<bigint> {
-      const [row] = await readCommitted<{ seq: bigint }>('select coalesce(max(seq), 0) as seq from outbox', [])
-      return row?.seq ?? 0n
+    /** Returns the place of the last event, also of one that is deleted since. */
+    async newest(): Promise<Place> {
+      const [place] = await readCommitted<Place>(newestStatement, [])
+      return place ?? { seq: 0n, micros: 0n }
+    },
+    /**
+     * Returns events in the order of their numbers; `upTo` is the number of an event that was read. `null` stands for events that are
+     * deleted already.
+     */
+    async range(range: EventRange): Promise<OutboxEvent[] | null> {
+      const { text, values } = rangeStatement(range)
+      const rows = await database.query<Row | TrimRow>(text, values)
+      const [first] = rows
+      if (first !== undefined && first.trimmed > range.after) return null
+      return rows.flatMap((row) => (row.seq === null ? [] : [parseRow(row)]))
+    },
+    /** Returns whether a place is of this outbox and all events after it are kept, and the place after which they are. */
+    async check({ seq, micros }: Place): Promise<Readonly<{ known: boolean; oldest: Place }>> {
+      const [row] = await database.query<Place & { given: bigint | null }>(checkStatement, [seq])
+      const oldest = { seq: row?.seq ?? 0n, micros: row?.micros ?? 0n }
+      const given = row?.given ?? (seq === oldest.seq ? oldest.micros : null)
+      return { known: seq >= oldest.seq && given === micros, oldest }
     },
   }
 }
+
+export function formatPosition({ seq, micros }: Place): string {
+  return `${seq}-${micros.toString(36)}`
+}
+
+/** Parses a position; `null` is none. */
+export function parsePosition(text: string): Place | null {
+  const [, seq, digits] = /^(\d{1,18})-([0-9a-z]{1,11})$/.exec(text) ?? []
+  if (seq === undefined || digits === undefined) return null
+  const micros = parseInt(digits, 36)
+  return Number.isSafeInteger(micros) ? { seq: BigInt(seq), micros: BigInt(micros) } : null
+}
+
+const microsOf = (table: string) => `(extract(epoch from ${table}.created_at) * 1000000)::bigint`
+/** SQL for the place of a row. */
+export const positionColumns = (table: string) => `${table}.seq, ${microsOf(table)} as micros`
+
+type Row = Omit<OutboxEvent, 'tokenId' | 'position'> & Readonly<{ tokenId: string; micros: bigint; trimmed: bigint }>
+type TrimRow = Readonly<{ seq: null; trimmed: bigint }>
+
+function parseRow({ tokenId, micros, trimmed: _trimmed, ...row }: Row): OutboxEvent {
+  return { ...row, tokenId: BigInt(tokenId), position: formatPosition({ seq: row.seq, micros }) }
+}
+
+const columns = `${positionColumns('o')}, o.topic, o.kind, o.token_id::text as "tokenId",
+  coalesce(o.payload->>'at', ${instant('coalesce(o.happened_at, o.created_at)')}) as at, o.retracts, o.payload`
+
+const afterStatement = `select ${columns} from outbox o where o.seq > $1 order by o.seq limit $2`
+
+const newestStatement = `select seq, micros from (
+    select ${positionColumns('o')} from outbox o union all select ${positionColumns('t')} from outbox_trim t) p
+  order by seq desc limit 1`
+
+const checkStatement = `select ${positionColumns('t')}, (select ${microsOf('o')} from outbox o where o.seq = $1) as given from outbox_trim t`
+
+/** An answer without events still has one row, of what was deleted. */
+function rangeStatement({ after, upTo, limit, topic, kinds, tokenId }: EventRange) {
+  const values: unknown[] = [after, upTo, limit]
+  const wanted = ['o.seq > $1', 'o.seq <= $2']
+  wanted.push(topic === undefined ? 'o.kind is not null' : `o.topic = $${values.push(topic)}`)
+  if (kinds !== undefined) wanted.push(`o.kind = any($${values.push(kinds)}::text[])`)
+  if (tokenId !== undefined) wanted.push(`o.token_id = $${values.push(tokenId.toString())}::text::numeric`)
+  const text = `select t.seq as trimmed, e.* from outbox_trim t left join lateral (
+      select ${columns} from outbox o where ${wanted.join(' and ')} order by o.seq limit $3) e on true
+    order by e.seq`
+  return { text, values }
+}
+
+const mostTrimmed = 10_000
+
+/** Deletes old events, 10,000 at most. */
+export async function trimOutbox(sql: Sql, days: number): Promise<void> {
+  await sql.query(trimStatement, [days, mostTrimmed])
+}
+
+const trimStatement = `delete from outbox where seq in (
+  select seq from outbox where created_at < clock_timestamp() - $1 * interval '1 day' order by created_at limit $2)`
+
+/** Returns the tokens of which the feed has events of the chain. */
+export async function announcedTokens(sql: Sql): Promise<string[]> {
+  const rows = await sql.query<{ tokenId: string }>(announcedStatement)
+  return rows.map(({ tokenId }) => tokenId)
+}
+
+const announcedStatement = `select distinct token_id::text as "tokenId" from outbox where kind is not null and kind <> 'VERIFIED'`
 
 /** The channel that is notified, without a payload, after every transaction that wrote an event. */
 export const outboxChannel = 'touchstone_outbox'

@@ -67,17 +67,27 @@ export const transferKinds: ReadonlySet<number> = new Set([
   eventKinds.TransferCancelled,
 ])
 
+/** A new status of a transfer. `cause` is `null` for an offer that expired, which shows at a later event or after all of them. */
+export type TransferStep = Readonly<{ transfer: Transfer; cause: AssetEvent | null; shownAt: AssetEvent | null }>
+
+/** Transfers by their ids, and how they became as they are, in order. */
+export type TransferProjection = Readonly<{ transfers: ReadonlyMap<string, Transfer>; steps: readonly TransferStep[] }>
+
 /**
- * Returns the transfers that events begin or end, by their ids. `open` are those that no transaction has ended, at most one for a
- * token; offers that expired before the second `past` have failed.
+ * Returns the transfers that events begin or end. `open` are those that no transaction has ended, at most one for a token; offers that
+ * expired before the second `past` have failed.
  */
 export function projectTransfers(
   events: Iterable<AssetEvent>,
   open: ReadonlyMap<string, Transfer>,
   past: bigint,
-): Map<string, Transfer> {
-  const changed = new Map<string, Transfer>()
-  const put = (transfer: Transfer) => void changed.set(transfer.id, transfer)
+): TransferProjection {
+  const transfers = new Map<string, Transfer>()
+  const steps: TransferStep[] = []
+  const put = (transfer: Transfer, before: Transfer | null, cause: AssetEvent | null, shownAt = cause) => {
+    transfers.set(transfer.id, transfer)
+    if (transfer.status !== before?.status) steps.push({ transfer, cause, shownAt })
+  }
   const unsettled = new Map(open)
   for (const event of events) {
     if (!transferKinds.has(event.kind)) continue
@@ -86,21 +96,23 @@ export function projectTransfers(
     unsettled.delete(tokenId)
     if (event.kind === eventKinds.TransferInitiated) {
       // Only an expired offer makes room for another one without a cancellation.
-      if (offer !== undefined) put(expired(offer))
+      if (offer !== undefined) put(expired(offer), offer, null, event)
       const begun = begin(event, `${tokenId}-${event.nonce}`)
       unsettled.set(tokenId, begun)
-      put(begun)
+      put(begun, null, event)
     } else if (event.kind === eventKinds.TransferCancelled) {
-      if (offer !== undefined) put(isPast(offer, timestamp) ? expired(offer) : settled(offer, 'FAILED', event))
+      if (offer === undefined) continue
+      if (isPast(offer, timestamp)) put(expired(offer), offer, null, event)
+      else put(settled(offer, 'FAILED', event), offer, event)
     } else {
       // A sale without an offer, of the public deployment, is a transfer of its own.
       const sold = offer ?? begin(event, `${tokenId}-${event.blockNumber}-${event.logIndex}`)
-      put(settled(sold, 'CONFIRMED', event))
+      put(settled(sold, 'CONFIRMED', event), offer ?? null, event)
     }
   }
-  for (const transfer of changed.values())
-    if (transfer.status === 'PENDING' && isPast(transfer, past)) put(expired(transfer))
-  return changed
+  for (const transfer of transfers.values())
+    if (transfer.status === 'PENDING' && isPast(transfer, past)) put(expired(transfer), transfer, null)
+  return { transfers, steps }
 }
 
 function begin({ from, to, tokenId, timestamp, transactionHash, expiry, data }: AssetEvent, id: string): Transfer {

@@ -6,23 +6,37 @@
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
+import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
+import { missingTokens, storeAssets, updateAssets, withoutGaps } from './assets.ts'
 import {
-  clampSeconds,
-  type IndexCursor,
-  type IndexStep,
-  type IndexStore,
-  type TransferStatus,
-} from '../domain/chain-index.ts'
-import { missingTokens, storeAssets, updateAssets } from './assets.ts'
-import { cursorColumns, deleteEvents, deleteEventsAbove, insertEvents, readCursor, readEvents } from './history.ts'
-import { type AssetChange, projectAssets, projectTransfers } from './project.ts'
-import { announce, applyTransfers, noteStatus, type StatusChanges, storeTransfers } from './transfers.ts'
+  type Announcement,
+  announce,
+  announcementsOf,
+  expiryAnnouncement,
+  feedDifferences,
+  type FeedState,
+  readFeedState,
+  sortedDifferences,
+} from './feed.ts'
+import {
+  cursorColumns,
+  deleteEvents,
+  deleteEventsAbove,
+  insertEvents,
+  readCursor,
+  readEvents,
+  tokensSince,
+} from './history.ts'
+import { trimOutbox, announcedTokens } from './outbox.ts'
+import { projectAssets, projectTransfers } from './project.ts'
+import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
 
-/** `now` is in unix milliseconds. */
+/** `now` is in unix milliseconds; events are kept for `retentionDays`. */
 export function indexStore(
   database: Pick<Database, 'query' | 'transaction'>,
-  now: () => number = Date.now,
+  { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
+  const seconds = () => BigInt(Math.floor(now() / 1000))
   return {
     cursor: () => readCursor(database),
     kept: (from, limit) => database.query<BlockId>(keptStatement, [from, limit]),
@@ -38,33 +52,45 @@ export function indexStore(
       if (step.events.length === 0 && step.rewindTo === null) return moveCursor(database, step)
       return database.transaction(async (sql) => {
         if (!(await moveCursor(sql, step))) return false
-        await applyStep(sql, step, BigInt(Math.floor(now() / 1000)))
+        await applyStep(sql, step, seconds())
         return true
       })
     },
+
+    arrive: (epoch) =>
+      database.transaction(async (sql) => {
+        if (!(await holdEpoch(sql, epoch))) return false
+        const { isFed } = await readFeedState(sql)
+        if (!isFed) await beginFeed(sql, seconds())
+        return true
+      }),
 
     prune: ({ epoch, keepFrom }) =>
       database.transaction(async (sql) => {
         if ((await sql.query('select 1 from index_cursor where epoch = $1 for share', [epoch])).length === 0)
           return false
-        await pruneIndex(sql, keepFrom)
+        await pruneIndex(sql, keepFrom, retentionDays)
         return true
       }),
 
     repair: (epoch, { lost, forged, tokens }) =>
       database.transaction(async (sql) => {
-        // An update, like every step's, so that the step of another leader waits.
-        const held = await sql.query('update index_cursor set epoch = epoch where epoch = $1 returning 1', [epoch])
-        if (held.length === 0) return false
+        if (!(await holdEpoch(sql, epoch))) return false
         await deleteEvents(sql, [...lost, ...forged])
         await insertEvents(sql, lost)
-        const changes: StatusChanges = new Map()
-        const past = BigInt(Math.floor(now() / 1000))
-        for (let at = 0; at < tokens.length; at += tokensAtOnce)
-          await projectAgain(sql, tokens.slice(at, at + tokensAtOnce), past, changes, null)
-        await announce(sql, changes, past - newsSeconds)
+        await announce(sql, await projectAgain(sql, tokens, seconds(), await readFeedState(sql)))
         return true
       }),
+
+    noteDifferences: async (epoch, differences) =>
+      void (await database.query(
+        'update index_cursor set differences = $2, compared_at = clock_timestamp() where epoch = $1',
+        [epoch, differences],
+      )),
+    async differences() {
+      const [row] = await database.query<{ differences: number | null }>('select differences from index_cursor')
+      return row?.differences ?? null
+    },
 
     clear: (epoch) => database.transaction((sql) => clear(sql, epoch)),
   }
@@ -74,7 +100,8 @@ const keptStatement = `select number, ${hex('hash')} as hash from index_block wh
 
 const leadStatement = `insert into index_cursor (contract, epoch, number, hash, block_time)
   values ($1, 1, -1, ${zeroHashSql}, to_timestamp(0))
-  on conflict (one) do update set epoch = index_cursor.epoch + 1, contract = excluded.contract
+  on conflict (one) do update set epoch = index_cursor.epoch + 1, contract = excluded.contract,
+    fed_epoch = case when index_cursor.fed_epoch = index_cursor.epoch then index_cursor.epoch + 1 end
   where index_cursor.contract = excluded.contract or index_cursor.number = -1
   returning epoch, ${cursorColumns}`
 
@@ -93,44 +120,40 @@ const moveStatement = `with moved as (
     on conflict (number) do update set hash = excluded.hash)
   select 1 from moved`
 
-async function applyStep(sql: Sql, { events, to, rewindTo: rewind, announceSince }: IndexStep, now: bigint) {
+/** Waits for the steps of other leaders, and keeps them waiting. Returns false when the epoch is over. */
+async function holdEpoch(sql: Sql, epoch: bigint): Promise<boolean> {
+  return (await sql.query('update index_cursor set epoch = epoch where epoch = $1 returning 1', [epoch])).length > 0
+}
+
+async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, now: bigint) {
   const past = now > to.time ? now : to.time
-  const changes: StatusChanges = new Map()
+  const feed = await readFeedState(sql)
+  const announcements: Announcement[] = []
   if (rewind !== null) {
     await sql.query('delete from index_block where number > $1', [to.number])
-    await rewindTo(sql, rewind, past, changes)
+    announcements.push(...(await projectAgain(sql, await deleteEventsAbove(sql, rewind), past, feed)))
   }
   await insertEvents(sql, events)
   await storeAssets(sql, projectAssets(events))
-  await applyTransfers(sql, events, past, changes)
-  await announce(sql, changes, announceSince)
+  const steps = await applyTransfers(sql, events, past)
+  if (feed.isFed) await announce(sql, [...announcements, ...announcementsOf(events, steps)])
 }
 
 const tokensAtOnce = 500
-/** A repair announces no older changes, in seconds. */
-const newsSeconds = 600n
-const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /**
- * Takes the index back to an earlier block (a reorganisation): events above it are deleted, and what they had changed is projected again
- * from the events that stay. Tokens that were minted above it are deleted, and their registrations wait for another mint. `past` is now,
- * in unix seconds.
+ * Projects tokens again from the events that are stored, after some were deleted or added. Tokens without a mint are deleted, and their
+ * registrations wait for another. `past` is now, in unix seconds. Returns what has to be announced.
  */
-async function rewindTo(sql: Sql, number: bigint, past: bigint, changes: StatusChanges): Promise<void> {
-  const tokens = await deleteEventsAbove(sql, number)
+async function projectAgain(sql: Sql, tokens: readonly string[], past: bigint, feed: FeedState) {
+  const differences: Announcement[] = []
   for (let at = 0; at < tokens.length; at += tokensAtOnce)
-    await projectAgain(sql, tokens.slice(at, at + tokensAtOnce), past, changes)
+    differences.push(...(await projectSomeAgain(sql, tokens.slice(at, at + tokensAtOnce), past, feed)))
+  return sortedDifferences(differences)
 }
 
-/** `changedAt` is the time of the changes of transfers; `null` is the time of their own events. */
-async function projectAgain(
-  sql: Sql,
-  tokens: readonly string[],
-  past: bigint,
-  changes: StatusChanges,
-  changedAt: bigint | null = past,
-): Promise<void> {
-  const stored = await sql.query<StoredTransfer>(transfersStatement, [numbers(tokens)])
+async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigint, { isFed, since }: FeedState) {
+  const stored = await sql.query<{ id: string }>(transfersStatement, [numbers(tokens)])
   const events = await readEvents(sql, tokens)
 
   const assets = projectAssets(events).filter(({ minted }) => minted !== null)
@@ -141,35 +164,41 @@ async function projectAgain(
   await storeAssets(sql, assets.filter(({ tokenId }) => lostRows.has(tokenId)).map(withoutGaps))
   await updateAssets(sql, assets.map(withoutGaps))
 
-  const transfers = projectTransfers(events, new Map(), past)
+  const { transfers } = projectTransfers(events, new Map(), past)
   const lost = stored.filter(({ id }) => !transfers.has(id))
   await sql.query('delete from transfer where id in (select unnest($1::text[]))', [texts(lost.map(({ id }) => id))])
-  for (const { id, tokenId, status, was } of lost)
-    noteStatus(changes, id, { tokenId, before: status, after: null, at: past, was })
-  const before = new Map(stored.map(({ id, status }) => [id, status]))
-  await storeTransfers(sql, [...transfers.values()], before, changes, changedAt ?? undefined)
+  await storeTransfers(sql, [...transfers.values()])
+  return isFed ? feedDifferences(sql, tokens, events, { since, past }) : []
 }
 
-type StoredTransfer = { id: string; tokenId: string; status: TransferStatus; was: object }
+/** Changes older than this, in seconds, are not announced when the head is reached for the first time. */
+const newsSeconds = 600n
+/** Events that are announced then, at most. */
+const mostNews = 10_000
 
-const transfersStatement = `select t.id, a.token_id as "tokenId", t.status, jsonb_build_object(
-    'from', ${hex('t.from_addr')}, 'to', ${hex('t.to_addr')},
-    'initiatedAt', to_char(t.initiated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-    'initiatedTx', ${hex('t.initiated_tx')}) as was
-  from transfer t join asset a on a.pk = t.asset_pk
-  where a.token_id in (select unnest($1::numeric[]))`
-
-/** Completes a projection of all events of a token: what no event set is not there. */
-function withoutGaps(change: AssetChange): AssetChange {
-  const { state, flags, metadataHash, tagHash } = change
-  return {
-    ...change,
-    state: state ?? 0,
-    flags: flags ?? 0,
-    metadataHash: metadataHash ?? zeroHash,
-    tagHash: tagHash ?? zeroHash,
+/**
+ * Begins to announce every event, at the head of the chain. What was announced before and what the index holds now, which may have been
+ * built anew or by a version without a feed, are compared: only what differs is announced.
+ */
+async function beginFeed(sql: Sql, now: bigint): Promise<void> {
+  const [before] = await sql.query<{ began: boolean }>(
+    'update index_cursor set fed_epoch = epoch returning fed_since is not null as began',
+  )
+  if (before?.began !== true)
+    await sql.query('update index_cursor set fed_since = to_timestamp($1::bigint)', [now - newsSeconds])
+  const { since } = await readFeedState(sql)
+  const recent = await tokensSince(sql, since, before?.began === true ? Infinity : mostNews)
+  const tokens = [...new Set([...recent, ...(await announcedTokens(sql))])]
+  const differences: Announcement[] = []
+  for (let at = 0; at < tokens.length; at += tokensAtOnce) {
+    const some = tokens.slice(at, at + tokensAtOnce)
+    differences.push(...(await feedDifferences(sql, some, await readEvents(sql, some), { since, past: now })))
   }
+  await announce(sql, sortedDifferences(differences))
 }
+
+const transfersStatement = `select t.id from transfer t join asset a on a.pk = t.asset_pk
+  where a.token_id in (select unnest($1::numeric[]))`
 
 const deleteStatements = [
   `delete from item i using registration r where r.token_id = i.token_id and r.gtin = i.gtin and r.serial = i.serial
@@ -182,15 +211,12 @@ const deleteStatements = [
  * Writes what time changes and no block: offers expire, sums are compacted, old rows are deleted. Of the blocks below `keepFrom`, one
  * in 4096 and the first of every run are kept.
  */
-async function pruneIndex(sql: Sql, keepFrom: bigint): Promise<void> {
+async function pruneIndex(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
   await sql.query(deleteBlocksStatement, [keepFrom])
   for (const statement of compactStatements) await sql.query(statement)
-  await sql.query(`delete from outbox where created_at < clock_timestamp() - interval '1 hour'`)
-  const expired = await sql.query<{ id: string; token_id: string }>(expireStatement)
-  const changes: StatusChanges = new Map(
-    expired.map(({ id, token_id }) => [id, { tokenId: token_id, before: 'PENDING', after: 'FAILED', at: 0n }]),
-  )
-  await announce(sql, changes, 0n)
+  await trimOutbox(sql, retentionDays)
+  const expired = await expireOffers(sql)
+  if ((await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
 }
 
 /** The end of a range has no block before it and is kept: a deep reorganisation can be followed back to it. */
@@ -203,19 +229,15 @@ const compactStatements = [
     deleted as (delete from product_count where ctid in (select unnest(places) from many) returning brand, verified, n)
   insert into product_count (brand, verified, n)
   select brand, verified, sum(n) from deleted group by brand, verified having sum(n) <> 0`,
+  `with many as (select array_agg(ctid) as places from product_group group by dimension, key having count(*) > 4),
+    deleted as (delete from product_group where ctid in (select unnest(places) from many) returning dimension, key, n)
+  insert into product_group (dimension, key, n)
+  select dimension, key, sum(n) from deleted group by dimension, key having sum(n) <> 0`,
   `with deleted as (
     delete from product_total where (select count(*) from product_total) > 100 returning verified, n)
   insert into product_total (verified, n)
   select verified, sum(n) from deleted group by verified having sum(n) <> 0`,
 ]
-
-/** An offer that expired failed at that time, as in the projection of events. */
-const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at from asset a
-  where a.pk = t.asset_pk and t.pk in (
-    select pk from transfer where status = 'PENDING'
-      and expires_at < greatest(clock_timestamp(), (select block_time from index_cursor))
-    order by expires_at limit 1000)
-  returning t.id, a.token_id`
 
 /** Deletes everything that came from the chain; the next leader begins anew. Registrations, taps, messages and keys stay. */
 export async function rebuildIndex(database: Pick<Database, 'transaction'>): Promise<void> {
@@ -224,7 +246,9 @@ export async function rebuildIndex(database: Pick<Database, 'transaction'>): Pro
 
 async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
   if ((await sql.query(resetStatement, [epoch])).length === 0 && epoch !== null) return false
-  await sql.query('truncate history, transfer, asset, product_count, product_total, index_block')
+  await sql.query(
+    'truncate history, transfer, asset, product_count, product_total, product_group, product_name, index_block',
+  )
   await sql.query(
     'delete from item i using registration r where r.token_id = i.token_id and r.gtin = i.gtin and r.serial = i.serial',
   )
@@ -234,5 +258,5 @@ async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
 
 /** Moves the cursor before the first block, under a new epoch. The epoch given is the present one, or `null` for any. */
 const resetStatement = `update index_cursor
-  set epoch = epoch + 1, number = -1, hash = ${zeroHashSql}, block_time = to_timestamp(0)
+  set epoch = epoch + 1, number = -1, hash = ${zeroHashSql}, block_time = to_timestamp(0), differences = null, compared_at = null
   where $1::bigint is null or epoch = $1 returning 1`

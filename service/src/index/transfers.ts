@@ -1,54 +1,31 @@
-/** Transfers of the index (spec §3, §6) and their announcements to subscribers: one outbox row for every status that changed. */
+/** Transfers of the index (spec §3): the table `transfer`. */
 import { bytes, hex, numbers, seconds, texts, zeroHashSql } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
-import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
-import { projectTransfers, type Transfer, transferKinds } from './project.ts'
+import { clampSeconds } from '../domain/chain-index.ts'
+import { projectTransfers, type Transfer, transferKinds, type TransferStep } from './project.ts'
 
-/** A change of status in one transaction; `null` where there was or is no transfer. `at` is its time, in unix seconds. */
-type StatusChange = {
-  readonly tokenId: string
-  readonly before: TransferStatus | null
-  after: TransferStatus | null
-  at: bigint
-  /** The last values of a transfer that a reorganisation deleted. */
-  readonly was?: object
-}
-
-/** By the id of the transfer. */
-export type StatusChanges = Map<string, StatusChange>
-
-/** Applies events to the transfers; `past` is now, in unix seconds. What changes is noted in `changes`. */
+/** Applies events to the transfers and returns their new statuses, in order; `past` is now, in unix seconds. */
 export async function applyTransfers(
   sql: Sql,
   events: readonly AssetEvent[],
   past: bigint,
-  changes: StatusChanges,
-): Promise<void> {
+): Promise<readonly TransferStep[]> {
   const tokens = new Set<string>()
   for (const event of events) if (transferKinds.has(event.kind)) tokens.add(event.tokenId)
-  if (tokens.size === 0) return
+  if (tokens.size === 0) return []
   const open = await sql.query<Transfer>(openStatement, [numbers([...tokens])])
-  const changed = projectTransfers(events, new Map(open.map((transfer) => [transfer.tokenId, transfer])), past)
-  await storeTransfers(sql, [...changed.values()], new Map(open.map(({ id, status }) => [id, status])), changes)
+  const { transfers, steps } = projectTransfers(
+    events,
+    new Map(open.map((transfer) => [transfer.tokenId, transfer])),
+    past,
+  )
+  await storeTransfers(sql, [...transfers.values()])
+  return steps
 }
 
-/** Stores transfers whose statuses were `before`. `at` is the time of their changes where it is not the chain's. */
-export async function storeTransfers(
-  sql: Sql,
-  transfers: readonly Transfer[],
-  before: ReadonlyMap<string, TransferStatus>,
-  changes: StatusChanges,
-  at?: bigint,
-): Promise<void> {
+export async function storeTransfers(sql: Sql, transfers: readonly Transfer[]): Promise<void> {
   if (transfers.length === 0) return
-  for (const { id, tokenId, status, initiatedAt, settledAt } of transfers)
-    noteStatus(changes, id, {
-      tokenId,
-      before: before.get(id) ?? null,
-      after: status,
-      at: at ?? settledAt ?? initiatedAt,
-    })
   await sql.query(upsertStatement, [
     texts(transfers.map(({ id }) => id)),
     numbers(transfers.map(({ tokenId }) => tokenId)),
@@ -64,34 +41,13 @@ export async function storeTransfers(
   ])
 }
 
-/** Notes a change; the first status before and the last one after count. */
-export function noteStatus(changes: StatusChanges, id: string, change: StatusChange): void {
-  const known = changes.get(id)
-  const { after, at } = change
-  if (known === undefined) changes.set(id, change)
-  else Object.assign(known, { after, at: at > known.at ? at : known.at })
-}
-
 /**
- * Writes the changes since a moment to the outbox. A transfer that a reorganisation deleted has failed. Call it last in a transaction:
- * the lock of the outbox is held from here to its end.
+ * Expires at most 1,000 offers whose time is over, and returns them. No block contains it: an offer that expired failed at that time, as
+ * in the projection of events.
  */
-export async function announce(sql: Sql, changes: StatusChanges, since: bigint): Promise<void> {
-  const announced = [...changes]
-    .map(([id, change]) => ({ id, ...change, status: change.after ?? 'FAILED' }))
-    .filter(({ before, status, after, at }) => at >= since && before !== status && (before ?? after) !== null)
-  if (announced.length === 0) return
-  await sql.query(announceStatement, [
-    numbers(announced.map(({ tokenId }) => tokenId)),
-    texts(announced.map(({ id }) => id)),
-    texts(announced.map(({ status }) => status)),
-    texts(announced.map(({ after, was }) => JSON.stringify(after === null ? (was ?? {}) : {}))),
-  ])
+export async function expireOffers(sql: Sql): Promise<Transfer[]> {
+  return sql.query<Transfer>(expireStatement)
 }
-
-const announceStatement = `insert into outbox (topic, token_id, payload)
-  select 'transfer', token_id, was::jsonb || jsonb_build_object('id', id, 'status', status)
-  from unnest($1::numeric[], $2::text[], $3::text[], $4::text[]) t (token_id, id, status, was)`
 
 /** Reads all transfers of these tokens. */
 export function readTransfers(sql: Sql, tokenIds: readonly (bigint | string)[]): Promise<Transfer[]> {
@@ -110,6 +66,13 @@ const allStatement = `select ${transferColumns} from asset a join transfer t on 
 const openStatement = `select ${transferColumns} from unnest($1::numeric[]) k (token_id) join asset a on a.token_id = k.token_id
   cross join lateral (select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit 1) t
   where t.settled_tx is null`
+
+const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at from asset a
+  where a.pk = t.asset_pk and t.pk in (
+    select pk from transfer where status = 'PENDING'
+      and expires_at < greatest(clock_timestamp(), (select block_time from index_cursor))
+    order by expires_at limit 1000)
+  returning ${transferColumns}`
 
 const upsertStatement = `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx,
     expires_at, settled_at, settled_tx, message_hash)

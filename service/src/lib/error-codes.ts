@@ -35,8 +35,9 @@ export const errorCodes = {
     graphql: 'UNAUTHENTICATED',
   },
   FORBIDDEN: {
-    meaning: 'The key lacks the scope, or the Host or Origin is not known here.',
-    remedy: 'Make a key with `--scope read,write`; for MCP use the public address of the service.',
+    meaning: 'The key lacks the scope, the document is not a trusted one, or the Host or Origin is not known here.',
+    remedy:
+      'Make a key with `--scope read,write`; ask the operator to add the document; for MCP use the public address of the service.',
     graphql: 'FORBIDDEN',
     mcp: [-32_000, 403],
   },
@@ -45,8 +46,14 @@ export const errorCodes = {
     remedy: 'Read the message and `locations`.',
     graphql: 'BAD_USER_INPUT',
   },
+  EVENTS_GONE: {
+    meaning:
+      'Events after this position are no longer kept (`EVENT_RETENTION_DAYS`), or the database was restored from before it.',
+    remedy: 'Read the present state with queries, then go on from the position `extensions.oldest`.',
+    graphql: 'EVENTS_GONE',
+  },
   INVALID_BODY: {
-    meaning: 'The body must be a JSON object such as {"assetId":"1","chain":"base-sepolia"}.',
+    meaning: 'The body must be a JSON object such as {"assetId":"1","chain":"base-sepolia"}; "eas" is true or false.',
     remedy: 'Send a JSON object.',
     gateway: { error: 'invalid_body', status: 400 },
   },
@@ -284,6 +291,12 @@ export const errorCodes = {
     remedy: 'Wait until `validAfter`, or sign anew.',
     gateway: { error: 'authorization_not_yet_valid', status: 402 },
   },
+  AUTHORIZATION_VALID_TOO_LONG: {
+    meaning: 'The authorization is valid for too long. Sign one whose validBefore is at most 3,630 seconds from now.',
+    remedy:
+      'Sign a new authorization: `validBefore` is now plus `maxTimeoutSeconds` of the offer, at most an hour more.',
+    gateway: { error: 'authorization_valid_too_long', status: 402 },
+  },
   INSUFFICIENT_FUNDS: {
     meaning: 'The payer does not hold enough of the payment token.',
     remedy: 'Put USDC into the payer’s account.',
@@ -303,6 +316,16 @@ export const errorCodes = {
     meaning: 'This payment has bought another request. Sign a new authorization.',
     remedy: 'Sign a new authorization for this asset.',
     gateway: { error: 'payment_already_used', status: 402 },
+  },
+  INVALID_PAYMENT_IDENTIFIER: {
+    meaning: 'The payment identifier must have 16 to 128 letters, digits, hyphens or underscores.',
+    remedy: 'Send `info.required` and a correct `info.id`, or leave the extension out.',
+    gateway: { error: 'invalid_payment_identifier', status: 400 },
+  },
+  PAYMENT_IDENTIFIER_USED: {
+    meaning: 'This payment identifier has bought another request. Nothing was charged.',
+    remedy: 'Use one identifier for one request, and the same one only to repeat it.',
+    gateway: { error: 'payment_identifier_used', status: 409 },
   },
   PAYMENT_UNAVAILABLE: {
     meaning: `Payments cannot be checked at the moment. ${uncharged}`,

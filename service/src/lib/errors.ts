@@ -46,7 +46,7 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns message and causes of a thrown value for the log, at most 500 characters, without the stack.
+ * Returns message and causes of a thrown value for a log or a terminal: one line of visible text, at most 500 characters, without the stack.
  * Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.
  */
 export function reasonOf(error: unknown): string {
@@ -56,9 +56,14 @@ export function reasonOf(error: unknown): string {
     at !== undefined && at !== null && parts.length < 5;
     at = at instanceof Error ? at.cause : undefined
   ) {
-    parts.push(at instanceof Error ? at.message || at.name : typeof at === 'string' ? at : typeof at)
+    if (at instanceof Error) parts.push(at.message || at.name)
+    else if (typeof at === 'string' || parts.length === 0) parts.push(typeof at === 'string' ? at : typeof at)
   }
-  return parts.join(': ').slice(0, 10_000).replaceAll(personal, '0x…').slice(0, 500)
+  const text = parts.join(': ').slice(0, 10_000).replaceAll('.: ', ': ').replaceAll(personal, '0x…')
+  return text.replaceAll(/\s+/g, ' ').replaceAll(invisible, '\ufffd').slice(0, 500)
 }
+
+/** Matches what moves a cursor, sets a colour or reorders text. */
+const invisible = /[\p{Cc}\p{Cf}]/gu
 
 const personal = /0x(?:[0-9a-f]{65,}|[0-9a-f]{40}(?![0-9a-f]))/gi

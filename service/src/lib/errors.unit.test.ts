@@ -24,6 +24,20 @@ describe('the reason in a log line', () => {
     }
   })
 
+  it('is one line of visible text, whatever a provider sent', () => {
+    const sent = new SyntaxError('Unexpected token "\x1b[2K\r\nEvery field agrees\x1b]0;x\x07\u202e"')
+    const reason = reasonOf(new Error('The RPC did not answer.', { cause: sent }))
+    assert.equal(
+      reason,
+      'The RPC did not answer: Unexpected token "\ufffd[2K Every field agrees\ufffd]0;x\ufffd\ufffd"',
+    )
+  })
+
+  it('leaves out a cause that is neither an error nor a text', () => {
+    assert.equal(reasonOf(new Error('Refused.', { cause: { code: -3, message: 'x' } })), 'Refused.')
+    assert.equal(reasonOf({}), 'object')
+  })
+
   it('is short, and cuts nothing open', () => {
     const reason = reasonOf(new Error(`${'x'.repeat(490)} ${address}`))
     assert.ok(reason.length <= 500 && !reason.includes('70997'))

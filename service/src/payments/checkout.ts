@@ -2,19 +2,16 @@
  * The checkout of one proof, step by step (spec §4.8): ledger, facilitator's check, chain read, signature, one durable write, settlement.
  * Nothing is charged before the proof is stored. After that nothing stops: a buyer who disconnects gets the proof by retrying.
  */
-import { randomUUID } from 'node:crypto'
 import { poll, sleep } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Attest } from './attestation/attest.ts'
 import { failure, GatewayFault, within, type ErrorCode, type Outcome } from './errors.ts'
-import { formatPayload, parsePayload, type PaymentKey, type PaymentRow } from './ledger.ts'
-import type { PaymentChain } from './on-chain.ts'
+import { parsePayload, type PaymentRow } from './ledger.ts'
+import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
-import { settlingSeconds, toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
-import { checkSignature, checkTerms, checkTimes, type Payment, type Presented } from './x402/payment.ts'
+import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
+import { checkSignature, checkTerms, checkTimes, digestOf, type Payment, type Presented } from './x402/payment.ts'
 
-/** A claim covers the steps up to the durable write: at most 5 s, 8 s and 2 s. */
-const claimSeconds = 30
 const ledgerMs = 6_000
 const chainMs = 5_000
 const pollMs = 400
@@ -26,8 +23,8 @@ export type CheckoutRequest = {
   readonly order: Order
   /** A moment of `performance.now()` after which the response is sent in any case. */
   readonly until: number
-  /** Returns whether the buyer has disconnected. Before the durable write that ends the checkout. */
-  readonly isAborted: () => boolean
+  /** Aborts when the buyer has disconnected. Before the durable write that ends the checkout; later the proof counts as not delivered. */
+  readonly closed: AbortSignal
 }
 export type Checkout = ReturnType<typeof createCheckout>
 
@@ -56,9 +53,8 @@ export function createCheckout(options: CheckoutOptions) {
     const isWallet =
       badSignature !== undefined && (await within(chainMs, 'payment_unavailable', chain.hasCode(payment.from)))
     if (badSignature !== undefined && !isWallet) return failure(badSignature)
-    const key = { payer: payment.from, nonce: payment.nonce }
     while (performance.now() < request.until) {
-      const outcome = await attempt(request, key)
+      const outcome = await attempt(request)
       if (outcome !== 'retry') return outcome
       await sleep(pollMs)
     }
@@ -66,51 +62,74 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Returns 'retry' when another process is working on this payment, or has just stopped. */
-  async function attempt(request: CheckoutRequest, key: PaymentKey): Promise<Outcome | 'retry'> {
-    const name = nameOf(key)
+  function attempt(request: CheckoutRequest): Promise<Outcome | 'retry'> {
+    const name = paymentName(keyOf(request))
     const joined = underway.get(name)
     if (joined !== undefined)
-      return isSameRequest(joined.request, request) ? joined.outcome : failure('payment_already_used')
-    const head = chain.head() // needed only for a new payment, read meanwhile
-    head.catch(() => {})
-    const row = await recorded(ledger.find(key))
-    const known = row && answerFrom(row, request)
-    if (known !== undefined) return known
-    if (row?.state === 'open' && row.claimed) return 'retry'
-    // Another request of this process may have begun while the ledger was read.
-    if (underway.has(name)) return attempt(request, key)
-    const outcome = row?.state === 'settling' ? resume(row) : begin(request, key, head)
+      return isSameRequest(joined.request, request) ? joined.outcome : Promise.resolve(failure('payment_already_used'))
+    const outcome = sell(request).finally(() => underway.delete(name))
     underway.set(name, { request, outcome })
-    return outcome.finally(() => underway.delete(name))
+    return outcome
   }
 
-  /** Returns the answer of the ledger to a payment it knows; undefined where work is left. */
-  function answerFrom(row: PaymentRow, { presented, order }: CheckoutRequest): Outcome | undefined {
-    if (row.state === 'open' && !row.claimed) return undefined
+  async function sell(request: CheckoutRequest): Promise<Outcome | 'retry'> {
+    const { requestHash } = request.order
+    const { identifier } = request.presented
+    const head = chain.heads.head() // needed only for a new payment, read meanwhile
+    head.catch(() => {})
+    const row = await recorded(ledger.find({ ...keyOf(request), requestHash, identifier }))
+    const isTheirs = row !== undefined && (await isOfPayer(row, request.presented.payment))
+    return isTheirs ? resume(row, request) : begin(request, head)
+  }
+
+  /** Another payment of a payer is for the payer only; the header of the same one may have been sent by anyone, and buys nothing new. */
+  async function isOfPayer(row: PaymentRow, payment: Payment): Promise<boolean> {
+    if (row.nonce === payment.nonce) return true
+    // A payment to another seller is public on the chain once it was executed.
+    if (payment.to !== terms.payTo.toLowerCase()) return false
+    if (payment.signature.length === 132 && checkSignature(payment, terms) === undefined) return true
+    // A wallet that has spent its money can still ask for what it paid.
+    const digest = digestOf(payment, terms)
+    const accepted = chain.acceptsSignature(payment.from, digest, payment.signature)
+    if (await within(chainMs, 'payment_unavailable', accepted)) return true
+    return (await within(verifyMs, 'payment_unavailable', facilitator.verify(payment))).ok
+  }
+
+  /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
+  async function resume(row: PaymentRow, { presented, order, closed }: CheckoutRequest): Promise<Outcome | 'retry'> {
+    const { payment, identifier } = presented
     if (row.state === 'rejected') return failure(row.reason as ErrorCode)
-    if (row.requestHash !== order.requestHash || !isSamePayment(parsePayload(row.payload), presented.payment))
-      return failure('payment_already_used')
-    if (row.state !== 'done' || row.answer === null || row.transaction === null) return undefined
-    count('replayed')
-    return { kind: 'proof', body: row.answer, transaction: row.transaction, payer: row.payer }
+    const isSame = row.nonce === payment.nonce
+    if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return failure('payment_already_used')
+    if (row.requestHash !== order.requestHash)
+      return failure(isSame ? 'payment_already_used' : 'payment_identifier_used')
+    // It may have been found by its request, under another identifier or none.
+    if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    const outcome = await proceed(row, closed)
+    // The row stays marked until its proof is sent, because the next attempt looks for it again.
+    if (row.undelivered && outcome !== 'retry' && outcome.kind === 'proof')
+      await recorded(ledger.setUndelivered(outcome.key, false))
+    return outcome
   }
 
-  /** Answers at once where the chain has decided; otherwise only the holder of the claim settles. */
-  async function resume(found: PaymentRow): Promise<Outcome | 'retry'> {
-    const claim = randomUUID()
-    const row = await recorded(ledger.lease(found, claim, settlingSeconds))
-    if (row === undefined) return (await settlement.poll(toSettling(found, claim))) ?? 'retry'
-    if (row.state === 'settling') return settlement.resume(toSettling(row, claim))
-    await recorded(ledger.releaseClaim(row, claim))
-    return 'retry'
+  async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Outcome | 'retry'> {
+    const { payer, nonce } = row
+    if (row.state === 'done' && row.answer !== null && row.transaction !== null) {
+      count('replayed')
+      const wasDelivered = !row.undelivered
+      return { kind: 'proof', body: row.answer, transaction: row.transaction, key: { payer, nonce }, wasDelivered }
+    }
+    if (settlement.isRunning(row)) return settlement.settle(toSettling(row), closed)
+    const [adopted] = await recorded(ledger.adopt(1, { payer, nonce }))
+    if (adopted !== undefined) return settlement.settle(toSettling(adopted), closed)
+    return (await settlement.poll(toSettling(row))) ?? 'retry'
   }
 
   async function begin(
     request: CheckoutRequest,
-    key: PaymentKey,
-    head: ReturnType<PaymentChain['head']>,
+    head: Promise<{ readonly number: bigint; readonly timestamp: bigint }>,
   ): Promise<Outcome | 'retry'> {
-    const { presented, order } = request
+    const { presented, order, closed } = request
     const { payment } = presented
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
     if (error !== undefined) return failure(error)
@@ -118,35 +137,37 @@ export function createCheckout(options: CheckoutOptions) {
     // A block from the future means that this clock is late, and a proof would carry a wrong time.
     if (seconds() + clockTolerance < timestamp)
       throw new GatewayFault('not_ready', { cause: 'this clock is behind the chain' })
-    const claim = randomUUID()
-    const { requestHash } = order
-    const entry = { ...key, requestHash, payload: formatPayload(payment), validBefore: payment.validBefore }
-    if (!(await recorded(ledger.claim(entry, claim, claimSeconds)))) return 'retry'
-    try {
-      const proof = await verifyAndAttest(request)
-      if (typeof proof !== 'string') {
-        await giveUp(key, claim)
-        return proof
-      }
-      // From here on the outcome of the write may be unknown, and with it whether this will be charged.
-      const kept = { proof, fromBlock, seconds: settlingSeconds }
-      if (!(await within(ledgerMs, 'settlement_pending', ledger.settling(key, claim, kept)))) return 'retry'
-      return settlement.settle({ key, claim, payment, proof, fromBlock, transaction: null })
-    } catch (error) {
-      await giveUp(key, claim)
-      throw error
-    }
+    const proof = await verifyAndAttest(request)
+    if (typeof proof !== 'string') return proof
+    const key = keyOf(request)
+    const { requestHash, tokenId } = order
+    const entry = { ...key, tokenId, requestHash, payment, proof, fromBlock, identifier: presented.identifier }
+    // From here on the outcome of the write may be unknown, and with it whether this will be charged.
+    const isInserted = await within(ledgerMs, 'settlement_pending', ledger.insert(entry)).catch((fault: unknown) => {
+      leave(key)
+      throw fault
+    })
+    if (!isInserted) return 'retry'
+    return settlement.settle({ key, payment, proof, fromBlock, transaction: null, settlement: null }, closed)
+  }
+
+  /** Gives a row that may have been stored to the next process that looks, as soon as the ledger answers. */
+  function leave(key: PaymentKey): void {
+    const left = ledger.release(key).then(() => ledger.setUndelivered(key, true))
+    left.catch((error: unknown) => {
+      log.warn('a payment stays with this process until it ends', { reason: reasonOf(error) })
+    })
   }
 
   /** Verifies and signs at once, because neither charges anything. An error of the payment goes first. */
-  async function verifyAndAttest({ order, presented, isAborted }: CheckoutRequest): Promise<string | Outcome> {
+  async function verifyAndAttest({ order, presented, closed }: CheckoutRequest): Promise<string | Outcome> {
     const attested = attest(order)
     attested.catch(() => {})
     const verified = await within(verifyMs, 'payment_unavailable', facilitator.verify(presented.payment))
     if (!verified.ok) return failure(verified.error)
     const proof = await attested
     if (proof === null) return failure('asset_not_found')
-    return isAborted() ? failure('settlement_pending') : proof
+    return closed.aborted ? failure('settlement_pending') : proof
   }
 
   /** Chain time decides whether a payment is too late or too early: a wrong clock here is not the buyer's fault. */
@@ -160,24 +181,18 @@ export function createCheckout(options: CheckoutOptions) {
     throw new GatewayFault('not_ready', { cause: `this clock is ${apart} s off chain time` })
   }
 
-  /** Deletes an open row. A row that is settling by now loses its claim, so that the next request continues it. */
-  async function giveUp(key: PaymentKey, claim: string): Promise<void> {
-    await recorded(ledger.dropOpen(key, claim).then(() => ledger.releaseClaim(key, claim))).catch((error: unknown) =>
-      log.warn('a claim on a payment stays until it ends', { reason: reasonOf(error) }),
-    )
-  }
-
   return {
     buy,
     /** Resolves when no checkout is in progress, or after `withinMs`. The next start reconciles what is settling then. */
     async idle(withinMs = 5_000): Promise<void> {
       await poll(() => underway.size === 0, { everyMs: 20, timeoutMs: withinMs })
     },
-    isUnderway: (key: PaymentKey) => underway.has(nameOf(key)),
   }
 }
 
-const nameOf = ({ payer, nonce }: PaymentKey) => `${payer}${nonce}`
+function keyOf({ presented: { payment } }: CheckoutRequest): PaymentKey {
+  return { payer: payment.from, nonce: payment.nonce }
+}
 
 function isSameRequest(one: CheckoutRequest, other: CheckoutRequest): boolean {
   return (

@@ -1,6 +1,8 @@
 /** The answers of POST {gateway_url}/verify that carry no proof (spec §4.8, §7). Codes, statuses and messages come from the error table. */
+import type { Hex } from '@touchstone/verdict'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { errorRows, type GatewayCode } from '../lib/error-codes.ts'
+import type { PaymentKey } from './key.ts'
 
 export type ErrorCode = GatewayCode
 
@@ -11,13 +13,19 @@ export const errors = Object.fromEntries(
   errorRows.flatMap(({ gateway, meaning }) => (gateway ? [[gateway.error, { message: meaning, ...gateway }]] : [])),
 ) as unknown as Readonly<Record<ErrorCode, ErrorAnswer>>
 
-/** The result of a checkout: the bytes of the proof, or an error code. */
-export type Outcome =
-  | { readonly kind: 'proof'; readonly body: string; readonly transaction: string; readonly payer: string }
-  | { readonly kind: 'error'; readonly error: ErrorCode }
+/** `transaction`: the transfer, or null while none was sent. */
+type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null }
 
-export function failure(error: ErrorCode): Outcome {
-  return { kind: 'error', error }
+/**
+ * The result of a checkout: the bytes of the proof, or an error code; a pending settlement has a receipt too. `wasDelivered`: an earlier
+ * response had this proof.
+ */
+export type Outcome =
+  | ({ readonly kind: 'proof'; readonly body: string; readonly wasDelivered?: boolean } & Receipt)
+  | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt }
+
+export function failure(error: ErrorCode, receipt?: Receipt): Outcome {
+  return { kind: 'error', error, ...(receipt && { receipt }) }
 }
 
 /** A dependency of the gateway failed. `error` is the answer to the buyer; `cause` is for the log only. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { errors, within, GatewayFault, type ErrorCode } from './errors.ts'
-import { reasons } from './facilitator/facilitator.ts'
+import { reasons } from './facilitator/remote.ts'
 import { createPaymentRequired } from './x402/terms.ts'
 
 const codes = Object.keys(errors) as ErrorCode[]

@@ -1,158 +1,233 @@
 import assert from 'node:assert/strict'
-import { randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import type { Database } from '../db/database.ts'
 import { migrate } from '../db/migrate.ts'
-import { createLedger } from './ledger.ts'
+import { openHolder, type Holder } from './holder.ts'
+import { createLedger, parsePayload, type NewPayment } from './ledger.ts'
 
 const bytes = (count: number): Hex => `0x${randomBytes(count).toString('hex')}`
-const newPayment = () => ({
-  payer: bytes(20),
-  nonce: bytes(32),
-  requestHash: randomBytes(32).toString('hex'),
-  payload: '{"from":"0x"}',
-  validBefore: 2n ** 256n - 1n,
-})
+const newPayment = (): NewPayment => {
+  const [payer, nonce] = [bytes(20), bytes(32)]
+  const payment = {
+    from: payer,
+    nonce,
+    to: bytes(20),
+    value: 10n,
+    validAfter: 0n,
+    validBefore: 2n ** 256n - 1n,
+    signature: bytes(65),
+  }
+  return { payer, nonce, tokenId: 7n, requestHash: bytes(32).slice(2), payment, proof: '{"a":1}', fromBlock: 7n }
+}
+const paid = (answer: string) => ({ transaction: bytes(32), answer, block: { number: 9n, hash: bytes(32) } })
+const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the ledger of payments on ${name}`, { skip }, () => {
     let database: Database
+    let holder: Holder
     let store: ReturnType<typeof createLedger>
+    const asset = bytes(20)
+    const ledgerOf = (of: Holder) => createLedger(database, { chainId: 84532, asset, holder: of })
     before(async () => {
       database = await open()
       await migrate(database)
-      store = createLedger(database, { chainId: 84532, asset: bytes(20) })
+      holder = await openHolder(database)
+      store = ledgerOf(holder)
     })
-    after(() => database?.close())
+    after(async () => {
+      await holder?.[Symbol.asyncDispose]()
+      await database?.close()
+    })
 
-    const kept = { proof: '{"a":1}', fromBlock: 7n, seconds: 30 }
-
-    async function settling(seconds = 30) {
+    async function settling(ledger = store) {
       const payment = newPayment()
-      const claim = randomUUID()
-      assert.ok(await store.claim(payment, claim, 30))
-      assert.ok(await store.settling(payment, claim, { ...kept, seconds }))
-      return { payment, claim }
+      assert.ok(await ledger.insert(payment))
+      return payment
     }
 
-    it('is taken in by one claim of many at once', async () => {
+    it('takes a payment in once, of many at once', async () => {
       const payment = newPayment()
-      const claimed = await Promise.all(Array.from({ length: 10 }, () => store.claim(payment, randomUUID(), 30)))
-      assert.equal(claimed.filter(Boolean).length, 1)
+      const others = Array.from({ length: 5 }, newPayment)
+      const twins = ledgerOf(holder)
+      const inserted = await Promise.all([store.insert(payment), twins.insert(payment), ...others.map(store.insert)])
+      assert.equal(inserted.filter(Boolean).length, 6)
       const row = await store.find(payment)
-      assert.deepEqual([row?.state, row?.claimed, row?.requestHash], ['open', true, payment.requestHash])
+      assert.deepEqual(
+        [row?.state, row?.proof, row?.fromBlock, row?.requestHash, parsePayload(row?.payload ?? '')],
+        ['settling', payment.proof, 7n, payment.requestHash, payment.payment],
+      )
+      assert.equal(await store.find(newPayment()), undefined)
     })
 
-    it('is taken in anew, for another request too, when the claim on an open row has ended', async () => {
-      const payment = newPayment()
-      assert.ok(await store.claim(payment, randomUUID(), 0.01))
-      await delay(30)
-      assert.equal((await store.find(payment))?.claimed, false)
-      const other = { ...payment, requestHash: randomBytes(32).toString('hex') }
-      assert.ok(await store.claim(other, randomUUID(), 30))
+    it('takes in anew what another version claimed and left', async () => {
+      const payment = await settling()
+      await database.query(`update payment set state = 'open', claimed_until = clock_timestamp() where nonce = $1`, [
+        Buffer.from(payment.nonce.slice(2), 'hex'),
+      ])
+      assert.equal(await store.find(payment), undefined)
+      const other = { ...payment, requestHash: bytes(32).slice(2) }
+      assert.equal(await store.insert(other), true)
       assert.equal((await store.find(payment))?.requestHash, other.requestHash)
     })
 
-    it('goes to settling only under its own claim, and is then neither released nor claimed', async () => {
-      const payment = newPayment()
-      const claim = randomUUID()
-      await store.claim(payment, claim, 30)
-      assert.equal(await store.settling(payment, randomUUID(), kept), false)
-      assert.equal(await store.settling(payment, claim, kept), true)
-      assert.equal(await store.settling(payment, claim, kept), false)
-      await store.dropOpen(payment, claim)
-      assert.equal(await store.claim(payment, randomUUID(), 30), false)
-      const row = await store.find(payment)
-      assert.deepEqual([row?.state, row?.proof, row?.fromBlock], ['settling', kept.proof, 7n])
+    it('finds an undelivered proof of the same payer for the same request', async () => {
+      const payment = await settling()
+      const again = { ...payment, nonce: bytes(32) }
+      assert.equal(await store.find(again), undefined)
+      await store.setUndelivered(payment, true)
+      assert.equal((await store.find(again))?.nonce, payment.nonce)
+      assert.equal(await store.find({ ...again, requestHash: bytes(32).slice(2) }), undefined)
+      assert.equal(await store.find({ ...again, payer: bytes(20) }), undefined)
+      await store.setUndelivered(payment, false)
+      assert.equal(await store.find(again), undefined)
     })
 
-    it('is forgotten when it is released, by its claim only', async () => {
-      const payment = newPayment()
-      const claim = randomUUID()
-      await store.claim(payment, claim, 30)
-      await store.dropOpen(payment, randomUUID())
-      assert.ok(await store.find(payment))
-      await store.dropOpen(payment, claim)
-      assert.equal(await store.find(payment), undefined)
+    it('finds an undelivered proof for those only whose request it answers, of many that look at once', async () => {
+      const payment = await settling()
+      const again = { ...payment, nonce: bytes(32) }
+      const [known, none] = await Promise.all([store.find(payment), store.find(again)])
+      assert.deepEqual([known?.nonce, none], [payment.nonce, undefined])
     })
 
-    it('is leased to one at a time, after the claim has ended or was given back', async () => {
-      const { payment, claim } = await settling()
-      assert.equal(await store.lease(payment, randomUUID(), 30), undefined)
-      await store.releaseClaim(payment, claim)
-      const leases = await Promise.all(Array.from({ length: 5 }, () => store.lease(payment, randomUUID(), 30)))
-      assert.equal(leases.filter((row) => row !== undefined).length, 1)
+    it('finds a payment by its identifier, for its payer only', async () => {
+      const payment = await settling()
+      const identifier = 'order_0123456789-A'
+      const named = { ...newPayment(), identifier }
+      assert.ok(await store.insert(named))
+      const again = { payer: named.payer, nonce: bytes(32), requestHash: bytes(32).slice(2), identifier }
+      assert.equal((await store.find(again))?.nonce, named.nonce)
+      assert.equal(await store.find({ ...again, payer: payment.payer }), undefined)
+      assert.equal(await store.find({ ...again, identifier: `${identifier}b` }), undefined)
+      assert.equal((await store.find({ ...payment, identifier }))?.nonce, payment.nonce)
+    })
+
+    it('takes in one payment for an identifier, of many at once, in one process or two', async () => {
+      const identifier = 'order_0123456789-B'
+      const first = newPayment()
+      const rivals = Array.from({ length: 6 }, () => ({ ...newPayment(), payer: first.payer, identifier }))
+      const other = ledgerOf(holder)
+      const plain = newPayment()
+      const inserted = await Promise.all([
+        store.insert(plain),
+        ...rivals.map((rival, n) => (n % 2 === 0 ? store : other).insert(rival)),
+      ])
+      assert.equal(inserted[0], true)
+      assert.equal(inserted.slice(1).filter(Boolean).length, 1)
+      const found = await store.find({ ...first, identifier })
+      assert.equal(found?.nonce, rivals[inserted.slice(1).indexOf(true)]?.nonce)
+      for (const [n, rival] of rivals.entries())
+        assert.equal((await store.find({ ...rival, identifier: undefined })) !== undefined, inserted[n + 1])
+    })
+
+    it('frees the identifier of a payment that is rejected or dropped, and binds more than one', async () => {
+      const identifier = 'order_0123456789-C'
+      const payment = { ...newPayment(), identifier }
+      const anew = () => ({ ...payment, nonce: bytes(32) })
+      assert.ok(await store.insert(payment))
+      await store.identify(payment, `${identifier}2`)
+      assert.equal((await store.find({ ...anew(), identifier: `${identifier}2` }))?.nonce, payment.nonce)
+      await store.reject(payment, 'authorization_expired')
+      assert.equal(await store.find(anew()), undefined)
+      const second = anew()
+      assert.ok(await store.insert(second))
+      assert.equal(await store.insert(anew()), false)
+      assert.ok(await store.drop(second))
+      assert.equal(await store.find(anew()), undefined)
+      const third = anew()
+      assert.ok(await store.insert(third))
+      await store.identify(third, identifier)
+      await store.identify(second, `${identifier}3`)
+      assert.equal((await store.find(anew()))?.nonce, third.nonce)
+      assert.equal(await store.find({ ...anew(), identifier: `${identifier}3` }), undefined)
+    })
+
+    it('binds at most ten identifiers to a payment', async () => {
+      const payment = await settling()
+      const names = Array.from({ length: 12 }, (_, n) => `order_0123456789-D${n}`)
+      for (const name of names) await store.identify(payment, name)
+      const again = { ...payment, nonce: bytes(32), requestHash: bytes(32).slice(2) }
+      const found = await Promise.all(names.map((identifier) => store.find({ ...again, identifier })))
+      assert.equal(found.filter((row) => row?.nonce === payment.nonce).length, 10)
+    })
+
+    it('gives a row to one process at a time, once no living one works on it', async () => {
+      const ours = await settling()
+      assert.deepEqual(await store.adopt(10, ours), [])
+      await store.release(ours)
+      const left = await settling(ledgerOf(deadProcess))
+      const adopted = await Promise.all(Array.from({ length: 3 }, () => store.adopt(10)))
+      const nonces = adopted.flat().map(({ nonce }) => nonce)
+      assert.deepEqual(nonces.toSorted(), [ours.nonce, left.nonce].toSorted())
+      assert.deepEqual(await store.adopt(10), [])
     })
 
     it('keeps its first answer and transaction', async () => {
-      const { payment } = await settling()
-      const [first, second] = [bytes(32), bytes(32)]
-      await store.sent(payment, second)
-      assert.equal((await store.find(payment))?.transaction, second)
-      assert.equal(await store.done(payment, { transaction: first, answer: 'one' }), 'one')
-      assert.equal(await store.done(payment, { transaction: second, answer: 'two' }), 'one')
+      const payment = await settling()
+      const first = paid('one')
+      assert.equal(await store.done(payment, first), 'one')
+      assert.equal(await store.done(payment, paid('two')), 'one')
       const row = await store.find(payment)
-      assert.deepEqual([row?.state, row?.transaction, row?.answer], ['done', first, 'one'])
+      assert.deepEqual([row?.state, row?.transaction, row?.answer], ['done', first.transaction, 'one'])
       await store.reject(payment, 'authorization_expired')
       assert.equal((await store.find(payment))?.state, 'done')
+      await assert.rejects(store.done(newPayment(), first), /no row/)
     })
 
-    it('is dead with its reason, or dropped by its claim only', async () => {
+    it('rejects a payment with its reason, and drops one of its own process only', async () => {
       const one = await settling()
-      await store.reject(one.payment, 'nonce_already_used')
-      assert.deepEqual(
-        [(await store.find(one.payment))?.state, (await store.find(one.payment))?.reason],
-        ['rejected', 'nonce_already_used'],
+      await store.reject(one, 'nonce_already_used')
+      const row = await store.find(one)
+      assert.deepEqual([row?.state, row?.reason], ['rejected', 'nonce_already_used'])
+      const other = await settling(ledgerOf(deadProcess))
+      await store.drop(other)
+      assert.ok(await store.find(other))
+      await store.adopt(10, other)
+      await store.drop(other)
+      assert.equal(await store.find(other), undefined)
+    })
+
+    it('names the blocks of recent payments, and the payments of a block', async () => {
+      const [one, two] = [await settling(), await settling()]
+      const settled = paid('one')
+      await Promise.all([store.done(one, settled), store.done(two, { ...paid('two'), block: settled.block })])
+      const blocks = await store.recentBlocks(60)
+      const { age, ...block } = blocks.find(({ hash }) => hash === settled.block.hash) ?? { age: -1 }
+      assert.ok(age >= 0 && age < 60)
+      assert.deepEqual(block, settled.block)
+      const nonces = (await store.settledIn(settled.block)).map(({ nonce }) => nonce)
+      assert.deepEqual(nonces.toSorted(), [one.nonce, two.nonce].toSorted())
+    })
+
+    it('deletes unpaid rows and lost transactions after days, paid ones and their transactions after years', async () => {
+      const [payment, refused] = [await settling(), await settling()]
+      await store.done(payment, paid('one'))
+      await store.reject(refused, 'payment_rejected')
+      await database.query(
+        `insert into settlement (chain_id, sender, nonce, state, holder, raw, hashes, sent_at, mined_at, gas_used, gas_price, block_number)
+         select 84532, decode(repeat('01', 20), 'hex'), n, case n when 0 then 'mined' else 'lost' end, 0, ''::bytea, '{}',
+           clock_timestamp(), clock_timestamp(), 1, 1, 1 from generate_series(0, 1) n`,
       )
-      const two = await settling()
-      await store.dropSettling(two.payment, randomUUID())
-      assert.ok(await store.find(two.payment))
-      await store.dropSettling(two.payment, two.claim)
-      assert.equal(await store.find(two.payment), undefined)
-    })
-
-    it('lists what has no end yet, without rows in work, and what was settled lately', async () => {
-      const other = createLedger(database, { chainId: 84532, asset: bytes(20) })
-      const left = newPayment()
-      const claim = randomUUID()
-      await other.claim(left, claim, 30)
-      await other.settling(left, claim, { ...kept, seconds: 30 })
-      assert.deepEqual(await other.unfinished(10, 60), [])
-      await other.releaseClaim(left, claim)
-      assert.deepEqual(await other.unfinished(10, 60), [{ payer: left.payer, nonce: left.nonce }])
-      await other.done(left, { transaction: bytes(32), answer: 'one' })
-      assert.equal((await other.unfinished(10, 60)).length, 1)
-      await delay(20)
-      assert.equal((await other.unfinished(10, 0.01)).length, 0)
-    })
-
-    it('forgets what is older than it must be, and keeps the rest', async () => {
-      const { payment } = await settling()
-      await store.done(payment, { transaction: bytes(32), answer: 'one' })
-      await assert.rejects(store.prune(0.5), /at least one day/)
-      await store.prune(1)
-      assert.ok(await store.find(payment))
-      await database.query(`update payment set settled_at = settled_at - interval '2 days'`)
-      assert.ok((await store.prune(1)) >= 1)
-      assert.equal(await store.find(payment), undefined)
-    })
-
-    it('lets one at a time work under a key', async () => {
-      let inside = 0
-      let most = 0
-      const address = bytes(20)
-      const work = async () => {
-        most = Math.max(most, (inside += 1))
-        await delay(5)
-        inside -= 1
+      const transactions = async () =>
+        (await database.query<{ state: string }>('select state from settlement order by nonce')).map(
+          ({ state }) => state,
+        )
+      const ages = { paidDays: 3_650, otherDays: 7 }
+      await assert.rejects(store.prune({ ...ages, otherDays: 0.5 }), /at least one day/)
+      const age = async (days: number) => {
+        await database.query(`update payment set settled_at = settled_at - make_interval(days => ${days})`)
+        await database.query(
+          `update settlement set sent_at = sent_at - make_interval(days => ${days}), mined_at = mined_at - make_interval(days => ${days})`,
+        )
+        await store.prune(ages)
+        return [await store.find(payment), await store.find(refused)].map((row) => row?.state)
       }
-      if (database.dialect === 'postgres') {
-        await Promise.all(Array.from({ length: 5 }, () => store.locked(address, work)))
-        assert.equal(most, 1)
-      } else assert.equal(await store.locked(address, async () => 'done'), 'done')
+      assert.deepEqual(await age(6), ['done', 'rejected'])
+      assert.deepEqual([await age(2), await transactions()], [['done', undefined], ['mined']])
+      assert.deepEqual([await age(3_650), await transactions()], [[undefined, undefined], []])
     })
   })
 }

@@ -1,181 +1,310 @@
 /**
  * The ledger of payments (spec §4.8): one row per (asset, payer, nonce). It binds a payment to one request and stores the proof before the
- * payment is executed. One authorization buys one proof for one request. Each change is one statement that names the state it starts from.
+ * payment is executed. One authorization buys one proof for one request. Calls that come together share a statement.
  */
-import { createHash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes } from 'viem'
+import { bytes, bytesToHex, hexToBytes, numbers, texts } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
-import { accountLock, lockStatement } from '../db/locks.ts'
+import { createBatcher } from '../lib/async/batch.ts'
+import type { Holder } from './holder.ts'
+import { paymentName, type BlockRef, type PaymentKey } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
-/** open: claimed, nothing sent. settling: proof stored, a transfer may be pending. done: paid. rejected: proven never to pay. */
-type PaymentState = 'open' | 'settling' | 'done' | 'rejected'
-export type PaymentKey = { readonly payer: Hex; readonly nonce: Hex }
+/** settling: proof stored, a transfer may be pending. done: paid. rejected: proven never to pay. */
+type PaymentState = 'settling' | 'done' | 'rejected'
 
-/** `payload` is the payment as JSON. `claimed`: a process is working on the row. `reason`: the error code of a rejected row. */
+/** `payload` is the payment as JSON. `reason`: the error code of a rejected row. `settlement`: the transaction's row, where it has one. */
 export type PaymentRow = PaymentKey & {
   readonly state: PaymentState
   readonly requestHash: string
   readonly payload: string
-  readonly claimed: boolean
   readonly proof: string | null
   readonly fromBlock: bigint | null
   readonly transaction: Hex | null
+  readonly settlement: bigint | null
   readonly reason: string | null
   readonly answer: string | null
+  /** The buyer's last answer was that the outcome is unknown. */
+  readonly undelivered: boolean
 }
 
-type NewPayment = PaymentKey & {
+/** `fromBlock` is the head from before the payment was taken in. */
+export type NewPayment = PaymentKey & {
+  readonly tokenId: bigint
   readonly requestHash: string
-  readonly payload: string
-  readonly validBefore: bigint
+  readonly payment: Payment
+  readonly proof: string
+  readonly fromBlock: bigint
+  /** The buyer's name for this purchase. */
+  readonly identifier?: string | undefined
 }
+
+/** A payment to look for, with its request and the buyer's name for it where these are known. */
+type Sought = PaymentKey & { readonly requestHash?: string; readonly identifier?: string | undefined }
+
+type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; readonly block: BlockRef | null }
 
 export type Ledger = ReturnType<typeof createLedger>
 
-const columns = `payer, nonce, case state when 'dead' then 'rejected' else state end as state, encode(request_hash, 'hex') as "requestHash",
-  payload, proof, from_block as "fromBlock", tx_hash as transaction, reason, answer,
-  (claim is not null and claimed_until > clock_timestamp()) as claimed`
-const one = 'chain_id = $1 and asset = $2 and payer = $3 and nonce = $4'
-const inSeconds = (seconds: string) => `clock_timestamp() + make_interval(secs => ${seconds}::float8)`
-const unclaimed = '(claim is null or claimed_until <= clock_timestamp())'
+const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
+  encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
+  p.settlement, p.reason, p.answer, p.undelivered`
+const ours = 'p.chain_id = $1 and p.asset = $2'
+const one = `${ours} and p.payer = $3 and p.nonce = $4`
+const maxItems = 200
+/** Clients that make a new identifier for each try have this many tries of one purchase; others would fill the table. */
+const maxIdentifiers = 10
+/** SQL that finds payments by the buyer's name for them. */
+const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
+  and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
+/** SQL that binds identifiers to new payments, and a condition for payments that have none or got theirs. Its lock order is that of the ids. */
+const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $12::text[]) g(payer, nonce, id) where id is not null),
+  named as (insert into payment_identifier (chain_id, asset, payer, id, nonce)
+    select distinct on (g.payer, g.id) $1::bigint, $2::bytea, g.payer, g.id, g.nonce from given g
+    where not exists (select from payment p where ${ours} and p.payer = g.payer and p.nonce = g.nonce and p.state <> 'open')
+    order by g.payer, g.id on conflict do nothing returning payer, nonce)`
+const isNamed = `where (payer, nonce) not in (select payer, nonce from given) or (payer, nonce) in (select payer, nonce from named)`
+/** SQL for the cost of a transaction in wei: its gas, and the data fee of a rollup. */
+export const gasCost = `(s.gas_used * s.gas_price + s.l1_fee)`
+/** SQL for the part of a transaction's cost, in wei, that each of its payments bears. */
+export const gasShare = `div(${gasCost}, (select count(*) from payment m where m.settlement = s.pk))`
 
-/** Keeps the payments in one token, whose address is `asset`. A `claim` is a UUID of the caller's, and ends by itself. */
+/** Keeps the payments in one token, whose address is `asset`. */
 export function createLedger(
-  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
-  { chainId, asset }: { readonly chainId: number; readonly asset: Hex },
+  database: Pick<Database, 'query'>,
+  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
 ) {
-  const run = <R>({ payer, nonce }: PaymentKey, text: string, values: readonly unknown[] = []) =>
-    database.query<R>(text, [chainId, hexToBytes(asset), hexToBytes(payer), hexToBytes(nonce), ...values])
+  const run = <R>(text: string, values: readonly unknown[] = []) =>
+    database.query<R>(text, [chainId, hexToBytes(asset), ...values])
+  const runOne = <R>({ payer, nonce }: PaymentKey, text: string, values: readonly unknown[] = []) =>
+    run<R>(text, [hexToBytes(payer), hexToBytes(nonce), ...values])
+  /** Versions that know `claim` only see a claim of half a minute on the rows of this one. */
+  const claimed = `holder = ${holder.number}, claim = gen_random_uuid(), claimed_until = clock_timestamp() + interval '30 s'`
+  const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= clock_timestamp())
+    else not ${holder.isAlive.replaceAll('holder', 'p.holder')} end`
 
-  async function findRow(...statement: Parameters<typeof run>): Promise<PaymentRow | undefined> {
-    const [row] = await run<Row>(...statement)
-    return row && toPaymentRow(row)
-  }
+  const find = createBatcher<Sought, PaymentRow | undefined>({
+    maxItems,
+    async run(keys) {
+      const hasIdentifiers = keys.some(({ identifier }) => identifier !== undefined)
+      const rows = await run<Row & { readonly identifier: string | null }>(
+        `with k as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[]) k(payer, nonce, request_hash, identifier))
+         select ${columns}, null as identifier from k join payment p on ${ours} and p.payer = k.payer and p.nonce = k.nonce
+           where p.state <> 'open'
+         union all select ${columns}, null from k join payment p on ${ours} and p.payer = k.payer and p.request_hash = k.request_hash
+           and p.undelivered where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > clock_timestamp() - interval '1 hour'
+         ${hasIdentifiers ? byIdentifier : ''}`,
+        [
+          bytes(keys.map(({ payer }) => payer)),
+          bytes(keys.map(({ nonce }) => nonce)),
+          bytes(keys.map(({ requestHash = '' }) => `0x${requestHash}` as const)),
+          texts(keys.map(({ identifier }) => identifier ?? null)),
+        ],
+      )
+      const found = rows.map(({ identifier, ...row }) => ({ identifier, row: toPaymentRow(row) }))
+      return keys.map((key) => {
+        const ofPayer = found.filter(({ row }) => row.payer === key.payer)
+        return (
+          ofPayer.find(({ row }) => row.nonce === key.nonce) ??
+          ofPayer.find(({ identifier }) => identifier !== null && identifier === key.identifier) ??
+          ofPayer.find(({ row }) => row.undelivered && row.requestHash === key.requestHash)
+        )?.row
+      })
+    },
+  })
+
+  const insert = createBatcher<NewPayment, boolean>({
+    maxItems,
+    async run(payments) {
+      const hasIdentifiers = payments.some(({ identifier }) => identifier !== undefined)
+      const rows = await run<Pick<Row, 'payer' | 'nonce'>>(
+        `${hasIdentifiers ? named : ''}
+         insert into payment as p (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount, proof, from_block, token_id,
+           state, holder, claim, claimed_until)
+         select $1, $2, n.*, 'settling', ${holder.number}, gen_random_uuid(), clock_timestamp() + interval '30 s'
+         from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::numeric[], $8::numeric[], $9::text[], $10::bigint[],
+           $11::numeric[]) n(payer, nonce) ${hasIdentifiers ? isNamed : ''}
+         on conflict (chain_id, asset, payer, nonce) do update set request_hash = excluded.request_hash, payload = excluded.payload,
+           valid_before = excluded.valid_before, amount = excluded.amount, proof = excluded.proof, from_block = excluded.from_block,
+           token_id = excluded.token_id, state = excluded.state, holder = excluded.holder, claim = excluded.claim, claimed_until = excluded.claimed_until
+           where p.state = 'open' and p.claimed_until <= clock_timestamp()
+         returning payer, nonce`,
+        [
+          bytes(payments.map(({ payer }) => payer)),
+          bytes(payments.map(({ nonce }) => nonce)),
+          bytes(payments.map(({ requestHash }) => `0x${requestHash}` as const)),
+          texts(payments.map(({ payment }) => formatPayload(payment))),
+          numbers(payments.map(({ payment }) => payment.validBefore)),
+          numbers(payments.map(({ payment }) => payment.value)),
+          texts(payments.map(({ proof }) => proof)),
+          numbers(payments.map(({ fromBlock }) => fromBlock)),
+          numbers(payments.map(({ tokenId }) => tokenId)),
+          ...(hasIdentifiers ? [texts(payments.map(({ identifier }) => identifier ?? null))] : []),
+        ],
+      )
+      const inserted = new Set(rows.map(nameOfRow))
+      return payments.map((payment) => inserted.has(paymentName(payment)))
+    },
+  })
+
+  const finish = createBatcher<Paid, string | undefined>({
+    maxItems,
+    async run(paid) {
+      // The second part reads rows as they were before the statement: those that had an answer already.
+      const rows = await run<Pick<Row, 'payer' | 'nonce'> & { answer: string }>(
+        `with given as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::bytea[])
+             g(payer, nonce, tx_hash, answer, block_number, block_hash)),
+         finished as (update payment p set state = 'done', answer = g.answer, tx_hash = g.tx_hash, block_number = g.block_number,
+             block_hash = g.block_hash, claim = null, holder = null, reason = null, settled_at = clock_timestamp()
+           from given g where ${ours} and p.payer = g.payer and p.nonce = g.nonce and p.state in ('settling', 'dead')
+           returning p.payer, p.nonce, p.answer)
+         select * from finished union all
+         select p.payer, p.nonce, p.answer from given g join payment p on ${ours} and p.payer = g.payer and p.nonce = g.nonce
+         where p.state = 'done'`,
+        [
+          bytes(paid.map(({ payer }) => payer)),
+          bytes(paid.map(({ nonce }) => nonce)),
+          bytes(paid.map(({ transaction }) => transaction)),
+          texts(paid.map(({ answer }) => answer)),
+          numbers(paid.map(({ block }) => block?.number ?? null)),
+          bytes(paid.map(({ block }) => block?.hash ?? null)),
+        ],
+      )
+      const answers = new Map(rows.map((row) => [nameOfRow(row), row.answer]))
+      return paid.map((key) => answers.get(paymentName(key)))
+    },
+  })
 
   return {
-    find: (key: PaymentKey) => findRow(key, `select ${columns} from payment where ${one}`),
+    /**
+     * Returns the row of this payment, else that of the same payer and identifier, whatever its request, else one of the same payer for the
+     * same request (SHA-256, hex) whose proof was not delivered within an hour.
+     */
+    find,
 
-    /** Inserts a payment, or replaces an `open` row whose claim has ended. Returns false when another row exists. */
-    async claim(payment: NewPayment, claim: string, seconds: number): Promise<boolean> {
-      const { requestHash, payload, validBefore } = payment
-      const rows = await run(
-        payment,
-        `insert into payment (chain_id, asset, payer, nonce, request_hash, payload, valid_before, claim, claimed_until)
-         values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7::numeric, $8, ${inSeconds('$9')})
-         on conflict (chain_id, asset, payer, nonce) do update set request_hash = excluded.request_hash,
-           payload = excluded.payload, valid_before = excluded.valid_before, claim = excluded.claim,
-           claimed_until = excluded.claimed_until, created_at = excluded.created_at
-           where payment.state = 'open' and payment.claimed_until <= clock_timestamp()
-         returning pk`,
-        [requestHash, payload, validBefore.toString(), claim, seconds],
+    /** Takes a payment in, with its proof, held by this process. Returns false when the ledger has a row for it, or for its identifier. */
+    insert,
+
+    /** Binds another identifier to a payment, at most ten to each. One that is bound already stays so. */
+    async identify(key: PaymentKey, identifier: string): Promise<void> {
+      await runOne(
+        key,
+        `insert into payment_identifier (chain_id, asset, payer, nonce, id)
+         select p.chain_id, p.asset, p.payer, p.nonce, $5 from payment p where ${one} and (select count(*) from payment_identifier i
+           where i.chain_id = $1 and i.asset = $2 and i.payer = $3 and i.nonce = $4) < ${maxIdentifiers} on conflict do nothing`,
+        [identifier],
       )
-      return rows.length > 0
     },
 
-    /** Deletes an `open` row of this claim. */
-    async dropOpen(key: PaymentKey, claim: string): Promise<void> {
-      await run(key, `delete from payment where ${one} and state = 'open' and claim = $5`, [claim])
+    /** settling → done. The first answer stays; it is returned. `block`: null where it is not known. */
+    async done(key: PaymentKey, paid: Omit<Paid, 'payer' | 'nonce'>): Promise<string> {
+      const answer = await finish({ payer: key.payer, nonce: key.nonce, ...paid })
+      if (answer === undefined) throw new Error('The ledger has no row for a paid payment.')
+      return answer
     },
 
-    /** open → settling, while the claim is held. */
-    async settling(
-      key: PaymentKey,
-      claim: string,
-      { proof, fromBlock, seconds }: { readonly proof: string; readonly fromBlock: bigint; readonly seconds: number },
-    ): Promise<boolean> {
-      const rows = await run(
+    /** settling → rejected; its identifiers are free again. Returns the gas in wei that its transaction cost for nothing, 0 where none was mined. */
+    async reject(key: PaymentKey, reason: string): Promise<bigint> {
+      const [row] = await runOne<{ gas: string | null }>(
         key,
-        `update payment set state = 'settling', proof = $6, from_block = $7, claimed_until = ${inSeconds('$8')}, looked_at = clock_timestamp()
-         where ${one} and state = 'open' and claim = $5 returning pk`,
-        [claim, proof, fromBlock, seconds],
-      )
-      return rows.length > 0
-    },
-
-    /** Claims a `settling` or `done` row that has no claim. */
-    lease: (key: PaymentKey, claim: string, seconds: number) =>
-      findRow(
-        key,
-        `update payment set claim = $5, claimed_until = ${inSeconds('$6')}
-         where ${one} and state in ('settling', 'done') and ${unclaimed} returning ${columns}`,
-        [claim, seconds],
-      ),
-
-    async releaseClaim(key: PaymentKey, claim: string): Promise<void> {
-      await run(key, `update payment set claim = null where ${one} and claim = $5`, [claim])
-    },
-
-    /** Records the newest transaction that was sent for a payment. */
-    async sent(key: PaymentKey, transaction: Hex): Promise<void> {
-      await run(key, `update payment set tx_hash = $5 where ${one} and state = 'settling'`, [hexToBytes(transaction)])
-    },
-
-    /** settling → done. The first answer stays; it is returned. */
-    async done(
-      key: PaymentKey,
-      { transaction, answer }: { readonly transaction: Hex; readonly answer: string },
-    ): Promise<string> {
-      const [row] = await run<{ answer: string }>(
-        key,
-        `update payment set state = 'done', answer = coalesce(answer, $6), claim = null,
-           tx_hash = case when state = 'done' then tx_hash else $5 end, settled_at = coalesce(settled_at, clock_timestamp())
-         where ${one} and state in ('settling', 'done') returning answer`,
-        [hexToBytes(transaction), answer],
-      )
-      if (row === undefined) throw new Error('The ledger has no row for a paid payment.')
-      return row.answer
-    },
-
-    /** settling → rejected. */
-    async reject(key: PaymentKey, reason: string): Promise<void> {
-      await run(
-        key,
-        `update payment set state = 'dead', reason = $5, claim = null, settled_at = clock_timestamp() where ${one} and state = 'settling'`,
+        `with rejected as (update payment p set state = 'dead', reason = $5, claim = null, holder = null, undelivered = false,
+             settled_at = clock_timestamp() where ${one} and state = 'settling'
+           returning (select ${gasShare}::text from settlement s where s.pk = p.settlement and s.state = 'mined') as gas),
+         freed as (delete from payment_identifier p where ${one} and exists (select from rejected))
+         select gas from rejected`,
         [reason],
       )
+      return BigInt(row?.gas ?? 0)
     },
 
-    /** Deletes a `settling` row of this claim for which nothing was paid and nothing is pending. */
-    async dropSettling(key: PaymentKey, claim: string): Promise<void> {
-      await run(key, `delete from payment where ${one} and state = 'settling' and claim = $5`, [claim])
-    },
-
-    /** Returns unclaimed rows to check: all `settling`, and those `done` within `recheckSeconds`; least recently checked first. */
-    async unfinished(limit: number, recheckSeconds: number): Promise<PaymentKey[]> {
-      const rows = await database.query<Pick<Row, 'payer' | 'nonce'>>(
-        `update payment set looked_at = clock_timestamp() where pk in (
-           select pk from payment where chain_id = $1 and asset = $2 and ${unclaimed} and
-             (state = 'settling' or (state = 'done' and settled_at > clock_timestamp() - make_interval(secs => $4::float8)))
-           order by looked_at limit $3)
-         returning payer, nonce`,
-        [chainId, hexToBytes(asset), limit, recheckSeconds],
+    /** Returns the seconds since the oldest payment came that is not settled, 0 where there is none. */
+    async oldestPending(): Promise<number> {
+      const [row] = await run<{ age: number | null }>(
+        `select extract(epoch from clock_timestamp() - min(created_at))::float8 as age from payment p where ${ours} and state = 'settling'`,
       )
-      return rows.map(({ payer, nonce }) => ({ payer: bytesToHex(payer), nonce: bytesToHex(nonce) }))
+      return row?.age ?? 0
     },
 
-    /** Deletes at most 10,000 rows that ended more than `days` ago, and `open` rows that a crash left. After that the nonce on chain refuses a replay. */
-    async prune(days: number): Promise<number> {
-      if (!(days >= 1)) throw new RangeError('Payments are kept for at least one day.')
-      const rows = await database.query(
-        `delete from payment where pk in (select pk from payment where
-           state in ('open', 'done', 'dead') and
-           coalesce(settled_at, claimed_until) < clock_timestamp() - make_interval(secs => $1::float8 * 86400) limit 10000)
-         returning pk`,
-        [days],
+    /** Deletes a row of this process, unless a transaction may still pay it. Returns whether it did. */
+    async drop(key: PaymentKey): Promise<boolean> {
+      const rows = await runOne(
+        key,
+        `delete from payment p where ${one} and state = 'settling' and holder = ${holder.number} and not exists (
+           select from settlement s where s.pk = p.settlement and s.state = 'pending') returning pk`,
       )
-      return rows.length
+      return rows.length > 0
     },
 
-    /** Runs `work` while no other process does so for this address. The embedded database has only one process. */
-    locked: async <T>(address: Hex, work: () => Promise<T>): Promise<T> => {
-      if (database.dialect === 'pglite') return work()
-      const number = createHash('sha256').update(address.toLowerCase()).digest().readInt32BE(0)
-      return database.transaction(async (sql) => {
-        await sql.query(lockStatement(accountLock(number)))
-        return work()
-      })
+    /** Notes whether the buyer's last answer was that the outcome is unknown; returns the newest transaction that was sent. */
+    async setUndelivered(key: PaymentKey, undelivered: boolean): Promise<Hex | null> {
+      const [row] = await runOne<{ hash: Uint8Array | null }>(
+        key,
+        `update payment p set undelivered = $5 where ${one} and state <> 'dead' returning tx_hash as hash`,
+        [undelivered],
+      )
+      return row?.hash ? bytesToHex(row.hash) : null
+    },
+
+    /** Takes over at most `limit` rows that no living process works on, or the one of `key`. */
+    async adopt(limit: number, key?: PaymentKey): Promise<PaymentRow[]> {
+      const rows = await run<Row>(
+        `update payment p set ${claimed} where pk in (select pk from payment p
+           where ${ours} and state = 'settling' and ${isFree} and ($4::bytea is null or (p.payer = $4 and p.nonce = $5))
+           order by pk limit $3 for update skip locked)
+         returning ${columns}`,
+        [limit, key ? hexToBytes(key.payer) : null, key ? hexToBytes(key.nonce) : null],
+      )
+      return rows.map(toPaymentRow)
+    },
+
+    /** Gives a row of this process to whichever process adopts it first. */
+    async release(key: PaymentKey): Promise<void> {
+      await runOne(key, `update payment p set holder = null, claim = null where ${one} and holder = ${holder.number}`)
+    },
+
+    /** Returns the blocks of payments that were settled within `seconds`, with the seconds since. */
+    async recentBlocks(seconds: number): Promise<(BlockRef & { readonly age: number })[]> {
+      const rows = await run<{ number: bigint; hash: Uint8Array; age: number }>(
+        `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age
+         from payment p where settled_at > clock_timestamp() - make_interval(secs => $3::float8) and ${ours}
+           and state = 'done' and block_hash is not null group by 1, 2`,
+        [seconds],
+      )
+      return rows.map(({ number, hash, age }) => ({ number, hash: bytesToHex(hash), age }))
+    },
+
+    /** Returns the payments that were settled in a block. */
+    async settledIn({ hash }: BlockRef): Promise<PaymentRow[]> {
+      const rows = await run<Row>(
+        `select ${columns} from payment p where ${ours} and state = 'done' and block_hash = $3
+           and settled_at > clock_timestamp() - interval '1 day'`,
+        [hexToBytes(hash)],
+      )
+      return rows.map(toPaymentRow)
+    },
+
+    /**
+     * Deletes old rows, at most 10,000 of each kind: paid ones and mined transactions after `paidDays`, others that ended after `otherDays`.
+     * From then on the nonce on chain refuses a replay.
+     */
+    async prune({ paidDays, otherDays }: { readonly paidDays: number; readonly otherDays: number }): Promise<number> {
+      if (!(Math.min(paidDays, otherDays) >= 1)) throw new RangeError('Payments are kept for at least one day.')
+      let deleted = 0
+      for (const [table, state, time, days] of [
+        ['payment', 'done', 'settled_at', paidDays],
+        ['payment', 'dead', 'settled_at', otherDays],
+        ['payment', 'open', 'claimed_until', otherDays],
+        ['settlement', 'mined', 'mined_at', paidDays],
+        ['settlement', 'lost', 'sent_at', otherDays],
+      ] as const) {
+        const rows = await database.query(
+          `delete from ${table} where pk in (select pk from ${table} where state = '${state}'
+             and ${time} < clock_timestamp() - make_interval(secs => $1::float8 * 86400) order by ${time} limit 10000) returning pk`,
+          [days],
+        )
+        deleted += rows.length
+      }
+      return deleted
     },
   }
 }
@@ -195,7 +324,11 @@ function toPaymentRow({ payer, nonce, transaction, ...row }: Row): PaymentRow {
   }
 }
 
-export function formatPayload(payment: Payment): string {
+function nameOfRow({ payer, nonce }: Pick<Row, 'payer' | 'nonce'>): string {
+  return paymentName({ payer: bytesToHex(payer), nonce: bytesToHex(nonce) })
+}
+
+function formatPayload(payment: Payment): string {
   return JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
 }
 

@@ -7,6 +7,9 @@ import { decodeFunctionResult, encodeEventTopics, encodeFunctionData, pad, parse
 import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
+import { simulateBatch } from './facilitator/call-batch.ts'
+import { createHeads, parseQuantity } from './heads.ts'
+import type { BlockRef } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
 export const tokenAbi = parseAbi([
@@ -22,14 +25,14 @@ export const tokenAbi = parseAbi([
   'event Transfer(address indexed from, address indexed to, uint256 value)',
 ])
 
-/** `timestamp` is in unix seconds. */
-type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
+const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view returns (bytes4)'])
+
 /**
  * paid: the transfer is in `transaction`. spent: the nonce is used or cancelled without it. expired: unused, and too late in chain time.
  * unused: it may still be paid. unknown: the logs do not match the state.
  */
 export type TransferStatus =
-  | { readonly kind: 'paid'; readonly transaction: Hex }
+  | { readonly kind: 'paid'; readonly transaction: Hex; readonly block: BlockRef }
   | { readonly kind: 'spent' | 'expired' | 'unused' | 'unknown' }
 
 /** Reasons that the buyer can remove. */
@@ -37,18 +40,22 @@ type RejectionReason = 'insufficient_funds' | 'nonce_already_used' | 'payment_re
 
 export type PaymentChain = ReturnType<typeof createPaymentChain>
 
-type Log = {
+/** A log as JSON-RPC returns it. */
+export type LoggedEvent = {
   readonly topics: readonly Hex[]
   readonly data: Hex
   readonly address: Hex
   readonly logIndex: Hex
   readonly transactionHash: Hex
   readonly blockHash: Hex
+  readonly blockNumber: Hex
 }
 
 /** Providers serve a range of this many blocks. */
 const logRange = 2_000n
 const maxRanges = 25
+/** Gas for a wallet to check a signature: enough for a WebAuthn key that is checked in Solidity. */
+const walletGas = 1_000_000
 
 const [usedTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'AuthorizationUsed' })
 const [canceledTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'AuthorizationCanceled' })
@@ -58,27 +65,26 @@ const [transferTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Transfer'
 export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; readonly asset: Hex }) {
   const pending = onPendingBlock(rpc)
   const token = { to: asset, abi: tokenAbi as Abi }
+  const heads = createHeads(rpc)
 
-  async function head(): Promise<Block> {
-    const block = await rpc('eth_getBlockByNumber', ['latest', false])
-    const { number, hash } = block as { number: unknown; hash: Hex }
-    return { number: parseQuantity(number), hash, timestamp: parseTimestamp(block) }
-  }
-
+  /** Returns whether the authorization is used or cancelled. */
   const isUsed = async ({ from, nonce }: Payment, at: BlockAt) =>
     (await readContract(rpc, { ...token, functionName: 'authorizationState', args: [from, nonce], at })) === true
 
   /** Reads everything at one block. `fromBlock` is the head from before the payment was claimed. */
   async function transferStatus(payment: Payment, fromBlock: bigint): Promise<TransferStatus> {
-    const at = await head()
+    const at = await heads.head(0)
     if (!(await isUsed(payment, { blockHash: at.hash })))
       return { kind: at.timestamp >= payment.validBefore ? 'expired' : 'unused' }
     const found = await authorizationLog(payment, fromBlock, at.number)
     if (found === undefined) return { kind: 'unknown' }
-    if (found.topics[0] !== usedTopic) return { kind: 'spent' }
-    const next = await logAfter(found)
-    if (next === undefined) return { kind: 'unknown' }
-    return isTransferOf(payment, next) ? { kind: 'paid', transaction: found.transactionHash } : { kind: 'spent' }
+    const logs = await logsWith(found)
+    const status = logs && findTransfer(payment, logs)
+    if (logs === undefined || status === undefined) return { kind: 'unknown' }
+    const { transactionHash: transaction, blockHash: hash, blockNumber } = found
+    return status === 'spent'
+      ? { kind: 'spent' }
+      : { kind: 'paid', transaction, block: { number: parseQuantity(blockNumber), hash } }
   }
 
   async function authorizationLog({ from, nonce }: Payment, fromBlock: bigint, toBlock: bigint) {
@@ -87,50 +93,88 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     for (let ranges = 0; first <= toBlock && ranges < maxRanges; ranges += 1, first += logRange) {
       const last = first + logRange - 1n < toBlock ? first + logRange - 1n : toBlock
       const filter = { address: asset, topics, fromBlock: toHex(first), toBlock: toHex(last) }
-      const logs = (await rpc('eth_getLogs', [filter])) as Log[]
+      const logs = (await rpc('eth_getLogs', [filter])) as LoggedEvent[]
       if (logs[0] !== undefined) return logs[0]
     }
     return undefined
   }
 
-  /** FiatToken logs the transfer right after the authorization. Undefined: the receipt is missing or of another block. */
-  async function logAfter({ transactionHash, blockHash, logIndex }: Log): Promise<Log | null | undefined> {
+  /** Undefined: the receipt is missing or of another block. */
+  async function logsWith({ transactionHash, blockHash }: LoggedEvent): Promise<readonly LoggedEvent[] | undefined> {
     const receipt = await rpc('eth_getTransactionReceipt', [transactionHash])
     if (receipt === null) return undefined
-    const { blockHash: minedIn, logs } = receipt as { blockHash: Hex; logs: readonly Log[] }
-    if (minedIn !== blockHash) return undefined
-    const index = parseQuantity(logIndex) + 1n
-    return logs.find((log) => parseQuantity(log.logIndex) === index) ?? null
+    const { blockHash: minedIn, logs } = receipt as { blockHash: Hex; logs: readonly LoggedEvent[] }
+    return minedIn === blockHash ? logs : undefined
   }
 
-  const isTransferOf = ({ from, to, value }: Payment, log: Log | null) =>
-    log !== null &&
-    log.address.toLowerCase() === asset.toLowerCase() &&
-    log.topics[0] === transferTopic &&
-    log.topics[1] === pad(from) &&
-    log.topics[2] === pad(to) &&
-    parseQuantity(log.data) === value
+  /**
+   * Returns what a transaction with these logs did with the payment: FiatToken logs the transfer right after the authorization. spent:
+   * the nonce is used or cancelled without this transfer. Undefined: the logs do not name the nonce.
+   */
+  function findTransfer(
+    { from, to, value, nonce }: Payment,
+    logs: readonly LoggedEvent[],
+  ): 'paid' | 'spent' | undefined {
+    const [payer, payee] = [pad(from), pad(to)]
+    const isOfToken = ({ address }: LoggedEvent) => address.toLowerCase() === asset.toLowerCase()
+    const at = logs.findIndex(
+      (log) =>
+        isOfToken(log) &&
+        (log.topics[0] === usedTopic || log.topics[0] === canceledTopic) &&
+        log.topics[1] === payer &&
+        log.topics[2] === nonce,
+    )
+    const [used, next] = [logs[at], logs[at + 1]]
+    if (used === undefined) return undefined
+    const isPaid =
+      used.topics[0] === usedTopic &&
+      next !== undefined &&
+      isOfToken(next) &&
+      parseQuantity(next.logIndex) === parseQuantity(used.logIndex) + 1n &&
+      next.topics[0] === transferTopic &&
+      next.topics[1] === payer &&
+      next.topics[2] === payee &&
+      parseQuantity(next.data) === value
+    return isPaid ? 'paid' : 'spent'
+  }
 
   /** Returns why the token would reject this authorization now; undefined if it would accept it. */
   async function rejectionReason(payment: Payment): Promise<RejectionReason | undefined> {
     const { from, to, value, validAfter, validBefore, nonce, signature } = payment
-    const balance = (await readContract(pending, { ...token, functionName: 'balanceOf', args: [from] })) as bigint
-    if (await isUsed(payment, 'latest')) return 'nonce_already_used'
-    if (balance < value) return 'insufficient_funds'
     const args = [from, to, value, validAfter, validBefore, nonce, signature]
     try {
       await readContract(pending, { ...token, functionName: 'transferWithAuthorization', args })
       return undefined
     } catch (error) {
-      if (isRevert(error)) return 'payment_rejected'
-      throw error
+      if (!isRevert(error)) throw error
     }
+    // Read afterwards, because money that is spent meanwhile stays spent.
+    const used = await readContract(pending, { ...token, functionName: 'authorizationState', args: [from, nonce] })
+    if (used === true) return 'nonce_already_used'
+    const held = (await readContract(pending, { ...token, functionName: 'balanceOf', args: [from] })) as bigint
+    return held < value ? 'insufficient_funds' : 'payment_rejected'
   }
 
   return {
-    head,
+    heads,
+    isUsed,
     transferStatus,
+    findTransfer,
     rejectionReason,
+    /** Returns an account's balance at the newest block, in the token's smallest units. */
+    balance: async (holder: Hex) =>
+      (await readContract(rpc, { ...token, functionName: 'balanceOf', args: [holder] })) as bigint,
+    async isCanonical({ number, hash }: BlockRef): Promise<boolean> {
+      const block = await rpc('eth_getBlockByNumber', [toHex(number), false])
+      return isObject(block) && block['hash'] === hash
+    },
+    /** Returns whether a contract takes a signature as its own (ERC-1271). One that fails does not, nor does an account without code. */
+    async acceptsSignature(account: Hex, hash: Hex, signature: Hex): Promise<boolean> {
+      const data = encodeFunctionData({ abi: walletAbi, args: [hash, signature] })
+      // Nodes name an invalid instruction or too little gas in different ways; the report of a batch does not depend on that.
+      const [report] = await simulateBatch(pending, [{ target: account, gasLimit: walletGas, data }], undefined)
+      return report?.ok === true && report.word === '0x1626ba7e'.padEnd(66, '0')
+    },
     async hasCode(account: Hex): Promise<boolean> {
       const code = await rpc('eth_getCode', [account, 'latest'])
       if (typeof code !== 'string') throw new Error('The node returned no code.')
@@ -183,10 +227,4 @@ export function onPendingBlock(rpc: RpcClient): RpcClient {
       return rpc(method, [params[0], 'latest'])
     }
   }
-}
-
-/** Parses a JSON-RPC quantity. Throws for any other answer. */
-export function parseQuantity(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value)) throw new Error('The node returned no quantity.')
-  return BigInt(value)
 }

@@ -8,8 +8,16 @@ import { chainName } from '../domain/chain.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import type { ErrorCode } from './errors.ts'
 
-/** `requestHash` (SHA-256, hex) binds a payment to this request, because the buyer's signature covers no part of it. */
-export type Order = { readonly tokenId: bigint; readonly assetId: string; readonly requestHash: string }
+/**
+ * `requestHash` (SHA-256, hex) binds a payment to this request, because the buyer's signature covers no part of it. `eas`: the proof also
+ * comes as an EAS off-chain attestation.
+ */
+export type Order = {
+  readonly tokenId: bigint
+  readonly assetId: string
+  readonly eas: boolean
+  readonly requestHash: string
+}
 
 type ParsedOrder =
   | { readonly kind: 'order'; readonly order: Order }
@@ -20,25 +28,26 @@ export function parseOrder(text: string): ParsedOrder {
   if (text.trim() === '') return { kind: 'probe' }
   const body = parseJsonObject(text)
   if (body === null) return { kind: 'error', error: 'invalid_body' }
-  const { assetId, chain } = body
+  const { assetId, chain, eas = false } = body
   if (chain !== undefined && chain !== chainName) return { kind: 'error', error: 'unsupported_chain' }
+  if (typeof eas !== 'boolean') return { kind: 'error', error: 'invalid_body' }
   if (assetId === undefined) return { kind: 'probe' }
   const tokenId = typeof assetId === 'string' && assetId.length <= 78 ? parseTokenId(assetId) : null
   if (tokenId === null) return { kind: 'error', error: 'invalid_asset_id' }
   if (!isAttestable(tokenId)) return { kind: 'error', error: 'asset_id_not_attestable' }
-  return { kind: 'order', order: toOrder(tokenId) }
+  return { kind: 'order', order: toOrder(tokenId, eas) }
 }
 
-function toOrder(tokenId: bigint): Order {
+function toOrder(tokenId: bigint, eas: boolean): Order {
   const assetId = tokenId.toString()
   return {
     tokenId,
     assetId,
+    eas,
     // Computed on use, because only a paid request needs it.
     get requestHash() {
-      return createHash('sha256')
-        .update(JSON.stringify([assetId, chainName]))
-        .digest('hex')
+      const request = eas ? [assetId, chainName, 'eas'] : [assetId, chainName]
+      return createHash('sha256').update(JSON.stringify(request)).digest('hex')
     },
   }
 }

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { attestationDigest } from '@touchstone/verdict'
 import fc from 'fast-check'
 import { encodeAbiParameters, keccak256, parseTransaction, type Hex } from 'viem'
-import { isAttestable } from './order.ts'
+import { isAttestable, parseOrder } from './order.ts'
 
 const word = (head: string) => BigInt(`0x${head.padEnd(64, '0')}`)
 const types = ['uint256', 'uint8', 'uint256', 'uint64'].map((type) => ({ type }))
@@ -11,6 +12,20 @@ const types = ['uint256', 'uint8', 'uint256', 'uint64'].map((type) => ({ type })
 /** The bytes whose hash is signed. */
 const signedBytes = (tokenId: bigint, timestamp: bigint): Hex =>
   encodeAbiParameters(types, [tokenId, 3, 84532n, timestamp])
+
+describe('an order', () => {
+  it('binds a payment to the asset, and to the EAS attestation where it is asked for', () => {
+    const hashOf = (body: object) => {
+      const parsed = parseOrder(JSON.stringify(body))
+      assert.equal(parsed.kind, 'order')
+      return parsed.order.requestHash
+    }
+    const plain = createHash('sha256').update('["5","base-sepolia"]').digest('hex')
+    assert.equal(hashOf({ assetId: '05' }), plain)
+    assert.equal(hashOf({ assetId: '5', chain: 'base-sepolia', eas: false }), plain)
+    assert.equal(new Set([plain, hashOf({ assetId: '5', eas: true }), hashOf({ assetId: '6', eas: true })]).size, 3)
+  })
+})
 
 describe('ids that may be attested', () => {
   it('are all but those that begin like a transaction of 128 bytes', () => {

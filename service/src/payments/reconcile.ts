@@ -1,57 +1,71 @@
 /**
- * Retries payments until each has an end, also after a crash: settles `settling` rows, and submits a paid authorization again when a
- * reorganisation removed its transfer. Any number of processes may run it.
+ * Continues payments that no living process works on, at each start and every second, and checks paid ones against reorganisations: the
+ * authorization is submitted again where a transfer is no longer in the chain. Any number of processes may run it.
  */
-import { randomUUID } from 'node:crypto'
+import type { Hex } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
-import type { PaymentKey } from './ledger.ts'
-import { settlingSeconds, toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
+import type { Slots } from './facilitator/slots.ts'
+import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
-const rowsPerPass = 50
-/** Rows are kept this long for replays; after that the nonce on chain refuses them. */
-const keptDays = 7
+const rowsPerPass = 200
+/** Days for which rows of payments that were not paid are kept. */
+const otherDays = 7
 const pruneMs = 3_600_000
-/** A paid row is checked again for this long after its settlement; an authorization is rarely valid longer. */
+/** A block with payments is looked at again when they have been settled for so many seconds. */
+const recheckAges = [8, 30, 110]
 const recheckSeconds = 120
 
 type ReconcilerOptions = PaymentComponents & {
   readonly settlement: Settlement
-  /** Returns whether a request of this process is working on the payment. */
-  readonly isUnderway: (key: PaymentKey) => boolean
+  readonly slots: Slots
   readonly intervalMs: number
+  /** Days for which paid rows are kept for accounting. */
+  readonly paidDays: number
 }
 
 export function createReconciler(options: ReconcilerOptions) {
-  const { ledger, chain, facilitator, settlement, isUnderway, count, log, intervalMs } = options
+  const { ledger, slots, chain, facilitator, settlement, count, log, intervalMs, paidDays } = options
+  const rechecked = new LRUCache<Hex, number>({ max: 10_000 })
   let prunedAt = 0
+  let everyBlock = false
 
   const runPass = singleFlight(async () => {
-    for (const key of await ledger.unfinished(rowsPerPass, recheckSeconds)) {
-      if (isUnderway(key)) continue
-      const claim = randomUUID()
-      const row = await ledger.lease(key, claim, settlingSeconds)
-      if (row === undefined) continue
-      const settling = toSettling(row, claim)
-      if (row.state === 'done') await recheck(settling)
-      else if ((await settlement.resume(settling)).kind === 'proof') count('reconciled')
-    }
+    await facilitator.adopt()
+    const rows = await ledger.adopt(rowsPerPass)
+    await Promise.all(rows.map((row) => continueRow(toSettling(row))))
+    await recheckBlocks()
     if (Date.now() - prunedAt < pruneMs) return
     prunedAt = Date.now()
-    await ledger.prune(keptDays)
+    await ledger.prune({ paidDays, otherDays })
   })
 
-  /** Checks that the transfer of a paid row is still in the chain. */
+  /** One call for each block: while it is in the chain, so are all transfers in it. */
+  async function recheckBlocks(): Promise<void> {
+    for (const block of await ledger.recentBlocks(recheckSeconds)) {
+      const due = recheckAges.filter((age) => block.age >= age).length
+      if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) continue
+      rechecked.set(block.hash, due)
+      if (await chain.isCanonical(block)) continue
+      await slots.orphaned(block)
+      for (const row of await ledger.settledIn(block)) await recheck(toSettling(row))
+    }
+  }
+
+  async function continueRow(row: Settling): Promise<void> {
+    if ((await settlement.settle(row)).kind === 'proof') count('reconciled')
+  }
+
+  /** Checks that the transfer of a paid row is still in the chain, in whichever block. */
   async function recheck(row: Settling): Promise<void> {
-    const status = await chain.transferStatus(row.payment, row.fromBlock).catch(() => undefined)
-    if (status?.kind === 'unused') {
+    const status = await chain.transferStatus(row.payment, row.fromBlock)
+    if (status.kind === 'unused') {
       log.warn('a reorganisation removed a payment; it is submitted again')
-      const options = { known: row.transaction ?? undefined, onSent: async () => {} }
-      await facilitator.settle(row.payment, options).catch(() => {})
-    } else if (status?.kind === 'expired' || status?.kind === 'spent') {
+      await facilitator.settle(row.payment, null).catch(() => {})
+    } else if (status.kind === 'expired' || status.kind === 'spent') {
       log.error('a reorganisation removed a payment for good', { units: row.payment.value })
     }
-    await ledger.releaseClaim(row.key, row.claim)
   }
 
   const timer = setInterval(() => {
@@ -59,10 +73,11 @@ export function createReconciler(options: ReconcilerOptions) {
   }, intervalMs).unref()
 
   return {
-    /** Runs one whole pass over the unfinished rows. */
+    /** Runs one whole pass over the unfinished rows, and looks at every recent block. */
     pass: async (): Promise<void> => {
       await runPass.inFlight()?.catch(() => {}) // it may have begun before the caller's payment
-      return runPass()
+      everyBlock = true
+      await runPass().finally(() => (everyBlock = false))
     },
     async [Symbol.asyncDispose]() {
       clearInterval(timer)

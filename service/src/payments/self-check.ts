@@ -12,7 +12,8 @@ import type { Log } from '../lib/log.ts'
 import type { AttestationKey } from './attestation/attest.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Ledger } from './ledger.ts'
-import { parseQuantity, readContract, tokenAbi } from './on-chain.ts'
+import { readContract, tokenAbi } from './on-chain.ts'
+import { parseQuantity } from './heads.ts'
 import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
 
 /** wrong: the sale stops. missing: no answer, or a warning for the operator. */
@@ -25,8 +26,10 @@ export type SelfCheckOptions = {
   readonly contract: Hex
   readonly key: () => AttestationKey
   readonly facilitator: Facilitator
-  /** The account whose ether pays for settlements; null where a remote facilitator pays. */
-  readonly facilitatorAddress: Hex | null
+  /** The accounts whose ether pays for settlements; none where a remote facilitator pays. */
+  readonly facilitatorAddresses: readonly Hex[]
+  /** Called with the ether of each of these accounts, in wei, whenever it was read. */
+  readonly onBalance?: ((address: Hex, balance: bigint) => void) | undefined
   readonly ledger: Pick<Ledger, 'find'>
   readonly allowHighPrice: boolean
   /** Whether the index cannot be brought up to date or differs from the chain, as far as this process knows. */
@@ -42,9 +45,10 @@ const everyMs = 60_000
 const checkMs = 8_000
 /** An offer relies on a look at what every payment needs that is at most this old. */
 const lookMs = 2_000
-const needed = ['chain', 'ledger', 'facilitator'] as const
 /** About a hundred settlements at 0.1 gwei. */
 const lowGas = 1_000_000_000_000_000n
+/** The gas limit of one settlement, at a fee that has room for the base fee to double. */
+const settlementGas = 2n * 120_000n
 
 export function createSelfCheck(options: SelfCheckOptions) {
   const { log } = options
@@ -71,10 +75,10 @@ export function createSelfCheck(options: SelfCheckOptions) {
 
   let looked: { readonly at: number; readonly answered: Promise<boolean> } | undefined
 
-  /** Returns whether chain, ledger and facilitator answer, so that a payment could be taken now. Concurrent callers share one look. */
+  /** Returns whether chain, ledger and facilitator answer and gas is paid for, so that a payment could be taken now. Concurrent callers share one look. */
   function canSell(): Promise<boolean> {
     if (looked === undefined || performance.now() - looked.at > lookMs) {
-      const asked = needed.map((name) => withDeadline(checks[name](options), checkMs).catch(noAnswer))
+      const asked = needed.map((check) => withDeadline(check(options), checkMs).catch(noAnswer))
       const answered = Promise.all(asked).then((found) => found.every(({ state }) => state === 'ok'))
       looked = { at: performance.now(), answered }
     }
@@ -141,12 +145,15 @@ const checks = {
       : wrong('The facilitator does not serve exact payments on this chain.')
   },
 
-  async gas({ rpc, facilitatorAddress }) {
-    if (facilitatorAddress === null) return ok('The remote facilitator pays for settlements.')
-    const balance = parseQuantity(await rpc('eth_getBalance', [facilitatorAddress, 'latest']))
-    return balance < lowGas
-      ? missing('The facilitator’s account is short of ether.')
-      : ok('The facilitator’s account has ether.')
+  async gas({ rpc, facilitatorAddresses, onBalance }) {
+    if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
+    const balances = await Promise.all(
+      facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(parseQuantity)),
+    )
+    for (const [index, address] of facilitatorAddresses.entries()) onBalance?.(address, balances[index] ?? 0n)
+    return balances.some((balance) => balance < lowGas)
+      ? missing('An account of the facilitator is short of ether.')
+      : ok('Every account of the facilitator has ether.')
   },
 
   async ledger({ ledger }) {
@@ -161,9 +168,9 @@ const checks = {
   },
 
   /** Guard 3 of the attestation key: anything else it signs could be passed off as an attestation, and the reverse. */
-  async signer({ rpc, terms, contract, key, facilitatorAddress }) {
+  async signer({ rpc, terms, contract, key, facilitatorAddresses }) {
     const { address } = key()
-    const others = [terms.payTo, ...(facilitatorAddress === null ? [] : [facilitatorAddress])]
+    const others = [terms.payTo, ...facilitatorAddresses]
     if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
       return wrong('The attestation key is also the recipient or the facilitator.')
     const [count, code, balance, holdsRole] = await Promise.all([
@@ -179,6 +186,25 @@ const checks = {
       : ok(`${checksumAddress(address)} signs nothing else.`)
   },
 } satisfies Readonly<Record<string, (options: SelfCheckOptions) => Promise<CheckResult>>>
+
+/** The checks that a payment depends on. */
+const needed: readonly ((options: SelfCheckOptions) => Promise<CheckResult>)[] = [
+  (options) => checks.chain(options),
+  (options) => checks.ledger(options),
+  (options) => checks.facilitator(options),
+  nextSettlement,
+]
+
+async function nextSettlement({ rpc, facilitatorAddresses }: SelfCheckOptions): Promise<CheckResult> {
+  if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
+  const [gasPrice, ...balances] = await Promise.all([
+    rpc('eth_gasPrice').then(parseQuantity),
+    ...facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(parseQuantity)),
+  ])
+  return balances.some((balance) => balance >= settlementGas * gasPrice)
+    ? ok('An account of the facilitator pays for a settlement.')
+    : missing('No account of the facilitator can pay for a settlement.')
+}
 
 const roleAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)']) as Abi
 const roles: readonly Hex[] = [

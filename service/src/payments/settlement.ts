@@ -1,44 +1,56 @@
 /**
  * Takes a payment from `settling` to an end (spec §4.8). A transfer may be pending, so that only the chain decides. While it does not,
- * the row stays `settling` and the same authorization is settled again, which its nonce makes harmless.
+ * the row stays `settling` and the same authorization is settled again, which its nonce makes harmless. A buyer does not wait for that.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { chainName } from '../domain/chain.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
+import { backoff, retry } from '../lib/async/retry.ts'
 import { sleep } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { withPayment } from './attestation/attest.ts'
 import { failure, type ErrorCode, type Outcome } from './errors.ts'
 import type { Facilitator, Report } from './facilitator/facilitator.ts'
-import { parsePayload, type Ledger, type PaymentKey, type PaymentRow } from './ledger.ts'
+import { parsePayload, type Ledger, type PaymentRow } from './ledger.ts'
+import { paymentName, type BlockRef, type PaymentKey } from './key.ts'
 import type { PaymentChain, TransferStatus } from './on-chain.ts'
 import type { Payment } from './x402/payment.ts'
 import type { Terms } from './x402/terms.ts'
 
-/** A row whose `claim` is held, so that no other process sends or deletes it. */
+/** A row that this process holds. `transaction` and `settlement`: what an earlier process sent for it. */
 export type Settling = {
   readonly key: PaymentKey
-  readonly claim: string
   readonly payment: Payment
   readonly proof: string
   readonly fromBlock: bigint
   readonly transaction: Hex | null
+  readonly settlement: bigint | null
 }
 
-/** A claim outlives every step that may send: 15 s for the facilitator. Later steps are safe without it. */
-export const settlingSeconds = 25
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
-/** Counts an event for the metrics. */
-export type Count = (what: 'offers' | 'settled' | 'pending' | 'reconciled' | 'refused' | 'replayed' | 'faults') => void
+/** Counts an event for the metrics, or adds an amount: `units` of the token that were paid, `gas` and `lostGas` in wei. */
+export type Count = (
+  what:
+    | 'offers'
+    | 'settled'
+    | 'pending'
+    | 'reconciled'
+    | 'refused'
+    | 'replayed'
+    | 'faults'
+    | 'units'
+    | 'gas'
+    | 'lostGas',
+  amount?: bigint,
+) => void
 
-/** Milliseconds for a step of the facilitator. Defaults: 5 s to verify; 15 s to settle, and 12 s of them for the receipt. */
+/** Milliseconds: 5 s for the facilitator to verify, and 15 s that a buyer waits for the settlement. */
 export type PaymentDeadlines = {
   readonly verifyMs?: number
   readonly settleMs?: number
-  readonly receiptMs?: number
 }
 
 /** The components that checkout, settlement and reconciliation share. */
@@ -54,82 +66,136 @@ export type PaymentComponents = {
 
 export type Settlement = ReturnType<typeof createSettlement>
 
-export function createSettlement({
-  ledger,
-  chain,
-  facilitator,
-  terms,
-  count,
-  log,
-  deadlines: { settleMs = 15_000 } = {},
-}: PaymentComponents) {
-  /** Executes the payment and reads the chain. Never throws: every failure is `settlement_pending`, and is retried later. */
-  async function settle(row: Settling): Promise<Outcome> {
-    const report = await execute(row)
-    const until = performance.now() + (report.sent === 'mined' ? lagMs : 0)
-    for (;;) {
-      const { status, outcome } = await decide(row)
-      if (outcome !== undefined) return outcome
-      if (status?.kind === 'unused') {
-        const rejection = await rejectionOf(row, report).catch(() => undefined)
-        if (rejection !== undefined) {
-          await ledger.dropSettling(row.key, row.claim).catch(notRecorded)
-          return failure(rejection)
-        }
-      }
-      if (performance.now() > until) break
-      await sleep(250)
-    }
+/** `undecided` resolves after the present try, or the next one, has left the outcome unknown. `retry` ends the pause before the next one. */
+type Running = { readonly ended: Promise<Outcome>; undecided: PromiseWithResolvers<void>; retry: () => void }
+
+export function createSettlement({ ledger, chain, facilitator, terms, count, log, deadlines }: PaymentComponents) {
+  const { settleMs = 15_000 } = deadlines ?? {}
+  const running = new Map<string, Running>()
+  const closing = new AbortController()
+
+  /** Settles a row of this process, or joins its settlement. Never rejects; `settlement_pending` while the work goes on after `closed`. */
+  async function settle(row: Settling, closed?: AbortSignal): Promise<Outcome> {
+    const { ended, undecided, retry: tryNow } = running.get(paymentName(row.key)) ?? start(row)
+    tryNow()
+    const left = new Promise<void>((resolve) => {
+      if (closed?.aborted) resolve()
+      closed?.addEventListener('abort', () => resolve())
+    })
+    const outcome = await withDeadline(Promise.race([ended, undecided.promise, left]), settleMs, {
+      onTimeout: () => {},
+    })
+    if (outcome !== undefined) return outcome
     count('pending')
-    return leavePending(row)
+    const transaction = (await ledger.setUndelivered(row.key, true).catch(notRecorded)) ?? null
+    return failure('settlement_pending', { key: row.key, transaction })
   }
 
-  async function execute(row: Settling): Promise<Report> {
+  function start(row: Settling): Running {
+    const name = paymentName(row.key)
+    const started: Running = {
+      ended: Promise.resolve()
+        .then(() => run(row, started))
+        .finally(() => running.delete(name)),
+      undecided: Promise.withResolvers<void>(),
+      retry: () => {},
+    }
+    running.set(name, started)
+    return started
+  }
+
+  /** Tries until the chain has decided, or this process ends. */
+  async function run(first: Settling, own: Running): Promise<Outcome> {
+    let row = first
+    for (const pauseMs of backoff(500, 5_000)) {
+      const report = await execute(row)
+      const outcome = report.paid ? complete(row, report.paid) : await decide(row, report)
+      if (outcome !== undefined) return outcome
+      own.undecided.resolve()
+      own.undecided = Promise.withResolvers<void>()
+      const asked = new Promise<void>((resolve) => (own.retry = resolve))
+      await Promise.race([asked, sleep(pauseMs, closing)])
+      if (closing.signal.aborted) break
+      const stored = await ledger.find(row.key).catch(notRecorded)
+      if (stored !== undefined) row = { ...row, settlement: stored.settlement, transaction: stored.transaction }
+    }
+    await ledger.release(first.key).catch(notRecorded)
+    return failure('settlement_pending')
+  }
+
+  async function execute({ payment, settlement }: Settling): Promise<Report> {
     try {
-      const onSent = (hash: Hex) => ledger.sent(row.key, hash).catch(notRecorded)
-      const settled = facilitator.settle(row.payment, { known: row.transaction ?? undefined, onSent })
-      return await withDeadline(settled, settleMs)
+      return await facilitator.settle(payment, settlement)
     } catch (error) {
       log.warn('the facilitator did not settle', { reason: reasonOf(error) })
       return { sent: 'perhaps' }
     }
   }
 
-  /** Reads the chain once. `outcome` is set when the chain has decided; it is recorded then. */
-  async function decide(row: Settling): Promise<{ status?: TransferStatus; outcome?: Outcome }> {
-    try {
-      const status = await chain.transferStatus(row.payment, row.fromBlock)
-      const outcome = await conclude(row, status).catch(notRecorded)
-      return { status, ...(outcome && { outcome }) }
-    } catch (error) {
-      log.warn('the chain does not show the outcome of a payment', { reason: reasonOf(error) })
-      return {}
+  /** Asks the chain, for longer where a transaction was mined. Returns undefined while it has not decided. */
+  async function decide(row: Settling, report: Report): Promise<Outcome | undefined> {
+    const until = performance.now() + (report.sent === 'mined' ? lagMs : 0)
+    for (;;) {
+      const status = await look(row)
+      const outcome = status && (await conclude(row, status, report).catch(notRecorded))
+      if (outcome !== undefined || performance.now() > until || closing.signal.aborted) return outcome
+      await sleep(250, closing)
     }
   }
 
-  async function conclude(row: Settling, status: TransferStatus): Promise<Outcome | undefined> {
+  async function look({ payment, fromBlock }: Settling): Promise<TransferStatus | undefined> {
+    try {
+      return await chain.transferStatus(payment, fromBlock)
+    } catch (error) {
+      log.warn('the chain does not show the outcome of a payment', { reason: reasonOf(error) })
+      return undefined
+    }
+  }
+
+  async function conclude(row: Settling, status: TransferStatus, report: Report): Promise<Outcome | undefined> {
     switch (status.kind) {
       case 'paid':
-        return complete(row, status.transaction)
+        return complete(row, status)
       case 'spent':
         return reject(row, 'nonce_already_used')
       case 'expired':
         return reject(row, 'authorization_expired')
-      case 'unused':
       case 'unknown':
         return undefined
+      case 'unused':
+        return concludeUnused(row, report)
     }
   }
 
-  /** Returns the proof even when the ledger fails: a retry gets the same bytes from the same row. */
-  async function complete(row: Settling, transaction: Hex): Promise<Outcome> {
+  /** A transfer that was mined and moved nothing cost gas: it is not tried again. One that was never sent may be paid later. */
+  async function concludeUnused(row: Settling, { sent, rejection }: Report): Promise<Outcome | undefined> {
+    if (sent === 'reverted') {
+      const reason = (await chain.rejectionReason(row.payment).catch(() => undefined)) ?? 'payment_rejected'
+      return reason === 'nonce_already_used' ? undefined : reject(row, reason)
+    }
+    // A version before this one may have sent a transaction that has no row of its own.
+    if (sent !== 'no' || (row.transaction !== null && row.settlement === null)) return undefined
+    const reason = rejection ?? (await chain.rejectionReason(row.payment))
+    if (reason === undefined || reason === 'nonce_already_used') return undefined // the next look shows what used it
+    return (await ledger.drop(row.key)) ? failure(reason) : undefined
+  }
+
+  /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */
+  async function complete(
+    row: Settling,
+    { transaction, block }: { transaction: Hex; block: BlockRef },
+  ): Promise<Outcome> {
     const answer = formatAnswer(row, transaction)
-    const body = await ledger.done(row.key, { transaction, answer }).catch((error: unknown) => {
+    count('settled')
+    count('units', row.payment.value)
+    const record = () => ledger.done(row.key, { transaction, answer, block })
+    const body = await record().catch((error: unknown) => {
       notRecorded(error)
+      const isRetryable = () => !closing.signal.aborted
+      retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal }).catch(notRecorded)
       return answer
     })
-    count('settled')
-    return { kind: 'proof', body, transaction, payer: row.payment.from }
+    return { kind: 'proof', body, transaction, key: row.key }
   }
 
   function formatAnswer({ payment, proof }: Settling, transaction: Hex): string {
@@ -139,20 +205,8 @@ export function createSettlement({
   }
 
   async function reject(row: Settling, reason: ErrorCode): Promise<Outcome> {
-    await ledger.reject(row.key, reason)
+    count('lostGas', await ledger.reject(row.key, reason))
     return failure(reason)
-  }
-
-  /** Returns the reason of a transaction that was certainly not sent, or was mined and reverted. */
-  async function rejectionOf(row: Settling, { sent, rejection }: Report): Promise<ErrorCode | undefined> {
-    if (sent !== 'reverted' && (sent !== 'no' || row.transaction !== null)) return undefined
-    const reason = rejection ?? (await chain.rejectionReason(row.payment))
-    return reason === 'nonce_already_used' ? undefined : reason // the next read of the chain shows what used it
-  }
-
-  async function leavePending(row: Settling): Promise<Outcome> {
-    await ledger.releaseClaim(row.key, row.claim).catch(notRecorded)
-    return failure('settlement_pending')
   }
 
   function notRecorded(error: unknown): undefined {
@@ -163,19 +217,23 @@ export function createSettlement({
   return {
     settle,
     /** Returns the outcome where the chain has decided already; sends nothing. */
-    poll: async (row: Settling): Promise<Outcome | undefined> => (await decide(row)).outcome,
-    /** Settles a row that was found `settling`, unless the chain has decided already. */
-    async resume(row: Settling): Promise<Outcome> {
-      const { status, outcome } = await decide(row)
-      if (outcome !== undefined) return outcome
-      return status?.kind === 'unused' ? settle(row) : leavePending(row)
+    async poll(row: Settling): Promise<Outcome | undefined> {
+      const status = await look(row)
+      return status?.kind === 'paid' ? complete(row, status) : undefined
+    },
+    isRunning: (key: PaymentKey) => running.has(paymentName(key)),
+    /** Leaves what is not decided to the next process. */
+    stop: () => closing.abort(),
+    /** Resolves when no settlement runs in this process any more. */
+    idle: async () => {
+      await Promise.allSettled([...running.values()].map(({ ended }) => ended))
     },
   }
 }
 
 /** Converts a row that is `settling` or `done`. */
-export function toSettling(row: PaymentRow, claim: string): Settling {
-  const { payer, nonce, payload, proof, fromBlock, transaction } = row
+export function toSettling(row: PaymentRow): Settling {
+  const { payer, nonce, payload, proof, fromBlock, transaction, settlement } = row
   if (proof === null || fromBlock === null) throw new Error('A settling row has no proof.')
-  return { key: { payer, nonce }, claim, payment: parsePayload(payload), proof, fromBlock, transaction }
+  return { key: { payer, nonce }, payment: parsePayload(payload), proof, fromBlock, transaction, settlement }
 }

@@ -1,11 +1,14 @@
 /**
  * The replay ledger: every tap counts once (spec §4.4, §5). The first presentation of a counter is FRESH; the same PICC again within
  * the window is the SAME TAP; anything else at or below the last counter is a REPLAY.
- * It uses two autocommit statements without transaction or lock: one row of `tag` decides every race.
+ * One row of `tag` decides every race. Taps that come together share one statement and one commit, and answer after it.
  */
-import { ServiceError } from '../lib/errors.ts'
-import { parseHex } from '../lib/bytes.ts'
+import { bytes, numbers, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
+import { createBatcher } from '../lib/async/batch.ts'
+import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
+import { toHex } from './bytes.ts'
+import { pruneLogStatements } from './log/recorder.ts'
 
 /** A tap with a valid MAC. */
 export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; picc: Uint8Array; batchId: string }>
@@ -18,7 +21,7 @@ export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; pi
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
 
 /** `lastCounter` is the counter before this tap; `null` for a chip without a row. */
-type LedgerAnswer = Readonly<{
+export type LedgerAnswer = Readonly<{
   outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED'
   anomalies: readonly AnomalyKind[]
   lastCounter: number | null
@@ -39,40 +42,84 @@ export type LedgerOptions = Readonly<{
   now?: () => Date
 }>
 
+/** Taps of one statement, and statements at the same time: while one commits, the next is prepared. */
+const grouping = { maxItems: 200, concurrency: 2, isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) }
+
+/** `time` is that of a test. `consume`: the tap counts, if it was never used. */
+type Presented = { readonly tap: Tap; readonly time: string | null; readonly consume: boolean }
+
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
 export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
+  const present = createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
 
-  async function present(tap: Tap, use: (tap: Tap, time: string | null) => Promise<boolean>): Promise<LedgerAnswer> {
+  /** Two taps of one tag cannot share a statement: the lower counter goes first, then the other is presented again. */
+  async function presentAll(items: readonly Presented[]): Promise<LedgerRow[]> {
+    const rows = await ask<LedgerRow>(sql, presentStatement, columnsOf(items))
+    if (rows.length !== items.length) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
+    const used = new Set(items.filter((_, at) => rows[at]?.fresh).map(nameOf))
+    const again = items.flatMap((item, at) => {
+      const row = rows[at] as LedgerRow
+      return item.consume && !row.fresh && isUnused(row, item) && used.has(nameOf(item)) ? [at] : []
+    })
+    if (again.length === 0) return rows
+    const later = await presentAll(again.map((at) => items[at] as Presented))
+    return rows.map((row, at) => later[again.indexOf(at)] ?? row)
+  }
+
+  const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
+
+  async function answer(tap: Tap, consume: boolean): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
-      const time = now?.().toISOString() ?? null
-      const row = await read(sql, tap, time)
+      const row = await present({ tap, time: now?.().toISOString() ?? null, consume })
       lastCounter = row.last_counter
-      const answer = judge(row, tap, windowSeconds)
-      if (answer !== 'unused') return { ...answer, lastCounter }
-      if (await use(tap, time)) return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter }
-      // Another request advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
+      const found = row.fresh ? 'unused' : judge(row, tap, windowSeconds)
+      if (found !== 'unused') return { ...found, lastCounter }
+      if (row.fresh || !consume) return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter }
+      // Another process advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
     }
     return { outcome: 'REPLAY', anomalies: [], lastCounter }
   }
-  return {
-    consume: (tap) => present(tap, (it, time) => accept(sql, it, time)),
-    judge: (tap) => present(tap, async () => true),
-  }
+  return { consume: (tap) => answer(tap, true), judge: (tap) => answer(tap, false) }
 }
 
+const nameOf = ({ tap: { uid, epoch } }: Presented) => `${toHex(uid)}/${epoch}`
+const hexOf = (value: Uint8Array) => `0x${toHex(value)}` as const
+
+function columnsOf(items: readonly Presented[]): string[] {
+  const column = <T>(of: (item: Presented) => T) => items.map(of)
+  return [
+    bytes(column(({ tap }) => hexOf(tap.uid))),
+    numbers(column(({ tap }) => tap.epoch)),
+    numbers(column(({ tap }) => tap.counter)),
+    bytes(column(({ tap }) => hexOf(tap.picc))),
+    texts(column(({ tap }) => tap.batchId)),
+    texts(column(({ time }) => time)),
+    texts(column(({ consume }) => String(consume))),
+  ]
+}
+
+/** A tap that was answered as resolved; `uid` is hex. */
+type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>
+
 /**
- * Returns true for the first call per accepted tap: `productVerified` is sent when a tap is first answered as resolved, which may be
- * the retry after a 502. The same transaction records that the item was tapped.
+ * Creates the announcement of taps. It returns true for the first call per accepted tap: `productVerified` is sent when a tap is first
+ * answered as resolved, which may be the retry after a 502. The same transaction records that the item was tapped.
  */
-export async function announceVerified(
-  sql: Sql,
-  { uid, epoch, tapCounter, tokenId }: Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>,
-): Promise<boolean> {
-  const values = [parseHex(uid), epoch, tapCounter, String(tokenId)]
-  const [row] = await ask<{ first: boolean }>(sql, 'SELECT announce_tap($1, $2, $3, $4) AS first', values)
-  return row?.first === true
+export function createTapAnnouncement(sql: Sql): (tap: Resolved) => Promise<boolean> {
+  return createBatcher<Resolved, boolean>({
+    ...grouping,
+    async run(taps) {
+      const rows = await ask<{ first: boolean }>(sql, announceStatement, [
+        bytes(taps.map(({ uid }) => `0x${uid}` as const)),
+        numbers(taps.map(({ epoch }) => epoch)),
+        numbers(taps.map(({ tapCounter }) => tapCounter)),
+        numbers(taps.map(({ tokenId }) => tokenId)),
+      ])
+      return rows.map(({ first }) => first)
+    },
+  })
 }
 
 /** Rows of one statement, and statements of one call: a backlog goes in steps between which other work has its turn. */
@@ -80,8 +127,8 @@ const [pruneRows, pruneSteps] = [1_000, 5]
 const prunedPauseMs = 60_000
 
 /**
- * Creates the pruning that the leader calls again and again: it deletes taps that were first seen more than `days` ago, and rests for a
- * minute when none is left. No deleted tap verifies again, because the last counter of its tag stays.
+ * Creates the pruning that the leader calls again and again: it deletes taps that were first seen more than `days` ago, and what is
+ * recorded of them, and rests for a minute when none is left. No deleted tap verifies again, because the last counter of its tag stays.
  */
 export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
   if (!(days >= 1)) throw new RangeError('Taps are kept for at least one day.')
@@ -89,7 +136,10 @@ export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly da
   return async () => {
     if (performance.now() < restsUntil) return
     for (let steps = 0; steps < pruneSteps; steps += 1) {
-      if ((await sql.query(pruneStatement, [days, pruneRows])).length === pruneRows) continue
+      let isRest = false
+      for (const statement of [pruneStatement, ...pruneLogStatements])
+        isRest = (await sql.query(statement, [days, pruneRows])).length === pruneRows || isRest
+      if (isRest) continue
       restsUntil = performance.now() + prunedPauseMs
       return
     }
@@ -102,12 +152,8 @@ type LedgerRow = {
   age: number | null
   status: string | null
   newer: boolean
-}
-
-async function read(sql: Sql, tap: Tap, time: string | null): Promise<LedgerRow> {
-  const [row] = await ask<LedgerRow>(sql, readStatement, [tap.uid, tap.epoch, tap.counter, tap.batchId, time])
-  if (row === undefined) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
-  return row
+  /** This statement used the counter. */
+  fresh: boolean
 }
 
 /** Decides what the row already decides: everything but a counter that was never used. */
@@ -121,11 +167,6 @@ function judge(row: LedgerRow, tap: Tap, windowSeconds: number): Omit<LedgerAnsw
   if (row.newer) return { outcome: 'REPLAY', anomalies: ['old_epoch'] }
   if (tap.counter <= (row.last_counter ?? 0)) return { outcome: 'REPLAY', anomalies: ['unseen_lower'] }
   return 'unused'
-}
-
-async function accept(sql: Sql, tap: Tap, time: string | null): Promise<boolean> {
-  const values = [tap.uid, tap.epoch, tap.counter, tap.picc, tap.batchId, time]
-  return (await ask(sql, acceptStatement, values)).length > 0
 }
 
 function anomaliesOf({ counter }: Tap, lastCounter: number | null): AnomalyKind[] {
@@ -143,23 +184,36 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-// $1 uid, $2 epoch, $3 counter, $4 batch, $5 time of a test. The batch status is read here, so that a revocation takes effect on
-// every instance at once; `newer` closes a former epoch that has no row.
-const readStatement = `
-SELECT t.last_counter, p.picc, extract(epoch from coalesce($5::timestamptz, clock_timestamp()) - p.first_seen)::float8 AS age,
-  b.status, EXISTS (SELECT FROM tag n WHERE n.uid = $1 AND n.epoch > $2) AS newer
-FROM (SELECT 1) one
-LEFT JOIN tag t ON t.uid = $1 AND t.epoch = $2
-LEFT JOIN tap p ON p.uid = $1 AND p.epoch = $2 AND p.counter = $3
-LEFT JOIN tag_batch b ON b.id = $4`
-
-// $4 picc, $5 batch, $6 time of a test. One row means FRESH; no row means that another request advanced the counter first.
-const acceptStatement = `
-WITH adv AS (INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) VALUES ($1, $2, $5, $3)
+// The batch status is read here, so that a revocation takes effect on every instance at once; `newer` closes a former epoch that has no
+// row. A row that is not fresh although nothing speaks against it lost to another statement. Rows are locked in the order of their keys.
+const presentStatement = `
+WITH k AS (
+  SELECT g.*, coalesce(g.time::timestamptz, clock_timestamp()) AS at, t.last_counter, p.picc AS known, p.first_seen, b.status,
+    EXISTS (SELECT FROM tag x WHERE x.uid = g.uid AND x.epoch > g.epoch) AS newer
+  FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[]) WITH ORDINALITY
+    AS g (uid, epoch, counter, picc, batch_id, time, consume, n)
+  LEFT JOIN tag t ON t.uid = g.uid AND t.epoch = g.epoch
+  LEFT JOIN tap p ON p.uid = g.uid AND p.epoch = g.epoch AND p.counter = g.counter
+  LEFT JOIN tag_batch b ON b.id = g.batch_id),
+unused AS (
+  SELECT DISTINCT ON (uid, epoch) * FROM k
+  WHERE consume AND known IS NULL AND status IS DISTINCT FROM 'revoked' AND NOT newer AND counter > coalesce(last_counter, 0)
+  ORDER BY uid, epoch, counter, n),
+adv AS (
+  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) SELECT uid, epoch, batch_id, counter FROM unused ORDER BY uid, epoch
   ON CONFLICT (uid, epoch) DO UPDATE SET last_counter = EXCLUDED.last_counter
-  WHERE t.last_counter < EXCLUDED.last_counter RETURNING uid, epoch)
-INSERT INTO tap (uid, epoch, counter, picc, first_seen)
-SELECT uid, epoch, $3, $4, coalesce($6::timestamptz, clock_timestamp()) FROM adv RETURNING first_seen`
+  WHERE t.last_counter < EXCLUDED.last_counter RETURNING uid, epoch),
+made AS (
+  INSERT INTO tap (uid, epoch, counter, picc, first_seen) SELECT uid, epoch, counter, picc, at FROM unused JOIN adv USING (uid, epoch))
+SELECT k.last_counter, k.known AS picc, extract(epoch from k.at - k.first_seen)::float8 AS age, k.status, k.newer,
+  a.uid IS NOT NULL AS fresh
+FROM k LEFT JOIN unused u ON u.n = k.n LEFT JOIN adv a ON a.uid = u.uid AND a.epoch = u.epoch ORDER BY k.n`
+
+const announceStatement = `
+WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token) AS first
+  FROM (SELECT * FROM unnest($1::bytea[], $2::int[], $3::int[], $4::numeric[]) WITH ORDINALITY AS g (uid, epoch, counter, token, n)
+    ORDER BY uid, epoch, counter) ordered)
+SELECT first FROM a ORDER BY n`
 
 // A tap goes only where its tag holds that counter or a higher one, which alone makes it a replay from then on.
 const pruneStatement = `

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createAuthenticate } from './sun/authenticate.ts'
 import { toHex } from './bytes.ts'
-import { announceVerified, createLedger } from './replay-ledger.ts'
+import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { createKeyRing } from './keys/batch.ts'
 import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
 import { createTagHash } from './tag-hash.ts'
@@ -60,10 +60,10 @@ describe('verifying a tap', () => {
     assert.equal((await verifyTap(tap)).kind, 'tapped') // the chain lookup failed: 502, nothing announced
     const retry = await verifyTap(tap)
     assert.ok(retry.kind === 'tapped' && !retry.fresh)
-    assert.equal(await announceVerified(database, { ...retry, tokenId: 1n }), true)
+    assert.equal(await createTapAnnouncement(database)({ ...retry, tokenId: 1n }), true)
     const reload = await verifyTap(tap)
     assert.ok(reload.kind === 'tapped')
-    assert.equal(await announceVerified(database, { ...reload, tokenId: 1n }), false)
+    assert.equal(await createTapAnnouncement(database)({ ...reload, tokenId: 1n }), false)
   })
 
   it('names malformed parameters before anything else', async () => {

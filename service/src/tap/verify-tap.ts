@@ -5,9 +5,10 @@
 import type { Authenticate } from './sun/authenticate.ts'
 import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
-import type { AnomalyKind, Ledger } from './replay-ledger.ts'
+import type { AnomalyKind, Ledger, LedgerAnswer } from './replay-ledger.ts'
 import type { KeyRing } from './keys/batch.ts'
 import type { TapBinding, TapChallenge } from './tap-tokens.ts'
+import type { TapPresentation, TapRecordOutcome } from './log/recorder.ts'
 import type { CounterfeitReason } from './sun/sun.ts'
 import type { TagHash } from './tag-hash.ts'
 
@@ -20,6 +21,8 @@ export type TapRequest = Readonly<{
   /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
   bindToken?: string | undefined
   challengeToken?: string | undefined
+  /** The country of the client, in two capitals. */
+  country?: string | undefined
   /** False: the tap is judged and stays unused, and no token is made. Default: true. */
   consume?: boolean
 }>
@@ -62,12 +65,15 @@ export type VerifyTapOptions = Readonly<{
   binding?: TapBinding | undefined
   challenge?: TapChallenge | undefined
   onAnomaly?: ((anomaly: TapAnomaly) => void) | undefined
+  /** Gets every tap that is consumed, and every cryptogram that is none. */
+  record?: ((presentation: TapPresentation) => void) | undefined
 }>
 
 /** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
 export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
-  const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly } = options
+  const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly, record } = options
   return async (request) => {
+    const { consume = true, country = null } = request
     const picc = parseParameter('picc', request.picc, 32)
     if (!(picc instanceof Uint8Array)) return picc
     const cmac = parseParameter('cmac', request.cmac, 16)
@@ -75,18 +81,26 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     if (keys.candidates().length === 0) return { kind: 'not_configured' }
 
     const found = await authenticate(picc, cmac)
-    if (!found.genuine) return { kind: 'counterfeit', reason: found.reason }
+    if (!found.genuine) {
+      if (consume) record?.({ tagHash: null, counter: null, jumpFrom: null, country, outcome: 'COUNTERFEIT_SUSPECTED' })
+      return { kind: 'counterfeit', reason: found.reason }
+    }
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
 
-    const { consume = true } = request
     const { outcome, anomalies, lastCounter } = await (consume ? ledger.consume(tap) : ledger.judge(tap))
     const hash = tagHash(uid)
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
+    const keep = (of: TapRecordOutcome) => {
+      const jumpFrom = anomalies.includes('gap') ? lastCounter : null
+      if (consume) record?.({ tagHash: hash, counter, jumpFrom, country, outcome: of })
+    }
+    const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindToken)
+    keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
     if (outcome === 'REPLAY') return { kind: 'replayed' }
     const fresh = outcome === 'FRESH'
-    if (binding !== undefined && !fresh && !binding.isValid(tap, request.bindToken)) return { kind: 'replayed' }
+    if (!isBound) return { kind: 'replayed' }
 
     const bound = binding !== undefined && fresh && consume ? { bindToken: binding.token(tap) } : {}
     if (challenge !== undefined && !challenge.isAnswered(tap, request.challengeToken)) {
@@ -103,6 +117,12 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
       ...bound,
     }
   }
+}
+
+/** A revoked batch, and a known counter under other bytes, contradict a chip that is genuine and used once. */
+function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[]): TapRecordOutcome {
+  if (outcome === 'REVOKED' || anomalies.includes('other_picc')) return 'COUNTERFEIT_SUSPECTED'
+  return ({ FRESH: 'FRESH', SAME_TAP: 'REPEATED', REPLAY: 'REPLAYED' } as const)[outcome]
 }
 
 /** Parses a parameter that is present once with exactly `digits` hex digits of either case. */

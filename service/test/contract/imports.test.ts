@@ -34,11 +34,23 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'cli.ts': ['cli'],
 }
 
+/** Folders of the client library, and those that each may import besides itself; its root is the empty name. */
+const libraryMayImport: Readonly<Record<string, readonly string[]>> = {
+  lib: [],
+  rules: ['lib'],
+  proof: ['lib'],
+  check: ['lib', 'rules', 'proof', ''],
+  attestation: ['lib', 'rules', 'check'],
+  '': ['lib', 'rules', 'proof', 'check', 'attestation'],
+}
+
 /** A folder with more source files holds more than one concept. */
 const mostFiles = 12
 
 const files = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
-const sources = files.filter((name) => !name.endsWith('.test.ts'))
+const isSource = (name: string): boolean => name.endsWith('.ts') && !name.endsWith('.test.ts')
+const sources = files.filter(isSource)
+const librarySources = readdirSync(library, { recursive: true, encoding: 'utf8' }).filter(isSource)
 
 describe('the import table', () => {
   for (const name of files) {
@@ -79,15 +91,22 @@ describe('the import table', () => {
   })
 
   it('keeps the client library free of the service and of Node', () => {
-    for (const name of readdirSync(library).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts')))
-      for (const target of importsOf(join(library, name), /^/))
-        assert.ok(target.startsWith('./') || target.startsWith('@noble/'), `${name} imports ${target}`)
+    const folderOf = (name: string) => name.split('/').slice(0, -1).join('/')
+    for (const name of librarySources)
+      for (const target of importsOf(join(library, name), /^/)) {
+        if (target.startsWith('@noble/')) continue
+        const folder = folderOf(relative(library, join(library, dirname(name), target)))
+        const isOwn = /^\.{1,2}\//.test(target) && Object.hasOwn(libraryMayImport, folder)
+        const allowed = [folderOf(name), ...(libraryMayImport[folderOf(name)] ?? [])]
+        assert.ok(isOwn && allowed.includes(folder), `${name} imports ${target}`)
+      }
   })
 })
 
 describe('the layout', () => {
   const folders = new Map<string, string[]>()
-  for (const name of sources) folders.set(dirname(name), [...(folders.get(dirname(name)) ?? []), basename(name, '.ts')])
+  for (const name of [...sources, ...librarySources.map((file) => `verdict/${file}`)])
+    folders.set(dirname(name), [...(folders.get(dirname(name)) ?? []), basename(name, '.ts')])
 
   for (const [folder, names] of folders) {
     it(`${folder} holds at most ${mostFiles} source files, no three with the same first word`, () => {

@@ -25,12 +25,18 @@ const privateWord = new RegExp(`\\b(?:${Object.keys(terms).join('|')})\\b`, 'i')
 /** Matches a block comment, or a run of line comments. */
 const comment = /\/\*\*?([^]*?)\*\/|(?<![:'"`\w/])\/\/([^\n]*(?:\n\s*\/\/[^\n]*)*)/g
 
+const anyText = /'((?:[^'\\\n]|\\.)* (?:[^'\\\n]|\\.)*)'|`([^`]* [^`]*)`/g
+const shortText = /'((?:[^'\\\n]|\\.)* (?:[^'\\\n]|\\.)*)'|`([^`\n]* [^`\n]*)`/g
+
 const files = globSync(
-  ['service/src/**/*.{ts,graphql,js,css}', 'verdict/src/**/*.ts', 'bench/**/*.ts', 'scripts/*.ts'],
-  {
-    cwd: root,
-    exclude: (name) => name.includes('node_modules') || name.endsWith('.test.ts'),
-  },
+  [
+    'service/{src,test}/**/*.{ts,graphql,js,css}',
+    'verdict/{src,test}/**/*.ts',
+    'contracts/*.ts',
+    'bench/**/*.ts',
+    'scripts/**/*.ts',
+  ],
+  { cwd: root, exclude: (name) => name.includes('node_modules') || name.endsWith('language.test.ts') },
 )
 
 describe('plain English', () => {
@@ -65,11 +71,12 @@ function commentsOf(file: string): Text[] {
   }))
 }
 
-/** Returns texts in quotes that are sentences: errors, help, logs. */
+/** Returns texts in quotes that are sentences: errors, help, logs, test names. A long template of a test is a program or a page. */
 function messagesOf(file: string): Text[] {
   if (!file.endsWith('.ts')) return []
+  const quoted = /[./]test[./]/.test(file) ? shortText : anyText
   const code = readSource(file).replaceAll(comment, (text) => text.replaceAll(/[^\n]/g, ''))
-  return [...code.matchAll(/'((?:[^'\\\n]|\\.)* (?:[^'\\\n]|\\.)*)'|`([^`]* [^`]*)`/g)].map((match) => ({
+  return [...code.matchAll(quoted)].map((match) => ({
     line: code.slice(0, match.index).split('\n').length,
     text: (match[1] ?? match[2] ?? '').replaceAll(/\s+/g, ' ').trim(),
   }))

@@ -165,6 +165,11 @@ describe('a migration beside others', { skip }, () => {
 })
 
 describe('the files of migrations', () => {
+  it('have each number once', () => {
+    const numbers = all.map(({ name }) => name.slice(0, 4))
+    assert.equal(new Set(numbers).size, numbers.length, numbers.join())
+  })
+
   it('have an undo only beside a file of the same name, which begins with what is lost', () => {
     const names = readdirSync(new URL('../../src/db/migrations/', import.meta.url))
     for (const name of names.filter((one) => one.endsWith('.undo.sql')))

@@ -21,12 +21,19 @@ const keyOf: Readonly<Record<string, string>> = {
   outbox: 'token_id',
   tag: 'uid',
   tap: 'uid',
+  tap_log: 'tag_hash',
+  tap_anomaly: 'tag_hash',
 }
 
 /** Statements that ask every shard, by their file and a piece of their text. */
 const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] = [
-  ['index/queries/products.ts', 'order by ${by}', 'lists: each shard gives its first rows, which are merged'],
+  [
+    'index/queries/products.ts',
+    'select ${columns} from ${table}',
+    'lists: each shard gives its first rows, which are merged',
+  ],
   ['index/queries/products.ts', 'select from asset where ${', 'counts of filters that no sum is kept for'],
+  ['index/queries/past.ts', 'where block_number <= b.number', 'the newest event up to a block, for its time'],
   ['index/queries/transfers.ts', 'select t.* from transfer', 'lists; with a product one shard'],
   ['index/queries/transfers.ts', 'union all', 'the same lists, with their products'],
   ['index/queries/transfers.ts', 'select from transfer t where ${', 'counts of transfers'],
@@ -39,10 +46,10 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['passport/signing/status-store.ts', 'taken from status_place', 'how full a list is'],
   ['index/outbox.ts', 'from outbox', 'the feed of events, one for all shards'],
   ['db/replica.ts', 'from outbox', 'how far the replica of lists is'],
-  ['index/store.ts', 'delete from outbox', 'the same, trimmed'],
-  ['index/store.ts', "set status = 'failed'", 'offers that ran out, now and then'],
+  ['index/transfers.ts', "set status = 'failed'", 'offers that ran out, now and then'],
   ['index/assets.ts', 'metadata_hash = $1', 'texts of a batch of tokens, when metadata comes late'],
   ['index/history.ts', 'with deleted as', 'a reorganisation'],
+  ['index/history.ts', 'as time from history', 'tokens that changed lately, when the feed of events begins'],
   ['index/history.ts', 'where block_number between', 'the comparison of the index with the chain, block by block'],
   ['index/history.ts', 'in (select * from unnest', 'a repair after that comparison'],
   ['index/store.ts', 'delete from transfer', 'a reorganisation'],
@@ -50,6 +57,9 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['index/store.ts', 'truncate', 'the operator’s rebuild'],
   ['index/store.ts', 'delete from item', 'the operator’s rebuild'],
   ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
+  ['tap/log/recorder.ts', 'delete from tap_log', 'the same in their log'],
+  ['tap/log/recorder.ts', 'delete from tap_anomaly', 'the same for anomalies'],
+  ['index/queries/products.ts', 'where tag_hash = any', 'products of a page of taps, by the commitments of their tags'],
 ]
 
 type Statement = { readonly file: string; readonly text: string }

@@ -1,5 +1,5 @@
-/** What a gateway signs with given keys: the proof of one asset, without a payment. */
-import type { Verdict } from '@touchstone/verdict'
+/** Signs the proof of one asset with given keys, as a gateway does after a payment. */
+import type { AssetAttestationTypedData, Hex, Verdict } from '@touchstone/verdict'
 import { createAttest } from '../../src/payments/attestation/attest.ts'
 import type { AttestationKeys } from '../../src/payments/attestation/keys.ts'
 
@@ -26,13 +26,19 @@ const verdict: Verdict = {
 }
 
 /** `now` in milliseconds. */
-export async function proofBy(keys: AttestationKeys, now = Date.now): Promise<Proof> {
-  const verdicts = { answer: async () => ({ verdict }) as never }
+export async function proofBy(keys: Pick<AttestationKeys, 'active'>, now = Date.now): Promise<Proof> {
+  const verdicts = { answer: async () => ({ verdict, flags: 0 }) as never }
   const attest = createAttest({ verdicts, key: keys.active, now })
-  return JSON.parse((await attest({ tokenId: 1042n, assetId: '1042', requestHash: '' })) ?? 'null')
+  return JSON.parse((await attest({ tokenId: 1042n, assetId: '1042', eas: false, requestHash: '' })) ?? 'null')
 }
 
-export type Proof = { attestation: { signature: `0x${string}`; eip712: { signature: `0x${string}` } } }
+export type Proof = {
+  attestation: {
+    signature: Hex
+    eip712: { signature: Hex }
+    v2: { message: AssetAttestationTypedData['message']; signature: Hex }
+  }
+}
 
 /** go-ethereum, accounts/keystore/testdata/very-light-scrypt.json: r and p as wallets choose them; the password is empty. */
 export const walletKeystore = {

@@ -1,6 +1,6 @@
 /**
- * What the whole suite leaves behind for one last look: every log line that a test's service wrote, and every secret that a test
- * used. `scripts/test.ts` names the folder and looks afterwards that no secret stands in a log line.
+ * Collects, over the whole suite, the log lines of the tests' services and the secrets that tests used.
+ * `scripts/test.ts` names the folder; `scripts/check-logs.ts` fails when a log line contains a secret.
  */
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -71,7 +71,7 @@ const transportFaults = {
     response.end()
   },
   status500: (response: ServerResponse, body: string) => response.writeHead(500).end(body),
-  status429: (response: ServerResponse, body: string) => response.writeHead(429).end(body),
+  status429: (response: ServerResponse) => response.writeHead(429).end('Too Many Requests'),
   redirect: (response: ServerResponse) => response.writeHead(307, { location: 'http://127.0.0.1:9/' }).end(),
   garbage: (response: ServerResponse) => response.end('<html>bad gateway</html>'),
   truncated: (response: ServerResponse, body: string) => {
@@ -92,6 +92,8 @@ export type Fault = Readonly<{
   methods?: readonly string[]
   /** Only requests with one such call. */
   when?: (method: string, params: readonly unknown[]) => boolean
+  /** Only this share of the requests, from 0 to 1, at random; a batch is one request. */
+  share?: number
   /** So many requests, then `none`. */
   times?: number
   delayMs?: number
@@ -107,6 +109,8 @@ export type FaultRpc = Readonly<{
   /** The calls since the start; every member of a batch counts. */
   calls: () => readonly Readonly<{ method: string; count: number }>[]
   count: (method: string) => number
+  /** The requests that met the fault since it was set. */
+  struck: () => number
   close: () => Promise<void>
 }>
 
@@ -121,6 +125,7 @@ export async function startFaultRpc({
   const counts = new Map<string, number>()
   let fault: Fault = {}
   let left = Infinity
+  let struck = 0
 
   async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const sent = Buffer.concat(await request.toArray()).toString('utf8')
@@ -150,11 +155,12 @@ export async function startFaultRpc({
   }
 
   function faultFor(calls: readonly Call[]): Fault {
-    const { methods, when = () => true } = fault
+    const { methods, when = () => true, share = 1 } = fault
     const isMeant = ({ method, params }: Call) =>
       (methods === undefined || methods.includes(method)) && when(method, params)
-    if (left <= 0 || !calls.some(isMeant)) return {}
+    if (left <= 0 || !calls.some(isMeant) || Math.random() >= share) return {}
     left--
+    struck++
     return fault
   }
 
@@ -166,9 +172,11 @@ export async function startFaultRpc({
     set(next) {
       fault = typeof next === 'string' ? { name: next } : next
       left = fault.times ?? Infinity
+      struck = 0
     },
     calls: () => [...counts].map(([method, count]) => ({ method, count })),
     count: (method) => counts.get(method) ?? 0,
+    struck: () => struck,
     close,
   }
 }

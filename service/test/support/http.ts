@@ -7,7 +7,8 @@ export type Served = Awaited<ReturnType<typeof serve>>
 
 export async function serve(listener?: RequestListener, options: ServerOptions = {}) {
   const server = createServer(options, listener)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
+  // Node's queue of 511 overflows when a test opens a thousand connections on a busy machine: some are reset.
+  await once(server.listen({ port: 0, host: '127.0.0.1', backlog: 4_096 }), 'listening')
   const { port } = server.address() as AddressInfo
   return {
     server,

@@ -7,7 +7,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { readBody } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { takeMany, type Quota, type RateLimiter } from '../../http/rate-limit/limiter.ts'
-import { requestIdFor } from '../../http/request.ts'
+import { requestIdFor, runForRequest } from '../../http/request.ts'
 import { exposedHeaders, quotaHeaders } from '../../http/responses.ts'
 import { errorCodes, type McpRejection } from '../../lib/error-codes.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -88,7 +88,7 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     else if (method === 'OPTIONS') sendPreflight(response, headers)
     else if (method !== 'POST') sendRejection(response, 'METHOD_NOT_ALLOWED', headers)
     else
-      post(request, response, headers).catch((error: unknown) => {
+      runForRequest(requestId, () => post(request, response, headers)).catch((error: unknown) => {
         log.error('mcp request failed', { reason: reasonOf(error), requestId })
         response.destroy()
       })

@@ -16,6 +16,7 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { errorCodes } from '../../lib/error-codes.ts'
+import { runningRequestId } from '../../http/request.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
@@ -53,11 +54,12 @@ export function createSdkHandler(fetch: SdkFetch, log: Log, deadlineMs = 30_000)
       async fetch(request, options = {}) {
         const onTimeout = () => Response.json(tooLate, { status })
         const response = await withDeadline(fetch(request, options), deadlineMs, { onTimeout })
-        if (response.status >= 500) log.warn('mcp request failed', { status: response.status })
+        if (response.status >= 500)
+          log.warn('mcp request failed', { status: response.status, requestId: runningRequestId() })
         return response
       },
     },
-    { onerror: (error) => log.error('mcp request failed', { reason: reasonOf(error) }) },
+    { onerror: (error) => log.error('mcp request failed', { reason: reasonOf(error), requestId: runningRequestId() }) },
   )
   return handler as SdkHandler
 }

@@ -17,6 +17,7 @@ import {
 import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
 import type { Answer, Verdicts } from '../../assets/verdicts.ts'
 import { chainName } from '../../domain/chain.ts'
+import { runningRequestId } from '../../http/request.ts'
 import type { ToolCode } from '../../lib/error-codes.ts'
 import { databaseUnavailable, isChainUnavailable, isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import { isObject } from '../../lib/json.ts'
@@ -69,15 +70,16 @@ export function createTools({ verdicts, histories, contract, log }: ToolsOptions
       try {
         return await run(args)
       } catch (error) {
+        const requestId = runningRequestId()
         if (isChainUnavailable(error)) {
-          log.warn('tool failed', { tool, code: 'CHAIN_UNAVAILABLE', reason: reasonOf(error.cause) })
+          log.warn('tool failed', { tool, code: 'CHAIN_UNAVAILABLE', reason: reasonOf(error.cause), requestId })
           return failure('CHAIN_UNAVAILABLE', `${error.message} Ask again in a few seconds.`)
         }
         if (isDatabaseUnavailable(error)) {
-          log.warn('tool failed', { tool, code: 'DATABASE_UNAVAILABLE', reason: reasonOf(error) })
+          log.warn('tool failed', { tool, code: 'DATABASE_UNAVAILABLE', reason: reasonOf(error), requestId })
           return failure('DATABASE_UNAVAILABLE', databaseUnavailable(error).message)
         }
-        log.error('tool failed', { tool, code: 'INTERNAL', reason: reasonOf(error) })
+        log.error('tool failed', { tool, code: 'INTERNAL', reason: reasonOf(error), requestId })
         return failure('INTERNAL', 'The tool failed unexpectedly. Ask again later.')
       }
     }

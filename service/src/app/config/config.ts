@@ -22,11 +22,16 @@ export function readConfig(env: Environment) {
       'PAYMENT_PRICE is above 100000, which default buyers reject; set PAYMENT_HIGH_PRICE=on to allow it.',
     )
   const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '') !== '')
+  const hasKey = gateway.facilitatorKey !== null || gateway.facilitatorKeys.length > 0
   // The other hosts only link to the gateway: a process without that role needs no key that moves money.
-  if (roles.has('gateway') && gateway.facilitatorUrl === null && gateway.facilitatorKey === null)
+  if (roles.has('gateway') && gateway.facilitatorUrl === null && !hasKey)
     throw new ConfigError(
       'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
     )
+  if (config.tap.countryHeader !== null && limits.trustedProxies.length === 0)
+    throw new ConfigError('TAP_COUNTRY_HEADER needs TRUSTED_PROXIES, the proxies that set it.')
+  if (gateway.facilitatorHeadersFile !== null && !confidential.test(gateway.facilitatorUrl ?? ''))
+    throw new ConfigError('FACILITATOR_HEADERS_FILE needs a FACILITATOR_URL with https, or on this machine.')
   if (gateway.keystore !== null && gateway.keystorePasswordFile === null)
     throw new ConfigError('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE, a file with its password.')
   if (workers > 1 && store.databaseUrl === null)
@@ -47,6 +52,9 @@ export function readConfig(env: Environment) {
     limits: { ...limits, store: limitStore(limits, store.databaseUrl) },
   })
 }
+
+/** Origins to which a secret may be sent. */
+const confidential = /^(https:\/\/|http:\/\/(localhost|127\.0\.0\.1|\[::1\])(:|\/|$))/i
 
 /** Removes the gateway where no address to pay is set: then there is nothing to sell. */
 function activeRoles(named: readonly Role[], payTo: string | null, isAsked: boolean): ReadonlySet<Role> {

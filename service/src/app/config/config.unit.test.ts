@@ -62,6 +62,22 @@ describe('the configuration', () => {
     assert.ok(readConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
   })
 
+  it('sends secret headers to a facilitator over https, or on this machine, only', () => {
+    const headers = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_HEADERS_FILE: '/run/headers.json' }
+    for (const url of ['', 'http://x402.example.com', 'http://127.0.0.1.example.com'])
+      assert.throws(
+        () => readConfig({ ...headers, FACILITATOR_KEY: `0x${'34'.repeat(32)}`, FACILITATOR_URL: url }),
+        /HEADERS_FILE needs a/,
+      )
+    for (const url of [
+      'https://x402.example.com',
+      'http://127.0.0.1:4020',
+      'http://localhost:4020',
+      'http://[::1]:4020',
+    ])
+      assert.equal(readConfig({ ...headers, FACILITATOR_URL: url }).gateway.facilitatorHeadersFile, '/run/headers.json')
+  })
+
   it('asks twice before it takes a price that default buyers refuse', () => {
     assert.throws(() => readConfig({ PAYMENT_PRICE: '100001' }), /PAYMENT_HIGH_PRICE=on/)
     assert.equal(readConfig({ PAYMENT_PRICE: '100001', PAYMENT_HIGH_PRICE: 'on' }).gateway.price, 100_001n)
@@ -80,7 +96,7 @@ describe('the configuration', () => {
     for (const [name, { help }] of Object.entries(settings)) assert.match(help, /\.$/, name)
   })
 
-  it('counts limits where several processes can, unless it is told otherwise', () => {
+  it('counts limits where several processes can, unless it is set otherwise', () => {
     const storeOf = (env: Record<string, string>) => readConfig(env).limits.store
     const [REDIS_URL, DATABASE_URL] = ['redis://127.0.0.1', 'postgres://127.0.0.1/touchstone']
     assert.equal(storeOf({}), 'process')

@@ -44,9 +44,9 @@ export function toggle(fallback: 'on' | 'off'): Parser<boolean> {
 }
 
 /** Accepts items separated by commas; an empty text is an empty list. */
-export function list(want: string, isItem: (text: string) => boolean): Parser<string[]> {
+export function list(want: string, isItem: (text: string) => boolean, fallback = ''): Parser<string[]> {
   return mapped(
-    textThat(`${want}, separated by commas`, (text) => splitList(text).every(isItem)),
+    textThat(`${want}, separated by commas`, (text) => splitList(text).every(isItem), fallback),
     splitList,
   )
 }

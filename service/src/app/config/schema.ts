@@ -5,6 +5,7 @@
 import { resolve } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
+import { gatewaySettings } from './gateway-settings.ts'
 import {
   address,
   choice,
@@ -35,7 +36,6 @@ export type Role = (typeof roles)[number]
 const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
 const port = (fallback: number) => whole(0, 65_535, fallback)
 const privateKey = optional(hexBytes(32, 32))
-const shortText = (fallback: string) => pattern(/^[^\p{C}]{1,50}$/u, '1 to 50 characters', fallback)
 const file = optional(pattern(/./, 'a file'))
 
 export const configSchema = z.object({
@@ -119,7 +119,7 @@ export const configSchema = z.object({
     gateway: setting(
       'RATE_LIMIT_GATEWAY',
       quota(60),
-      'Unpaid gateway requests a client IP may make in a window; 0: no limit.',
+      'Unpaid gateway requests a client IP may make in a window; refused payments have as many again. 0: no limit.',
     ),
     graphql: setting(
       'RATE_LIMIT_GRAPHQL',
@@ -215,6 +215,7 @@ export const configSchema = z.object({
       whole(1, 86_400, 60),
       'Seconds between two comparisons of the index with the chain: the number of tokens, and ten of them.',
     ),
+    eventRetentionDays: setting('EVENT_RETENTION_DAYS', whole(1, 3_650, 30), 'Days for which `events` are kept.'),
   }),
   operator: z.object({
     key: secret(
@@ -248,7 +249,12 @@ export const configSchema = z.object({
     retentionDays: setting(
       'TAP_RETENTION_DAYS',
       whole(0, 36_500, 90),
-      'Days for which the ledger keeps each tap; 0: for ever. The last counter of a tag stays, so that no tap ever passes again.',
+      'Days for which the ledger and the log of GraphQL keep each tap; 0: for ever. The last counter of a tag stays, so that no tap ever passes again.',
+    ),
+    countryHeader: setting(
+      'TAP_COUNTRY_HEADER',
+      optional(pattern(/^[A-Za-z0-9-]{1,100}$/, 'the name of a header')),
+      'Header in which a proxy of TRUSTED_PROXIES names the client’s country by two letters, such as CF-IPCountry; empty: taps have no country.',
     ),
     bind: setting(
       'TAP_BIND',
@@ -291,68 +297,13 @@ export const configSchema = z.object({
       toggle('on'),
       'off: GraphQL does not describe its schema; the playground then completes nothing.',
     ),
-  }),
-  gateway: z.object({
-    payTo: setting(
-      'PAYMENT_PAY_TO',
-      optional(address()),
-      'Address that buyers pay; empty: this service has no gateway.',
-    ),
-    price: setting(
-      'PAYMENT_PRICE',
-      mapped(whole(1, 1_000_000_000, 10_000), BigInt),
-      'Price of an attestation in the smallest unit of the asset: 10000 is 0.01 USDC.',
-    ),
-    allowHighPrice: setting(
-      'PAYMENT_HIGH_PRICE',
-      toggle('off'),
-      'on allows a price above 100000, which default buyers reject.',
-    ),
-    asset: z.object({
-      address: setting(
-        'PAYMENT_ASSET',
-        address('0x036cbd53842c5426634e7929541ec2318f3dcf7e'),
-        'Token that is paid with (EIP-3009); the default is USDC on Base Sepolia.',
-      ),
-      name: setting('PAYMENT_ASSET_NAME', shortText('USDC'), 'EIP-712 domain name of the token.'),
-      version: setting('PAYMENT_ASSET_VERSION', shortText('2'), 'EIP-712 domain version of the token.'),
-    }),
-    v2Header: setting(
-      'PAYMENT_V2_HEADER',
-      toggle('on'),
-      'off: no PAYMENT-REQUIRED header, for clients of x402 version 1 only.',
-    ),
-    facilitatorUrl: setting(
-      'FACILITATOR_URL',
-      optional(url('http', 'https')),
-      'Remote x402 facilitator; empty: this process settles with FACILITATOR_KEY.',
-    ),
-    facilitatorKey: secret(
-      'FACILITATOR_KEY',
-      privateKey,
-      'Private key that pays the gas of settlements; used for nothing else.',
-    ),
-    attestationKey: secret(
-      'ATTESTATION_KEY',
-      privateKey,
-      'Private key that signs attestations; empty: ATTESTATION_KEYSTORE, or a key made once in DATA_DIR/keys.',
-    ),
-    keystore: setting(
-      'ATTESTATION_KEYSTORE',
+    persisted: setting(
+      'GRAPHQL_PERSISTED',
       file,
-      'V3 keystore file (Web3 Secret Storage) with the key that signs attestations.',
-    ),
-    keystorePasswordFile: setting(
-      'ATTESTATION_KEYSTORE_PASSWORD_FILE',
-      file,
-      'File whose first line is the password of ATTESTATION_KEYSTORE.',
-    ),
-    payerKey: secret(
-      'PAYER_KEY',
-      privateKey,
-      'Private key that `touchstone pay` pays with; the service itself never uses it.',
+      'JSON file of the only documents that GraphQL runs, by the SHA-256 of their texts; empty: every document.',
     ),
   }),
+  gateway: gatewaySettings,
   agents: z.object({
     origins: setting(
       'MCP_ORIGINS',

@@ -1,10 +1,11 @@
 /** The reads of one batch. The encoding is scripted, so that its answers come when the test wants. */
+import { encodeWord } from '../../lib/words.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { recordOfWord } from '@touchstone/verdict'
 import { ServiceError } from '../../lib/errors.ts'
 import { createMicroBatch, type MicroBatchOptions } from './batch.ts'
-import { type DecodedState, encodeWord } from './calls/abi.ts'
+import { type DecodedState } from './calls/abi.ts'
 import type { CallEncoding } from './calls/encodings.ts'
 import { nonCanonical } from '../rpc/source.ts'
 import type { Block } from '../rpc/block.ts'

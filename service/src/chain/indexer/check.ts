@@ -13,9 +13,11 @@ export type IndexCheckOptions = Omit<VerifyIndexOptions, 'source'> & Readonly<{ 
 const longestPauses = 64
 
 export function createIndexCheck(
-  options: IndexCheckOptions & Pick<VerifyIndexOptions, 'source'> & Readonly<{ onRepair: () => void; log: Log }>,
+  options: IndexCheckOptions &
+    Pick<VerifyIndexOptions, 'source'> &
+    Readonly<{ onCompared: (differences: number) => Promise<unknown>; onRepair: () => void; log: Log }>,
 ) {
-  const { everyMs = 60_000, sample = 10, onRepair, log } = options
+  const { everyMs = 60_000, sample = 10, onCompared, onRepair, log } = options
   let running = false
   let checkAt = -Infinity
   let repairAt = -Infinity
@@ -47,6 +49,7 @@ export function createIndexCheck(
     running = true
     try {
       await compare()
+      if (differences !== null) await onCompared(differences)
     } catch (error) {
       log.warn('index not compared with the chain', { reason: reasonOf(error) })
     }

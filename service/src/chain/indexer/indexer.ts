@@ -53,8 +53,9 @@ export type IndexStatus = Readonly<{
   lagSeconds: number | null
   rewound: Rewind | null
   fault: string | null
-  /** Tokens that the last comparison with the chain found to differ; `null` before the first here. */
+  /** Tokens that the last comparison of any leader with the chain found to differ; `null` before the first. */
   differences: number | null
+  /** Since this instance leads; `null` where another one does. */
   repairs: number | null
 }>
 
@@ -73,13 +74,13 @@ export function createIndexer(options: IndexerOptions) {
   const { store, lock, pollMs, lockPollMs = 1_000, pruneMs = 3_000, now = Date.now, log } = options
   const { startBlock, confirmations = 0n, rangeLogs = 8_000 } = options
   const contract: Hex = `0x${options.contract.slice(2).toLowerCase()}`
-  const seen: Seen = { head: null, arrived: false, rewound: null }
+  const seen: Seen = { head: null, rewound: null }
   // The span of ranges that providers take outlives a leader.
   const backfill = createBackfill({ source, wantedLogs: rangeLogs })
   const readBlocks = createBlockReader({ source, contract })
   const storedCursor = singleFlight(() => store.cursor())
   const pause = createPause()
-  const check = options.check && createIndexCheck({ ...options.check, source, onRepair: pause.wake, log })
+  const check = options.check && createIndexCheck({ ...options.check, source, onCompared, onRepair: pause.wake, log })
   const listening = new Set<(cursor: IndexCursor) => void>()
   let sync: Sync | undefined
   let fault: string | null = null
@@ -158,6 +159,10 @@ export function createIndexer(options: IndexerOptions) {
     )
   }
 
+  async function onCompared(differences: number): Promise<void> {
+    await sync?.noteDifferences(differences)
+  }
+
   function onMove(cursor: IndexCursor): void {
     for (const listen of listening) listen(cursor)
   }
@@ -171,7 +176,8 @@ export function createIndexer(options: IndexerOptions) {
   async function status(): Promise<IndexStatus> {
     const indexed = sync?.cursor() ?? (await store.cursor())
     const head = sync === undefined ? null : seen.head
-    const { differences = null, repairs = null } = sync === undefined ? {} : (check?.status() ?? {})
+    const own = sync === undefined ? undefined : check?.status()
+    const differences = own?.differences ?? (await store.differences())
     return {
       role: sync === undefined ? 'follower' : 'leader',
       indexed,
@@ -181,20 +187,21 @@ export function createIndexer(options: IndexerOptions) {
       rewound: seen.rewound,
       fault: fault ?? (differences ? 'The index differs from the chain.' : null),
       differences,
-      repairs,
+      repairs: own?.repairs ?? null,
     }
   }
 
-  /** Waits until the index is complete to a block, at most so long; returns whether it is. */
-  async function until(blockNumber: bigint, withinMs: number): Promise<boolean> {
+  /** Waits until the index is complete to a block, at most so long; returns whether it is. `stored`: a leader here may not know of a rebuild. */
+  async function until(blockNumber: bigint, withinMs: number, { stored = false } = {}): Promise<boolean> {
     const deadline = performance.now() + withinMs
     while (!pause.closed()) {
-      const indexed = sync?.cursor() ?? (await storedCursor())
+      const known = stored ? undefined : sync?.cursor()
+      const indexed = known ?? (await storedCursor())
       if (indexed !== null && indexed.number >= blockNumber) return true
       const left = deadline - performance.now()
       if (left <= 0) return false
       pause.wake()
-      await cursorAt(blockNumber, sync === undefined ? Math.min(left, followerPollMs) : left)
+      await cursorAt(blockNumber, known === undefined ? Math.min(left, followerPollMs) : left)
     }
     return false
   }

@@ -31,8 +31,8 @@ export type SyncOptions = Readonly<{
 /** `time` is in unix milliseconds; `depth` is the number of blocks taken back. */
 export type Rewind = Readonly<{ time: number; depth: bigint; to: bigint }>
 
-/** Outlives a leader: the newest head less the confirmations, whether it was ever reached, the last rewind. */
-export type Seen = { head: bigint | null; arrived: boolean; rewound: Rewind | null }
+/** Outlives a leader: the newest head less the confirmations, the last rewind. */
+export type Seen = { head: bigint | null; rewound: Rewind | null }
 
 /** `superseded`: another instance leads. */
 type Progress = 'at head' | 'more to do' | 'superseded'
@@ -44,8 +44,6 @@ export type Sync = ReturnType<typeof createSync>
 const finalDepth = 10_000n
 /** Hashes of so many blocks are kept in any case. */
 const keptDepth = 256n
-/** Changes older than this, in seconds, are not announced before the first head is reached. */
-const newsSeconds = 600n
 /** A head that stays lower for longer is a reorganisation, not a lagging provider. */
 const lagMs = 15_000
 /** Age after which the finalized block is read again. */
@@ -57,6 +55,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   const { source, store, backfill, readBlocks, startBlock, confirmations, seen, onMove, isOver, now, log } = options
   const { epoch } = lead
   let cursor = lead.cursor
+  let hasArrived = false
   let lowSince: number | undefined
   let final: { number: bigint; until: number } | undefined
 
@@ -130,6 +129,9 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return move(run, target, ancestor)
   }
 
+  /** Keeps the result of a comparison for all instances. */
+  const noteDifferences = (differences: number): Promise<void> => store.noteDifferences(epoch, differences)
+
   /** Returns false when another instance leads. A repair that was found on another branch is left out. */
   async function repair(found: IndexRepair): Promise<boolean> {
     const [block] = await source.blocksAt([found.at.number])
@@ -156,9 +158,8 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   async function move(run: BlockRun, target: Block | null, ancestor: BlockId | null): Promise<Progress> {
     const { events, blocks, to } = run
     const next: IndexCursor = { number: to.number, hash: to.hash, time: to.timestamp }
-    const announceSince = seen.arrived ? 0n : BigInt(Math.floor(now() / 1000)) - newsSeconds
     const rewindTo = ancestor === null ? null : ancestor.number
-    if (!(await store.apply({ epoch, rewindTo, events, blocks, to: next, announceSince }))) return 'superseded'
+    if (!(await store.apply({ epoch, rewindTo, events, blocks, to: next }))) return 'superseded'
     cursor = next
     onMove(next)
     return to.number === target?.number ? 'at head' : 'more to do'
@@ -174,11 +175,13 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
   return {
     cursor: () => cursor,
     repair,
+    noteDifferences,
     /** Reads the head and moves towards it. Throws CHAIN_UNAVAILABLE and database errors; then no transaction is half done. */
     async step(): Promise<Progress> {
       const progress = await step()
-      if (progress === 'at head') seen.arrived = true
-      return progress
+      if (progress !== 'at head' || hasArrived) return progress
+      hasArrived = await store.arrive(epoch)
+      return hasArrived ? progress : 'superseded'
     },
     /** Returns false when another instance leads. */
     async prune(): Promise<boolean> {

@@ -9,7 +9,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
 import { quantity, RpcError } from './answer.ts'
 import { isRefusal, type RpcClient } from './client.ts'
-import { agreement, ReadFailure } from './failover.ts'
+import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
 import { createProvider, type Provider } from './provider.ts'
 
 export type AnyProviderOptions = Readonly<{
@@ -22,7 +22,7 @@ export type AnyProviderOptions = Readonly<{
   log: Log
 }>
 
-export type AnyProvider = Readonly<{ rpc: RpcClient; close: () => Promise<void> }>
+export type AnyProvider = Readonly<{ rpc: RpcClient; stats: () => ChainCounts; close: () => Promise<void> }>
 
 /** Each provider is asked so often, with pauses in between, while no answer is usable: about a second where all refuse connections. */
 const rounds = 8
@@ -38,6 +38,7 @@ const lookups: ReadonlySet<string> = new Set(['eth_getTransactionReceipt', 'eth_
 /** Connects to nothing yet. `rpc` throws `RpcError`: the error of a node that answered, else a fault. */
 export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   const { contract, chainId, rpcTimeoutMs = 8_000, log } = options
+  const counts = newCounts()
   const distrustedUntil = new Map<number, number>()
   const shared = {
     contract,
@@ -47,7 +48,10 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     anyStatus: true,
     breaks: false,
     ticks: () => performance.now(),
-    onCalls: () => {},
+    onCalls(sent: number) {
+      counts.calls += sent
+      counts.requests++
+    },
   }
   const providers = options.rpcUrls.map((url, index) =>
     createProvider({
@@ -55,6 +59,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
       index,
       url,
       onFault(provider, { message }) {
+        counts.faults++
         log.debug('chain provider fault', { provider, reason: message })
         distrustedUntil.set(index, performance.now() + distrustMs)
       },
@@ -78,7 +83,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
         consensusKey: () => '',
         deadline,
         attempt: (provider) => askOne(provider, method, params),
-        count: () => {},
+        count: (what) => counts[what]++,
       })
     } catch (error) {
       throw error instanceof ReadFailure ? rpcErrorOf(error) : error
@@ -139,6 +144,7 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
 
   return {
     rpc,
+    stats: () => ({ ...counts }),
     async close() {
       await Promise.all(providers.map((provider) => provider.close()))
     },

@@ -6,7 +6,7 @@ import { useProviders } from '../../../test/support/providers.ts'
 import { cell, wordOf } from '../../../test/support/rpc-anvil.ts'
 import { nonCanonical } from './source.ts'
 
-/** Whatever a provider does with hash objects, a pinned read must mean the same. */
+/** A pinned read must mean the same, however a provider treats block hash objects. */
 const forms: readonly FaultName[] = ['none', 'no-hash-objects', 'ignores-hash-objects']
 
 describe('a pinned read', () => {

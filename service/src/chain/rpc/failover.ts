@@ -27,6 +27,13 @@ export function isBusy(error: unknown): boolean {
   return cause instanceof ReadFailure && cause.kinds.has('busy')
 }
 
+/** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
+export type ChainCounts = Readonly<ReturnType<typeof newCounts>>
+
+export function newCounts() {
+  return { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+}
+
 export type AgreementOptions<T> = Readonly<{
   /** In the order of preference. */
   providers: readonly Provider[]

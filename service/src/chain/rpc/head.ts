@@ -47,8 +47,9 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   async function resolveByQuorum(): Promise<Block> {
     const deadline = performance.now() + readTimeoutMs
     const asked = providers.filter((provider) => provider.breaker.admit())
-    const heads = new Map(await answersOf(asked, needed, deadline, (provider) => provider.attempt(freshHead)))
-    for (const provider of heads.keys()) if (lag.isBehind(provider.index)) heads.delete(provider)
+    const isUsable = ({ index }: Provider) => !lag.isBehind(index)
+    const heads = new Map(await answersOf(asked, needed, deadline, (provider) => provider.attempt(freshHead), isUsable))
+    for (const provider of heads.keys()) if (!isUsable(provider)) heads.delete(provider)
     const [lowest] = [...heads.values()].toSorted((a, b) => Number(a.number - b.number))
     if (lowest === undefined || heads.size < needed) throw new ReadFailure('no quorum: too many providers are behind')
 
@@ -92,12 +93,13 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   }
 }
 
-/** Returns the answers of all providers; once `needed` have answered, those that are slower than usual are left out. */
+/** Returns the answers of all providers; once `needed` usable ones have answered, those that are slower than usual are left out. */
 function answersOf<T>(
   providers: readonly Provider[],
   needed: number,
   deadline: number,
   attempt: (provider: Provider) => Promise<T>,
+  isUsable: (provider: Provider) => boolean = () => true,
 ): Promise<readonly (readonly [Provider, T])[]> {
   return new Promise((resolve, reject) => {
     const answers: [Provider, T][] = []
@@ -113,7 +115,8 @@ function answersOf<T>(
       else failures.push([provider, outcome.failure])
       if (answers.length + failures.length === providers.length) return end()
       const slowest = Math.max(...providers.map(({ latency }) => latency.p95()))
-      if (answers.length >= needed) graceTimer ??= setTimeout(end, Math.max(50, slowest))
+      const usable = answers.filter(([answered]) => isUsable(answered))
+      if (usable.length >= needed) graceTimer ??= setTimeout(end, Math.max(50, slowest))
     }
 
     function end(): void {

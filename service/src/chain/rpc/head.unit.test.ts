@@ -40,7 +40,7 @@ const sealed = (header: typeof fields) => ({
 const never = () => assert.fail('the header can be checked')
 
 describe('a block', () => {
-  it('is believed when its header hashes to its hash', () => {
+  it('is accepted when its header hashes to its hash', () => {
     const block = parseBlock(sealed(fields), never)
     assert.deepEqual([block.number, block.parentHash, block.timestamp], [5n, word('11'), 0x6b013e93n])
     assert.equal(block.hash, headerHash(fields))

@@ -3,7 +3,7 @@
  * It decides which providers are asked, how many must agree, and what is CHAIN_UNAVAILABLE. The reasons go to the log,
  * where providers are named by index and host.
  */
-import type { EthProof, Hex } from '@touchstone/verdict'
+import { endpointHost, type EthProof, type Hex } from '@touchstone/verdict'
 import type { ChainLog } from '../../domain/registry-event.ts'
 import type { BreakerState } from '../../lib/async/circuit-breaker.ts'
 import { msUntil, withDeadline } from '../../lib/async/deadline.ts'
@@ -12,7 +12,7 @@ import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { RpcError } from './answer.ts'
 import type { Block } from './block.ts'
-import { agreement, ReadFailure } from './failover.ts'
+import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.ts'
 import { createHeadLag, createHeadResolver } from './head.ts'
 import { createProvider, type Provider } from './provider.ts'
 import * as reads from './reads.ts'
@@ -82,17 +82,8 @@ export type RpcChainSource = ChainSource &
     stats: () => ChainStats
   }>
 
-/** Counters since the start. `calls` counts every member of a batch, `requests` HTTP requests. */
-type ChainStats = Readonly<{
-  calls: number
-  requests: number
-  faults: number
-  hedges: number
-  failovers: number
-  disagreements: number
-  uncheckedHeaders: number
-  providers: readonly Readonly<{ label: string; breaker: BreakerState; behind: boolean }>[]
-}>
+type ChainStats = ChainCounts &
+  Readonly<{ providers: readonly Readonly<{ label: string; breaker: BreakerState; behind: boolean }>[] }>
 
 export type ChainSourceOptions = Readonly<{
   /** The preferred one first. Paths and user parts may hold keys. */
@@ -128,7 +119,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   const { attemptTimeoutMs = 1500, readTimeoutMs = 3000, now = Date.now, ticks = () => performance.now() } = options
   const contract = options.contract.toLowerCase() as Hex
   const needed = requiredAnswers(options)
-  const counts = { calls: 0, requests: 0, faults: 0, hedges: 0, failovers: 0, disagreements: 0, uncheckedHeaders: 0 }
+  const counts = newCounts()
   const warnedOf = new Set<string>()
   const lag = createHeadLag(ticks)
   const shared = { chainId, contract, attemptTimeoutMs, ticks, onCalls, onFault }
@@ -266,8 +257,9 @@ function requiredAnswers({ rpcUrls, trust, quorum }: ChainSourceOptions): number
   if (rpcUrls.length === 0) throw new Error('No RPC URL is given.')
   if (trust !== 'quorum') return 1
   // The same provider twice would agree with itself.
-  const distinct = new Set(rpcUrls.map((url) => new URL(url).href)).size
-  if (distinct < rpcUrls.length) throw new Error('An RPC URL is given twice, which makes no quorum.')
+  const distinct = new Set(rpcUrls.map(endpointHost)).size
+  if (distinct < rpcUrls.length)
+    throw new Error('Two RPC URLs name the same provider, which makes no quorum: name each host once.')
   if (!Number.isInteger(quorum) || quorum < 2 || quorum > distinct)
     throw new Error(`A quorum is of 2 providers or more; ${quorum} of ${distinct} RPC URLs make none.`)
   return quorum

@@ -95,7 +95,7 @@ const writes: {
 }
 
 /** The kinds whose request is read from the chain when it is repeated. */
-const repeatable = ['claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
+const repeatable = ['mintWithId', 'claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
 
 /**
  * Returns the request that a stored transaction carries out, so that a repeat finds its outcome although the asset has changed since.

@@ -91,6 +91,15 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       )
     },
 
+    /** Reopens a CONFIRMED operation. */
+    async reopenOne(key: string): Promise<void> {
+      await database.query(
+        `update operation set status = 'PENDING', outcome = null, settled_at = null
+         where idempotency_key = $1 and status = 'CONFIRMED'`,
+        [key],
+      )
+    },
+
     /** Reopens what the chain has lost (a reorg, a restored chain): operations from `fromNonce` on, settled at least `settledMs` ago. */
     async reopen(signer: Hex, fromNonce: bigint, settledMs = 0): Promise<void> {
       await database.query(

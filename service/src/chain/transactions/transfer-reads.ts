@@ -2,7 +2,7 @@
  * Reads that a step by signature is checked against before it is sent (spec §3, §4.9): the record of an asset, its offer and its
  * nonce, and whether an account signed, all at one block of the provider that gets the transaction. The contract checks again.
  */
-import { type AssetRecord, attestationSigner, type Hex, recordOfGetAsset } from '@touchstone/verdict'
+import { type AssetRecord, type Hex, recordOfGetAsset } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
@@ -10,6 +10,7 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { parseNumber } from './transaction.ts'
 import type { RegistryDomain } from './typed-data.ts'
+import { recoverSigner } from '../../lib/secp256k1.ts'
 
 /** `timestamp` is in unix seconds: the clock by which the contract checks deadlines. */
 type TransferBlock = Readonly<{ number: bigint; hash: Hex; timestamp: bigint }>
@@ -109,7 +110,7 @@ async function isSignedBy(at: PinnedRpc, contract: Hex, { signer, digest, signat
   const code = await at('eth_getCode', [signer])
   if (typeof code !== 'string' || !/^0x(?:[0-9a-f]{2})*$/.test(code))
     throw new Error('the answer to eth_getCode is not code')
-  if (code === '0x') return attestationSigner(digest, signature) === signer.toLowerCase()
+  if (code === '0x') return recoverSigner(digest, signature) === signer.toLowerCase()
   const data = encodeFunctionData({ abi: wallet, functionName: 'isValidSignature', args: [digest, signature] })
   try {
     const answer = await at('eth_call', [{ from: contract, to: signer, data, gas: mostGas }])

@@ -129,11 +129,25 @@ export function createWriter(options: WriterOptions) {
 
   async function repeat(operation: Operation, requestHash: Hex): Promise<WriteResult> {
     if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
-    if (operation.status !== 'PENDING') return resultOf(operation, true)
-    const current = await recovery.revive(operation).catch((error: unknown) => {
-      throw chainUnavailable(error)
-    })
+    if (operation.status === 'FAILED') return resultOf(operation, true)
+    const isLost = operation.status === 'CONFIRMED' && (await hasLeftChain(operation))
+    if (operation.status === 'CONFIRMED' && !isLost) return resultOf(operation, true)
+    const current = await recovery
+      .revive({ ...operation, status: 'PENDING', outcome: null })
+      .catch((error: unknown) => {
+        throw chainUnavailable(error)
+      })
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
+  }
+
+  /** Returns whether a mined transaction is no longer, or no longer there, and reopens it then: a reorganisation took it away. */
+  async function hasLeftChain(operation: Operation): Promise<boolean> {
+    const hashes = await operations.hashes(operation)
+    const unknown = { status: operation.status, text: operation.outcome ?? '' } as const
+    const found = await minedOutcome(rpc, hashes, contract).catch(() => unknown)
+    if (found?.text === operation.outcome) return false
+    await operations.reopenOne(operation.key)
+    return true
   }
 
   async function settled(operation: Operation, waitMs: number, repeated: boolean): Promise<WriteResult> {

@@ -5,10 +5,13 @@ import { defineCommand, defineGroup, inSession, formatTable } from '../session/c
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 
 export function keyCommand(run: RunWork): Command {
-  const scope = new Option('--scope <scopes>', 'read, write, or read,write').default(['read'], 'read')
+  const scope = new Option('--scope <scopes>', 'read, write, taps, separated by commas').default(['read'], 'read')
   return defineGroup('key', 'API keys of GraphQL: each has a name and scopes, and can be revoked.', [
     defineCommand('create', 'Makes a key and prints it, once: only its hash is stored.', {
-      examples: ['touchstone key create my-app --scope read,write'],
+      examples: [
+        'touchstone key create my-app --scope read,write',
+        'touchstone key create back-office --scope read,taps',
+      ],
     })
       .argument('<name>', 'its purpose, such as my-app', parseName)
       .addOption(scope.argParser(parseScopes))
@@ -68,5 +71,5 @@ function parseScopes(text: string): Scope[] {
   const words = text.split(',').map((word) => word.trim())
   if (words.every((word) => scopes.some((known) => known === word)))
     return scopes.filter((known) => words.includes(known))
-  throw new InvalidArgumentError('It is read, write, or read,write.')
+  throw new InvalidArgumentError('It is some of read, write and taps, separated by commas.')
 }

@@ -4,11 +4,14 @@
  */
 import { cleanText, isAddress, type Hex } from '@touchstone/verdict'
 import { x402Client, x402HTTPClient } from '@x402/core/client'
+import type { PaymentRequired } from '@x402/core/types'
 import { registerExactEvmScheme } from '@x402/evm/exact/client'
 import type { LocalAccount } from 'viem'
 import { sleep } from '../../lib/async/sleep.ts'
 import { fetchJson, type Answer } from './fetch-json.ts'
 import { formatDollars } from './money.ts'
+import { isObject } from '../../lib/json.ts'
+import { identifierExtension } from '../../payments/x402/identifier.ts'
 import { errors } from '../../payments/errors.ts'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 
@@ -16,6 +19,10 @@ type Purchase = {
   readonly gateway: URL
   readonly tokenId: bigint
   readonly account: LocalAccount
+  /** Asks for the EAS off-chain attestation too. */
+  readonly eas?: boolean
+  /** Name of the purchase (x402 extension `payment-identifier`). */
+  readonly identifier?: string | undefined
   /** The most to pay, in millionths of a dollar. */
   readonly most: bigint
   /** Time for retries while the outcome is unknown. */
@@ -30,9 +37,10 @@ export type Bought = { readonly answer: unknown; readonly terms: Terms }
 const paidMs = 35_000
 
 /** Buys the attestation. Throws an Error of one sentence that says whether money may have moved. */
-export async function buyAttestation({ gateway, tokenId, account, most, retryMs = 60_000 }: Purchase): Promise<Bought> {
+export async function buyAttestation(purchase: Purchase): Promise<Bought> {
+  const { gateway, tokenId, account, eas = false, identifier, most, retryMs = 60_000 } = purchase
   const url = new URL('verify', gateway)
-  const body = JSON.stringify({ assetId: String(tokenId), chain: chainName })
+  const body = JSON.stringify({ assetId: String(tokenId), chain: chainName, ...(eas && { eas }) })
   const offer = await fetchJson(url, { method: 'POST', body })
   if (offer.status !== 402) throw new Error(`${url.origin} offers no attestation: ${formatAnswer(offer)}`)
 
@@ -46,7 +54,9 @@ export async function buyAttestation({ gateway, tokenId, account, most, retryMs 
       `The price is ${formatDollars(terms.amount)} USDC; to pay that much, say --max ${formatDollars(terms.amount)}.`,
     )
 
-  const payload = await client.createPaymentPayload(required).catch((cause: unknown) => {
+  const named = identifier === undefined ? required : withIdentifier(required, identifier)
+  if (named === null) throw new Error(`${url.origin} takes no name of a purchase: pay without --id.`)
+  const payload = await client.createPaymentPayload(named).catch((cause: unknown) => {
     throw new Error(`The offer of ${url.origin} cannot be paid.`, { cause })
   })
   const headers = client.encodePaymentSignatureHeader(payload)
@@ -71,6 +81,17 @@ function parseRequired(client: x402HTTPClient, { headers, body }: Answer) {
     return entry === undefined ? null : { ...required, accepts: [entry] }
   } catch {
     return null
+  }
+}
+
+/** Adds the name of a purchase where the offer announces the extension; a payment of version 1 has no place for it. */
+function withIdentifier(required: PaymentRequired, id: string): PaymentRequired | null {
+  const { x402Version, extensions } = required
+  const offered = extensions?.[identifierExtension]
+  if (x402Version !== 2 || !isObject(offered) || !isObject(offered['info'])) return null
+  return {
+    ...required,
+    extensions: { ...extensions, [identifierExtension]: { ...offered, info: { ...offered['info'], id } } },
   }
 }
 

@@ -1,8 +1,8 @@
 /** Requests of a command to an untrusted service, bounded in time and size. */
 import { textWithin } from '../../lib/bytes.ts'
-import { parseJson } from '../../lib/json.ts'
+import { parseUniqueJson } from '../../lib/json.ts'
 
-/** `body` is null when it is not JSON. */
+/** `body` is null when it is not JSON, or names a member twice. */
 export type Answer = { readonly status: number; readonly headers: Headers; readonly body: unknown }
 
 type FetchJsonOptions = {
@@ -42,5 +42,5 @@ export async function fetchJson(
   })
   if (text === null)
     throw new Error(`${origin} answered with more than ${maxBytes / 1024} kB: that is not what was asked.`)
-  return { status: response.status, headers: response.headers, body: parseJson(text) ?? null }
+  return { status: response.status, headers: response.headers, body: parseUniqueJson(text) ?? null }
 }

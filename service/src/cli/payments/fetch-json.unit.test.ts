@@ -11,6 +11,7 @@ describe('fetchJson', () => {
     '/large': (_, response) => response.end(JSON.stringify('a'.repeat(65_534))),
     '/larger': (_, response) => response.end(JSON.stringify('a'.repeat(65_535))),
     '/page': (_, response) => response.end('<html>'),
+    '/twice': (_, response) => response.end('{"flagged":false,"flagged":true}'),
     '/endless': (_, response) => {
       const more = () => response.destroyed || (response.write('x'.repeat(16_384)), setImmediate(more))
       more()
@@ -40,9 +41,9 @@ describe('fetchJson', () => {
   }
   after(() => server.close().closeAllConnections())
 
-  it('gives status and body, and null for what is no JSON', async () => {
+  it('gives status and body, and null for what is no JSON or can be read in two ways', async () => {
     assert.deepEqual(await answer('/verdict'), { status: 404, body: { error: { code: 'ASSET_NOT_FOUND' } } })
-    assert.deepEqual(await answer('/page'), { status: 200, body: null })
+    for (const path of ['/page', '/twice']) assert.deepEqual(await answer(path), { status: 200, body: null })
   })
 
   it('reads 64 kB and not one byte more, even of a body that never ends', async () => {

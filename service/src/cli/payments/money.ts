@@ -8,6 +8,11 @@ export function parseDollars(text: string): bigint | null {
 
 /** Formats dollars without trailing zeros: 10000n is `0.01`. */
 export function formatDollars(amount: bigint): string {
-  const text = amount.toString().padStart(7, '0')
-  return `${text.slice(0, -6)}.${text.slice(-6)}`.replace(/\.?0+$/, '')
+  return formatFixed(amount, 6).replace(/\.?0+$/, '')
+}
+
+/** Formats an amount with all its decimals: 10000n with 6 is `0.010000`. */
+export function formatFixed(amount: bigint, decimals: number): string {
+  const text = amount.toString().padStart(decimals + 1, '0')
+  return `${text.slice(0, -decimals)}.${text.slice(-decimals)}`
 }

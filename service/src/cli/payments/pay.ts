@@ -16,10 +16,19 @@ import { readConfig } from '../../app/config/config.ts'
 import type { Bought } from './buy.ts'
 import { fetchJson } from './fetch-json.ts'
 import { formatDollars, parseDollars } from './money.ts'
+import { isIdentifier } from '../../payments/x402/identifier.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { defineCommand } from '../session/command.ts'
 
-type Options = { gateway: string; max: string; signer?: string; contract?: string; json?: true }
+type Options = {
+  gateway: string
+  max: string
+  signer?: string
+  contract?: string
+  id?: string
+  eas?: true
+  json?: true
+}
 
 export function payCommand(): Command {
   return defineCommand(
@@ -39,6 +48,8 @@ machine is paid by the payer of the demonstration.`,
     .option('--max <usdc>', 'the most to pay, in USDC', '0.1')
     .option('--signer <address>', 'accept this signer only, not any key that the gateway publishes')
     .option('--contract <address>', 'accept attestations of this core contract only')
+    .option('--id <id>', 'a name for this purchase: bought again under it, it is not charged again', parsePurchaseId)
+    .option('--eas', 'ask for the EAS off-chain attestation too, for tools that read those')
     .option('--json', 'print the attestation as received')
     .action(pay)
 }
@@ -56,47 +67,64 @@ async function pay(assetId: string, options: Options): Promise<void> {
   const account = payerOf(readConfig(process.env).gateway.payerKey, gateway)
 
   // Checked before any money moves: an attestation of a gateway without keys could not be verified.
-  const published = await fetchJson(new URL('.well-known/attestation.json', gateway))
-  if (published.status !== 200) throw new Error(`${gateway.origin} publishes no attestation keys: it is no gateway.`)
+  const keysUrl = new URL('.well-known/attestation.json', gateway)
+  const before = await fetchJson(keysUrl)
+  if (before.status !== 200) throw new Error(`${gateway.origin} publishes no attestation keys: it is no gateway.`)
   const { buyAttestation } = await import('./buy.ts')
-  const bought = await buyAttestation({ gateway, tokenId, account, most })
-  const report = verifyAttestation(bought.answer, { keys: published.body, tokenId, signer, contract })
+  const bought = await buyAttestation({
+    gateway,
+    tokenId,
+    account,
+    most,
+    eas: options.eas === true,
+    identifier: options.id,
+  })
+  // An announced key may have become active meanwhile.
+  const after = await fetchJson(keysUrl).catch(() => before)
+  const { body: keys } = after.status === 200 ? after : before
+  const report = verifyAttestation(bought.answer, { keys, tokenId, signer, contract })
   if (options.json === true) process.stdout.write(`${JSON.stringify(bought.answer, null, 2)}\n`)
   const lines = formatPurchase(bought, report, { payer: account.address, pinned: signer !== undefined })
   ;(options.json === true ? process.stderr : process.stdout).write(`${lines.join('\n')}\n`)
   process.exitCode = report.ok ? 0 : 1
 }
 
-/** Formats the attestation for the buyer; of an invalid one only what is wrong with it. */
+/** Formats the attestation for the buyer. The facts of an invalid or partly signed one are left out. */
 function formatPurchase(
   { answer, terms }: Bought,
   report: AttestationReport,
   { payer, pinned }: { readonly payer: string; readonly pinned: boolean },
 ): string[] {
-  const { payment, flagged } = (answer ?? {}) as { payment?: { transaction?: unknown }; flagged?: unknown }
+  const { payment } = (answer ?? {}) as { payment?: { transaction?: unknown } }
   const transaction = String(payment?.transaction)
   const money = [
     row('paid', `${formatDollars(terms.amount)} USDC to ${terms.payTo}, by ${payer}`),
     row('transaction', /^0x[0-9a-f]{64}$/.test(transaction) ? transaction : 'none was named'),
   ]
   if (!report.ok) {
-    const wrong = report.checks.filter(({ ok }) => !ok)
+    const [mark, verdict] =
+      report.outcome === 'differs'
+        ? ['WRONG', 'This attestation is not valid: do not rely on it.']
+        : ['NOT SIGNED', 'This attestation has the old form: do not rely on what is not signed.']
+    const failed = report.checks.filter(({ ok }) => !ok)
     return [
       ...money,
-      ...wrong.map(({ field, claimed, found }) => row('WRONG', `${field}: ${claimed}  (found: ${found})`)),
-      'This attestation is not valid: do not rely on it.',
+      ...failed.map(({ field, claimed, found }) => row(mark, `${field}: ${claimed}  (found: ${found})`)),
+      verdict,
     ]
   }
-  const { tokenId, state, blockNumber, blockHash, verifyingContract, signer, timestamp } = report.attested
+  const { tokenId, state, authentic, flagged, blockNumber, blockHash, verifyingContract, signer, timestamp } =
+    report.attested
   const whose = pinned ? 'the signer you named' : 'a key that the gateway publishes; name it with --signer to insist'
   return [
     ...money,
-    row('asset', `${tokenId}: ${lifecycleStates[state]}, ${flagged === true ? 'FLAGGED' : 'not flagged'}`),
+    row('asset', `${tokenId}: ${lifecycleStates[state]}, ${flagged ? 'FLAGGED' : 'not flagged'}`),
+    row('authentic', authentic ? 'yes, by its state on the chain' : 'NO'),
     row('read at', `block ${blockNumber} ${blockHash}`),
     row('contract', verifyingContract),
     row('signed by', `${checksumAddress(signer)}, ${whose}`),
     row('signed at', new Date(timestamp * 1000).toISOString()),
-    'Both signatures are valid: raw (spec §4.8) and EIP-712.',
+    'Both signatures are valid: raw (spec §4.8), and EIP-712, which covers every line on the asset.',
   ]
 }
 
@@ -125,6 +153,11 @@ function parseGateway(text: string): URL {
   if (url === null || !['http:', 'https:'].includes(url.protocol) || url.username !== '' || url.password !== '')
     throw new Error('--gateway is an http or https URL, such as https://gateway.example.com.')
   return new URL(`${url.origin}${url.pathname.replace(/\/*$/, '/')}`)
+}
+
+function parsePurchaseId(text: string): string {
+  if (!isIdentifier(text)) throw new Error('--id takes 16 to 128 letters, digits, hyphens or underscores.')
+  return text
 }
 
 function parseOptionalAddress(option: string, text: string | undefined): Hex | undefined {

@@ -21,13 +21,24 @@ export function serveCommand(): Command {
   })
     .option('--only <roles>', 'verification, gateway, graphql, indexer: what this process does (default: all)')
     .option('--workers <number>', 'processes that share the ports; auto: one for each core (default: 1)')
+    .option(
+      '--persisted <file>',
+      'JSON file of the only documents that GraphQL runs, by their SHA-256 (default: every document)',
+    )
     .addHelpText('after', () => `\nEnvironment:\n${settingsHelp()}`)
     .action(serve)
 }
 
-async function serve({ only, workers }: { only?: string; workers?: string }): Promise<void> {
+type ServeOptions = { readonly only?: string; readonly workers?: string; readonly persisted?: string }
+
+async function serve({ only, workers, persisted }: ServeOptions): Promise<void> {
   if (isWorker()) return serveAsWorker()
-  const env = { ...process.env, ...(only !== undefined && { ONLY: only }), ...(workers && { WORKERS: workers }) }
+  const env = {
+    ...process.env,
+    ...(only !== undefined && { ONLY: only }),
+    ...(workers && { WORKERS: workers }),
+    ...(persisted !== undefined && { GRAPHQL_PERSISTED: persisted }),
+  }
   const config = readConfig(env)
   return config.workers === 1 ? serveAlone(config) : superviseWorkers(config)
 }
@@ -59,11 +70,15 @@ async function superviseWorkers(config: Config): Promise<void> {
   await workers.stop()
 }
 
-/** Gives the indexer to the first worker only, and each worker a metrics port of its own. */
-function envOfWorker({ roles, metricsPort }: Config, place: number): Record<string, string> {
+/** Gives the indexer to the first worker only, each worker a metrics port of its own, and all of them the options of the command. */
+function envOfWorker({ roles, metricsPort, graphql }: Config, place: number): Record<string, string> {
   const others = [...roles].filter((role) => role !== 'indexer')
   const own = place === 0 || others.length === 0 ? [...roles] : others
-  return { ONLY: own.join(','), ...(metricsPort && { METRICS_PORT: String(metricsPort + place) }) }
+  return {
+    ONLY: own.join(','),
+    ...(metricsPort && { METRICS_PORT: String(metricsPort + place) }),
+    ...(graphql.persisted !== null && { GRAPHQL_PERSISTED: graphql.persisted }),
+  }
 }
 
 async function serveAsWorker(): Promise<void> {
@@ -105,7 +120,7 @@ function whenDatabaseAnswers<T>({ store }: Config, log: Log, start: () => Promis
   const endsAt = performance.now() + store.waitSeconds * 1_000
   return retry(start, {
     pausesMs: backoff(200, 2_000),
-    isRetryable: (error) => isDatabaseUnavailable(error) && performance.now() < endsAt,
+    isRetryable: (error) => store.databaseUrl !== null && isDatabaseUnavailable(error) && performance.now() < endsAt,
     onRetry: () => log.warn('PostgreSQL does not answer yet', { secondsLeft: Math.ceil(msUntil(endsAt) / 1_000) }),
   })
 }

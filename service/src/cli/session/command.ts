@@ -74,6 +74,7 @@ export const argument = {
     parseAddress(text) ?? invalid('An address is 0x and 40 hex digits, its checksum right.'),
   hash: (text: string): Hex =>
     /^0x[0-9a-fA-F]{64}$/.test(text) ? (text.toLowerCase() as Hex) : invalid('A hash is 0x and 64 hex digits.'),
+  slot: (text: string): bigint => parseTokenId(text) ?? invalid('A storage slot is a decimal number, such as 3.'),
   signature: (text: string): Hex =>
     /^0x(?:[0-9a-fA-F]{2}){1,4096}$/.test(text) ? (text as Hex) : invalid('A signature is 0x and hex digits.'),
   macInput: (text: string): MacInput =>
@@ -85,6 +86,13 @@ export const argument = {
     /^[\x21-\x7e]{1,100}$/.test(text) ? text : invalid('A key has 1 to 100 printable ASCII characters.'),
   unixTime: (text: string): bigint =>
     /^\d{9,11}$/.test(text) ? BigInt(text) : invalid('A deadline is in unix seconds, such as 1893456000.'),
+  /** Parses a day or a moment of UTC to unix milliseconds. */
+  time: (text: string): number => {
+    const isTime = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,3})?)?Z)?$/.test(text)
+    const ms = isTime ? Date.parse(text) : NaN
+    const isReal = !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))
+    return !isReal ? invalid('A time is a day such as 2026-01-31, or 2026-01-31T12:00:00Z, in UTC.') : ms
+  },
   note: (text: string): string =>
     text.length <= 1_000 && text.isWellFormed() ? text : invalid('A note has at most 1000 characters.'),
   tapUrl: (text: string): string =>
@@ -109,11 +117,19 @@ function invalid(sentence: string): never {
   throw new InvalidArgumentError(sentence)
 }
 
-export function formatTable(head: readonly string[], rows: readonly (readonly string[])[]): string[] {
+/** `right` names the columns that are aligned to the right. */
+export function formatTable(
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  right: ReadonlySet<string> = new Set(),
+): string[] {
   const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
   return [head, ...rows].map((cells) =>
     cells
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .map((cell, column) => {
+        const width = widths[column] ?? 0
+        return right.has(head[column] ?? '') ? cell.padStart(width) : cell.padEnd(width)
+      })
       .join('  ')
       .trimEnd(),
   )

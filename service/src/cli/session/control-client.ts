@@ -1,9 +1,11 @@
 /**
  * The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there, before the program of this
- * process is loaded, because loading takes a second.
+ * process is loaded, because loading takes most of a second.
  */
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { readConfig } from '../../app/config/config.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
@@ -16,6 +18,8 @@ export type Line = { readonly out: string } | { readonly err: string } | { reado
 export type CommandIo = {
   readonly out: (line: string) => void
   readonly err: (line: string) => void
+  /** Resolves when the reader has taken what was printed, or leaves. Long outputs wait for it. */
+  readonly drained?: () => Promise<void>
   readonly cwd: string
   readonly signal: AbortSignal
 }
@@ -25,9 +29,19 @@ export function terminalIo(signal: AbortSignal): CommandIo {
   return {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
+    drained: () => drainOf(process.stdout),
     cwd: process.cwd(),
     signal,
   }
+}
+
+/** Resolves when a stream has room again, or is closed. */
+export async function drainOf(stream: Writable): Promise<void> {
+  if (!stream.writableNeedDrain || stream.destroyed) return
+  const ended = new AbortController()
+  const events = ['drain', 'close'].map((event) => once(stream, event, { signal: ended.signal }))
+  await Promise.race(events).finally(() => ended.abort())
+  for (const event of events) event.catch(() => {})
 }
 
 /** Returns the process that holds the data folder, or null. */
@@ -72,6 +86,7 @@ async function relay(body: ReadableStream<Uint8Array>, io: CommandIo): Promise<n
       else if ('out' in line) io.out(line.out)
       else io.err(line.err)
     }
+    await io.drained?.()
   }
   return exit
 }
@@ -113,7 +128,7 @@ function authorization({ token }: Address): { Authorization: string } {
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */
-const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'index', 'key', 'tag'])
+const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'index', 'key', 'payments', 'tag'])
 
 /** Returns false when this process must run the command itself: no service holds the folder, or the command is no work for one. */
 export async function forwardToService(argv: readonly string[]): Promise<boolean> {

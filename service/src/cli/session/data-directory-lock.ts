@@ -16,6 +16,7 @@ import { constantTimeEqual } from '../../lib/bytes.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import {
   addressFile,
+  drainOf,
   holderOf,
   isAlive,
   readAddress,
@@ -168,7 +169,8 @@ async function respond(request: IncomingMessage, response: ServerResponse, state
   const send = (line: Line) => void (ended.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
   const { argv, cwd } = command
   const signal = AbortSignal.any([ended.signal, state.stopping.signal])
-  const running = state.run(argv, { cwd, signal, out: (out) => send({ out }), err: (err) => send({ err }) })
+  const drained = () => drainOf(response)
+  const running = state.run(argv, { cwd, signal, drained, out: (out) => send({ out }), err: (err) => send({ err }) })
   state.running.add(running)
   send({ exit: await running.finally(() => state.running.delete(running)) })
   response.end()

@@ -1,12 +1,12 @@
 /**
  * Sessions: where a command finds the store and the chain. The running service that holds the data folder runs the command; without
- * one, this process holds the folder itself until the command is done.
+ * one, this process holds the folder itself until the command is done. Only then are the components loaded, which takes half a second.
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import { type Components, openComponents } from '../../app/components.ts'
+import type { Components } from '../../app/components.ts'
 import { type Config, ConfigError, readConfig } from '../../app/config/config.ts'
-import { openBareDatabase, openStoreComponents, type StoreComponents } from '../../app/store.ts'
+import type { StoreComponents } from '../../app/store.ts'
 import type { Database } from '../../db/database.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
@@ -26,6 +26,8 @@ export type Session = {
   readonly baseUrl: string
   /** Admits demo batches, software tags and demo accounts. */
   readonly demo: boolean
+  /** The token that buyers pay with. */
+  readonly paymentAsset: Hex
   readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
   readonly chain: Omit<Components, typeof Symbol.asyncDispose> | null
   /** Runs one work at a time, for read-modify-write of a file of the data folder. */
@@ -63,11 +65,12 @@ export function tagHashOf(session: Session): TagHash {
 
 /** Makes the part of a session that is the same for every command. */
 export function sessionBase(
-  { dataDir, demo }: Config,
+  { dataDir, demo, gateway }: Config,
   baseUrl: string,
   components: { readonly store: Session['store']; readonly chain: Session['chain'] },
 ): Omit<Session, 'io'> {
-  return { ...components, dataDir, demo, baseUrl, inTurn: createQueue() }
+  const paymentAsset = gateway.asset.address
+  return { ...components, dataDir, demo, paymentAsset, baseUrl, inTurn: createQueue() }
 }
 
 /** Runs a command from the command line: in the running service, else in this process. */
@@ -94,6 +97,8 @@ export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work
   const log = createLog((line) => io.err(line), 'warn')
   const { rpcUrls, contract } = config.chain
   const hasChain = rpcUrls.length > 0 && contract !== null
+  const { openComponents } = await import('../../app/components.ts')
+  const { openStoreComponents } = await import('../../app/store.ts')
   const chain = hasChain ? opened.use(await openComponents(config, log)) : null
   const store = chain ?? opened.use(await openStoreComponents(config, log))
   const baseUrl = config.hosts.verification.url ?? `http://127.0.0.1:${config.hosts.verification.port}`
@@ -134,6 +139,7 @@ export async function withDatabase<T>(
   await using opened = new AsyncDisposableStack()
   await closeDataFolder(config.dataDir)
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
+  const { openBareDatabase } = await import('../../app/store.ts')
   return await work(opened.adopt(await openBareDatabase(config), (database) => database.close()))
 }
 

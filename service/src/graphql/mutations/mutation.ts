@@ -13,15 +13,20 @@ import { demandScope, type GraphqlContext } from '../context.ts'
 import type { Resolver } from '../schema.ts'
 import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
 
-/** Makes a resolver of a reader of the input and of the work with its values. */
+/** Makes a resolver of a reader of the input and of the work with its values. `explain` may replace the errors of the reader. */
 export function mutation<Input, Values>(
   readValues: (input: Input, read: InputReader) => Values | null,
   run: (values: Valid<Values>, context: GraphqlContext) => Promise<unknown>,
+  explain: (
+    input: Input,
+    errors: readonly InputError[],
+    context: GraphqlContext,
+  ) => Promise<readonly InputError[]> = async (_input, errors) => errors,
 ): Resolver {
   return async (_source, { input }: { readonly input: Input }, context) => {
     demandScope(context, 'write')
     const found = readInput((read) => readValues(input, read))
-    return found.ok ? run(found.values, context) : rejected(found.errors)
+    return found.ok ? run(found.values, context) : rejected(await explain(input, found.errors, context))
   }
 }
 

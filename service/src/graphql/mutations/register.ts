@@ -1,6 +1,7 @@
 /**
- * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted, once per key. The registration of a mint
- * that was rejected is removed, so that the tag's name is free again; that of a mint that may still come stays.
+ * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted, once per key and under an id that follows
+ * from the key, so that no reorganisation can give it to another product. The registration of a mint that was rejected is removed, so that
+ * the tag's name is free again; that of a mint that may still come stays.
  */
 import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
@@ -29,7 +30,7 @@ export type RegisterDeps = Readonly<{
 
 export function createRegisterProduct(
   { registrations, items, metadata, transfers, operator, log }: RegisterDeps,
-  { executeWrite }: Writes,
+  { executeWrite, previousRequest }: Writes,
 ) {
   // One at a time per key: a rejected request must not remove what the next one under its key is about to use.
   const inTurn = createKeyedQueue<string>()
@@ -41,7 +42,7 @@ export function createRegisterProduct(
 
   async function register(product: NewProduct, to: Hex, context: GraphqlContext) {
     const { registration } = product
-    const { key, metadataHash } = registration
+    const { key } = registration
     const outcome = await registrations.add(registration)
     if (outcome !== 'added' && outcome !== 'known') return rejected([takenErrors[outcome]])
     if (outcome === 'added' && (await isItemTaken(registration))) {
@@ -50,10 +51,11 @@ export function createRegisterProduct(
     }
     try {
       await metadata.put(product.metadata)
-      const result = await executeWrite({ kind: 'mint', to, metadataHash }, `register:${key}`, context)
+      const { tokenId, result } = await mint(registration, to, context)
       if (result.ok) {
         const minted = await mintedProduct(product, result, context)
-        return { success: true, errors: [], txHash: result.txHash, product: minted }
+        const productId = (result.tokenIds[0] ?? tokenId)?.toString() ?? null
+        return { success: true, errors: [], txHash: result.txHash, productId, product: minted }
       }
       await registrations.remove(key)
       return rejected(result.errors, result.txHash)
@@ -63,6 +65,20 @@ export function createRegisterProduct(
         .remove(key)
         .catch((reason: unknown) => log.warn('registration not removed', { reason: reasonOf(reason) }))
       throw error
+    }
+  }
+
+  /** Mints under the id of the key. A repeat keeps the id that was signed, and an earlier version's mint has none before it is mined. */
+  async function mint({ key, metadataHash }: Registration, to: Hex, context: GraphqlContext) {
+    const operationKey = `register:${key}`
+    const sent = await previousRequest(operationKey)
+    if (sent === null)
+      return { tokenId: null, result: await executeWrite({ kind: 'mint', to, metadataHash }, operationKey, context) }
+    for (let attempt = 0; ; attempt += 1) {
+      const tokenId = sent?.kind === 'mintWithId' ? sent.tokenId : productIdOf(key, attempt)
+      const result = await executeWrite({ kind: 'mintWithId', to, tokenId, metadataHash }, operationKey, context)
+      const isTaken = !result.ok && result.code === 'TOKEN_ID_TAKEN' && sent === undefined
+      if (!isTaken || attempt === mostAttempts) return { tokenId, result }
     }
   }
 
@@ -93,6 +109,15 @@ export function createRegisterProduct(
     const known = { tokenId, owner, state, flags, metadataHash, tagId, name, brand, serial, gtin }
     return { ...known, pk: null, tagHash: null, verified: false, createdAt: since, updatedAt: since, indexed: null }
   }
+}
+
+/** Ids that are tried for one key, where another product has the first: once in millions of registrations. */
+const mostAttempts = 4
+const lowestId = 10n ** 14n
+
+/** Returns the token id for a key: 15 digits, which JSON numbers and spreadsheets hold exactly. */
+function productIdOf(key: string, attempt: number): bigint {
+  return lowestId + (BigInt(keccak256(stringToHex(`product ${attempt} ${key}`))) % (9n * lowestId))
 }
 
 const takenErrors: Readonly<Record<Exclude<RegistrationOutcome, 'added' | 'known'>, InputError>> = {

@@ -2,7 +2,7 @@
  * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels. Signatures are checked
  * at one block first; then the operator's key pays for the transaction.
  */
-import type { Hex } from '@touchstone/verdict'
+import { parseTokenId, type Hex } from '@touchstone/verdict'
 import { keccak256, zeroHash } from 'viem'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
@@ -10,7 +10,7 @@ import { digestOf } from '../../chain/transactions/typed-data.ts'
 import type { Sql } from '../../db/database.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { GraphqlContext } from '../context.ts'
-import type { Input, InputError, InputReader } from './inputs.ts'
+import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
 import { mutation, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
 import {
@@ -31,46 +31,57 @@ export function createTransferMutations(
   { transfers, database }: { readonly transfers: TransferReads; readonly database: Sql },
   { executeSigned, previousRequest }: Writes,
 ) {
-  const initiate = mutation(readOffer, async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
-    const position = await transfers.position(tokenId)
-    const { record, offer } = position
-    const terms: Terms = { tokenId, from: record.owner, to, expiry, messageHash: message.hash }
-    const isSigned = async (nonce: number) =>
-      nonce >= 0 &&
-      isSignedBy(transfers, position, { signer: record.owner, signable: offerOf(terms, nonce), signature })
-    const before = offer.nonce - 1
-    // The same signed offer, sent again while it is pending, is the same transfer.
-    const isPending = offer.to === to && offer.expiry === expiry && (await isSigned(before))
-    if (!isPending) {
-      const errors = offerErrors(position, { to, expiry })
-      if (errors.length > 0) return rejected(errors)
-      if (!(await isSigned(offer.nonce)))
-        return rejectedAt(
-          'signature',
-          (await isSigned(before))
-            ? `This signature started transfer ${tokenId}-${offer.nonce}, which is over. Ask transferTypedData again and have it signed anew.`
-            : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it), productId, toAddress, message and deadline must be those given to transferTypedData, and no other transfer may have come between.`,
-        )
-    }
+  const initiate = mutation(
+    readOffer,
+    async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
+      const position = await transfers.position(tokenId)
+      const { record, offer } = position
+      const terms: Terms = { tokenId, from: record.owner, to, expiry, messageHash: message.hash }
+      const isSigned = async (nonce: number) =>
+        nonce >= 0 &&
+        isSignedBy(transfers, position, { signer: record.owner, signable: offerOf(terms, nonce), signature })
+      const before = offer.nonce - 1
+      // The same signed offer, sent again while it is pending, is the same transfer.
+      const isPending = offer.to === to && offer.expiry === expiry && (await isSigned(before))
+      if (!isPending) {
+        const errors = offerErrors(position, { to, expiry })
+        if (errors.length > 0) return rejected(errors)
+        if (!(await isSigned(offer.nonce)))
+          return rejectedAt(
+            'signature',
+            (await isSigned(before))
+              ? `This signature started transfer ${tokenId}-${offer.nonce}, which is over. Ask transferTypedData again and have it signed anew.`
+              : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it), productId, toAddress, message and deadline must be those given to transferTypedData, and no other transfer may have come between.`,
+          )
+      }
 
-    if (message.body !== null) await putTransferMessage(database, { hash: message.hash, body: message.body })
-    const nonce = isPending ? before : offer.nonce
-    const id = `${tokenId}-${nonce + 1}`
-    const digest = digestOf(transfers.domain, offerOf(terms, nonce))
-    const { from: _, ...call } = terms
-    const request = { kind: 'initiateTransferBySig', ...call, signature } as const
-    const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
-    if (result.ok) {
-      const indexed = result.indexed ? await indexedTransfer(context, id) : null
-      const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
-      return { success: true, errors: [], txHash: result.txHash, transfer }
-    }
-    // The same terms may have been signed twice, or sent by another client: the transfer exists all the same.
-    const exists = isPending || result.code === 'IDEMPOTENCY_CONFLICT'
-    const transfer = exists ? await indexedTransfer(context, id) : null
-    if (transfer === null) return rejected(result.errors, result.txHash)
-    return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
-  })
+      if (message.body !== null) await putTransferMessage(database, { hash: message.hash, body: message.body })
+      const nonce = isPending ? before : offer.nonce
+      const id = `${tokenId}-${nonce + 1}`
+      const digest = digestOf(transfers.domain, offerOf(terms, nonce))
+      const { from: _, ...call } = terms
+      const request = { kind: 'initiateTransferBySig', ...call, signature } as const
+      const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
+      if (result.ok) {
+        const indexed = result.indexed ? await indexedTransfer(context, id) : null
+        const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
+        return { success: true, errors: [], txHash: result.txHash, transfer }
+      }
+      // The same terms may have been signed twice, or sent by another client: the transfer exists all the same.
+      const exists = isPending || result.code === 'IDEMPOTENCY_CONFLICT'
+      const transfer = exists ? await indexedTransfer(context, id) : null
+      if (transfer === null) return rejected(result.errors, result.txHash)
+      return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
+    },
+    explainOffer,
+  )
+
+  /** A product that does not exist needs no signature. */
+  async function explainOffer({ productId }: OfferInput, errors: readonly InputError[]) {
+    const tokenId = parseTokenId(productId)
+    if (tokenId === null || !isUnsigned(errors) || (await transfers.position(tokenId)).record.state !== 0) return errors
+    return [{ field: 'productId', message: `Product ${tokenId} does not exist.` }]
+  }
 
   const accept = answer('ACCEPT', {
     party: 'recipient',
@@ -93,7 +104,7 @@ export function createTransferMutations(
       async (answered, context) => {
         const { tokenId, nonce, signature } = answered
         const position = await transfers.position(tokenId)
-        const errors = answerErrors(position, nonce)
+        const errors = await answerErrors(position, nonce, context)
         if (errors.length > 0) return repeatAnswer(answered, errors, context)
         const { signers, signable } = answers[action](position, nonce)
         for (const signer of signers)
@@ -104,7 +115,17 @@ export function createTransferMutations(
           `This is not the signature of the ${party} of this transfer over what transferTypedData gives for action ${action} (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
         )
       },
+      explainAnswer,
     )
+  }
+
+  /** A transfer that cannot be answered needs no signature. */
+  async function explainAnswer({ transferId }: AnswerInput, errors: readonly InputError[], context: GraphqlContext) {
+    const found = readInput((read) => read.transferId(transferId))
+    if (!found.ok || !isUnsigned(errors)) return errors
+    const { tokenId, nonce } = found.values
+    const reasons = await answerErrors(await transfers.position(tokenId), nonce, context)
+    return reasons.length > 0 ? reasons : errors
   }
 
   /** Returns the first payload again when this very signature has been used for what the chain rejects now. */
@@ -136,6 +157,11 @@ function readOffer(input: OfferInput, read: InputReader) {
   const signature = read.signature(input.signature, howToSign.INITIATE)
   const deadline = signature === null ? null : read.signedDeadline(input.deadline)
   return { tokenId, to, message, signature, deadline }
+}
+
+/** Returns whether nothing but the signature and its deadline is missing or malformed. */
+function isUnsigned(errors: readonly InputError[]): boolean {
+  return errors.every(({ field }) => field === 'signature' || field === 'deadline')
 }
 
 type AnswerInput = Input<'transferId', 'signature'>

@@ -6,6 +6,7 @@ import { lifecycleStates, reportFlags, zeroAddress, type Hex, type StateCode } f
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import type { GraphqlContext } from '../context.ts'
 import { reportNames } from '../queries/fields.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
 import { rejected } from './mutation.ts'
@@ -96,11 +97,11 @@ type StepInput = Input<never, 'productId' | 'transferId' | 'toAddress' | 'messag
 }
 
 export function transferTypedData(transfers: TransferReads) {
-  return async (_source: unknown, { input }: { readonly input: StepInput }) => {
+  return async (_source: unknown, { input }: { readonly input: StepInput }, context: GraphqlContext) => {
     const found = readInput((read) => readStep(input, read))
     if (!found.ok) return rejected(found.errors)
     const position = await transfers.position(found.values.tokenId)
-    const { errors, signable, deadline, transferId = null } = typedStep(position, found.values)
+    const { errors, signable, deadline, transferId = null } = await typedStep(position, found.values, context)
     if (errors.length > 0) return rejected(errors)
     return {
       typedData: walletTypedData(transfers.domain, signable),
@@ -140,13 +141,17 @@ type TypedStep = {
   readonly transferId?: string
 }
 
-function typedStep(position: TransferPosition, values: Valid<NonNullable<ReturnType<typeof readStep>>>): TypedStep {
+async function typedStep(
+  position: TransferPosition,
+  values: Valid<NonNullable<ReturnType<typeof readStep>>>,
+  context: GraphqlContext,
+): Promise<TypedStep> {
   const { tokenId, record, offer } = position
   if ('id' in values) {
     const { action, id: transferId, nonce } = values
     const deadline = action === 'ACCEPT' ? offer.expiry : null
     const { signable } = answers[action](position, nonce)
-    return { errors: answerErrors(position, nonce), signable, deadline, transferId }
+    return { errors: await answerErrors(position, nonce, context), signable, deadline, transferId }
   }
   const { action, to, messageHash, deadline = latestDeadline(position) } = values
   if (action === 'INITIATE') {
@@ -190,16 +195,36 @@ export function offerErrors(position: TransferPosition, { to, expiry }: { to: He
 }
 
 /** Returns every reason against accepting or cancelling the offer that raised the nonce to `nonce`. */
-export function answerErrors(position: TransferPosition, nonce: number): InputError[] {
-  const { record, offer, block } = position
+export async function answerErrors(
+  position: TransferPosition,
+  nonce: number,
+  context: GraphqlContext,
+): Promise<InputError[]> {
+  const { tokenId, record, offer, block } = position
   const about = (message: string): InputError[] => [{ field: 'transferId', message }]
-  if (record.state === 0 || nonce > offer.nonce || nonce === 0) return about('There is no such transfer.')
-  if (offer.to === null || nonce < offer.nonce)
-    return about('The transfer is no longer pending: it was accepted, cancelled or dropped.')
+  if (record.state === 0) return about(`Product ${tokenId} does not exist.`)
+  if (offer.to === null || nonce !== offer.nonce)
+    return about(
+      (await wasOffered(position, nonce, context))
+        ? 'The transfer is no longer pending: it was accepted, cancelled or dropped.'
+        : `Product ${tokenId} never had a transfer ${tokenId}-${nonce}: take the id from initiateTransfer or from transfers(productId: "${tokenId}").`,
+    )
   if (block.timestamp > offer.expiry)
     return about(`The transfer expired at ${formatInstant(offer.expiry)}; the owner may offer the product again.`)
   const reason = immovable(position)
   return reason === null ? [] : about(reason)
+}
+
+/** Returns whether an offer raised the nonce to this one. Claims and restocking raise it too, so the index decides once it is there. */
+async function wasOffered(
+  { tokenId, offer, block }: TransferPosition,
+  nonce: number,
+  { loaders }: GraphqlContext,
+): Promise<boolean> {
+  if (nonce === 0 || nonce > offer.nonce) return false
+  const product = await loaders.productByToken.load(tokenId)
+  const isComplete = (product?.indexed?.number ?? -1n) >= block.number
+  return !isComplete || (await loaders.transferById.load(`${tokenId}-${nonce}`)) !== null
 }
 
 /** Returns every reason against a step that leads from `state` only and is signed until `deadline`. */

@@ -11,12 +11,12 @@ import {
 } from '@touchstone/verdict'
 import { eventKinds, type AssetEvent } from '../../domain/registry-event.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
-import type { TransferRow } from '../../index/queries/transfers.ts'
+import { newestTransfers, type TransferRow } from '../../index/queries/transfers.ts'
 import { memoize } from '../../lib/memoize.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { ResolverMap } from '../schema.ts'
 import { createProductMetadata, type MetadataSource } from './metadata.ts'
-import { listName, type PageArguments, readConnection } from './pages.ts'
+import { listKey, type PageArguments, readConnection } from './pages.ts'
 
 export type ProductFieldDeps = {
   readonly metadata: MetadataSource
@@ -36,8 +36,10 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       serialNumber: ({ serial }: ProductRow) => (serial === null ? null : cleanLine(serial) || null),
       metadata: ({ metadataHash }: ProductRow) => (metadataHash === null ? null : metadataOf(metadataHash)),
       currentOwner: ({ owner }: ProductRow) => toOwnerOrNull(owner),
-      transfers: ({ pk }: ProductRow, _args: unknown, { loaders }: GraphqlContext) =>
-        pk === null ? [] : loaders.transfersOf.load(pk),
+      async transfers({ pk, tokenId, at }: ProductRow, _args: unknown, { loaders }: GraphqlContext) {
+        if (at !== undefined) return (await loaders.pastTransfers.load({ tokenId, at })).slice(0, newestTransfers)
+        return pk === null ? [] : loaders.transfersOf.load(pk)
+      },
       state: ({ state }: ProductRow) => lifecycleStates[state],
       stateCode: ({ state }: ProductRow) => state,
       flagged: (row: ProductRow) => isFlagged(row),
@@ -50,9 +52,9 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
           blockNumber: Number(indexed.number),
           blockHash: indexed.hash,
         },
-      history({ tokenId }: ProductRow, given: PageArguments, { loaders }: GraphqlContext) {
-        return readConnection<AssetEvent>(given, listName('history', tokenId.toString()), ({ after, limit }) => {
-          const answer = loaders.history.load({ tokenId, after, limit })
+      history({ tokenId, at }: ProductRow, given: PageArguments, { loaders }: GraphqlContext) {
+        return readConnection<AssetEvent>(given, listKey('block', 'history', tokenId.toString()), (page) => {
+          const answer = loaders.history.load({ tokenId, ...page, ...(at && { upTo: at.number }) })
           return {
             rows: answer.then(({ rows }) => rows),
             count: () => answer.then(({ total }) => total),
@@ -80,8 +82,8 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       timestamp: ({ initiatedAt }: TransferRow) => initiatedAt,
       txHash: ({ initiatedTx }: TransferRow) => initiatedTx,
       settledTxHash: ({ settledTx }: TransferRow) => settledTx,
-      product: ({ tokenId }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
-        loaders.productByToken.load(tokenId),
+      product: ({ tokenId, at }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
+        at === undefined ? loaders.productByToken.load(tokenId) : loaders.pastProduct.load({ tokenId, at }),
       async message({ messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
         const text = messageHash === null ? null : await loaders.message.load(messageHash)
         return text === null ? null : cleanText(text, { max: 4_000, multiline: true }) || null

@@ -1,13 +1,15 @@
 /** ProductFilter of the schema as a condition (spec §4.9), with the same limits for literals and variables. */
 import {
+  assetFlags,
   checksumAddress,
   isAddress,
   lifecycleStates,
+  parseTokenId,
   type Hex,
   type LifecycleState,
   type StateCode,
 } from '@touchstone/verdict'
-import type { ProductCondition } from '../../index/queries/products.ts'
+import type { ProductCondition } from '../../index/queries/condition.ts'
 import { graphqlError } from '../errors.ts'
 
 /** Null is the same as left out. */
@@ -21,6 +23,15 @@ export type ProductFilter = Partial<
     tagId: string | null
     createdAfter: string | null
     createdBefore: string | null
+    updatedAfter: string | null
+    updatedBefore: string | null
+    ids: readonly string[] | null
+    gtin: string | null
+    serialNumber: string | null
+    states: readonly LifecycleState[] | null
+    flagged: boolean | null
+    report: keyof typeof assetFlags | null
+    tagged: boolean | null
     and: readonly ProductFilter[] | null
     or: readonly ProductFilter[] | null
     not: ProductFilter | null
@@ -31,6 +42,7 @@ const maxNesting = 4
 const maxLeaves = 20
 const longestText = 200
 const shortestPart = 3
+const maxIds = 100
 
 /** Throws BAD_USER_INPUT for a filter that cannot hold, and TOO_COMPLEX for one that is too large. */
 export function parseFilter(filter: ProductFilter | null | undefined): ProductCondition {
@@ -70,11 +82,26 @@ const leaves = {
       throw graphqlError('BAD_USER_INPUT', `"nameContains" needs at least ${shortestPart} characters.`)
     return { kind: 'nameContains', value: parseText('nameContains', value) }
   },
-  owner: (value: string) => ({ kind: 'owner', value: parseAddress(value) }),
+  owner: (value: string) => ({ kind: 'owner', value: parseAddress('owner', value) }),
   state: (value: LifecycleState) => ({ kind: 'state', value: lifecycleStates.indexOf(value) as StateCode }),
   tagId: (value: string) => ({ kind: 'tagId', value: parseText('tagId', value) }),
   createdAfter: (value: string) => ({ kind: 'createdAfter', value }),
   createdBefore: (value: string) => ({ kind: 'createdBefore', value }),
+  updatedAfter: (value: string) => ({ kind: 'updatedAfter', value }),
+  updatedBefore: (value: string) => ({ kind: 'updatedBefore', value }),
+  ids: (values: readonly string[]) => {
+    if (values.length > maxIds) throw graphqlError('TOO_COMPLEX', `"ids" has at most ${maxIds} ids.`)
+    return { kind: 'tokens', value: values.map((id) => String(parseProductId(id))) }
+  },
+  gtin: (value: string) => ({ kind: 'gtin', value: parseText('gtin', value) }),
+  serialNumber: (value: string) => ({ kind: 'serial', value: parseText('serialNumber', value) }),
+  states: (values: readonly LifecycleState[]) => ({
+    kind: 'states',
+    value: [...new Set(values)].map((value) => lifecycleStates.indexOf(value) as StateCode),
+  }),
+  flagged: (value: boolean) => ({ kind: 'flagged', value }),
+  report: (value: keyof typeof assetFlags) => ({ kind: 'report', value: assetFlags[value] }),
+  tagged: (value: boolean) => ({ kind: 'tagged', value }),
 } satisfies Readonly<Record<string, (value: never) => ProductCondition>>
 
 /** Databases reject NUL and half surrogate pairs. */
@@ -84,8 +111,15 @@ function parseText(field: string, value: string): string {
 }
 
 /** Capitals must be the checksum (EIP-55), which detects typing errors. */
-function parseAddress(value: string): Hex {
+export function parseAddress(field: string, value: string): Hex {
   const lower = value.toLowerCase() as Hex
   if (isAddress(value) && (value === lower || value === checksumAddress(lower))) return lower
-  throw graphqlError('BAD_USER_INPUT', '"owner" is an address, 0x and 40 hex digits; capitals must be its checksum.')
+  throw graphqlError('BAD_USER_INPUT', `"${field}" is an address, 0x and 40 hex digits; capitals must be its checksum.`)
+}
+
+/** Throws BAD_USER_INPUT when the text is not a decimal token id. */
+export function parseProductId(text: string): bigint {
+  const tokenId = parseTokenId(text)
+  if (tokenId === null) throw graphqlError('BAD_USER_INPUT', 'A product id is the decimal token id, such as 7.')
+  return tokenId
 }

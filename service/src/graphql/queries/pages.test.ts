@@ -4,9 +4,12 @@ import { after, before, describe, it } from 'node:test'
 import { metadataHashOf } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { startGraphql, watched } from '../../../test/support/graphql/host.ts'
-import { insertAsset, insertTransfer, setCursor } from '../../../test/support/index/rows.ts'
+import { insertAsset, insertEvent, insertTransfer, setCursor } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
 import { metadataStore } from '../../assets/metadata-store.ts'
+
+/** Names with spaces, signs of other scripts, capitals, and the longest one. */
+const names = ['Ä b', 'watch', 'Watch', '%41 "\\', '時計', '😀'.repeat(200), 'a']
 
 type PageInfo = { hasNextPage: boolean; hasPreviousPage: boolean; startCursor: string | null; endCursor: string | null }
 type List = { edges: { node: { id: string }; cursor: string }[]; pageInfo: PageInfo; totalCount: number | null }
@@ -14,8 +17,8 @@ type List = { edges: { node: { id: string }; cursor: string }[]; pageInfo: PageI
 const fields = 'edges { cursor node { id } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }'
 const products = `query ($filter: ProductFilter, $first: Int, $after: String, $last: Int, $before: String, $orderBy: ProductOrder) {
   list: products(filter: $filter, first: $first, after: $after, last: $last, before: $before, orderBy: $orderBy) { ${fields} } }`
-const transfers = `query ($first: Int, $after: String, $status: TransferStatus) {
-  list: transfers(first: $first, after: $after, status: $status) { ${fields} } }`
+const transfers = `query ($first: Int, $after: String, $last: Int, $before: String, $status: TransferStatus) {
+  list: transfers(first: $first, after: $after, last: $last, before: $before, status: $status) { ${fields} } }`
 
 for (const { name, open, skip } of testDatabases())
   describe(`pages on ${name}`, { skip }, () => {
@@ -30,11 +33,18 @@ for (const { name, open, skip } of testDatabases())
       for (let n = 1; n <= 50; n += 1) {
         // Two at every microsecond.
         const at = `2026-01-01T00:00:00.0000${String(10 + Math.floor(n / 2))}Z`
-        const row = { tokenId: n, brand: n % 2 === 0 ? 'Even' : 'Odd', metadataHash: metadataHashOf(body) }
+        const row = {
+          tokenId: n,
+          name: names[n % names.length] ?? '',
+          state: n % 3 === 0 ? 4 : 1,
+          brand: n % 2 === 0 ? 'Even' : 'Odd',
+          metadataHash: metadataHashOf(body),
+        }
         const assetPk = await insertAsset(database, { ...row, createdAt: at, updatedAt: '2026-02-01T00:00:00Z' })
         const settled = n % 3 === 0 ? 'CONFIRMED' : n % 3 === 1 ? 'FAILED' : 'PENDING'
         await insertTransfer(database, { id: `${n}-1`, assetPk, status: settled, initiatedAt: at, expiresAt: at })
       }
+      await insertEvent(database, { tokenId: 1, block: 1 })
       await setCursor(database, { number: 5, at: '2026-01-06T00:00:00Z' })
       graphql = await startGraphql(database)
     })
@@ -76,6 +86,13 @@ for (const { name, open, skip } of testDatabases())
       const orderBy = { field: 'UPDATED_AT', direction: 'ASC' }
       assert.deepEqual(await walk(products, { orderBy }), upTo(50))
       assert.deepEqual(await walk(products, { orderBy }, true), upTo(50))
+      const byName = { field: 'NAME', direction: 'ASC' }
+      const named = await walk(products, { orderBy: byName })
+      assert.deepEqual(named.toSorted(), upTo(50).toSorted())
+      assert.deepEqual(await walk(products, { orderBy: byName }, true), named)
+      const filter = { states: ['MINTED', 'CLAIMED'] }
+      assert.deepEqual(await walk(products, { filter }), newestFirst)
+      assert.deepEqual(await walk(products, { filter }, true), newestFirst)
       const even = newestFirst.filter((id) => Number(id) % 2 === 0)
       assert.deepEqual(await walk(products, { filter: { brand: 'Even' } }), even)
     })
@@ -83,6 +100,8 @@ for (const { name, open, skip } of testDatabases())
     it('neither skip nor repeat a transfer, under each status', async () => {
       const of = (rest: number[]) => newestFirst.filter((id) => rest.includes(Number(id) % 3)).map((id) => `${id}-1`)
       assert.deepEqual(await walk(transfers, {}), of([0, 1, 2]))
+      assert.deepEqual(await walk(transfers, {}, true), of([0, 1, 2]))
+      assert.deepEqual(await walk(transfers, { status: 'FAILED' }, true), of([1, 2]))
       assert.deepEqual(await walk(transfers, { status: 'CONFIRMED' }), of([0]))
       assert.deepEqual(await walk(transfers, { status: 'FAILED' }), of([1, 2]))
       assert.deepEqual(await walk(transfers, { status: 'PENDING' }), [])
@@ -110,7 +129,7 @@ for (const { name, open, skip } of testDatabases())
         { after: Buffer.from('1 a 2026-01-01T00:00:00.000000Z 1; drop table asset').toString('base64url') },
         { after: after?.slice(0, -3) },
         { first: 5, last: 5 },
-        { first: 0 },
+        { first: -1 },
         { first: 101 },
         { last: -1 },
       ]
@@ -120,6 +139,52 @@ for (const { name, open, skip } of testDatabases())
       }
       const { errors } = await graphql.ask(transfers, { after })
       assert.equal(errors[0]?.extensions['code'], 'BAD_USER_INPUT')
+    })
+
+    it('a cursor with an altered key is refused by the list, saying what to send', async () => {
+      const forge = (cursor: string, ...place: string[]) =>
+        Buffer.from(
+          [...Buffer.from(cursor, 'base64url').toString().split(' ').slice(0, 2), ...place].join(' '),
+        ).toString('base64url')
+      const { pageInfo } = await list(products, { first: 2 })
+      const histories =
+        'query ($after: String) { product(id: 1) { list: history(first: 1, after: $after) { edges { cursor } } } }'
+      const refused: [query: string, after: string][] = [
+        ['7', '7'],
+        ['-infinity', '7'],
+        ['2026-01-01', '7'],
+        ['2026-13-01T00:00:00.000000Z', '7'],
+        ['2026-01-01T00:00:00.000000Z', '-7'],
+        ['2026-01-01T00:00:00.000000Z', '9'.repeat(19)],
+      ].map((place) => [products, forge(pageInfo.endCursor ?? '', ...place)])
+      const { data } = await graphql.ask(histories)
+      const [event] = (data as unknown as { product: { list: List } }).product.list.edges
+      for (const place of [
+        ['2026-01-01T00:00:00.000000Z', '0'],
+        ['1', '9'.repeat(12)],
+        ['9'.repeat(19), '0'],
+      ])
+        refused.push([histories, forge(event?.cursor ?? '', ...place)])
+      for (const [query, after] of refused) {
+        const { errors } = await graphql.ask(query, { after })
+        assert.equal(errors[0]?.extensions['code'], 'BAD_USER_INPUT', Buffer.from(after, 'base64url').toString())
+        assert.match(errors[0]?.message ?? '', /send one from edges.cursor or pageInfo/)
+      }
+    })
+
+    it('first: 0 and last: 0 are empty pages that say whether there is more', async () => {
+      const info = { startCursor: null, endCursor: null }
+      assert.deepEqual(await list(products, { first: 0 }), {
+        edges: [],
+        pageInfo: { hasNextPage: true, hasPreviousPage: false, ...info },
+      })
+      assert.deepEqual((await list(products, { last: 0 })).pageInfo, {
+        hasNextPage: false,
+        hasPreviousPage: true,
+        ...info,
+      })
+      const { data, errors } = await graphql.ask('{ transfers(first: 0) { totalCount edges { cursor } } }')
+      assert.deepEqual([data, errors], [{ transfers: { totalCount: 50, edges: [] } }, []])
     })
 
     it('a page of 50 products with all that hangs on them takes three statements', async () => {

@@ -16,8 +16,21 @@ export type PageArguments = {
   readonly before?: string | null
 }
 
+/** A name of 200 characters, each escaped, in base64. */
+const longestCursor = 4_000
+
 /** The sort key of a row, exact to the microsecond, and its number. */
 type Place = readonly [at: string, pk: string]
+
+/** The kinds of sort keys, and what fits their columns. */
+const keyKinds = {
+  instant: ([at, pk]: Place) => parseInstant(at) === at && /^\d{1,18}$/.test(pk),
+  text: ([at, pk]: Place) => at.isWellFormed() && !at.includes('\0') && /^\d{1,18}$/.test(pk),
+  block: ([at, logIndex]: Place) => /^\d{1,18}$/.test(at) && /^\d{1,9}$/.test(logIndex),
+} as const
+
+/** A list by its name and the kind of its sort key. */
+type ListKey = { readonly name: string; readonly kind: keyof typeof keyKinds }
 
 /** A list as one page reads it. Backward rows come nearest first. `count` returns null when counting takes too long. */
 type List<Row> = {
@@ -27,22 +40,22 @@ type List<Row> = {
 }
 
 /** Names a list by its filter and order. Its cursors fit no other list. */
-export function listName(...parts: readonly unknown[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12)
+export function listKey(kind: ListKey['kind'], ...parts: readonly unknown[]): ListKey {
+  return { name: createHash('sha256').update(JSON.stringify(parts)).digest('base64url').slice(0, 12), kind }
 }
 
 /** Reads one page as a connection. `read` gets a limit of one row more, which shows whether another page follows. */
 export async function readConnection<Row>(
   given: PageArguments,
-  name: string,
+  list: ListKey,
   read: (page: { readonly after: Place | null; readonly backward: boolean; readonly limit: number }) => List<Row>,
 ) {
-  const { size, backward, after } = parsePage(given, name)
+  const { size, backward, after } = parsePage(given, list)
   const { rows, count, placeOf } = read({ after, backward, limit: size + 1 })
   const found = await rows
   const hasMore = found.length > size
   const nodes = backward ? found.slice(0, size).toReversed() : found.slice(0, size)
-  const edges = nodes.map((node) => ({ node, cursor: formatCursor(name, placeOf(node)) }))
+  const edges = nodes.map((node) => ({ node, cursor: formatCursor(list.name, placeOf(node)) }))
   return {
     edges,
     pageInfo: {
@@ -60,13 +73,13 @@ export async function readConnection<Row>(
 }
 
 /** Throws BAD_USER_INPUT when the arguments name no page. */
-function parsePage({ first, after, last, before }: PageArguments, list: string) {
+function parsePage({ first, after, last, before }: PageArguments, list: ListKey) {
   const backward = isGiven(last) || isGiven(before)
   if (backward && (isGiven(first) || isGiven(after)))
     throw graphqlError('BAD_USER_INPUT', 'Page forward with first and after, or backward with last and before.')
   const [name, size, cursor] = backward ? (['last', last, before] as const) : (['first', first, after] as const)
-  if (isGiven(size) && (size < 1 || size > maxPage))
-    throw graphqlError('BAD_USER_INPUT', `"${name}" is from 1 to ${maxPage}.`)
+  if (isGiven(size) && (size < 0 || size > maxPage))
+    throw graphqlError('BAD_USER_INPUT', `"${name}" is from 1 to ${maxPage}, or 0 for an empty page.`)
   return { size: size ?? defaultPage, backward, after: isGiven(cursor) ? parseCursor(cursor, list) : null }
 }
 
@@ -75,17 +88,29 @@ function isGiven<T>(value: T | null | undefined): value is T {
 }
 
 export function formatCursor(list: string, [at, pk]: Place): string {
-  return Buffer.from(`1 ${list} ${at} ${pk}`).toString('base64url')
+  return Buffer.from(`1 ${list} ${encodeURIComponent(at)} ${pk}`).toString('base64url')
 }
 
-function parseCursor(cursor: string, list: string): Place {
-  const text = cursor.length <= 200 ? Buffer.from(cursor, 'base64url').toString('latin1') : ''
-  const [version, name, at = '', pk = '', ...rest] = text.split(' ')
-  const isPlace = (isNumber(at) || parseInstant(at) === at) && isNumber(pk)
-  if (version !== '1' || rest.length > 0 || !isPlace)
-    throw graphqlError('BAD_USER_INPUT', 'This is no cursor: take one from edges.cursor or pageInfo.')
-  if (name !== list) throw graphqlError('BAD_USER_INPUT', 'This cursor belongs to another list, filter or order.')
-  return [at, pk]
+function parseCursor(cursor: string, { name, kind }: ListKey): Place {
+  const text = cursor.length <= longestCursor ? Buffer.from(cursor, 'base64url').toString('latin1') : ''
+  const [version, of, at = '', pk = '', ...rest] = text.split(' ')
+  if (version !== '1' || rest.length > 0) throw graphqlError('BAD_USER_INPUT', `This is no cursor: ${whereFrom}`)
+  if (of !== name)
+    throw graphqlError('BAD_USER_INPUT', `This cursor belongs to another list, filter or order: ${whereFrom}`)
+  const key = decodeKey(at)
+  if (key === null || !keyKinds[kind]([key, pk]))
+    throw graphqlError('BAD_USER_INPUT', `This cursor was altered: ${whereFrom}`)
+  return [key, pk]
 }
 
-const isNumber = (text: string) => /^\d{1,18}$/.test(text)
+/** Returns null for a key that is not escaped as formatCursor does. */
+function decodeKey(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+const whereFrom =
+  'send one from edges.cursor or pageInfo of the same list, unchanged, or leave it out for the first page.'

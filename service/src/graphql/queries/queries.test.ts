@@ -78,6 +78,57 @@ for (const { name, open, skip } of testDatabases())
       })
     })
 
+    it('finds a node of each type by its id', async () => {
+      const query =
+        'query ($id: ID!) { node(id: $id) { __typename id ... on Product { name } ... on Transfer { status } } }'
+      assert.deepEqual(await data(query, { id: '1' }), { node: { __typename: 'Product', id: '1', name: 'Watch' } })
+      assert.deepEqual(await data(query, { id: '1-1' }), {
+        node: { __typename: 'Transfer', id: '1-1', status: 'CONFIRMED' },
+      })
+      assert.deepEqual(
+        [await data(query, { id: '99' }), await data(query, { id: '99-1' })],
+        [{ node: null }, { node: null }],
+      )
+      assert.deepEqual(await codes(query, { id: 'UHJvZHVjdDox' }), ['BAD_USER_INPUT'])
+    })
+
+    it('shows what an operation costs, also where it is refused', async () => {
+      const ask = async (first: number) => {
+        const response = await fetch(`${graphql.url}/graphql`, {
+          method: 'POST',
+          headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${graphql.key}` },
+          body: JSON.stringify({
+            query: `{ products(first: ${first}) { totalCount edges { node { id transfers { id } } } } }`,
+          }),
+        })
+        return (await response.json()) as { extensions?: object; errors?: { message: string; extensions: object }[] }
+      }
+      assert.deepEqual((await ask(5)).extensions, { cost: 65, maxCost: 1_000 })
+      const { errors } = await ask(100)
+      assert.deepEqual(errors?.[0]?.extensions, { code: 'TOO_COMPLEX', cost: 1_110, maxCost: 1_000 })
+      assert.match(errors?.[0]?.message ?? '', /it costs 1110/)
+    })
+
+    it('names the block of the index, its lag and its last comparison with the chain', async () => {
+      const query = '{ _meta { block { number hash timestamp } head lagBlocks verifiedAt hasErrors } }'
+      const block = { number: 77, hash: hashOf(77), timestamp: '2026-01-06T00:00:00.000Z' }
+      const unknown = { block, head: null, lagBlocks: null, verifiedAt: null, hasErrors: false }
+      assert.deepEqual(await data(query), { _meta: unknown })
+      await database.query("update index_cursor set compared_at = '2026-01-06T01:00:00Z'")
+      const compared = { ...unknown, verifiedAt: '2026-01-06T01:00:00.000Z' }
+      for (const [head, seen, lagBlocks] of [
+        [80n, 80, 3],
+        [70n, 77, 0],
+      ]) {
+        const other = await startGraphql(database, {
+          chainStatus: async () => ({ head: head as bigint, isFaulty: true }),
+        })
+        const { data: found } = await other.ask(query)
+        assert.deepEqual(found, { _meta: { ...compared, head: seen, lagBlocks, hasErrors: true } })
+        await other.end()
+      }
+    })
+
     it('names a product that was minted elsewhere by its token, and its tag by the commitment', async () => {
       const { product } = await data(
         `query ($id: ID!) { product(id: $id) { id name brand tagId metadata { origin } } }`,
@@ -117,6 +168,69 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await ids({ brand: null, verified: null }), all)
     })
 
+    it('filters by ids, item, states, reports, tag and last change', async () => {
+      const all = ['3', `${huge}`, '1']
+      assert.deepEqual(await ids({ ids: ['3', '1', '99'] }), ['3', '1'])
+      assert.deepEqual(await ids({ ids: [] }), [])
+      assert.deepEqual(await ids({ gtin: '09506000134352' }), ['1'])
+      assert.deepEqual(await ids({ serialNumber: 'S1' }), ['1'])
+      assert.deepEqual(await ids({ states: ['CLAIMED', 'FLAGGED', 'CLAIMED'] }), ['3', '1'])
+      assert.deepEqual(await ids({ states: [] }), [])
+      assert.deepEqual(await ids({ states: ['CLAIMED', 'MINTED'], tagged: true }), [`${huge}`, '1'])
+      assert.deepEqual(await ids({ or: [{ states: ['CLAIMED'] }, { flagged: true }] }), ['3', '1'])
+      assert.deepEqual(await ids({ flagged: true }), ['3'])
+      assert.deepEqual(await ids({ flagged: false }), [`${huge}`, '1'])
+      assert.deepEqual(await ids({ report: 'STOLEN' }), ['3'])
+      assert.deepEqual(await ids({ report: 'LOST' }), [])
+      assert.deepEqual(await ids({ tagged: false }), ['3'])
+      assert.deepEqual(await ids({ updatedAfter: '2026-01-03T00:00:00Z' }, ', orderBy: {field: UPDATED_AT}'), ['1'])
+      assert.deepEqual(await ids({ updatedBefore: '2026-01-03T00:00:00Z' }), [`${huge}`])
+      assert.deepEqual(await ids({ ids: null, states: null, report: null }), all)
+      const ask = (filter: object) =>
+        codes('query ($f: ProductFilter) { products(filter: $f) { totalCount } }', { f: filter })
+      assert.deepEqual(await ask({ ids: ['0x7'] }), ['BAD_USER_INPUT'])
+      assert.deepEqual(await ask({ ids: Array.from({ length: 101 }, (_, id) => String(id)) }), ['TOO_COMPLEX'])
+    })
+
+    it('counts products by brand, state, report and day', async () => {
+      const stats = async (groupBy: string, given = '') => {
+        const query = `{ productStats(groupBy: ${groupBy} ${given}) { totalCount pageInfo { hasNextPage endCursor } edges { node { key count } } } }`
+        const { productStats } = (await data(query)) as {
+          productStats: {
+            totalCount: number
+            pageInfo: { hasNextPage: boolean; endCursor: string }
+            edges: { node: { key: string; count: number } }[]
+          }
+        }
+        const { edges, ...rest } = productStats
+        return { ...rest, groups: edges.map(({ node: { key, count } }) => [key, count]) }
+      }
+      assert.deepEqual((await stats('BRAND')).groups, [
+        [null, 1],
+        ['Acme', 2],
+      ])
+      assert.deepEqual((await stats('STATE')).groups, [
+        ['MINTED', 1],
+        ['CLAIMED', 1],
+        ['FLAGGED', 1],
+      ])
+      assert.deepEqual((await stats('FLAG')).groups, [['STOLEN', 1]])
+      const days = [
+        ['2026-01-03', 1],
+        ['2026-01-02', 1],
+        ['2026-01-01', 1],
+      ]
+      const first = await stats('DAY', ', first: 2')
+      assert.deepEqual([first.groups, first.totalCount, first.pageInfo.hasNextPage], [days.slice(0, 2), 3, true])
+      const rest = await stats('DAY', `, first: 2, after: "${first.pageInfo.endCursor}"`)
+      assert.deepEqual([rest.groups, rest.pageInfo.hasNextPage], [days.slice(2), false])
+      assert.deepEqual((await stats('DAY', ', last: 1')).groups, days.slice(2))
+      const counted = await data(
+        `{ one: products(filter: {state: CLAIMED}) { totalCount } two: products(filter: {states: [CLAIMED, MINTED]}) { totalCount } }`,
+      )
+      assert.deepEqual(counted, { one: { totalCount: 1 }, two: { totalCount: 2 } })
+    })
+
     it('finds part of a name in any case, its signs as they are', async () => {
       assert.deepEqual(await ids({ nameContains: 'wat' }), ['1'])
       assert.deepEqual(await ids({ nameContains: '50%' }), ['3'])
@@ -124,7 +238,28 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await ids({ nameContains: 'off\\' }), ['3'])
       assert.deepEqual(await ids({ nameContains: 'w%h' }), [])
       assert.deepEqual(await ids({ nameContains: 'w_t' }), [])
+      assert.deepEqual(await ids({ nameContains: 'wat', brand: 'Acme', state: 'CLAIMED' }), ['1'])
+      assert.deepEqual(await ids({ nameContains: 'wat', brand: 'Other' }), [])
+      assert.deepEqual(await ids({ or: [{ nameContains: 'wat' }, { nameContains: 'off' }] }), ['3', '1'])
+      await database.query("update asset set name = 'Watchband' where token_id = 3")
+      assert.deepEqual(await ids({ nameContains: 'watch' }), ['3', '1'])
+      assert.deepEqual(await ids({ nameContains: 'watch' }, ', orderBy: {field: NAME, direction: ASC}'), ['1', '3'])
+      assert.deepEqual(await ids({ nameContains: '50%' }), [], 'a name that no product has any more')
+      await database.query("update asset set name = '50%_off\\' where token_id = 3")
       assert.deepEqual(await codes('{ products(filter: {nameContains: "wa"}) { totalCount } }'), ['BAD_USER_INPUT'])
+    })
+
+    it('finds a part that more names have than are looked up one by one', async () => {
+      await database.query(`insert into asset (token_id, owner, state, flags, name, created_at, updated_at, updated_block)
+        select 1000 + n, decode(repeat('cd', 20), 'hex'), 1, 0, 'Jacket ' || n, '2025-01-01'::timestamptz + n * interval '1 s', now(), 1
+        from generate_series(1, 300) n`)
+      const query = '{ products(first: 2, filter: {nameContains: "jacket"}) { totalCount edges { node { name } } } }'
+      const edges = [{ node: { name: 'Jacket 300' } }, { node: { name: 'Jacket 299' } }]
+      assert.deepEqual(await data(query), { products: { totalCount: 300, edges } })
+      const tens = '{ products(first: 2, filter: {nameContains: "jacket 29"}) { totalCount edges { node { name } } } }'
+      const found = [{ node: { name: 'Jacket 299' } }, { node: { name: 'Jacket 298' } }]
+      assert.deepEqual(await data(tens), { products: { totalCount: 11, edges: found } })
+      await database.query("delete from asset where name like 'Jacket%'")
     })
 
     it('refuses filters that it cannot use', async () => {
@@ -144,6 +279,7 @@ for (const { name, open, skip } of testDatabases())
     it('orders by creation or last change, in both directions', async () => {
       assert.deepEqual(await ids({}, ', orderBy: {field: UPDATED_AT}'), ['1', '3', `${huge}`])
       assert.deepEqual(await ids({}, ', orderBy: {direction: ASC}'), ['1', `${huge}`, '3'])
+      assert.deepEqual(await ids({}, ', orderBy: {field: NAME, direction: ASC}'), [`${huge}`, '3', '1'])
     })
 
     it('lists transfers newest first; an offer past its time has failed', async () => {
@@ -162,6 +298,16 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await of('status: FAILED, productId: 1, '), ['1-2 FAILED'])
       assert.deepEqual(await of('status: CONFIRMED, productId: "1", '), ['1-1 CONFIRMED'])
       assert.deepEqual(await of('productId: 3, '), [])
+      const party = (address: string) => `filter: { party: "${address}" }, `
+      const all = ['1-3 PENDING', '1-2 FAILED', '1-1 CONFIRMED']
+      assert.deepEqual(await of(party('0x70997970c51812dc3a010c7d01b50e0d17dc79c8')), all)
+      assert.deepEqual(await of(`status: FAILED, ${party('0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC')}`), [
+        '1-2 FAILED',
+      ])
+      assert.deepEqual(await of(party('0x90f79bf6eb2c4f870365e785982e1f101e93b906')), [])
+      const between = 'filter: { initiatedAfter: "2026-01-02T00:00:00Z", initiatedBefore: "2026-01-04T00:00:00Z" }, '
+      assert.deepEqual(await of(between), ['1-2 FAILED'])
+      assert.deepEqual(await codes('{ transfers(filter: { party: "0x7" }) { totalCount } }'), ['BAD_USER_INPUT'])
     })
 
     it('gives every field of a transfer, with its product', async () => {
@@ -205,6 +351,24 @@ for (const { name, open, skip } of testDatabases())
         more = product.history.pageInfo.hasNextPage
       }
       assert.deepEqual(blocks, [1, 2, 3, 4, 5])
+      const backward = `query ($before: String) { product(id: 1) { history(last: 2, before: $before) {
+        pageInfo { hasNextPage hasPreviousPage startCursor } edges { node { blockNumber } } } } }`
+      const newest: unknown[] = []
+      let before: string | null = null
+      for (let more = true; more;) {
+        const { product } = (await data(backward, { before })) as {
+          product: {
+            history: {
+              pageInfo: { hasPreviousPage: boolean; startCursor: string }
+              edges: { node: { blockNumber: number } }[]
+            }
+          }
+        }
+        newest.unshift(...product.history.edges.map(({ node }) => node.blockNumber))
+        before = product.history.pageInfo.startCursor
+        more = product.history.pageInfo.hasPreviousPage
+      }
+      assert.deepEqual(newest, [1, 2, 3, 4, 5])
       const { product } = (await data(query)) as Page
       assert.deepEqual(product.history.edges[0]?.node, {
         type: 'STATE_CHANGED',

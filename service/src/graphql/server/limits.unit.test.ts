@@ -60,6 +60,31 @@ describe('the limits of an operation', () => {
     assert.match(outcome('{ products(last: 100) { edges { node { transfers { id } } } } }'), /^TOO_COMPLEX/)
   })
 
+  it('cost counts a total once for its list, not once for each item', () => {
+    const products = (first: number, inner: string) =>
+      `{ products(first: ${first}) { ${inner} edges { node { id } } } }`
+    assert.equal(outcome(products(100, 'totalCount pageInfo { hasNextPage }')), 'ok')
+    assert.equal(outcome(`${products(100, '...C')} fragment C on ProductConnection { totalCount }`), 'ok')
+    assert.equal(outcome('{ transfers(first: 100) { totalCount edges { node { id product { id } } } } }'), 'ok')
+    const histories = (first: number) =>
+      `{ products(first: ${first}) { edges { node { history(first: 1) { totalCount edges { node { type } } } } } } }`
+    assert.equal(outcome(histories(80)), 'ok')
+    assert.match(outcome(histories(100)), /^TOO_COMPLEX/, 'one total for each of a hundred lists')
+    assert.match(
+      outcome(
+        '{ products(first: 100) { ...F } } fragment F on ProductConnection { edges { node { transfers { id } } } }',
+      ),
+      /^TOO_COMPLEX/,
+    )
+  })
+
+  it('cost of what fragments select on a node', () => {
+    const nodes = (n: number, inner: string) =>
+      `{ ${Array.from({ length: n }, (_, i) => `a${i}: node(id: ${i}) { ... on Product { history(first: 50) { edges { node { ${inner} } } } } }`).join(' ')} }`
+    assert.equal(outcome(nodes(19, 'type')), 'ok')
+    assert.match(outcome(nodes(20, 'type')), /^TOO_COMPLEX/)
+  })
+
   it('cost by variables, their defaults, and fragments', () => {
     const query = `query ($n: Int = 100) { products(first: $n) { edges { ...E } } }
       fragment E on ProductEdge { node { transfers { id } } }`

@@ -5,10 +5,12 @@ import { createHandler } from 'graphql-http'
 import { parseRequestTarget, requestIdFor } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { retryAfterSeconds } from '../../lib/errors.ts'
+import { parseJsonObject } from '../../lib/json.ts'
 import type { ApiKey } from '../api-keys.ts'
 import type { CreateContext, GraphqlContext } from '../context.ts'
 import { faultError, graphqlError, type FormatError } from '../errors.ts'
-import type { PrepareOperation } from './prepare.ts'
+import { withReference } from './trusted-documents.ts'
+import { costExtensions, type PrepareOperation } from './prepare.ts'
 
 /** Returns the text and head of the response. */
 export type HttpOperation = (
@@ -44,18 +46,22 @@ export function createHttpOperation({
       onSubscribe: (_request, parameters) => {
         const prepared = prepare(parameters)
         return prepared.ok
-          ? { ...prepared.args, contextValue: createContext(key, requestId, prepared.listing) }
+          ? {
+              ...prepared.args,
+              contextValue: { ...createContext(key, requestId, prepared.listing), cost: prepared.cost },
+            }
           : [...prepared.errors]
       },
     })
     const { method = 'GET', headers: sent } = request
     const { path, query } = parseRequestTarget(request.url ?? '')
-    const url = `${path}?${query.replaceAll('?', '%3F')}`
+    const url = `${path}?${withReferenceInQuery(query).replaceAll('?', '%3F')}`
+    const parameters = parseJsonObject(body)
     const [text, { status, headers = {} }] = await handler({
       method,
       url,
       headers: sent,
-      body,
+      body: parameters === null ? body : withReference(parameters),
       raw: request,
       context: key,
     })
@@ -70,14 +76,34 @@ export function createHttpOperation({
   }
 }
 
+/** A GET that names its document by a hash may leave `query` out. */
+function withReferenceInQuery(query: string): string {
+  if (!/(?:documentId|extensions)=/.test(query)) return query
+  const given = new URLSearchParams(query)
+  const extensions = parseJsonObject(given.get('extensions') ?? '') ?? undefined
+  const documentId = given.get('documentId') ?? undefined
+  const named = withReference({ query: given.get('query'), documentId, extensions })
+  if (named['query'] !== '') return query
+  given.set('query', '')
+  given.set('extensions', JSON.stringify(named['extensions']))
+  return given.toString()
+}
+
 const messages: Readonly<Record<number, string>> = {
   405: 'Send a query by GET or POST, a mutation by POST.',
   406: 'Accept application/graphql-response+json or application/json, in UTF-8.',
   415: 'Send JSON: Content-Type: application/json, in UTF-8.',
 }
 
-/** Executes within a time. What still runs afterwards ends by itself: every statement and outside call has its own deadline. */
+/** Executes within a time, and adds the cost of the operation to the result. */
 export async function executeWithin(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
+  const { cost } = args.contextValue as GraphqlContext
+  const result = await resultWithin(args, timeoutMs)
+  return cost === undefined ? result : { ...result, extensions: costExtensions(cost) }
+}
+
+/** A statement or call that outlives the time ends by its own deadline. */
+async function resultWithin(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
   const result = execute(args)
   if (!(result instanceof Promise)) return result
   const onTimeout = (): ExecutionResult => ({

@@ -8,6 +8,7 @@ import {
   getVariableValues,
   GraphQLError,
   isCompositeType,
+  isInterfaceType,
   isObjectType,
   Kind,
   NoSchemaIntrospectionCustomRule,
@@ -34,6 +35,7 @@ type Prepared =
       readonly ok: true
       readonly kind: OperationDefinitionNode['operation']
       readonly listing: boolean
+      readonly cost: number
       readonly args: Required<Pick<ExecutionArgs, 'schema' | 'document' | 'operationName' | 'variableValues'>>
     }
   | { readonly ok: false; readonly errors: readonly GraphQLError[] }
@@ -42,6 +44,9 @@ export type PrepareOperation = (request: {
   readonly query: string
   readonly operationName?: string | null | undefined
   readonly variables?: Readonly<Record<string, unknown>> | null | undefined
+  /** The hash of a trusted document may be in these two. */
+  readonly extensions?: unknown
+  readonly documentId?: unknown
 }) => Prepared
 
 const maxTokens = 2_000
@@ -89,17 +94,27 @@ export function createPrepareOperation({
     const definitions = operation.variableDefinitions ?? []
     const { coerced, errors } = getVariableValues(schema, definitions, variableValues, { maxErrors: 20 })
     if (errors !== undefined) return { ok: false, errors }
-    if (costOf(schema, document, operation, coerced) > maxCost) return rejected('TOO_COMPLEX', tooExpensive)
+    const cost = costOf(schema, document, operation, coerced)
+    if (cost > maxCost) return { ok: false, errors: [tooExpensive(cost)] }
     return {
       ok: true,
       kind: operation.operation,
       listing: isListing(document, operation),
+      cost,
       args: { schema, document, operationName: operationName ?? null, variableValues },
     }
   }
 }
 
-const tooExpensive = `The operation costs more than ${maxCost}: ask for fewer items, or for fewer relations of each.`
+/** The cost of an operation as its result shows it. */
+export function costExtensions(cost: number) {
+  return { cost, maxCost }
+}
+
+function tooExpensive(cost: number): GraphQLError {
+  const message = `The operation costs more than ${maxCost}: it costs ${cost}. Ask for fewer items, or for fewer relations of each.`
+  return new GraphQLError(message, { extensions: { code: 'TOO_COMPLEX', ...costExtensions(cost) } })
+}
 
 function parseDocument(query: string): DocumentNode | GraphQLError {
   try {
@@ -211,12 +226,24 @@ function definitionError(
 }
 
 /** Types that are read by themselves; the others come with these. */
-const read = new Set(['Product', 'Transfer', 'HistoryEvent', 'ProductMetadata'])
+const read = new Set([
+  'Node',
+  'Product',
+  'Transfer',
+  'HistoryEvent',
+  'ProductMetadata',
+  'ProductStat',
+  'Meta',
+  'Event',
+  'Tap',
+  'TapAnomaly',
+])
 /** Estimated length of Product.transfers, which takes no size. */
 const usualTransfers = 10
 const countCost = 10
 const mutationCost = 50
 const chainReadCost = 20
+const pastCost = 20
 
 type Variables = Readonly<Record<string, unknown>>
 type ParentType = GraphQLNamedType | null | undefined
@@ -236,30 +263,57 @@ function costOf(
   }
 
   function selectionCost(node: SelectionNode, type: ParentType): number {
-    return node.kind === Kind.FIELD ? fieldCost(node, type) : selectionsCost(spreadOf(node, fragments), type)
+    return node.kind === Kind.FIELD
+      ? fieldCost(node, type)
+      : selectionsCost(spreadOf(node, fragments), conditionOf(node) ?? type)
+  }
+
+  /** Returns the type that a fragment is about; an inline one may name none. */
+  function conditionOf(node: Exclude<SelectionNode, FieldNode>): ParentType {
+    const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value)
+    return fragment?.typeCondition && schema.getType(fragment.typeCondition.name.value)
   }
 
   function fieldCost(node: FieldNode, parent: ParentType): number {
     const name = node.name.value
     if (name === 'totalCount') return countCost
-    if (!isObjectType(parent) || node.selectionSet === undefined) return 0
+    if (!(isObjectType(parent) || isInterfaceType(parent)) || node.selectionSet === undefined) return 0
     const type = getNamedType(parent.getFields()[name]?.type)
     if (!isCompositeType(type)) return 0 // introspection
-    const own = parent.name === 'Mutation' ? mutationCost : name === 'transferTypedData' ? chainReadCost : 0
+    const own =
+      parent.name === 'Mutation'
+        ? mutationCost
+        : name === 'transferTypedData'
+          ? chainReadCost
+          : hasBlock(node)
+            ? pastCost
+            : 0
+    if (type.name.endsWith('Connection'))
+      return own + connectionCost(node.selectionSet, type, pageSizeOf(node, variables))
     const each = (read.has(type.name) ? 1 : 0) + selectionsCost(node.selectionSet, type)
-    return own + sizeOf(node, parent.name, variables) * each
+    return own + (parent.name === 'Product' && name === 'transfers' ? usualTransfers : 1) * each
+  }
+
+  /** The items of a page cost as often as there are any; what is asked of the connection itself costs once. */
+  function connectionCost({ selections }: SelectionSetNode, type: ParentType, size: number): number {
+    return selections.reduce((cost, node) => {
+      if (node.kind === Kind.FIELD) return cost + (node.name.value === 'edges' ? size : 1) * fieldCost(node, type)
+      const spread = spreadOf(node, fragments)
+      return spread === undefined ? cost : cost + connectionCost(spread, type, size)
+    }, 0)
   }
 }
 
-/** Returns how many items a field asks for. A size out of range is rejected later, by its resolver. */
-function sizeOf(node: FieldNode, parent: string, variables: Variables): number {
-  const name = node.name.value
-  if (parent === 'Product' && name === 'transfers') return usualTransfers
-  const isPage = (parent === 'Query' && (name === 'products' || name === 'transfers')) || name === 'history'
-  if (!isPage) return 1
+/** A field at an earlier block reads all that changed since. */
+function hasBlock(node: FieldNode): boolean {
+  return node.arguments?.some(({ name }) => name.value === 'block') === true
+}
+
+/** Returns how many items a page asks for. A size out of range is rejected later, by its resolver. */
+function pageSizeOf(node: FieldNode, variables: Variables): number {
   const sizes = ['first', 'last']
     .map((argument) => getArgument(node, argument, variables))
-    .filter((size): size is number => typeof size === 'number' && size > 0)
+    .filter((size): size is number => typeof size === 'number' && size >= 0)
   return sizes.length === 0 ? defaultPage : Math.min(maxPage, Math.max(...sizes))
 }
 

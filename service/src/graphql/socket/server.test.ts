@@ -36,11 +36,10 @@ for (const { name, open, skip } of testDatabases())
     })
 
     const emit = (topic: string, tokenId: number, payload: object) =>
-      database.query('insert into outbox (topic, token_id, payload) values ($1, $2, $3)', [
-        topic,
-        tokenId,
-        JSON.stringify(payload),
-      ])
+      database.query(
+        'insert into outbox (topic, token_id, payload, happened_at) values ($1, $2, $3, $4::text::timestamptz)',
+        [topic, tokenId, JSON.stringify(payload), 'at' in payload ? payload.at : null],
+      )
 
     it('delivers every change of a transfer with the status it brought, of this product only', async () => {
       const { events, stop } = subscribe<Transferred>(world.connect(), transferred, { id: '1' })
@@ -119,6 +118,43 @@ for (const { name, open, skip } of testDatabases())
       assert.match(JSON.stringify((await ask('{ nothing }')).ended), /BAD_USER_INPUT|Cannot query/)
       const wrong = await ask('subscription { productTransferred(productId: "0x7") { product { id } } }')
       assert.match(JSON.stringify(wrong.ended), /decimal token id.*BAD_USER_INPUT/)
+    })
+
+    it('resumes after a position that is kept, and names the oldest where it is not', async () => {
+      const feed =
+        'query ($after: ID) { events(first: 100, after: $after) { oldest newest edges { node { position kind } } } }'
+      type Feed = { events: { oldest: string; newest: string; edges: { node: { position: string } }[] } }
+      const ask = async (after: string | null) => (await world.ask(feed, { after })).data as unknown as Feed
+      const insert = (count: number) =>
+        database.query(
+          `insert into outbox (topic, kind, token_id, payload) select 'tap', 'VERIFIED', 2, '{}' from generate_series(1, $1::int)`,
+          [count],
+        )
+      const { newest: begin } = (await ask(null)).events
+      await insert(5)
+      await until(async () => (await ask(begin)).events.edges.length === 5)
+      const [first, second, third] = (await ask(begin)).events.edges.map(({ node }) => node.position)
+      await database.query('delete from outbox where seq <= $1', [second?.split('-')[0]])
+
+      const resumed = 'subscription ($after: ID) { events(after: $after) { position kind } }'
+      const gone = subscribe(world.connect(), resumed, { after: first })
+      const [error] = (await gone.ended) as [{ extensions: object }]
+      assert.deepEqual(error.extensions, { code: 'EVENTS_GONE', oldest: second })
+      assert.deepEqual((await world.ask(feed, { after: begin })).errors[0]?.extensions['oldest'], second)
+      const { events, stop } = subscribe<{ events: { position: string } }>(world.connect(), resumed, { after: second })
+      await until(() => events.length === 3)
+      assert.equal(events[0]?.events.position, third)
+      await insert(1)
+      await until(() => events.length === 4)
+      stop()
+
+      const forged = second?.replace(/-.*/, '-zzz')
+      for (const [after, code] of [
+        [forged, 'EVENTS_GONE'],
+        ['999999-abc', 'EVENTS_GONE'],
+        ['no position', 'BAD_USER_INPUT'],
+      ])
+        assert.equal((await world.ask(feed, { after })).errors[0]?.extensions['code'], code, after)
     })
 
     it('demands the scope read', async () => {

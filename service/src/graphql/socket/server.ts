@@ -172,7 +172,7 @@ type Connection = {
   readonly close: (code: number, reason: string) => void
 }
 
-/** `onClose` is called once. A client that answers no ping is dropped after two times `keepAliveMs`. */
+/** `onClose` is called once. A client that answers no ping, or reads nothing, is dropped after two times `keepAliveMs`. */
 function attachSocket(
   socket: WebSocket,
   operations: ServerOptions,
@@ -186,10 +186,19 @@ function attachSocket(
     socket.terminate()
   }
 
+  let unsent = 0
+  let hasSent = true
   function send(data: string): Promise<void> {
     return new Promise((resolve) => {
       if (!isOpen()) return resolve()
-      if (!isStuck()) return socket.send(data, () => resolve())
+      if (!isStuck()) {
+        unsent += 1
+        return socket.send(data, () => {
+          unsent -= 1
+          hasSent = true
+          resolve()
+        })
+      }
       drop('it does not read')
       resolve()
     })
@@ -227,7 +236,9 @@ function attachSocket(
   let isAnswered = true
   const pings = setInterval(() => {
     if (!isAnswered) return drop('no answer')
+    if (unsent > 0 && !hasSent) return drop('it does not read')
     isAnswered = false
+    hasSent = unsent === 0
     socket.ping()
   }, keepAliveMs)
   socket.on('pong', () => (isAnswered = true))
@@ -288,7 +299,8 @@ function connectionOperations(
       running += 1 // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)
-      if (prepared.ok) return { ...prepared.args, contextValue: newContext(prepared.listing) }
+      if (prepared.ok)
+        return { ...prepared.args, contextValue: { ...newContext(prepared.listing), cost: prepared.cost } }
       running -= 1
       return prepared.errors
     },

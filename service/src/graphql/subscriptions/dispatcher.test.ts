@@ -6,15 +6,9 @@ import { GraphQLError } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { outboxChannel, outboxStore, type OutboxEvent } from '../../index/outbox.ts'
-import {
-  channelOf,
-  createEventDispatcher,
-  createSubscriberQueue,
-  queueLimit,
-  type EventDispatcher,
-  type EventDispatcherOptions,
-} from './dispatcher.ts'
+import { type EventFilter, outboxChannel, outboxStore, type OutboxEvent } from '../../index/outbox.ts'
+import { createEventDispatcher, queueLimit, type EventDispatcher, type EventDispatcherOptions } from './dispatcher.ts'
+import { createEventStream } from './stream.ts'
 import { until } from '../../../test/support/wait.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -38,33 +32,42 @@ for (const { name, open, skip } of testDatabases()) {
     }
 
     /** Subscribes, and reads as fast as possible or waits after each event. */
-    function subscriber(channel: string, beforeEach: () => Promise<unknown> = turn) {
-      const queue = createSubscriberQueue<OutboxEvent>(() => stop())
-      const stop = dispatcher.subscribe(channel, queue)
+    function subscriber(
+      filter: EventFilter = { topic: 'tap' },
+      beforeNext: () => Promise<unknown> = turn,
+      after: bigint | null = null,
+    ) {
+      const outbox = outboxStore(database)
+      const goneError = () => Promise.resolve(new GraphQLError('gone'))
+      const log = createLog((line) => lines.push(line))
+      const load = async (events: readonly OutboxEvent[]) => events
+      const streams = { dispatcher, outbox, load, goneError, log }
+      const stream = createEventStream(streams, { filter, after })
       const events: OutboxEvent[] = []
       const ended = (async () => {
-        for await (const event of queue.events) {
+        for await (const event of stream) {
           events.push(event)
-          await beforeEach()
+          await beforeNext()
         }
       })().then(
         () => null,
         (error: unknown) => error,
       )
-      return { queue, events, ended, stop: async () => void (await queue.events.return?.()) }
+      return { events, ended, stop: async () => void (await stream.return?.()) }
     }
 
     const insert = (sql: Sql, topic: string, token: bigint, count = 1, writer = 0, from = 0) =>
       sql.query(
-        `insert into outbox (topic, token_id, payload)
-         select $1, $2::text::numeric, jsonb_build_object('writer', $3::int, 'n', n) from generate_series($4::int, $5::int) n`,
+        `insert into outbox (topic, kind, token_id, payload)
+         select $1, case $1 when 'tap' then 'VERIFIED' else 'TRANSFER' end, $2::text::numeric,
+           jsonb_build_object('writer', $3::int, 'n', n) from generate_series($4::int, $5::int) n`,
         [topic, String(token), writer, from, from + count - 1],
       )
 
     it('neither loses nor reorders 10,000 events of two writers while its listening connection is ended', async () => {
       await start()
-      const all = subscriber('tap')
-      const one = subscriber(channelOf('transfer', 7n))
+      const all = subscriber()
+      const one = subscriber({ topic: 'transfer', tokenId: 7n })
       const write = async (writer: number) => {
         for (let n = 0; n < 5_000;) {
           const count = Math.min(1 + Math.floor(Math.random() * 40), 5_000 - n)
@@ -110,7 +113,7 @@ for (const { name, open, skip } of testDatabases()) {
     it('delivers no earlier event, and none that is not committed', async () => {
       await insert(database, 'tap', 1n)
       await start({ pollMs: 20 })
-      const { events, stop } = subscriber('tap')
+      const { events, stop } = subscriber()
       await database.transaction(async (sql) => {
         await insert(sql, 'tap', 2n)
         await delay(100) // longer than a poll
@@ -132,27 +135,51 @@ for (const { name, open, skip } of testDatabases()) {
       await stop()
     })
 
-    it('ends a subscriber that does not read with an error that explains what to do; others get everything', async () => {
+    it('costs a queue for a subscriber that does not read, and sends it everything once it reads again', async () => {
       await start()
-      const stuck = subscriber('tap', () => new Promise(() => {}))
-      const reader = subscriber('tap')
+      const { promise: reads, resolve: read } = Promise.withResolvers<void>()
+      const stuck = subscriber({ topic: 'tap' }, () => reads)
+      const reader = subscriber()
       for (let round = 0; round < 10; round += 1) await insert(database, 'tap', 1n, 100)
       await until(() => reader.events.length === 1_000)
-      assert.equal(stuck.queue.waiting(), 0, 'the queue is emptied')
-      await assert.rejects(
-        stuck.queue.events.next(),
-        (error) =>
-          error instanceof GraphQLError &&
-          error.extensions['code'] === 'RATE_LIMITED' &&
-          /Subscribe again/.test(error.message),
-      )
-      assert.equal((await stuck.queue.events.next()).done, true)
-      await reader.stop()
+      assert.equal(stuck.events.length, 1)
+      read()
+      await until(() => stuck.events.length === 1_000)
+      assert.deepEqual(stuck.events, reader.events)
+      await insert(database, 'tap', 2n)
+      await until(() => stuck.events.length === 1_001 && reader.events.length === 1_001)
+      await Promise.all([stuck.stop(), reader.stop()])
+      assert.deepEqual(await Promise.all([stuck.ended, reader.ended]), [null, null])
+    })
+
+    it('sends what came after a number, then what comes, while writers write', async () => {
+      const { seq } = await outboxStore(database).newest()
+      await insert(database, 'tap', 3n, 300)
+      await insert(database, 'transfer', 4n, 5)
+      await start()
+      const readers: ReturnType<typeof subscriber>[] = []
+      for (let round = 0; round < 20; round += 1) {
+        readers.push(subscriber({}, turn, seq), subscriber({ kinds: ['TRANSFER'] }, turn, seq))
+        await insert(database, 'tap', 3n, 40)
+        await insert(database, 'transfer', 4n)
+      }
+      await until(() => readers.every(({ events }, index) => events.length === (index % 2 === 0 ? 1_125 : 25)))
+      for (const [index, { events, stop }] of readers.entries()) {
+        const filter = index % 2 === 0 ? {} : { kinds: ['TRANSFER' as const] }
+        const expected = await outboxStore(database).range({
+          ...filter,
+          after: seq,
+          upTo: seq + 100_000n,
+          limit: 2_000,
+        })
+        assert.deepEqual(events, expected)
+        await stop()
+      }
     })
 
     it('overflows no subscriber that reads, in a burst of many times the queue', async () => {
       await start()
-      const reader = subscriber('tap', () => delay(1))
+      const reader = subscriber({ topic: 'tap' }, () => delay(1))
       await insert(database, 'tap', 1n, queueLimit * 4)
       await until(() => reader.events.length === queueLimit * 4)
       await reader.stop()
@@ -160,24 +187,38 @@ for (const { name, open, skip } of testDatabases()) {
     })
 
     // PGlite runs one transaction at a time, so that nothing can hold the lock.
-    it(
-      'starts while a writer holds the lock of the outbox, and says that it waits',
-      { skip: name === 'PGlite' },
-      async () => {
-        const [holding, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
-        const writer = database.transaction(async (sql) => {
+    describe('while a writer holds the lock of the outbox', { skip: name === 'PGlite' }, () => {
+      let release: () => void
+      let writer: Promise<void>
+      beforeEach(async () => {
+        const [holding, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+        release = released.resolve
+        writer = database.transaction(async (sql) => {
           await insert(sql, 'tap', 1n)
           holding.resolve()
-          await release.promise
+          await released.promise
         })
         await holding.promise
+      })
+
+      it('starts when it is free, and says that it waits', async () => {
         const starting = start()
         const waits = until(() => lines.some((line) => line.includes('a writer holds the events')))
-        await Promise.race([starting, waits]).finally(() => release.resolve())
+        await Promise.race([starting, waits]).finally(release)
         await writer
         await starting
-      },
-    )
+      })
+
+      it('does not start where the lock is never free, and says what to look for', async () => {
+        const starting = assert.rejects(
+          start({ startPausesMs: [1] }),
+          /^Error: A transaction holds .* pg_stat_activity/,
+        )
+        await starting.finally(release)
+        await writer
+        await start()
+      })
+    })
 
     it('resumes where it stopped after a fault of the database, and logs it once', async () => {
       const outbox = outboxStore(database)
@@ -185,7 +226,7 @@ for (const { name, open, skip } of testDatabases()) {
       const after: typeof outbox.after = (...range) =>
         away ? Promise.reject(new Error('connection refused')) : outbox.after(...range)
       await start({ outbox: { ...outbox, after }, pollMs: 20 })
-      const { events, stop } = subscriber('tap')
+      const { events, stop } = subscriber()
       away = true
       await insert(database, 'tap', 1n, 300)
       await delay(200)
@@ -208,7 +249,7 @@ for (const { name, open, skip } of testDatabases()) {
           return events
         },
       })
-      const patient = subscriber('tap')
+      const patient = subscriber()
       await insert(database, 'tap', 5n)
       await until(() => patient.events.length === 1)
       failures = 1_000
@@ -216,19 +257,21 @@ for (const { name, open, skip } of testDatabases()) {
       const error = await patient.ended
       assert.ok(error instanceof GraphQLError && error.extensions['code'] === 'INTERNAL')
       failures = 0
-      const next = subscriber('tap')
+      const next = subscriber()
       await insert(database, 'tap', 7n)
       await until(() => next.events.length === 1)
       assert.equal(next.events[0]?.tokenId, 7n)
       await next.stop()
     })
 
-    it('follows a database that counts from an earlier event again', async () => {
+    it('ends subscriptions, and follows, when the database counts from an earlier event again', async () => {
       await insert(database, 'tap', 1n, 10)
       await start({ pollMs: 20 })
+      const before = subscriber()
       await database.exec('truncate outbox restart identity')
-      await delay(200)
-      const { events, stop } = subscriber('tap')
+      const error = await before.ended
+      assert.ok(error instanceof GraphQLError && error.extensions['code'] === 'EVENTS_GONE')
+      const { events, stop } = subscriber()
       await insert(database, 'tap', 2n)
       await until(() => events.length === 1)
       await stop()

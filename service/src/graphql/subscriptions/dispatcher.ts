@@ -3,7 +3,7 @@
  * starts at the newest event, and after a fault of the database it resumes at the event where it stopped.
  */
 import type { GraphQLError } from 'graphql'
-import type { OutboxEvent } from '../../index/outbox.ts'
+import { type EventFilter, matchesFilter, type OutboxEvent, parsePosition, type Place } from '../../index/outbox.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { isLockTimeout } from '../../db/errors.ts'
 import { retry } from '../../lib/async/retry.ts'
@@ -11,36 +11,39 @@ import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { graphqlError } from '../errors.ts'
 
-export type SubscriberQueue<T> = {
-  readonly push: (event: T) => void
+/** `seq` is the number of the event that the payload belongs to. */
+type Subscriber<Payload> = {
+  readonly push: (seq: bigint, payload: Payload) => void
   /** Ends the subscription with an error for the client and drops the queued events. */
   readonly fail: (error: GraphQLError) => void
   /** Returns the number of queued events. */
   readonly waiting: () => number
-  /** For one reader. `return` ends it at once, even while `next` is pending. */
-  readonly events: AsyncIterableIterator<T, undefined>
 }
 
-type Subscriber<Payload> = Pick<SubscriberQueue<Payload>, 'push' | 'fail' | 'waiting'>
-
 export type EventDispatcher<Payload> = AsyncDisposable & {
-  /** Delivers the events committed from now on, of a topic (`tap`) or of one token (`channelOf`). Returns a function that stops it. */
-  readonly subscribe: (channel: string, subscriber: Subscriber<Payload>) => () => void
+  /** Delivers the selected events committed from now on. Returns a function that stops it. */
+  readonly subscribe: (filter: EventFilter, subscriber: Subscriber<Payload>) => () => void
+  /** Returns the place of the last event that was read. Every event up to it is committed. */
+  readonly newest: () => Place
 }
 
 export type EventDispatcherOptions<Payload> = {
   readonly outbox: {
     readonly after: (seq: bigint, limit: number) => Promise<readonly OutboxEvent[]>
-    readonly newest: () => Promise<bigint>
+    readonly newest: () => Promise<Place>
   }
   /** Calls back when there may be new events. */
   readonly listen: (onNotice: () => void) => AsyncDisposable
-  /** Loads the payloads of events that have subscribers, in their order; null drops an event. */
-  readonly load: (events: readonly OutboxEvent[]) => Promise<readonly (Payload | null)[]>
+  readonly load: LoadPayloads<Payload>
   readonly log: Log
+  /** Pauses of a start while a writer holds the events, in ms; each try takes half a second more. */
+  readonly startPausesMs?: readonly number[]
   /** Interval of reads without a notice, in ms, because notices can be lost. */
   readonly pollMs?: number
 }
+
+/** Loads the payloads of events, in their order. */
+export type LoadPayloads<Payload> = (events: readonly OutboxEvent[]) => Promise<readonly Payload[]>
 
 export const queueLimit = 256
 /** A subscriber whose queue is half empty can take a whole round. */
@@ -51,16 +54,24 @@ const mostPauses = 500
 const standstillPauses = 50
 const mostTries = 5
 
-/** Throws the outbox's error when its newest event cannot be read. */
+/** A start waits a minute for a writer that holds the events. */
+const startPauses: readonly number[] = Array.from({ length: 60 }, () => 500)
+
+const heldEvents =
+  'A transaction holds the events and does not end. Look into pg_stat_activity for one that waits for its client, end it, then start again.'
+
+/** Throws when the newest event of the outbox cannot be read: one sentence where a writer holds it all the time, else the outbox's error. */
 export async function createEventDispatcher<Payload>(
   options: EventDispatcherOptions<Payload>,
 ): Promise<EventDispatcher<Payload>> {
-  const { outbox, listen, load, log, pollMs = 1_000 } = options
-  const channels = new Map<string, Set<Subscriber<Payload>>>()
+  const { outbox, listen, load, log, startPausesMs = startPauses, pollMs = 1_000 } = options
+  const channels = new Map<bigint | 'any', Set<Subscription<Payload>>>()
   let last = await retry(outbox.newest, {
-    pausesMs: Array.from({ length: 60 }, () => 500),
+    pausesMs: startPausesMs,
     isRetryable: isLockTimeout,
     onRetry: () => log.warn('the start waits: a writer holds the events'),
+  }).catch((cause: unknown) => {
+    throw isLockTimeout(cause) ? new Error(heldEvents, { cause }) : cause
   })
   let isWoken = false
   let isClosed = false
@@ -93,35 +104,41 @@ export async function createEventDispatcher<Payload>(
 
   async function catchUp(): Promise<void> {
     for (;;) {
-      const events = await outbox.after(last, roundSize)
+      const events = await outbox.after(last.seq, roundSize)
       if (events.length === 0) break
       await deliver(events)
-      last = events.at(-1)?.seq ?? last
       if (isClosed) return
     }
-    // A database that was restored from a backup counts from an earlier event, an empty outbox from 0.
+    // A database that was restored from a backup counts from an earlier event.
     const newest = await outbox.newest()
-    if (newest < last) last = newest
+    if (newest.seq >= last.seq) return
+    last = newest
+    for (const { subscriber } of [...channels.values()].flatMap((some) => [...some])) subscriber.fail(restored())
   }
 
   async function deliver(events: readonly OutboxEvent[]): Promise<void> {
+    // A subscriber that comes later reads these events from the outbox, up to `last`.
+    const before = last
+    last = placeOf(events.at(-1)) ?? last
     const subscribed = events.filter((event) => subscribersOf(event).length > 0)
     if (subscribed.length === 0) return
-    const payloads = await loadOrGiveUp(subscribed)
+    const payloads = await loadOrGiveUp(subscribed).catch((error: unknown) => {
+      last = before
+      throw error
+    })
     const upToDate = new Set<Subscriber<Payload>>()
     for (const [index, event] of subscribed.entries()) {
       for (const subscriber of subscribersOf(event)) {
         if (subscriber.waiting() <= roundSize) upToDate.add(subscriber)
-        const payload = payloads?.[index]
         if (payloads === null) subscriber.fail(notLoaded())
-        else if (payload !== null && payload !== undefined) subscriber.push(payload)
+        else subscriber.push(event.seq, payloads[index] as Payload)
       }
     }
     await pauseFor([...upToDate])
   }
 
   /** Returns null after several failures in a row, although the outbox itself could be read. */
-  async function loadOrGiveUp(events: readonly OutboxEvent[]): Promise<readonly (Payload | null)[] | null> {
+  async function loadOrGiveUp(events: readonly OutboxEvent[]): Promise<readonly Payload[] | null> {
     try {
       const payloads = await load(events)
       tries = 0
@@ -135,19 +152,26 @@ export async function createEventDispatcher<Payload>(
     }
   }
 
-  function subscribersOf({ topic, tokenId }: OutboxEvent): Subscriber<Payload>[] {
-    return [topic, channelOf(topic, tokenId)].flatMap((channel) => [...(channels.get(channel) ?? [])])
+  function subscribersOf(event: OutboxEvent): Subscriber<Payload>[] {
+    return ['any' as const, event.tokenId].flatMap((channel) =>
+      [...(channels.get(channel) ?? [])].flatMap(({ filter, subscriber }) =>
+        matchesFilter(event, filter) ? [subscriber] : [],
+      ),
+    )
   }
 
   const listening = listen(wake)
   const poll = setInterval(wake, pollMs)
   return {
-    subscribe(channel, subscriber) {
-      const subscribers = channels.get(channel) ?? new Set()
-      channels.set(channel, subscribers.add(subscriber))
+    newest: () => last,
+    subscribe(filter, subscriber) {
+      const channel = filter.tokenId ?? 'any'
+      const subscriptions = channels.get(channel) ?? new Set()
+      const subscription = { filter, subscriber }
+      channels.set(channel, subscriptions.add(subscription))
       return () => {
-        subscribers.delete(subscriber)
-        if (subscribers.size === 0 && channels.get(channel) === subscribers) channels.delete(channel)
+        subscriptions.delete(subscription)
+        if (subscriptions.size === 0 && channels.get(channel) === subscriptions) channels.delete(channel)
       }
     },
     async [Symbol.asyncDispose]() {
@@ -159,9 +183,10 @@ export async function createEventDispatcher<Payload>(
   }
 }
 
-/** Returns the channel of one token's events of a topic. */
-export function channelOf(topic: string, tokenId: bigint): string {
-  return `${topic} ${tokenId}`
+type Subscription<Payload> = { readonly filter: EventFilter; readonly subscriber: Subscriber<Payload> }
+
+function placeOf(event: OutboxEvent | undefined): Place | null {
+  return event === undefined ? null : parsePosition(event.position)
 }
 
 /**
@@ -181,66 +206,10 @@ async function pauseFor(subscribers: readonly { readonly waiting: () => number }
   }
 }
 
-function notLoaded(): GraphQLError {
+export function notLoaded(): GraphQLError {
   return graphqlError('INTERNAL', 'Some events could not be read, so this subscription has ended. Subscribe again.')
 }
 
-/**
- * Creates the queue of one subscription. `onEnd` is called once, when either side ends it. It is bounded, so that a slow client costs
- * others nothing: on overflow it ends with an error, because events that are left out silently would be worse.
- */
-export function createSubscriberQueue<T>(onEnd: () => void): SubscriberQueue<T> {
-  const queue: T[] = []
-  const done = { done: true, value: undefined } as const
-  let reader: PromiseWithResolvers<IteratorResult<T, undefined>> | undefined
-  let isEnded = false
-  let failure: GraphQLError | undefined
-
-  function end(error?: GraphQLError): void {
-    if (isEnded) return
-    isEnded = true
-    queue.length = 0
-    onEnd()
-    if (reader === undefined) failure = error
-    else if (error === undefined) reader.resolve(done)
-    else reader.reject(error)
-  }
-
-  return {
-    push(event) {
-      if (isEnded) return
-      if (reader === undefined && queue.length >= queueLimit) return end(fellBehind())
-      if (reader === undefined) queue.push(event)
-      reader?.resolve({ done: false, value: event })
-      reader = undefined
-    },
-    fail: end,
-    waiting: () => queue.length,
-    events: {
-      async next() {
-        const event = queue.shift()
-        if (event !== undefined) return { done: false, value: event }
-        const error = failure
-        failure = undefined
-        if (error !== undefined) throw error
-        if (isEnded) return done
-        reader = Promise.withResolvers()
-        return reader.promise
-      },
-      async return() {
-        end()
-        return done
-      },
-      [Symbol.asyncIterator]() {
-        return this
-      },
-    },
-  }
-}
-
-function fellBehind(): GraphQLError {
-  return graphqlError(
-    'RATE_LIMITED',
-    `More than ${queueLimit} events were waiting to be read, so this subscription has ended. Subscribe again, and query what you missed.`,
-  )
+function restored(): GraphQLError {
+  return graphqlError('EVENTS_GONE', 'The database was restored from before the last event. Subscribe again.')
 }

@@ -1,36 +1,122 @@
-/** The subscriptions of spec §6: each reads a queue of its own, which the event dispatcher fills. */
+/** The events of spec §6 as subscriptions, each with a stream of its own, and as the pages of `events`. */
 import type { Hex } from '@touchstone/verdict'
-import type { TransferStatus } from '../../domain/chain-index.ts'
-import type { OutboxEvent } from '../../index/outbox.ts'
+import type { AssetEvent } from '../../domain/registry-event.ts'
+import {
+  type EventFilter,
+  type EventKind,
+  formatPosition,
+  type OutboxEvent,
+  type OutboxStore,
+  parsePosition,
+  type Place,
+} from '../../index/outbox.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
+import type { Log } from '../../lib/log.ts'
 import { demandScope, type GraphqlContext, type Loaders } from '../context.ts'
+import { graphqlError } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
-import { parseProductId } from '../queries/queries.ts'
+import { parseProductId } from '../queries/filter.ts'
+import { defaultPage, maxPage } from '../queries/pages.ts'
 import type { ResolverMap } from '../schema.ts'
-import { channelOf, createSubscriberQueue, type EventDispatcher } from './dispatcher.ts'
+import type { EventDispatcher, LoadPayloads } from './dispatcher.ts'
+import { createEventStream } from './stream.ts'
 
-export function subscriptionResolvers(dispatcher: Pick<EventDispatcher<SubscriptionEvent>, 'subscribe'>): ResolverMap {
-  function subscribeTo(channel: string): AsyncIterableIterator<SubscriptionEvent, undefined> {
-    const queue = createSubscriberQueue<SubscriptionEvent>(() => stop())
-    const stop = dispatcher.subscribe(channel, queue)
-    return queue.events
-  }
+export type SubscriptionDeps = {
+  readonly dispatcher: Pick<EventDispatcher<SubscriptionEvent>, 'subscribe' | 'newest'>
+  readonly outbox: Pick<OutboxStore, 'range' | 'check'>
+  readonly load: LoadPayloads<SubscriptionEvent>
+  readonly log: Log
+}
+
+type EventArguments = {
+  readonly after?: string | null
+  readonly kinds?: readonly EventKind[] | null
+  readonly productId?: string | null
+}
+
+export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
+  const streams = { dispatcher, outbox, load, goneError, log }
   const resolve = (event: SubscriptionEvent) => event
+  const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
+    product !== null && (transfer !== null || kind === 'VERIFIED')
+
+  async function goneError() {
+    const { oldest } = await outbox.check({ seq: 0n, micros: 0n })
+    const message =
+      'Events after this position are no longer kept. Read the state with queries, then go on from "oldest".'
+    return graphqlError('EVENTS_GONE', message, { oldest: formatPosition(oldest) })
+  }
+
+  /** Returns the place of a position after which every event is kept. Throws BAD_USER_INPUT and EVENTS_GONE. */
+  async function parseAfter(position: string): Promise<Place> {
+    const place = parsePosition(position)
+    if (place === null)
+      throw graphqlError('BAD_USER_INPUT', '"after" is the position of an event, such as `position` or `newest`.')
+    if (!(await outbox.check(place)).known) throw await goneError()
+    return place
+  }
+
+  async function subscribeTo(filter: EventFilter, after: string | null | undefined) {
+    const place = after === null || after === undefined ? null : await parseAfter(after)
+    const isWanted = filter.topic === undefined ? undefined : isComplete
+    return createEventStream(streams, { filter, after: place?.seq ?? null, ...(isWanted && { isWanted }) })
+  }
 
   return {
+    Query: {
+      async events(
+        _root: unknown,
+        given: EventArguments & { readonly first?: number | null },
+        context: GraphqlContext,
+      ) {
+        demandScope(context, 'read')
+        const size = given.first ?? defaultPage
+        if (size < 0 || size > maxPage) throw graphqlError('BAD_USER_INPUT', `"first" is from 0 to ${maxPage}.`)
+        const filter = parseFilter(given)
+        const { oldest } = await outbox.check({ seq: 0n, micros: 0n })
+        const after = isGiven(given.after) ? await parseAfter(given.after) : oldest
+        const newest = dispatcher.newest()
+        const found = await outbox.range({ ...filter, after: after.seq, upTo: newest.seq, limit: size + 1 })
+        if (found === null) throw await goneError()
+        const nodes = await load(found.slice(0, size))
+        const edges = nodes.map((node) => ({ node, cursor: node.position }))
+        return {
+          edges,
+          pageInfo: {
+            hasNextPage: found.length > size,
+            hasPreviousPage: isGiven(given.after),
+            startCursor: edges[0]?.cursor ?? null,
+            endCursor: edges.at(-1)?.cursor ?? null,
+          },
+          oldest: formatPosition(oldest),
+          newest: formatPosition(newest),
+        }
+      },
+    },
     Subscription: {
-      productTransferred: {
-        subscribe(_root: unknown, { productId }: { productId: string }, context: GraphqlContext) {
+      events: {
+        subscribe(_root: unknown, given: EventArguments, context: GraphqlContext) {
           demandScope(context, 'read')
-          return subscribeTo(channelOf('transfer', parseProductId(productId)))
+          return subscribeTo(parseFilter(given), given.after)
+        },
+        resolve,
+      },
+      productTransferred: {
+        subscribe(
+          _root: unknown,
+          { productId, after }: { productId: string; after?: string | null },
+          context: GraphqlContext,
+        ) {
+          demandScope(context, 'read')
+          return subscribeTo({ topic: 'transfer', tokenId: parseProductId(productId) }, after)
         },
         resolve,
       },
       productVerified: {
-        subscribe(_root: unknown, _args: unknown, context: GraphqlContext) {
+        subscribe(_root: unknown, { after }: { after?: string | null }, context: GraphqlContext) {
           demandScope(context, 'read')
-          return subscribeTo('tap')
+          return subscribeTo({ topic: 'tap' }, after)
         },
         resolve,
       },
@@ -38,42 +124,82 @@ export function subscriptionResolvers(dispatcher: Pick<EventDispatcher<Subscript
   }
 }
 
-/** Sources of ProductTransferredEvent and ProductVerifiedEvent. All subscribers of an event share its loaders. */
-export type SubscriptionEvent = { readonly product: ProductRow; readonly loaders: Loaders } & (
-  | { readonly transfer: TransferRow }
-  | { readonly verifiedAt: string; readonly verifiedBy: Owner }
-)
+function isGiven<T>(value: T | null | undefined): value is T {
+  return value !== null && value !== undefined
+}
+
+function parseFilter({ kinds, productId }: EventArguments): EventFilter {
+  if (kinds?.length === 0) throw graphqlError('BAD_USER_INPUT', 'Name at least one kind, or leave "kinds" out.')
+  return {
+    ...(isGiven(kinds) && { kinds: [...new Set(kinds)] }),
+    ...(isGiven(productId) && { tokenId: parseProductId(productId) }),
+  }
+}
+
+/** The source of Event, ProductTransferredEvent and ProductVerifiedEvent. All subscribers of an event share its loaders. */
+export type SubscriptionEvent = Readonly<{
+  position: string
+  kind: EventKind | null
+  retracts: string | null
+  timestamp: string
+  productId: string
+  product: ProductRow | null
+  transfer: TransferRow | null
+  cause: AssetEvent | null
+  verifiedAt: string
+  verifiedBy: Owner | null
+  loaders: Loaders
+}>
 
 /** Creates the loader of payloads, once per event for all subscribers. `verifier` returns the current attestation signer. */
-export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex) {
-  async function loadOne(event: OutboxEvent, loaders: Loaders): Promise<SubscriptionEvent | null> {
-    const [product, transfer] = await Promise.all([
-      loaders.productByToken.load(event.tokenId),
-      event.topic === 'transfer' ? loaders.transferById.load(event.payload.id) : null,
-    ])
-    if (product === null) return null
-    if (event.topic === 'tap')
-      return { product, loaders, verifiedAt: event.payload.at, verifiedBy: toOwner(verifier()) }
-    const at = transfer === null ? removedOf(event) : withStatus(transfer, event.payload.status)
-    return at && { product, loaders, transfer: at }
+export function payloadLoader(createLoaders: () => Loaders, verifier: () => Hex): LoadPayloads<SubscriptionEvent> {
+  async function loadOne(event: OutboxEvent, loaders: Loaders): Promise<SubscriptionEvent> {
+    const { position, topic, kind, retracts, at, tokenId } = event
+    return {
+      position,
+      kind: kind ?? (topic === 'tap' ? 'VERIFIED' : 'TRANSFER'),
+      retracts,
+      timestamp: at,
+      productId: tokenId.toString(),
+      product: await loaders.productByToken.load(tokenId),
+      transfer: transferOf(event) ?? (await storedTransfer(event, loaders)),
+      cause: causeOf(event),
+      verifiedAt: at,
+      verifiedBy: topic === 'tap' ? toOwner(verifier()) : null,
+      loaders,
+    }
   }
 
-  /** Returns null for an event whose product or transfer does not exist. The reads of all events are batched. */
-  return (events: readonly OutboxEvent[]): Promise<(SubscriptionEvent | null)[]> => {
+  /** The reads of all events are batched. */
+  return (events) => {
     const loaders = createLoaders()
     return Promise.all(events.map((event) => loadOne(event, loaders)))
   }
 }
 
-/** Returns the transfer as it was, when a reorganisation removed it. */
-function removedOf({ tokenId, payload }: OutboxEvent<'transfer'>): TransferRow | null {
-  const { id, status, ...was } = payload
-  return 'from' in was
-    ? { id, tokenId, status, ...was, pk: 0n, expiresAt: null, settledTx: null, messageHash: null }
-    : null
+/** Returns the transfer as the event left it. A later event, or a reorganisation, may have changed it since. */
+function transferOf({ tokenId, payload }: OutboxEvent): TransferRow | null {
+  const { id, status, from, to, initiatedAt, initiatedTx } = payload
+  const { expiresAt = null, settledTx = null, messageHash = null } = payload
+  if (!id || !status || !from || !to || !initiatedAt || !initiatedTx) return null
+  return { pk: 0n, id, tokenId, from, to, status, initiatedAt, initiatedTx, expiresAt, settledTx, messageHash }
 }
 
-/** Returns the transfer with the status of the event, even when a later event has changed it already. */
-function withStatus(transfer: TransferRow, status: TransferStatus): TransferRow {
-  return { ...transfer, status, settledTx: status === 'PENDING' ? null : transfer.settledTx }
+/** Returns the transfer of an event that a version before this one wrote, from the index. */
+async function storedTransfer({ payload: { id, status } }: OutboxEvent, loaders: Loaders): Promise<TransferRow | null> {
+  if (id === undefined || status === undefined) return null
+  const stored = await loaders.transferById.load(id)
+  return stored && { ...stored, status, settledTx: status === 'PENDING' ? null : stored.settledTx }
+}
+
+function causeOf({ tokenId, payload: { cause } }: OutboxEvent): AssetEvent | null {
+  if (cause === undefined) return null
+  const { blockNumber, timestamp, expiry } = cause
+  return {
+    ...cause,
+    tokenId: tokenId.toString(),
+    blockNumber: BigInt(blockNumber),
+    timestamp: BigInt(timestamp),
+    expiry: expiry === null ? null : BigInt(expiry),
+  }
 }

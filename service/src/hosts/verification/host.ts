@@ -3,6 +3,7 @@ import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { RequestListener } from 'node:http'
 import { mcpListener, type McpListener } from '../../agents/mcp/endpoint.ts'
+import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import { asProblem, wantsProblem } from '../../http/problem-details.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
@@ -40,6 +41,8 @@ export type VerificationHost = AssetRoutes &
     /** Limit of keyless reads; taps have `tapLimiter`. Left out: no limit. */
     readonly limiter?: RateLimiter | undefined
     readonly clientKey: ClientKey
+    /** Left out: no tap has a country. */
+    readonly clientCountry?: ClientCountry | undefined
     readonly log: Log
   }
 

@@ -4,6 +4,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
@@ -24,20 +25,25 @@ export type Headers = Readonly<Record<string, string>>
 export type RequestHelpers = {
   /** Consumes one request of the client's quota; undefined where there is no limit. It never fails. */
   readonly consume: (c: Context<Env>, limiter: RateLimiter | undefined) => Quota | Promise<Quota> | undefined
+  /** Returns the client's country where a trusted proxy names it. */
+  readonly countryOf: (c: Context<Env>) => string | undefined
   /** Returns a ServiceError unchanged and makes anything else INTERNAL. The log gets the reason under the id of the request. */
   readonly faultOf: (error: unknown, c?: Context<Env>) => ServiceError
 }
 
 export function createRequestHelpers({
   clientKey,
+  clientCountry,
   log,
 }: {
   readonly clientKey: ClientKey
+  readonly clientCountry?: ClientCountry | undefined
   readonly log: Log
 }): RequestHelpers {
   return {
     consume: (c, limiter) =>
       limiter?.take(clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))),
+    countryOf: (c) => clientCountry?.(c.env?.incoming?.socket.remoteAddress, headerReader(c)),
     faultOf(fault, c) {
       const outgoing = c?.env?.outgoing as ServerResponse | undefined
       const requestId = outgoing && requestIdOf(outgoing)

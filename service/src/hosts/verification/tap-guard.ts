@@ -63,7 +63,8 @@ export function tapRoute(
     const header = headerReader(c)
     if (isPrefetch(header)) return reject({ status: 503, error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     const parameters = parseTapParameters(rawQuery(c))
-    const resolve = () => resolveTap({ ...parameters, ...getTapTokens(header), consume: !isHead })
+    const resolve = () =>
+      resolveTap({ ...parameters, ...getTapTokens(header), country: helpers.countryOf(c), consume: !isHead })
     try {
       return await answer({ c, headers, header, parameters, resolve })
     } catch (error) {

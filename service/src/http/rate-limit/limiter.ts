@@ -14,14 +14,16 @@ export type Quota = {
 /** The limit as the header fields write it: `"default"` and `"default";q=60;w=60`. */
 type Policy = { readonly name: string; readonly text: string }
 
-/** Consumes one request. The result may be a promise where other processes count too; it never rejects. */
-export type RateLimiter = { readonly take: (client: string) => Quota | Promise<Quota> }
+export type RateLimiter = {
+  /** Consumes one request. The result may be a promise where other processes count too; it never rejects. */
+  readonly take: (client: string) => Quota | Promise<Quota>
+  /** Returns the quota of a client that has used up its window as far as this process knows, undefined for any other. Consumes nothing. */
+  readonly exhausted: (client: string) => Quota | undefined
+}
 
 /** Counts in this process, so that every result is synchronous. */
-export type LocalLimiter = {
+export type LocalLimiter = Pick<RateLimiter, 'exhausted'> & {
   readonly take: (client: string) => Quota
-  /** Returns the quota of a client that has used up its window, undefined for any other. */
-  readonly exhausted: (client: string) => Quota | undefined
   /** Adopts what all processes together counted, and returns the quota of each consumed request by its index. */
   readonly adopt: (client: string, counted: Counted) => (index: number) => Quota
 }
@@ -97,7 +99,7 @@ export function createRateLimiter({
 }
 
 /** Consumes up to `count` requests, at least one, until one is rejected. Returns that quota, else the last. */
-export function takeMany(limiter: RateLimiter, client: string, count: number): Quota | Promise<Quota> {
+export function takeMany(limiter: Pick<RateLimiter, 'take'>, client: string, count: number): Quota | Promise<Quota> {
   const taken: (Quota | Promise<Quota>)[] = []
   let isOver = false
   while (!isOver) {

@@ -142,7 +142,10 @@ export function createSharedLimits({
       const local = createRateLimiter({ limit, windowSeconds, now, ...(name !== undefined && { name }) })
       const windowMs = windowSeconds * 1000
       // A used-up window stays used up until it ends, so that the store need not be asked.
-      return { take: (client) => local.exhausted(client) ?? request({ client, scope, limit, windowMs, local }) }
+      return {
+        take: (client) => local.exhausted(client) ?? request({ client, scope, limit, windowMs, local }),
+        exhausted: local.exhausted,
+      }
     },
     stats: () => counts,
   }

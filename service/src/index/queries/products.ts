@@ -1,9 +1,12 @@
 /** Products of the index (spec §2.9, §4.9): by their tokens, or in pages by keyset, which cost the same at any depth. */
 import type { Hex, StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
+import { assertCheap } from '../../db/cost.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
+import { type ProductCondition, sqlOf } from './condition.ts'
+import { withNames } from './names.ts'
 
 /** One row of `asset`. Times are RFC 3339 with microseconds, in UTC. */
 export type ProductRow = {
@@ -26,24 +29,31 @@ export type ProductRow = {
   readonly updatedAt: string
   /** The block up to which the index is complete, from the same snapshot; null before the first. */
   readonly indexed: BlockId | null
+  /** The earlier block at which the row was asked for; left out for the present. */
+  readonly at?: PastBlock
 }
 
-/** Instants are RFC 3339 text, exact to the microsecond; `createdAfter` and `createdBefore` leave their own instant out. */
-export type ProductCondition =
-  | Readonly<{ kind: 'brand' | 'tagId' | 'nameContains' | 'createdAfter' | 'createdBefore'; value: string }>
-  | Readonly<{ kind: 'verified'; value: boolean }>
-  | Readonly<{ kind: 'owner'; value: Hex }>
-  | Readonly<{ kind: 'state'; value: StateCode }>
-  | Readonly<{ kind: 'and' | 'or'; of: readonly ProductCondition[] }>
-  | Readonly<{ kind: 'not'; of: ProductCondition }>
+/** A block whose state is kept. `time` is the newest known time of the chain up to it, in unix seconds. */
+export type PastBlock = BlockId & Readonly<{ time: bigint }>
 
-/** The last row of the page before: its time in the order, to the microsecond, and its `pk`. */
+/** The rows of `asset` that changed after a block, as they were then, in JSON. */
+export type PastAssets = Readonly<{ block: bigint; rows: string }>
+
+/** The last row of the page before: its sort key, a time to the microsecond or a name, and its `pk`. */
 export type Keyset = readonly [at: string, pk: string]
+
+/** The sort keys of lists: the text of a column, or of the expression that an index is over. */
+const productSortKeys = {
+  created: 'created_at',
+  updated: 'updated_at',
+  name: `lower(coalesce(name, '') collate "C")`,
+} as const
+type ProductSortKey = keyof typeof productSortKeys
 
 /** A page in the order of `by`, from the row behind `after` on. */
 export type ProductPage = {
   readonly condition: ProductCondition
-  readonly by: 'created_at' | 'updated_at'
+  readonly by: ProductSortKey
   readonly descending: boolean
   readonly after: Keyset | null
   readonly limit: number
@@ -56,89 +66,153 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
     /** Returns the indexed products of these tokens, in no order. */
     async byTokens(tokenIds: readonly bigint[]): Promise<ProductRow[]> {
       const rows = await database.query<StoredProduct>(
-        `select ${columns} from asset where token_id = any($1::text[]::numeric[])`,
+        `select ${productColumns} from asset where token_id = any($1::text[]::numeric[])`,
         [tokenIds.map(String)],
       )
-      return rows.map(productOf)
+      return rows.map(parseProduct)
     },
-    /** Returns one page, in one statement. */
-    async page(page: ProductPage): Promise<ProductRow[]> {
+    /** Returns the indexed products of these tags, by their commitments, in no order. */
+    async byTags(tagHashes: readonly Hex[]): Promise<ProductRow[]> {
+      const rows = await database.query<StoredProduct>(
+        `select ${productColumns} from asset where tag_hash = any($1::text[]::bytea[])`,
+        [tagHashes.map((hash) => `\\x${hash.slice(2)}`)],
+      )
+      return rows.map(parseProduct)
+    },
+    /** Returns one page. Throws a CostError where PostgreSQL expects that it reads too much. */
+    async page(given: ProductPage): Promise<ProductRow[]> {
+      const page = { ...given, condition: await withNames(database, given.condition) }
       const { text, values } = productPageStatement(page)
-      return (await database.query<StoredProduct>(text, values)).map(productOf)
+      if (!isIndexed(page)) await assertCheap(database, text, values)
+      return (await database.query<StoredProduct>(text, values)).map(parseProduct)
     },
     /** Returns the number of products, by the stored sums or by a count; null where a count takes too long. */
     async count(condition: ProductCondition): Promise<number | null> {
       const values: unknown[] = []
+      const states =
+        condition.kind === 'state' ? [condition.value] : condition.kind === 'states' ? condition.value : null
+      if (states !== null)
+        return sumOf("product_group where dimension = 'STATE' and key = any($1::text[])", [states.map(String)])
       const counted = countedBy(condition)
-      if (counted === null) return countWithin(database, `select from asset where ${sqlOf(condition, values)}`, values)
+      if (counted === null) {
+        const named = await withNames(database, condition)
+        return countWithin(database, `select from asset where ${sqlOf(named, values)}`, values)
+      }
       const sums = counted.brand === undefined ? 'product_total' : 'product_count'
-      const text = `select coalesce(sum(n), 0)::bigint n from ${sums} where ${sqlOf(condition, values)}`
-      const [row] = await database.query<{ n: bigint }>(text, values)
-      return Number(row?.n ?? 0n)
+      return sumOf(`${sums} where ${sqlOf(condition, values)}`, values)
     },
+  }
+
+  async function sumOf(sums: string, values: readonly unknown[]): Promise<number> {
+    const [row] = await database.query<{ n: bigint }>(`select coalesce(sum(n), 0)::bigint n from ${sums}`, values)
+    return Number(row?.n ?? 0n)
   }
 }
 
-export function productPageStatement({ condition, by, descending, after, limit }: ProductPage) {
-  const values: unknown[] = []
-  const wanted = [sqlOf(condition, values)]
-  if (after !== null) wanted.push(behindOf(`(${by}, pk)`, descending ? '<' : '>', after, values))
+/** `past` replaces the rows that changed after an earlier block. */
+export function productPageStatement({ condition, by, descending, after, limit }: ProductPage, past?: PastAssets) {
+  const values: unknown[] = past === undefined ? [] : [past.rows]
   const direction = descending ? 'desc' : 'asc'
-  const text = `select ${columns} from asset where ${wanted.join(' and ')}
-    order by ${by} ${direction}, pk ${direction} limit $${values.push(limit)}`
+  const key = productSortKeys[by]
+  const order = `order by ${key} ${direction}, pk ${direction}`
+  const rowsOf = (columns: string, table: string, one: ProductCondition, also: string) => {
+    const wanted = [sqlOf(one, values), also]
+    if (after !== null) wanted.push(behindOf(`(${key}, pk)`, descending ? '<' : '>', after, values, by === 'name'))
+    return `select ${columns} from ${table} where ${wanted.filter(Boolean).join(' and ')}
+    ${order} limit $${values.push(limit)}`
+  }
+  const branches = branchesOf(condition)
+  const [only] = branches
+  const unchanged = past === undefined ? '' : unchangedSince(past, values)
+  const named = namesOf(condition)
+  if (past === undefined && named === null && only !== undefined && branches.length === 1)
+    return { text: rowsOf(productColumns, 'asset', only, ''), values }
+  const parts = named === null ? branches.map((one) => rowsOf('*', 'asset', one, unchanged)) : [eachNamed(named)]
+  if (past !== undefined) parts.push(rowsOf('*', pastTable, condition, ''))
+  const text = `select ${productColumns} from (${parts.map((part) => `(${part})`).join(' union all ')}) asset
+    ${order} limit $${values.push(limit)}`
   return { text, values }
+
+  /** An index has the products of one name in the order of the list. */
+  function eachNamed({ names, others }: NonNullable<ReturnType<typeof namesOf>>): string {
+    const wanted = `unnest($${values.push(names)}::text[]) wanted (named)`
+    const rows = rowsOf('*', 'asset', others, ['name = wanted.named', unchanged].filter(Boolean).join(' and '))
+    return `select asset.* from ${wanted} cross join lateral (${rows}) asset`
+  }
 }
 
-/** Formats the condition that rows lie behind this one; its values are appended to `values`. */
-export function behindOf(columns: string, order: '<' | '>', [at, pk]: Keyset, values: unknown[]): string {
-  return `${columns} ${order} ($${values.push(at)}::text::timestamptz, $${values.push(pk)}::text::bigint)`
+/** Takes the names out of a condition; null where it is about no names. */
+function namesOf(condition: ProductCondition): { names: readonly string[]; others: ProductCondition } | null {
+  const parts = condition.kind === 'and' ? condition.of : [condition]
+  const named = parts.find((part) => part.kind === 'names')
+  if (named?.kind !== 'names') return null
+  return { names: named.value, others: { kind: 'and', of: parts.filter((part) => part !== named) } }
 }
 
-const columns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",
+/** Splits a condition on several states into one for each, because an index over states keeps the order of one only. */
+function branchesOf(condition: ProductCondition): readonly ProductCondition[] {
+  const parts = condition.kind === 'and' ? condition.of : [condition]
+  const states = parts.find((part) => part.kind === 'states')
+  if (states?.kind !== 'states' || states.value.length === 0) return [condition]
+  const others = parts.filter((part) => part !== states)
+  return states.value.map((state) => ({ kind: 'and', of: [...others, { kind: 'state', value: state }] }))
+}
+
+/** Selects the products of an earlier block, without columns. */
+export function productsWhere(condition: ProductCondition, past: PastAssets) {
+  const values: unknown[] = [past.rows]
+  const unchanged = `select from asset where ${sqlOf(condition, values)} and ${unchangedSince(past, values)}`
+  return { text: `${unchanged} union all select from ${pastTable} where ${sqlOf(condition, values)}`, values }
+}
+
+/** The rows of an earlier block, whose JSON is the first value of the statement. */
+export const pastTable = 'jsonb_populate_recordset(null::asset, $1::text::jsonb) asset'
+
+function unchangedSince({ block }: PastAssets, values: unknown[]): string {
+  return `updated_block <= $${values.push(block)}::bigint`
+}
+
+/** Formats the condition that rows lie behind this one; its values are appended to `values`. `isText`: the key is no time. */
+export function behindOf(
+  columns: string,
+  order: '<' | '>',
+  [at, pk]: Keyset,
+  values: unknown[],
+  isText = false,
+): string {
+  const key = `$${values.push(at)}::text${isText ? ' collate "C"' : '::timestamptz'}`
+  return `${columns} ${order} (${key}, $${values.push(pk)}::text::bigint)`
+}
+
+export const productColumns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",
   ${hex('tag_hash')} as "tagHash", tag_id as "tagId", name, brand, serial, gtin, verified, ${instant('created_at')} as "createdAt",
   ${instant('updated_at')} as "updatedAt", (select number from index_cursor) as "indexedNumber",
   (select ${hex('hash')} from index_cursor) as "indexedHash"`
 
-type StoredProduct = Omit<ProductRow, 'tokenId' | 'indexed'> & {
+export type StoredProduct = Omit<ProductRow, 'tokenId' | 'indexed'> & {
   readonly tokenId: string
   readonly indexedNumber: bigint | null
   readonly indexedHash: Hex | null
 }
 
-function productOf({ tokenId, indexedNumber: number, indexedHash: hash, ...row }: StoredProduct): ProductRow {
-  const indexed = number === null || hash === null || number < 0n ? null : { number, hash }
-  return { ...row, tokenId: BigInt(tokenId), indexed }
+/** Conditions on one thing whose rows an index has in the order of their mints. */
+const indexedKinds: ReadonlySet<ProductCondition['kind']> = new Set([
+  ...(['brand', 'tagId', 'gtin', 'serial', 'createdAfter', 'createdBefore', 'verified', 'flagged', 'tagged'] as const),
+  ...(['tokens', 'states', 'names', 'report', 'owner', 'state'] as const),
+])
+
+/** Returns whether an index has the rows of a page one after another; any other page is asked for its cost first. */
+function isIndexed({ condition, by }: ProductPage): boolean {
+  if (condition.kind === 'and' && condition.of.length === 0) return true
+  if (condition.kind === 'and' && by === 'created')
+    return condition.of.length === 2 && condition.of.every(({ kind }) => kind === 'brand' || kind === 'verified')
+  if (by === 'updated') return condition.kind === 'updatedAfter' || condition.kind === 'updatedBefore'
+  return by === 'created' && indexedKinds.has(condition.kind)
 }
 
-/** Formats a condition over `asset`; its values are appended to `values`, never written into the text. An empty «and» holds, an empty «or» does not. */
-function sqlOf(condition: ProductCondition, values: unknown[]): string {
-  const parameter = (value: unknown, type: string) => `$${values.push(value)}::${type}`
-  switch (condition.kind) {
-    case 'brand':
-      return `brand = ${parameter(condition.value, 'text')}`
-    case 'tagId':
-      return `tag_id = ${parameter(condition.value, 'text')}`
-    case 'nameContains':
-      return `name ilike ${parameter(`%${condition.value.replace(/[%_\\]/g, '\\$&')}%`, 'text')}`
-    case 'createdAfter':
-      return `created_at > ${parameter(condition.value, 'text')}::timestamptz`
-    case 'createdBefore':
-      return `created_at < ${parameter(condition.value, 'text')}::timestamptz`
-    // As text: the planner matches a partial index by the text of its condition.
-    case 'verified':
-      return condition.value ? 'verified' : 'not verified'
-    case 'owner':
-      return `owner = decode(${parameter(condition.value.slice(2), 'text')}, 'hex')`
-    case 'state':
-      return `state = ${parameter(condition.value, 'smallint')}`
-    case 'and':
-      return condition.of.length === 0 ? 'true' : `(${condition.of.map((one) => sqlOf(one, values)).join(' and ')})`
-    case 'or':
-      return condition.of.length === 0 ? 'false' : `(${condition.of.map((one) => sqlOf(one, values)).join(' or ')})`
-    // An unknown condition does not hold: a product without a brand is not of brand X.
-    case 'not':
-      return `(${sqlOf(condition.of, values)}) is not true`
-  }
+export function parseProduct({ tokenId, indexedNumber: number, indexedHash: hash, ...row }: StoredProduct): ProductRow {
+  const indexed = number === null || hash === null || number < 0n ? null : { number, hash }
+  return { ...row, tokenId: BigInt(tokenId), indexed }
 }
 
 /** Returns brand and `verified` of a condition on nothing else; null for any other. */

@@ -1,10 +1,11 @@
 /** Transfers of the index (spec §2.9, §3, §4.9): by id, the newest of products, or in pages by keyset. */
 import type { Hex } from '@touchstone/verdict'
+import { assertCheap } from '../../db/cost.ts'
 import { countWithin } from '../../db/bounded-count.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
-import { behindOf, type Keyset } from './products.ts'
+import { behindOf, type Keyset, type PastBlock } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
 export type TransferRow = {
@@ -20,14 +21,27 @@ export type TransferRow = {
   readonly expiresAt: string | null
   readonly settledTx: Hex | null
   readonly messageHash: Hex | null
+  /** The earlier block at which the row was asked for; left out for the present. */
+  readonly at?: PastBlock
 }
 
-/** A null stands for all products, or all statuses. */
-export type TransferFilter = { readonly tokenId: bigint | null; readonly status: TransferStatus | null }
-export type TransferPage = TransferFilter & { readonly after: Keyset | null; readonly limit: number }
+/** A null, or a field that is left out, stands for all. `party` is who offered or the recipient; the instants themselves are left out. */
+export type TransferFilter = Readonly<{
+  tokenId: bigint | null
+  status: TransferStatus | null
+  party?: Hex | null
+  initiatedAfter?: string | null
+  initiatedBefore?: string | null
+}>
+/** A page from the row behind `after` on, the newest first unless it goes backward. */
+export type TransferPage = TransferFilter & {
+  readonly after: Keyset | null
+  readonly backward?: boolean
+  readonly limit: number
+}
 
 /** Product.transfers has no arguments and shows this many. */
-const newest = 100
+export const newestTransfers = 100
 
 export function transferStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
   return {
@@ -42,9 +56,10 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
       const groups = Map.groupBy(rows, ({ assetPk }) => assetPk)
       return new Map([...groups].map(([pk, group]) => [pk, group.map(({ assetPk: _pk, ...row }) => parseRow(row))]))
     },
-    /** Returns one page, newest first. */
+    /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
       const { text, values } = transferPageStatement(page)
+      if (page.party && page.status !== null) await assertCheap(database, text, values)
       return (await database.query<StoredTransfer>(text, values)).map(parseRow)
     },
     /** Returns the number of transfers; null where a count takes too long. */
@@ -77,7 +92,7 @@ const columns = `t.pk, t.id, a.token_id::text as "tokenId", ${hex('t.from_addr')
 export const newestStatement = `select a.pk as "assetPk", ${columns}
   from (select a.pk, a.token_id from unnest($1::text[]::bigint[]) k join asset a on a.pk = k) a
   cross join lateral (
-    select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit ${newest}
+    select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit ${newestTransfers}
   ) t
   order by a.pk, t.initiated_at desc, t.pk desc`
 
@@ -90,22 +105,38 @@ const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {
 }
 
 /** Returns conditions that no row meets twice; their values are appended to `values`. */
-function conditionsOf({ tokenId, status }: TransferFilter, values: unknown[]): string[] {
-  const wanted = status === null ? ['true'] : conditions[status]
-  if (tokenId === null) return [...wanted]
-  const id = values.push(tokenId.toString())
-  return wanted.map((one) => `t.asset_pk = (select pk from asset where token_id = $${id}::text::numeric) and ${one}`)
+function conditionsOf(
+  { tokenId, status, party = null, initiatedAfter = null, initiatedBefore = null }: TransferFilter,
+  values: unknown[],
+): string[] {
+  const all = status === null ? ['true'] : conditions[status]
+  const common: string[] = []
+  if (tokenId !== null)
+    common.push(
+      `t.asset_pk = (select pk from asset where token_id = $${values.push(tokenId.toString())}::text::numeric)`,
+    )
+  if (initiatedAfter !== null) common.push(`t.initiated_at > $${values.push(initiatedAfter)}::text::timestamptz`)
+  if (initiatedBefore !== null) common.push(`t.initiated_at < $${values.push(initiatedBefore)}::text::timestamptz`)
+  const either = party === null ? [''] : partyConditions(values.push(party.slice(2)))
+  return all.flatMap((one) => either.map((other) => [one, ...common, other].filter(Boolean).join(' and ')))
 }
 
-export function transferPageStatement({ after, limit, ...filter }: TransferPage) {
+/** Each side of a transfer has an index of its own. */
+function partyConditions(parameter: number): string[] {
+  const address = `decode($${parameter}::text, 'hex')`
+  return [`t.from_addr = ${address}`, `t.to_addr = ${address} and t.from_addr <> ${address}`]
+}
+
+export function transferPageStatement({ after, limit, backward = false, ...filter }: TransferPage) {
   const values: unknown[] = []
-  const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', '<', after, values)}`
+  const direction = backward ? 'asc' : 'desc'
+  const behind = after === null ? '' : `and ${behindOf('(t.initiated_at, t.pk)', backward ? '>' : '<', after, values)}`
   const branches = conditionsOf(filter, values).map(
     (condition) => `(select t.* from transfer t where ${condition} ${behind}
-      order by t.initiated_at desc, t.pk desc limit $${values.push(limit)})`,
+      order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)})`,
   )
   const text = `select ${columns} from (${branches.join(' union all ')}) t join asset a on a.pk = t.asset_pk
-    order by t.initiated_at desc, t.pk desc limit $${values.push(limit)}`
+    order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)}`
   return { text, values }
 }
 

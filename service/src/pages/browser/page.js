@@ -92,7 +92,10 @@ async function recheckRecord(form) {
   const outcome = outcomeOf(form)
   outcome(texts.recheckRunning)
   try {
-    const [{ recheck }, verdict] = await Promise.all([import('./verdict/recheck.js'), verdictAt(form.dataset.recheck)])
+    const [{ recheck }, verdict] = await Promise.all([
+      import('./verdict/check/recheck.js'),
+      verdictAt(form.dataset.recheck),
+    ])
     const report = await recheck(verdict, { rpcUrl: form.elements.provider.value, contract: form.dataset.contract })
     const block = String(verdict.chainRef?.block_number)
     const wrong = report.checks.filter(({ ok }) => !ok).map(({ field }) => field)
@@ -111,7 +114,7 @@ async function testOwner(form) {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return outcome(texts.ownerInvalid, false)
   try {
     const [{ isOwner }, verdict] = await Promise.all([
-      import('./verdict/owner-commitment.js'),
+      import('./verdict/rules/owner-commitment.js'),
       verdictAt(form.dataset.owner),
     ])
     const isIt = isOwner(verdict, address)

@@ -1,29 +1,38 @@
 /**
- * The proof that is sold (spec §4.8): the current verdict, signed twice. `signature` is raw ECDSA over
- * keccak256(abi.encode(tokenId, state, chainId, timestamp)); the EIP-712 signature also covers block and contract.
+ * The proof that is sold (spec §4.8): the current verdict, signed in each form. `signature` is raw ECDSA over keccak256(abi.encode(tokenId,
+ * state, chainId, timestamp)); `eip712` also covers block and contract; `v2` covers everything that the answer shows of the asset; `eas` is
+ * the same for tools of the Ethereum Attestation Service, on request.
  */
 import {
+  assetAttestationDigest,
+  assetAttestationTypedData,
   attestationDigest,
-  attestationSigner,
   attestationTypedData,
   attestationTypedDigest,
   checksumAddress,
-  type AttestationTypedData,
+  easAttestation,
+  easDigest,
+  easSchema,
+  easSchemaUid,
+  easTypedData,
+  zeroAddress,
+  type AssetAttestation,
   type Hex,
   type PublishedKey,
+  type TypedData,
   type Verdict,
 } from '@touchstone/verdict'
 import type { Verdicts } from '../../assets/verdicts.ts'
 import { GatewayFault, within } from '../errors.ts'
 import type { Order } from '../order.ts'
 import { chainId, chainName } from '../../domain/chain.ts'
+import { recoverSigner } from '../../lib/secp256k1.ts'
 
 /** A key that does nothing else. Signatures are 65 bytes r, s, v with v 27 or 28 and a low s. */
 export type AttestationKey = {
   readonly address: Hex
   readonly keyId: string
   readonly sign: (hash: Hex) => Promise<Hex>
-  readonly signTypedData: (data: AttestationTypedData) => Promise<Hex>
 }
 
 /** Returns the success body without `payment` as JSON, or null when the asset does not exist: NONE is never attested. */
@@ -43,17 +52,18 @@ export function createAttest({
   readonly key: () => AttestationKey
   readonly now?: (() => number) | undefined
 }): Attest {
-  return async ({ tokenId, assetId }) => {
+  return async ({ tokenId, assetId, eas }) => {
     const answer = await within(readMs, 'chain_unavailable', verdicts.answer(tokenId))
     if (answer === null) return null
-    const { verdict } = answer
+    const { verdict, flags } = answer
     if (verdict.token_id !== assetId || verdict.state_code === 0)
       throw new GatewayFault('chain_unavailable', { cause: 'the verdict is about another asset' })
-    const attestation = await within(signMs, 'signer_unavailable', sign(key(), verdict, Math.floor(now() / 1000)))
+    const facts = factsOf(verdict, flags, Math.floor(now() / 1000))
+    const attestation = await within(signMs, 'signer_unavailable', sign(key(), facts, eas))
     const { state, state_code, authentic, flagged, chainRef, network, audit_status, production_ready } = verdict
-    const facts = { state, state_code, authentic, flagged, chainRef, attestation }
+    const shown = { state, state_code, authentic, flagged, chainRef, attestation }
     const status = { network, audit_status, production_ready }
-    return JSON.stringify({ version: '1', assetId, chain: chainName, ...facts, ...status })
+    return JSON.stringify({ version: '1', assetId, chain: chainName, ...shown, ...status })
   }
 }
 
@@ -63,50 +73,84 @@ export function withPayment(proof: string, payment: object): string {
   return JSON.stringify({ ...rest, payment, network, audit_status, production_ready })
 }
 
-async function sign(key: AttestationKey, { token_id, state_code, chainRef }: Verdict, timestamp: number) {
-  const facts = {
+/** Returns what is signed. `issuedAt` is in unix seconds. */
+function factsOf({ token_id, state_code, owner_commitment, chainRef }: Verdict, flags: number, issuedAt: number) {
+  return {
     tokenId: BigInt(token_id),
     state: state_code,
+    flags,
     chainId: chainRef.chain_id,
-    timestamp,
+    verifyingContract: chainRef.contract,
     blockNumber: chainRef.block_number,
-    blockHash: chainRef.block_hash as Hex,
-    verifyingContract: chainRef.contract as Hex,
-  } as const
-  const digest = attestationDigest(facts)
-  const typedData = attestationTypedData(facts)
-  const [signature, typedSignature] = await Promise.all([key.sign(digest), key.signTypedData(typedData)])
-  const isOurs = (hash: Hex, by: Hex) => attestationSigner(hash, by) === key.address.toLowerCase()
-  if (!isOurs(digest, signature) || !isOurs(attestationTypedDigest(facts), typedSignature))
-    throw new Error('The signature does not belong to the attestation key.')
+    blockHash: chainRef.block_hash,
+    ownerCommitment: owner_commitment,
+    issuedAt,
+  } satisfies AssetAttestation
+}
+
+async function sign(key: AttestationKey, facts: ReturnType<typeof factsOf>, withEas: boolean) {
+  const { tokenId, state, chainId, issuedAt: timestamp } = facts
+  const statement = { ...facts, timestamp }
+  const digest = attestationDigest(statement)
+  const [typed, v2] = [attestationTypedData(statement), assetAttestationTypedData(facts)]
+  const [signature, typedSignature, v2Signature, easSignature] = await Promise.all([
+    signed(key, digest),
+    key.sign(attestationTypedDigest(statement)),
+    key.sign(assetAttestationDigest(facts)),
+    withEas ? key.sign(easDigest(facts)) : null,
+  ])
+  const signer = checksumAddress(key.address)
   return {
-    message: { tokenId: token_id, state: state_code, chainId: chainRef.chain_id, timestamp },
+    message: { tokenId: String(tokenId), state, chainId, timestamp },
     encoding,
     digest,
     signature,
-    signer: checksumAddress(key.address),
+    signer,
     keyId: key.keyId,
-    eip712: { ...typedData, signature: typedSignature },
+    eip712: { ...typed, signature: typedSignature },
+    v2: { ...v2, signature: v2Signature },
+    ...(easSignature !== null && { eas: easAttestation(facts, { signer, signature: easSignature }) }),
   }
+}
+
+/** Returns the signature. Throws when another key made it, or over another digest; one look at each proof shows a key that is not the published one. */
+async function signed({ address, sign }: AttestationKey, digest: Hex): Promise<Hex> {
+  const signature = await sign(digest)
+  if (recoverSigner(digest, signature) === address.toLowerCase()) return signature
+  throw new Error('The signature does not belong to the attestation key.')
 }
 
 const encoding = 'abi.encode(uint256,uint8,uint256,uint64)'
 
 /** Makes /.well-known/attestation.json: how to check an attestation, with every key that ever signed. */
 export function attestationDocument(contract: Hex, keys: readonly PublishedKey[]): string {
-  const { domain, types, primaryType } = attestationTypedData({ ...anyFacts, chainId, verifyingContract: contract })
+  const any = { ...anyFacts, chainId, verifyingContract: contract }
+  const eip712 = withoutMessage(attestationTypedData({ ...any, timestamp: 0 }))
+  const eas = withoutMessage(easTypedData(any))
   return JSON.stringify({
     version: '1',
     chain: chainName,
     chainId,
-    contract: domain.verifyingContract,
+    contract: eip712.domain.verifyingContract,
     encoding,
     members: ['tokenId', 'state', 'chainId', 'timestamp'],
     hash: 'keccak256',
     signature: 'secp256k1, 65 bytes r, s, v; s in the lower half; v 27 or 28; over the digest without a prefix',
-    eip712: { domain, types, primaryType },
+    eip712,
+    v2: withoutMessage(assetAttestationTypedData(any)),
+    eas: { schema: easSchema, schemaUid: easSchemaUid, resolver: zeroAddress, revocable: false, version: 2, ...eas },
     keys,
   })
 }
 
-const anyFacts = { tokenId: 0n, state: 0, timestamp: 0, blockNumber: 0, blockHash: `0x${'0'.repeat(64)}` } as const
+const withoutMessage = ({ domain, types, primaryType }: TypedData) => ({ domain, types, primaryType })
+
+const anyFacts: Omit<AssetAttestation, 'chainId' | 'verifyingContract'> = {
+  tokenId: 0n,
+  state: 0,
+  flags: 0,
+  blockNumber: 0,
+  blockHash: `0x${'0'.repeat(64)}`,
+  ownerCommitment: null,
+  issuedAt: 0,
+}

@@ -1,9 +1,10 @@
-/** Keys that sign attestations (spec §4.8), in memory or in a key management service, behind the same two functions. */
+/** Keys that sign attestations (spec §4.8), in memory or in a key management service, behind the same function. */
 import { createPublicKey } from 'node:crypto'
-import { attestationKeyId, attestationSigner, type Hex } from '@touchstone/verdict'
-import { bytesToHex, hashTypedData, hexToBytes } from 'viem'
-import { privateKeyToAddress, publicKeyToAddress, sign } from 'viem/accounts'
+import { attestationKeyId, type Hex } from '@touchstone/verdict'
+import { bytesToHex, hexToBytes } from 'viem'
+import { privateKeyToAddress, publicKeyToAddress } from 'viem/accounts'
 import type { AttestationKey } from './attest.ts'
+import { recoverSigner, signDigest } from '../../lib/secp256k1.ts'
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
@@ -12,7 +13,7 @@ export function localKey(privateKey: Uint8Array): AttestationKey | null {
   if (privateKey.length !== 32) return null
   const hex = bytesToHex(privateKey)
   if (BigInt(hex) === 0n || BigInt(hex) >= order) return null
-  return keyOf(privateKeyToAddress(hex), (hash) => sign({ hash, privateKey: hex, to: 'hex' }))
+  return keyOf(privateKeyToAddress(hex), async (hash) => signDigest(hash, privateKey))
 }
 
 /**
@@ -41,7 +42,6 @@ function keyOf(address: Hex, signHash: (hash: Hex) => Promise<Hex>): Attestation
     address,
     keyId: attestationKeyId(address),
     sign: signHash,
-    signTypedData: async (data) => signHash(hashTypedData(data)),
   }
 }
 
@@ -78,7 +78,7 @@ function withRecoveryByte(hash: Hex, { r, s }: { r: bigint; s: bigint }, address
   if (r >= 1n << 256n || low <= 0n) return null
   const word = (value: bigint) => value.toString(16).padStart(64, '0')
   const candidates = ['1b', '1c'].map((v): Hex => `0x${word(r)}${word(low)}${v}`)
-  return candidates.find((signature) => attestationSigner(hash, signature) === address.toLowerCase()) ?? null
+  return candidates.find((signature) => recoverSigner(hash, signature) === address.toLowerCase()) ?? null
 }
 
 function hexOfBase64(text: string): string {

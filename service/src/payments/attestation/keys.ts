@@ -63,9 +63,9 @@ export async function openAttestationKeys({
     await history.add(key.address, { validFrom: made, status: 'active' })
   }
 
-  /** Returns the newest active key of this process. */
+  /** Returns the newest active key of this process. A key whose time has not begun signs nothing. */
   function signing(): AttestationKey | undefined {
-    const active = history.rows().filter(({ status }) => status === 'active')
+    const active = history.rows().filter(({ status, validFrom }) => status === 'active' && validFrom <= seconds())
     return source.own().findLast(({ key }) => active.some(({ keyId }) => keyId === key.keyId))?.key
   }
 
@@ -83,8 +83,7 @@ export async function openAttestationKeys({
           ? 'There is no attestation key here.'
           : `The attestation key ${other} of this database is not in ${options.folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other}`,
       )
-    const fail = () => Promise.reject(new Error(`attestation key ${last.keyId} may no longer sign`))
-    return { ...last, sign: fail, signTypedData: fail }
+    return { ...last, sign: () => Promise.reject(new Error(`attestation key ${last.keyId} may not sign now`)) }
   }
 
   /** Announces a key: a new one in this folder, or the `address` of one that will be configured. */

@@ -1,126 +1,202 @@
 /**
- * The facilitator in this process: the exact scheme of `@x402/evm` over a signer of its own, made anew for each call. The signer records
- * faults beneath the library, which reports an unreachable provider as a bad signature and a rejecting token as a missing contract.
+ * The facilitator in this process: it simulates payments many at a time, and settles many with one transaction. Its reports are of
+ * mined transactions; where one says nothing of a payment, the chain is asked (on-chain.ts).
  */
 import type { Hex } from '@touchstone/verdict'
-import { ExactEvmScheme } from '@x402/evm/exact/facilitator'
-import { encodeFunctionData, type Abi, type LocalAccount } from 'viem'
-import { isRevert, type RpcClient } from '../../chain/rpc/client.ts'
-import { sleep } from '../../lib/async/sleep.ts'
-import { onPendingBlock, readContract, type PaymentChain } from '../on-chain.ts'
+import { keccak256, parseErc6492Signature, type LocalAccount } from 'viem'
+import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
+import { createBatcher } from '../../lib/async/batch.ts'
+import type { Log } from '../../lib/log.ts'
+import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
+import type { ErrorCode } from '../errors.ts'
+import { onPendingBlock, type PaymentChain } from '../on-chain.ts'
+import { checkSignature, digestOf, type Payment } from '../x402/payment.ts'
 import type { Terms } from '../x402/terms.ts'
-import { BroadcastError, type Broadcast } from './broadcast.ts'
-import { facilitatorInput, toBuyerError, type Facilitator, type Report, type SettleOptions } from './facilitator.ts'
+import { simulateBatch, type Call } from './call-batch.ts'
+import { createExposure } from './exposure.ts'
+import { buyerError, type Facilitator, type Report } from './facilitator.ts'
+import { createSender, type Sent } from './sender.ts'
+import type { Slots } from './slots.ts'
+import type { Tracked } from './tracker.ts'
 
 type LocalOptions = {
   readonly rpc: RpcClient
-  readonly chain: Pick<PaymentChain, 'rejectionReason' | 'isRightChain'>
-  readonly account: LocalAccount
-  readonly broadcast: Broadcast
+  readonly chain: PaymentChain
+  readonly accounts: readonly LocalAccount[]
+  readonly slots: Slots
   readonly terms: Terms
-  /** Longest wait for a receipt, in milliseconds. */
-  readonly receiptMs?: number | undefined
+  /** Factories that may deploy a buyer's wallet at the facilitator's expense (ERC-6492). */
+  readonly walletFactories: readonly Hex[]
+  readonly log: Log
 }
+
+/** `codeHash` is undefined for an account without code. `calls` are limited to little more gas than the simulation took. */
+type Assessment = { readonly ok: boolean; readonly codeHash: Hex | undefined; readonly calls: readonly Call[] }
+
+/** Payments in one simulation: their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
+const maxSimulated = 30
+const transferGas = 250_000
+const deploymentGas = 1_500_000
+const noCode: ReadonlySet<string> = new Set([`0x${'0'.repeat(64)}`, keccak256('0x')])
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
-  const { chain, terms } = options
+  const { rpc: provider, chain, accounts, slots, terms, walletFactories, log } = options
+  const rpc = onPendingBlock(provider)
+  const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log })
+  const exposure = createExposure({ balance: chain.balance })
+  const factories = new Set(walletFactories.map((address) => address.toLowerCase()))
+  /** Assessments of payments between their check and their settlement. */
+  const assessed = new WeakMap<Payment, Assessment>()
+
+  const assess = createBatcher<Payment, Assessment>({
+    maxItems: maxSimulated,
+    weightOf: ({ signature }) => Math.ceil(signature.length / 500),
+    concurrency: 4,
+    /** Transfers of one simulation follow each other: one that fails, or a batch that the node refuses, is simulated alone. */
+    async run(payments) {
+      const found = await simulate(payments).catch((error: unknown) => {
+        if (payments.length === 1 || !isRefusal(error)) throw error
+        return []
+      })
+      if (payments.length === 1) return found
+      return Promise.all(
+        payments.map(async (payment, n) => (found[n]?.ok ? found[n] : ((await simulate([payment]))[0] as Assessment))),
+      )
+    },
+  })
+
+  /** Finds out what each payment would do now. */
+  async function simulate(payments: readonly Payment[]): Promise<Assessment[]> {
+    const calls = payments.map((payment) => toCalls(payment, terms))
+    const all = payments.flatMap(({ from }, index) => [
+      { target: from, gasLimit: 0, data: '0x' } as Call,
+      ...(calls[index] ?? []),
+    ])
+    const reports = await simulateBatch(rpc, all, undefined)
+    let at = 0
+    return payments.map((payment, index) => {
+      const own = reports.slice(at, (at += 1 + (calls[index]?.length ?? 0)))
+      const [account, ...results] = own
+      const codeHash = account === undefined || noCode.has(account.word) ? undefined : account.word
+      const isPlain = codeHash === undefined && results.length === 1
+      // A wallet that has code is not deployed again: the attempt would burn its gas.
+      const skipped = codeHash === undefined ? 0 : results.length - 1
+      const found: Assessment = {
+        ok: results.at(-1)?.ok === true,
+        codeHash,
+        calls: (calls[index] ?? []).slice(skipped).map((call, n) => ({
+          ...call,
+          gasLimit: isPlain ? accountGas : withMargin(results[n + skipped]?.gasUsed ?? 0),
+        })),
+      }
+      assessed.set(payment, found)
+      return found
+    })
+  }
+
+  /** Names what the buyer can mend, because the simulation only shows that the token rejects the payment. Undefined: it accepts it now. */
+  async function reasonOf(payment: Payment, { codeHash }: Assessment): Promise<ErrorCode | undefined> {
+    const { factory, signature } = parseSignature(payment.signature)
+    if (codeHash === undefined && factory === undefined && payment.signature.length !== 132) return 'invalid_signature'
+    if (codeHash !== undefined && !(await chain.acceptsSignature(payment.from, digestOf(payment, terms), signature)))
+      return 'invalid_signature'
+    return chain.rejectionReason(payment)
+  }
+
+  /** A wallet that accepts a call without fees, and no transaction, is refused. An account gets another try. */
+  async function reasonAtSending(payment: Payment, found: Assessment, wallet: Hex | undefined) {
+    return (await reasonOf(payment, found)) ?? (wallet && 'payment_rejected')
+  }
+
+  /** Follows the transaction that an earlier process has sent. Returns undefined for one that is mined or lost. */
+  async function follow(settlement: bigint): Promise<{ readonly outcome: Promise<Tracked> } | 'elsewhere' | undefined> {
+    const known = () => sender.find(settlement)
+    if (known() === undefined && (await slots.isPending(settlement))) await sender.adopt()
+    const outcome = known()
+    if (outcome !== undefined) return { outcome }
+    return (await slots.isPending(settlement)) ? 'elsewhere' : undefined
+  }
+
   return {
     async verify(payment) {
-      const { scheme, state } = createAttempt(options)
-      const { payload, requirements } = facilitatorInput(payment, terms)
-      const { isValid, invalidReason } = await scheme.verify(payload, requirements)
-      if (isValid) return { ok: true }
-      const error = await toBuyerError(invalidReason ?? '', chain, state.fault)
-      // The library finds the reason of a failed simulation only where Multicall3 has `tryAggregate`.
-      const reason = error === 'payment_rejected' ? await chain.rejectionReason(payment) : undefined
-      return { ok: false, error: reason ?? error }
+      const { factory } = parseSignature(payment.signature)
+      if (factory !== undefined && !factories.has(factory.target.toLowerCase()))
+        return { ok: false, error: 'payment_rejected' }
+      const found = await assess(payment)
+      const reason = found.ok ? undefined : await reasonOf(payment, found)
+      // The pending block of a node can be behind for a moment.
+      if (found.ok || (reason === undefined && (await assess(payment)).ok)) return { ok: true }
+      return { ok: false, error: await buyerError(reason, chain) }
     },
-    async settle(payment, settling) {
-      const { scheme, state } = createAttempt(options, settling)
-      const { payload, requirements } = facilitatorInput(payment, terms)
-      const { success } = await scheme.settle(payload, requirements)
-      return success ? { sent: 'mined' } : state.report
+
+    async settle(payment, settlement) {
+      const followed = settlement === null ? undefined : await follow(settlement)
+      if (followed === 'elsewhere') return { sent: 'perhaps' }
+      if (followed !== undefined) return toReport(payment, await followed.outcome)
+      const found = assessed.get(payment) ?? (await assess(payment))
+      if (!found.ok) return notSent(await reasonOf(payment, found))
+      const wallet = found.codeHash ?? parseSignature(payment.signature).factory?.target
+      const leave = await exposure.enter({ payment, codeHash: wallet })
+      if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
+      let report: Report | undefined
+      try {
+        const sent = await sender.submit({ payment, calls: found.calls })
+        report = sent === 'rejected' ? notSent(await reasonAtSending(payment, found, wallet)) : toReport(payment, sent)
+        return report
+      } finally {
+        assessed.delete(payment)
+        // A payment that an earlier transaction has paid fails in a later one, and its payer is not to blame.
+        leave(report?.sent === 'reverted' && !(await chain.isUsed(payment, 'latest').catch(() => true)))
+      }
     },
+
     supports: async () => true,
+    adopt: () => sender.adopt(),
+    [Symbol.asyncDispose]: () => sender[Symbol.asyncDispose](),
+  }
+
+  function toReport(payment: Payment, sent: Exclude<Sent, 'rejected'>): Report {
+    if (sent === 'unfunded') return { sent: 'no', rejection: 'payment_unavailable' }
+    if (sent === 'lost') return { sent: 'perhaps' }
+    const paid = chain.findTransfer(payment, sent.logs)
+    if (paid === undefined) return { sent: 'reverted' }
+    return { sent: 'mined', ...(paid === 'paid' && { paid: { transaction: sent.transaction, block: sent.block } }) }
   }
 }
 
-type State = { fault: unknown; report: Report }
-
-/** Makes the library's scheme for one call, with the state beneath it. */
-function createAttempt(
-  { rpc: provider, account, broadcast, receiptMs = 12_000 }: LocalOptions,
-  settling?: SettleOptions,
-) {
-  const state: State = { fault: undefined, report: { sent: settling?.known === undefined ? 'no' : 'perhaps' } }
-  const pending = onPendingBlock(provider)
-  const rpc: RpcClient = async (method, params) => {
-    try {
-      return await pending(method, params)
-    } catch (error) {
-      if (!isRevert(error)) state.fault ??= error
-      throw error
-    }
-  }
-  const codes = new Map<string, Promise<Hex>>() // the library reads each twice in one check
-  const scheme = new ExactEvmScheme(
-    {
-      getAddresses: () => [account.address],
-      readContract: ({ address, ...call }) =>
-        readContract(rpc, { to: address, ...call, abi: call.abi as Abi, at: 'latest' }),
-      getCode: ({ address }) => {
-        const code = codes.get(address) ?? (rpc('eth_getCode', [address, 'latest']) as Promise<Hex>)
-        codes.set(address, code)
-        return code
-      },
-      verifyTypedData: () => Promise.reject(new Error('the library checks signatures itself')),
-      sendTransaction: () => Promise.reject(new Error('no wallet is deployed for a buyer')),
-      async writeContract({ address, abi, functionName, args, dataSuffix = '0x' }) {
-        const data = encodeFunctionData({ abi: abi as Abi, functionName, args })
-        try {
-          const hash = await broadcast({ to: address, data: `${data}${dataSuffix.slice(2)}` }, async (signed) => {
-            state.report = { sent: 'perhaps' }
-            await settling?.onSent(signed)
-          })
-          state.report = { sent: 'perhaps' }
-          return hash
-        } catch (error) {
-          state.report = error instanceof BroadcastError ? error.report : { sent: 'perhaps' }
-          throw error
-        }
-      },
-      async waitForTransactionReceipt({ hash }) {
-        const receipt = await waitForReceipt(rpc, hash, receiptMs)
-        const status = receipt.status === '0x1' ? 'success' : 'reverted'
-        state.report = { sent: status === 'success' ? 'mined' : 'reverted' }
-        return { status, logs: receipt.logs }
-      },
-    },
-    { pendingSettlementStore: pendingStore(rpc, settling) },
-  )
-  return { scheme, state }
+function notSent(rejection: ErrorCode | undefined): Report {
+  return { sent: 'no', ...(rejection && { rejection }) }
 }
 
-type Receipt = { readonly status: Hex; readonly logs: readonly never[] }
+/** A plain transfer runs the token's code only; its cost depends on which balances are new. */
+const accountGas = 100_000
+/** More gas than the simulation took, because the state may be colder when the block is made; not much more, because a wallet may burn it. */
+const withMargin = (gasUsed: number) => Math.ceil(gasUsed * 1.25) + 40_000
 
-async function waitForReceipt(rpc: RpcClient, hash: Hex, receiptMs: number): Promise<Receipt> {
-  const until = performance.now() + receiptMs
-  for (let wait = 50; ; wait = Math.min(500, wait * 1.5)) {
-    const receipt = (await rpc('eth_getTransactionReceipt', [hash]).catch(() => null)) as Receipt | null
-    if (receipt !== null) return receipt
-    if (performance.now() + wait > until) throw new Error('no receipt in time')
-    await sleep(wait)
+/** ERC-6492 wraps the signature of a wallet that its factory has yet to deploy. Malformed wrapping counts as a signature. */
+function parseSignature(signature: Hex): { readonly signature: Hex; readonly factory?: Call } {
+  try {
+    const { address, data, signature: inner } = parseErc6492Signature(signature)
+    if (address === undefined || data === undefined) return { signature }
+    return { signature: inner, factory: { target: address, gasLimit: deploymentGas, data } }
+  } catch {
+    return { signature }
   }
 }
 
-/** The ledger row replaces the library's memory of pending transactions. A transaction that the node has lost is sent again. */
-function pendingStore(rpc: RpcClient, settling: SettleOptions | undefined) {
-  return {
-    async get(): Promise<Hex | undefined> {
-      if (settling?.known === undefined) return undefined
-      return (await rpc('eth_getTransactionByHash', [settling.known])) === null ? undefined : settling.known
-    },
-    set: async (): Promise<void> => {}, // written when the transaction was signed
-    delete: async (): Promise<void> => {}, // the chain decides when the payment is settled
-  }
+/** The selector of `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`. */
+const transferSelector = '0xcf092995'
+
+/** Returns the calls that settle a payment: the deployment of its wallet, unless the payer signed as an account, then the transfer. */
+function toCalls(payment: Payment, terms: Terms): Call[] {
+  const { from, to, value, validAfter, validBefore, nonce } = payment
+  const { factory, signature: inner } = parseSignature(payment.signature)
+  const bytes = inner.slice(2)
+  const data =
+    `${transferSelector}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}` +
+    `${encodeWord(validBefore)}${nonce.slice(2)}${encodeWord(224)}${encodeWord(bytes.length / 2)}${padToWords(bytes)}`
+  const transfer: Call = { target: terms.asset, gasLimit: transferGas, data: data as Hex }
+  if (factory === undefined) return [transfer]
+  const isAccount = inner.length === 132 && checkSignature({ ...payment, signature: inner }, terms) === undefined
+  return isAccount ? [transfer] : [factory, transfer]
 }

@@ -1,26 +1,31 @@
 /** A facilitator behind a URL (x402 `/verify`, `/settle`, `/supported`): bounded responses, one deadline over headers and body, no redirects. */
 import { caipNetwork } from '../../domain/chain.ts'
+import type { ErrorCode } from '../errors.ts'
 import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
 import type { Terms } from '../x402/terms.ts'
-import { facilitatorInput, toBuyerError, type Facilitator } from './facilitator.ts'
+import { readSecretHeaders, type SecretHeaders } from './headers.ts'
+import { buyerError, facilitatorInput, type Facilitator } from './facilitator.ts'
 
 const maxBytes = 64 * 1024
 const timeoutMs = 15_000
 
 type RemoteOptions = {
   readonly url: string
+  /** File of secret headers, read again for each request, so that a token in it may change. */
+  readonly headersFile?: string | null
   readonly terms: Terms
   readonly chain: Pick<PaymentChain, 'isRightChain'>
 }
 
-export function createRemoteFacilitator({ url, terms, chain }: RemoteOptions): Facilitator {
+export function createRemoteFacilitator({ url, headersFile = null, terms, chain }: RemoteOptions): Facilitator {
   async function request(path: string, body?: object): Promise<JsonObject> {
+    const secret = headersFile === null ? {} : await readSecretHeaders(headersFile)
     const response = await fetch(`${url.replace(/\/+$/, '')}/${path}`, {
       method: body === undefined ? 'GET' : 'POST',
-      headers: { 'content-type': 'application/json' },
+      headers: toHeaders(secret),
       ...(body && { body: JSON.stringify(body) }),
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
@@ -42,7 +47,9 @@ export function createRemoteFacilitator({ url, terms, chain }: RemoteOptions): F
     async verify(payment) {
       const { isValid, invalidReason } = await post('verify', payment)
       if (isValid === true) return { ok: true }
-      return { ok: false, error: await toBuyerError(isValid === false ? String(invalidReason) : '', chain) }
+      const reason = isValid === false ? String(invalidReason) : ''
+      const error = Object.hasOwn(reasons, reason) ? reasons[reason] : undefined
+      return { ok: false, error: await buyerError(error, chain) }
     },
     async settle(payment) {
       const { success } = await post('settle', payment)
@@ -55,5 +62,32 @@ export function createRemoteFacilitator({ url, terms, chain }: RemoteOptions): F
         .filter(isObject)
         .some((kind) => kind['x402Version'] === 2 && kind['scheme'] === 'exact' && kind['network'] === caipNetwork)
     },
+    adopt: async () => {}, // the other operator follows its own
+    [Symbol.asyncDispose]: async () => {},
   }
+}
+
+function toHeaders(secret: SecretHeaders): Headers {
+  const headers = new Headers(secret)
+  headers.set('content-type', 'application/json')
+  return headers
+}
+
+/** Reasons of x402 libraries, of both versions, that the buyer is responsible for. */
+export const reasons: Readonly<Record<string, ErrorCode>> = {
+  invalid_exact_evm_recipient_mismatch: 'recipient_mismatch',
+  invalid_exact_evm_payload_recipient_mismatch: 'recipient_mismatch',
+  invalid_exact_evm_authorization_value: 'amount_mismatch',
+  invalid_exact_evm_payload_authorization_value: 'amount_mismatch',
+  invalid_exact_evm_payload_authorization_value_mismatch: 'amount_mismatch',
+  invalid_exact_evm_signature: 'invalid_signature',
+  invalid_exact_evm_payload_signature: 'invalid_signature',
+  invalid_exact_evm_failed_to_parse_signature: 'invalid_signature',
+  eip6492_factory_not_allowed: 'payment_rejected',
+  invalid_exact_evm_payload_authorization_valid_before: 'authorization_expired',
+  invalid_exact_evm_payload_authorization_valid_after: 'authorization_not_yet_valid',
+  invalid_exact_evm_insufficient_balance: 'insufficient_funds',
+  insufficient_funds: 'insufficient_funds',
+  invalid_exact_evm_nonce_already_used: 'nonce_already_used',
+  invalid_exact_evm_transaction_simulation_failed: 'payment_rejected',
 }

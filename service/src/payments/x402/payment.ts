@@ -2,13 +2,17 @@
  * A payment on the wire: `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the same
  * EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
  */
-import { attestationSigner, isAddress, type Hex } from '@touchstone/verdict'
-import { hashTypedData } from 'viem'
+import { isAddress, type Hex } from '@touchstone/verdict'
+import { domainSeparator, keccak256, stringToHex } from 'viem'
 import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { ErrorCode } from '../errors.ts'
-import { requirementsV2, tokenDomain, type Terms } from './terms.ts'
+import { parseIdentifier } from './identifier.ts'
+import { maxTimeoutSeconds, requirementsV2, tokenDomain, type Terms } from './terms.ts'
+import { memoizeLast } from '../../lib/memoize.ts'
+import { recoverSigner } from '../../lib/secp256k1.ts'
+import { encodeAddress, encodeWord } from '../../lib/words.ts'
 
 /** An EIP-712 `TransferWithAuthorization` of the payment token with its signature; hex in lower case, times in unix seconds. */
 export type Payment = {
@@ -20,8 +24,12 @@ export type Payment = {
   readonly nonce: Hex
   readonly signature: Hex
 }
-/** `accepted` are the terms that a version 2 buyer sends back. */
-export type Presented = { readonly payment: Payment; readonly accepted: JsonObject | undefined }
+/** `accepted` are the terms that a version 2 buyer sends back, and `identifier` its name for this purchase. */
+export type Presented = {
+  readonly payment: Payment
+  readonly accepted?: JsonObject | undefined
+  readonly identifier?: string | undefined
+}
 type Decoded =
   | ({ readonly kind: 'payment' } & Presented)
   | { readonly kind: 'none' }
@@ -44,20 +52,22 @@ function decodeV1({ x402Version, scheme, network, payload }: JsonObject): Decode
   if (x402Version !== 1) return failed('invalid_x402_version')
   if (scheme !== 'exact') return failed('unsupported_scheme')
   if (network !== chainName) return failed('invalid_network')
-  return decodePayload(payload, undefined)
+  return decodePayload(payload)
 }
 
-function decodeV2({ x402Version, accepted, payload }: JsonObject): Decoded {
+function decodeV2(envelope: JsonObject): Decoded {
+  const { x402Version, accepted, payload } = envelope
   if (x402Version !== 2) return failed('invalid_x402_version')
   if (!isObject(accepted)) return failed('invalid_payment_requirements')
   if (accepted['scheme'] !== 'exact') return failed('unsupported_scheme')
   if (accepted['network'] !== caipNetwork) return failed('invalid_network')
-  return decodePayload(payload, accepted)
+  const identifier = parseIdentifier(envelope)
+  return identifier === null ? failed('invalid_payment_identifier') : decodePayload(payload, { accepted, identifier })
 }
 
-function decodePayload(payload: unknown, accepted: JsonObject | undefined): Decoded {
+function decodePayload(payload: unknown, more: Omit<Presented, 'payment'> = {}): Decoded {
   const { data: payment } = paymentSchema.safeParse(payload)
-  return payment === undefined ? failed('invalid_payload') : { kind: 'payment', payment, accepted }
+  return payment === undefined ? failed('invalid_payload') : { kind: 'payment', payment, ...more }
 }
 
 const toLower = (text: string) => text.toLowerCase() as Hex
@@ -65,10 +75,10 @@ const hexText = (pattern: RegExp) => z.string().regex(pattern).transform(toLower
 
 const account = z.string().refine(isAddress).transform(toLower)
 
-/** A decimal string that fits 256 bits. */
+/** A decimal string that fits 256 bits, in the one way to write it. */
 const amount = z
   .string()
-  .regex(/^[0-9]{1,78}$/)
+  .regex(/^(?:0|[1-9][0-9]{0,77})$/)
   .transform(BigInt)
   .refine((value) => value < 2n ** 256n)
 
@@ -111,14 +121,19 @@ export const transferTypes = {
  */
 export function checkSignature(payment: Payment, terms: Terms): ErrorCode | undefined {
   if (payment.signature.length !== 132) return undefined
-  const { signature, ...message } = payment
-  const digest = hashTypedData({
-    domain: tokenDomain(terms),
-    types: transferTypes,
-    primaryType: 'TransferWithAuthorization',
-    message,
-  })
-  return attestationSigner(digest, signature) === payment.from ? undefined : 'invalid_signature'
+  return recoverSigner(digestOf(payment, terms), payment.signature) === payment.from ? undefined : 'invalid_signature'
+}
+
+const transferFields = transferTypes.TransferWithAuthorization.map(({ type, name }) => `${type} ${name}`)
+const transferTypeHash = keccak256(stringToHex(`TransferWithAuthorization(${transferFields.join(',')})`))
+const separatorOf = memoizeLast((terms: Terms) => domainSeparator({ domain: tokenDomain(terms) }))
+
+/** Returns what the payer signs (EIP-712). It is encoded by hand, because the general encoder takes as long as half a signature. */
+export function digestOf({ from, to, value, validAfter, validBefore, nonce }: Payment, terms: Terms): Hex {
+  const struct = keccak256(
+    `${transferTypeHash}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}${encodeWord(validBefore)}${nonce.slice(2)}`,
+  )
+  return keccak256(`0x1901${separatorOf(terms).slice(2)}${struct.slice(2)}`)
 }
 
 /** Returns an error when the payment does not meet today's terms. */
@@ -146,8 +161,12 @@ function isSame(found: unknown, required: string | number): boolean {
 /** A facilitator needs this many seconds to get a transfer mined. */
 const settlingSeconds = 6n
 
-/** Returns an error when the authorization is too late or too early. `now` is in unix seconds. */
+/** An authorization may hold this much longer than the terms ask for: a longer one could pay long after its sale was given up. */
+const maxExtraSeconds = 3_600
+
+/** Returns an error when the authorization is too late, too early or valid for too long. `now` is in unix seconds. */
 export function checkTimes({ validAfter, validBefore }: Payment, now: bigint): ErrorCode | undefined {
   if (validBefore < now + settlingSeconds) return 'authorization_expired'
+  if (validBefore > now + BigInt(maxTimeoutSeconds + maxExtraSeconds)) return 'authorization_valid_too_long'
   return validAfter >= now ? 'authorization_not_yet_valid' : undefined
 }

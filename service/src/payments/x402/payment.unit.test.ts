@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { decodePayment } from './payment.ts'
+import { checkTimes, decodePayment } from './payment.ts'
 
 const address = `0x${'Ab'.repeat(20)}`
 const authorization = {
@@ -45,6 +45,28 @@ describe('a payment header', () => {
 
   it('that is missing is no payment', () => {
     assert.deepEqual(decodePayment(undefined, undefined), { kind: 'none' })
+  })
+
+  it('with a leading zero in a number is refused', () => {
+    for (const field of ['value', 'validAfter', 'validBefore'])
+      for (const value of ['010000', '00'])
+        assert.deepEqual(decodePayment(headerOf({ [field]: value }), undefined), {
+          kind: 'error',
+          error: 'invalid_payload',
+        })
+  })
+
+  it('is valid for at most an hour longer than the terms ask for', () => {
+    const now = 1_900_000_000n
+    const check = (validBefore: bigint) => {
+      const decoded = decodePayment(headerOf({ validBefore: String(validBefore) }), undefined)
+      return decoded.kind === 'payment' ? checkTimes(decoded.payment, now) : decoded
+    }
+    assert.deepEqual([now + 3_630n, now + 3_631n, 2n ** 256n - 1n].map(check), [
+      undefined,
+      'authorization_valid_too_long',
+      'authorization_valid_too_long',
+    ])
   })
 
   it('of any text at all is an answer, never an exception', () => {

@@ -5,9 +5,10 @@
 import type { Hex } from '@touchstone/verdict'
 import { caipNetwork, chainId, chainName } from '../../domain/chain.ts'
 import { errors, type ErrorCode } from '../errors.ts'
+import { identifierExtension, identifierOffer } from './identifier.ts'
 
 /** Seconds in which a payment must settle, counted from its signing. */
-const maxTimeoutSeconds = 30
+export const maxTimeoutSeconds = 30
 /** Default buyers of the first generation refuse more than 0.10 USDC. */
 export const highestUsualPrice = 100_000n
 
@@ -96,13 +97,14 @@ function paymentRequiredV2(terms: Terms) {
     x402Version: 2,
     resource: { url: terms.resource, description, mimeType },
     accepts: [requirementsV2(terms)],
-    extensions: { bazaar },
+    extensions: { bazaar, [identifierExtension]: identifierOffer },
   } as const
 }
 
 const inputFields = {
   assetId: { type: 'string', required: true, description: 'Decimal token id, 0 to 2^256-1.', pattern: '^[0-9]{1,78}$' },
   chain: { type: 'string', description: 'base-sepolia, or left out.', enum: [chainName] },
+  eas: { type: 'boolean', description: 'true: also as an EAS off-chain attestation.' },
 } as const
 
 /** JSON Schema of the request body. */
@@ -111,6 +113,7 @@ const inputSchema = {
   properties: {
     assetId: { type: 'string', pattern: '^[0-9]{1,78}$', description: 'Decimal token id, 0 to 2^256-1.' },
     chain: { type: 'string', enum: [chainName] },
+    eas: { type: 'boolean' },
   },
   required: ['assetId'],
 } as const

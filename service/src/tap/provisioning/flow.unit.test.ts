@@ -109,7 +109,7 @@ describe('personalisation', () => {
     assert.ok(sent.includes('9071000002000000 A04C124213C186F22399D33AC2A3021591AF'))
   })
 
-  it('finishes a chip that was taken away at any moment, whether it had heard the command or not', async () => {
+  it('finishes a chip that was taken away at any moment, whether it had received the command or not', async () => {
     const count = async () => {
       let commands = 0
       const chip = createChip({ uid: newUid() })

@@ -33,7 +33,7 @@ const scenarios = [
   ['caching', '2026-07-28', 3],
 ] as const
 
-/** What the suite says of a check that it cannot make here. */
+/** The suite's message for a check that it cannot make here. */
 const notApplicable =
   /^Not testable: server does not list the diagnostic tool|^(?:resources|prompts)\/[\w/]+ returned JSON-RPC error -32601/
 

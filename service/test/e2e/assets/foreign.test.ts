@@ -30,7 +30,7 @@ describe('a foreign contract', () => {
 
   it('shows a change with the next block, although it came without an event', async () => {
     await call(world.rpc, 'setAsset', [1n, account, 2n, 6, 0, 0])
-    await new Promise((resolve) => setTimeout(resolve, 1_100)) // the head is believed for at most 1 s
+    await new Promise((resolve) => setTimeout(resolve, 1_100)) // the head is cached for at most 1 s
     const verdict = (await (await world.get('/api/asset/1')).json()) as Verdict
     assert.deepEqual([verdict.state, verdict.authentic], ['RECYCLED', false])
   })

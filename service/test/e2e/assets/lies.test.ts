@@ -17,8 +17,13 @@ describe('npm run check:lies', () => {
   it('finds no wrong verdict in quorum and proof, and in rpc only lies inside the value', async () => {
     const { exit, out } = await check('--mutations', '60')
     assert.equal(exit, 0, out)
-    for (const mode of ['rpc', 'quorum', 'proof'])
-      assert.match(out, new RegExp(`^${mode}: [1-9]\\d* right, [1-9]\\d* refused.* 0 wrong, of 60 `, 'm'))
+    // Two honest providers of a quorum outvote most lies, so that few reads are refused, or none.
+    for (const [mode, refused] of [
+      ['rpc', '[1-9]\\d*'],
+      ['quorum', '\\d+'],
+      ['proof', '[1-9]\\d*'],
+    ])
+      assert.match(out, new RegExp(`^${mode}: [1-9]\\d* right, ${refused} refused.* 0 wrong, of 60 `, 'm'))
   })
 
   it('fails where the trust mode is ignored on purpose', async () => {

@@ -2,12 +2,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { createServer, type AddressInfo } from 'node:net'
+import { readFileSync } from 'node:fs'
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { prove, recheck, type Verdict } from '@touchstone/verdict'
 import { sleep } from '../../../src/lib/async/sleep.ts'
+import { freePort } from '../../support/free-port.ts'
+import { until } from '../../support/wait.ts'
 import { freePorts, startDev, touchstone, untilSaid } from '../../support/processes/cli.ts'
 
 /** Starts a process with this umask. */
@@ -18,6 +21,13 @@ function underMask<T>(mask: number, start: () => T): T {
   } finally {
     process.umask(before)
   }
+}
+
+/** Returns whether a stopped process has requests on its port, which it has not read. */
+function isAsked(port: number): boolean {
+  const local = port.toString(16).toUpperCase().padStart(4, '0')
+  const unread = new RegExp(`^ *\\d+: \\S+:${local} \\S+ 01 [0-9A-F]{8}:0*[1-9A-F]`, 'm')
+  return unread.test(readFileSync('/proc/net/tcp', 'utf8'))
 }
 
 describe('npm start', () => {
@@ -90,11 +100,13 @@ describe('npm start', () => {
   })
 
   it('waits patiently for its own chain, which a busy machine holds up for seconds', async () => {
-    const running = touchstone(['dev'], env)
-    await untilSaid(running, '… database and hosts')
+    const port = await freePort()
+    const running = touchstone(['dev'], { ...env, LOCAL_CHAIN_PORT: String(port) })
+    await untilSaid(running, '✔ database and hosts') // the catalogue is read now
     const { anvil } = JSON.parse(await readFile(join(dataDir, 'chain', 'anvil.pid'), 'utf8')) as { anvil: number }
     process.kill(anvil, 'SIGSTOP')
-    await sleep(8_000) // longer than the deadlines of a service towards its provider
+    await until(() => isAsked(port) || running.child.exitCode !== null)
+    await sleep(12_000) // longer than any deadline of a service towards a provider
     process.kill(anvil, 'SIGCONT')
     await untilSaid(running, 'Ctrl-C')
     assert.match(running.said(), /Ctrl-C/)

@@ -144,7 +144,7 @@ describe('touchstone tag import', () => {
     const rows = [30, 31, 32].map((n) => ({ name: `${uidOf(n)}-0`, metadataHash: noMetadata }))
     assert.equal(await (await openMints(options)).mint(rows, operator ?? '0x'), null)
     assert.equal(await supply(), before + 3)
-    // What ends here knows nothing of its tokens. The file comes back with a row more and a row less.
+    // A run that ends here has recorded no token. The file is imported again with one row more and one less.
     await write('again.csv', 'uid,batch', ...[29, 30, 32].map((n) => `${uidOf(n)},b`))
     assert.equal(summary(await run('tag', 'import', 'again.csv', '--mint', '--bind')), '3 done')
     assert.equal(await supply(), before + 4)

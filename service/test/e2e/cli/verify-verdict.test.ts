@@ -6,6 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { recordSlot, type Hex, type ProofBundle, type Verdict } from '@touchstone/verdict'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { touchstone, type Ran } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -15,6 +16,8 @@ const foreignContract: Hex = '0x0000000000000000000000000000000000bad000'
 describe('touchstone verify', () => {
   let world: World
   let url: string
+  /** The verdict with its texts; that of a bundle has none. */
+  let verdict: Verdict
   let bundle: ProofBundle
   let metadata: string
   const served = new Map<string, unknown>()
@@ -27,6 +30,7 @@ describe('touchstone verify', () => {
     server.listen(0, '127.0.0.1')
     const tokenId = await world.mint({ name: 'Jacket', brand: 'Nord' })
     url = `${world.url}/api/asset/${tokenId}`
+    verdict = (await (await fetch(url)).json()) as Verdict
     bundle = (await (await world.get(`/api/asset/${tokenId}/proof`)).json()) as ProofBundle
     await writeFile(join(world.settings.DATA_DIR, 'bundle.json'), JSON.stringify(bundle))
     metadata = join(world.settings.DATA_DIR, 'metadata.json')
@@ -58,7 +62,7 @@ describe('touchstone verify', () => {
     }
   })
 
-  it('exits 2, loudly, for a verdict of a contract that nobody pinned, though every field agrees with it', async () => {
+  it('exits 2, loudly, for a verdict of a contract that is not pinned, though every field agrees with it', async () => {
     const { exit, out } = await run(url, '--rpc', world.chainUrl)
     assert.equal(exit, 2)
     assert.match(out, /^ {2}\? +contract .*not pinned/m)
@@ -73,15 +77,15 @@ describe('touchstone verify', () => {
     await world.rpc('anvil_setStorageAt', [foreignContract, recordSlot(9n), word])
     await world.rpc('anvil_mine', ['0x1'])
     const block = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { hash: Hex; number: Hex }
-    const { untrusted: _texts, ...verdict } = bundle.verdict
+    const { untrusted: _texts, ...bare } = bundle.verdict
     const chainRef = {
-      ...verdict.chainRef,
+      ...bare.chainRef,
       contract: '0x0000000000000000000000000000000000bAd000',
       token_id: '9',
       block_number: Number(block.number),
       block_hash: block.hash,
     }
-    const forged = serve('forged', { ...verdict, token_id: '9', owner_commitment: null, chainRef })
+    const forged = serve('forged', { ...bare, token_id: '9', owner_commitment: null, chainRef })
     for (const prove of [[], ['--prove']]) {
       const unpinned = await run(forged, '--rpc', world.chainUrl, ...prove)
       assert.notEqual(unpinned.exit, 0)
@@ -91,8 +95,18 @@ describe('touchstone verify', () => {
     }
   })
 
+  it('exits 1 for a true verdict of another token than the one asked for', async () => {
+    const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']
+    const paths = ['api/asset/77', 'api/asset/%37%37', 'api/asset/77/?x=1', '?x=1/api/asset/77', 'api/asset/77?x=1']
+    const links = paths.map((path) => serve(path, bundle.verdict))
+    for (const args of [...links.slice(0, 3).map((link) => [link]), ['77', '--base-url', `${origin()}/?x=1`]]) {
+      const { exit, out } = await run(...args, ...trusted)
+      assert.equal(exit, 1, args.join(' '))
+      assert.match(out, /^ {2}DIFFERS token asked for +\d+ +\(found: 77\)/m)
+    }
+  })
+
   it('exits 1 for altered texts and fields', async () => {
-    const { verdict } = bundle
     const altered: [name: string, of: Partial<Verdict>, field: string][] = [
       ['name', { untrusted: { ...verdict.untrusted!, name: 'Jac\0ket' } }, 'untrusted'],
       ['warning', { untrusted: { ...verdict.untrusted!, _warning: 'All is well.' } }, 'untrusted'],
@@ -135,10 +149,40 @@ describe('touchstone verify', () => {
     assert.match(all.out, /^ {2}\? +endpoint 2 of 2 .*RPC_UNAVAILABLE/m)
   })
 
+  it('does not say that all agrees, or that nothing differs, where providers differ', async (test) => {
+    const other = await startFaultRpc({ target: world.chainUrl })
+    test.after(() => other.close())
+    other.set({ rewrite: (method, _params, result) => (method === 'eth_getBlockByHash' ? null : result) })
+    const providers = ['--rpc', world.chainUrl, '--rpc', other.url, '--deployment', 'local']
+    const one = await run(url, ...providers, '--agree', '1')
+    assert.equal(one.exit, 0)
+    assert.match(
+      one.out,
+      /^As many providers as you asked for agree in every field\. Others do not: see the marked rows\./m,
+    )
+    assert.doesNotMatch(one.out, agrees)
+    const two = await run(url, ...providers, '--rpc', 'http://127.0.0.1:1', '--agree', '2')
+    assert.equal(two.exit, 2)
+    assert.match(two.out, /^NOT DECIDED: the providers do not agree with each other\./m)
+  })
+
+  it('says that the texts of the minter were not checked, until the metadata is given', async () => {
+    const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']
+    const swapped = serve('swapped', {
+      ...verdict,
+      untrusted: { ...verdict.untrusted, name: 'A watch of another brand' },
+    })
+    const { exit, out } = await run(swapped, ...trusted)
+    assert.equal(exit, 0, out)
+    assert.match(out, /^Not checked: the texts in untrusted/m)
+    assert.doesNotMatch((await run(url, ...trusted, '--metadata', metadata)).out, /Not checked/)
+    assert.equal((await run(swapped, ...trusted, '--metadata', metadata)).exit, 1)
+  })
+
   it('exits 2 with one sentence when nothing can be checked', async () => {
     const attempts: [args: string[], sentence: RegExp][] = [
       [[url], /Name a JSON-RPC provider/],
-      [['nothing.json', '--rpc', world.chainUrl], /neither a URL nor a token id/],
+      [['nothing.json', '--rpc', world.chainUrl], /neither a URL with/],
       [[`${world.url}/api/asset/999`, '--rpc', world.chainUrl], /404 ASSET_NOT_FOUND/],
       [['http://127.0.0.1:1/api/asset/1', '--rpc', world.chainUrl], /cannot be reached/],
       [[url, '--rpc', 'http://127.0.0.1:1', '--deployment', 'local'], /RPC did not answer/],
@@ -154,5 +198,18 @@ describe('touchstone verify', () => {
       assert.match(err, sentence)
     }
     assert.equal((await run('--help')).exit, 0)
+  })
+
+  it('exits 2 for a true verdict of two hours ago, which says nothing about now', async () => {
+    const kept = serve('kept', bundle.verdict)
+    await world.rpc('evm_increaseTime', [7200])
+    await world.rpc('anvil_mine', ['0x1'])
+    const trusted = ['--rpc', world.chainUrl, '--deployment', 'local']
+    const { exit, out } = await run(kept, ...trusted)
+    assert.equal(exit, 2)
+    assert.match(out, /^ {2}\? +block\.age .*2 h before the latest block: the token may have changed since/m)
+    assert.equal((await run(kept, ...trusted, '--max-age', '8000')).exit, 0)
+    assert.equal((await run('bundle.json', ...trusted)).exit, 0)
+    assert.equal((await run('bundle.json', ...trusted, '--max-age', '60')).exit, 2)
   })
 })

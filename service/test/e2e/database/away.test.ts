@@ -1,18 +1,24 @@
-/** The database is away while the hosts serve: whoever needs it gets 503 with Retry-After, and is served again when it is back. */
+/** The database is away while the hosts serve: a request that needs it gets 503 with Retry-After, until it is back. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { generatePrivateKey } from 'viem/accounts'
+import { bytesToHex, type Abi } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
+import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { readContract, tokenAbi } from '../../../src/payments/on-chain.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
-import { payTo } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, payTo, price, sign } from '../../support/payments/buyer.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { eventually } from '../../support/wait.ts'
 
 const skip = testDatabases()[1]?.skip ?? false
+const payer = privateKeyToAccount(generatePrivateKey())
+const facilitator = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
 const gtin = '09520001000010'
 
 describe('while the database is away', { skip }, () => {
@@ -30,8 +36,12 @@ describe('while the database is away', { skip }, () => {
       env: {
         DATABASE_URL: atPort(database.url, port),
         PAYMENT_PAY_TO: payTo,
-        FACILITATOR_KEY: generatePrivateKey(),
+        FACILITATOR_KEY: bytesToHex(facilitator),
         ATTESTATION_KEY: generatePrivateKey(),
+      },
+      async rpcUrl(target) {
+        await installTestMoney({ rpcUrl: target, fund: [{ address: payer.address, amount: price }] })
+        return target
       },
     })
     const made = await world.components.tagKeys.create({ id: 'away', demo: true })
@@ -101,6 +111,27 @@ describe('while the database is away', { skip }, () => {
       if (response.status === 503) assert.match(response.headers.get('retry-after') ?? '', /^\d+$/, what)
     }
     assert.ok(!world.lines.some((line) => line.includes('"code":"INTERNAL"')), world.lines.slice(-20).join('\n'))
+  })
+
+  const charged = () =>
+    readContract(world.components.paymentRpc, {
+      to: asset,
+      abi: tokenAbi as Abi,
+      functionName: 'balanceOf',
+      args: [payTo],
+    })
+
+  it('a paid request gets 503 ledger_unavailable and is not charged; the same header pays when it is back', async () => {
+    const payment = await sign(payer)
+    const away = await buy(world.urls.gateway, 1n, payment)
+    assert.deepEqual([away.status, away.body.error], [503, 'ledger_unavailable'])
+    assert.match(away.headers.get('retry-after') ?? '', /^\d+$/)
+    assert.equal(await charged(), 0n)
+    postgres = await answerAs(database.url, port)
+    const sold = await buySettled(world.urls.gateway, 1n, payment)
+    assert.equal(sold.status, 200, sold.text)
+    assert.equal(await charged(), price)
+    await postgres[Symbol.asyncDispose]()
   })
 
   it('and everything is answered again when it is back', async () => {

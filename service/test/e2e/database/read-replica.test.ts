@@ -24,6 +24,7 @@ describe('a read replica', { skip: clusterSkip }, () => {
     replica = opened.adopt(await openDatabase({ url: clusters.replica.url, poolSize: 1 }), (it) => it.close())
     await mint('First')
     assert.ok(await eventually(isUsed), 'the replica is used')
+    assert.ok(await eventually(async () => (await replica.query('select from asset')).length === 1))
   })
   after(() => opened.disposeAsync())
 

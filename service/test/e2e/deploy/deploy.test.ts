@@ -36,7 +36,7 @@ const example = envOf(read('deploy/.env.example'))
 const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
 const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
 
-/** Starts with these settings, as far as they can be told to be wrong without any network. */
+/** Reads these settings as the service does at its start, without any network. */
 function accepts(command: readonly string[], env: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(env)) assert.ok(isSetting(name), `${name} is no setting`)
   if (command[0] === 'migrate') return

@@ -26,7 +26,7 @@ const readme = commandsOf('README.md').filter(
 )
 const pages = docsNames.map((name) => ({ name, commands: commandsOf(`docs/${name}.md`) }))
 
-/** What a command must show for the page to be true; the first that fits. */
+/** Output that a command must show for the page to be true; the first matching row counts. */
 const shows: readonly [RegExp, RegExp][] = [
   [/04A1B2C3D4E501 --tap/, /"verified":true.*"tokenId":"15"/],
   [/--format apdu/, /authenticate 0/],
@@ -60,12 +60,16 @@ const shows: readonly [RegExp, RegExp][] = [
   [/well-known\/x402/, /"x402Versions":\[1,2\]/],
   [/:8081\/health/, /"status":"ok"/],
   [/attestation\.json/, /"status":"active"/],
+  [/key create back-office/, /^ts_live_/],
+  [/tapAnomalies/, /"taps":\{"edges":\[[^]*"tapAnomalies":\{"edges":\[/],
+  [/touchstone export products/, /^id,tag_id,name,[^\n]*,cursor\n1,/],
   [/key create .* > key\.txt/, /^ts_live_/],
   [/attest key list/, /active .* signs/],
   [/attest key add/, /is announced/],
   [/key list/, /read,write/],
   [/registerProduct/, /"success":true.*"state":"MINTED"/],
   [/transferTypedData/, /"success":true.*"primaryType":"InitiateTransfer"/],
+  [/events\(first/, /"oldest":"\d+-\w+".*"position":"\d+-\w+","kind":"(REGISTERED|TRANSFER)"/],
   [/product\(id/, /"state":"CLAIMED"/],
   [/products\(/, /"totalCount":\d+/],
   [/batch create/, /spring-watches/],
@@ -103,15 +107,15 @@ const places = {
   'http://127.0.0.1:8545': 'rpc',
 } as const
 
-/** What goes to the screen although the output goes elsewhere. */
+/** Lines that a command prints to the terminal although its output is redirected. */
 const expectedNotes =
-  /^(?: .*|Key \w+ \([\w-]+\) with scope .*|Both signatures are valid: .*|The file holds secrets: .*)\n/gm
+  /^(?: .*|Key \w+ \([\w-]+\) with scope .*|Both signatures are valid: .*|The file holds secrets: .*|Last cursor: .*)\n/gm
 
 describe('the documentation', () => {
   let folder: string
   let service: Awaited<ReturnType<typeof startDev>>
   let env: Record<string, string>
-  /** What a command showed, for the pages that repeat it. */
+  /** Output of each command, for the pages that repeat it. */
   const outputs = new Map<string, string>()
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-docs-'))

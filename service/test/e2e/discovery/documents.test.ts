@@ -1,6 +1,6 @@
 /**
- * What a machine finds that knows only the host: catalogs, descriptions, llms.txt; each link resolves and each command works
- * (spec §9). And the headers and forms that every route shares: the request's id, the budget in both spellings, problem details (spec §4.1, §7, §8).
+ * A machine that knows only the host finds catalogs, descriptions, llms.txt; each link resolves and each command works (spec §9).
+ * Also the headers and forms that every route shares: the request's id, the budget in both spellings, problem details (spec §4.1, §7, §8).
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

@@ -84,13 +84,13 @@ describe('a fleet of two', { skip }, () => {
   it('takes a tap that comes to both at once as fresh exactly once', async () => {
     const { tokenId, tag } = await taggedProduct()
     const query = 'subscription { productVerified { product { id } verifiedAt } }'
-    const heard = await Promise.all([ofA, ofB].map((graphql) => graphql.listen<Verified>(query)))
+    const received = await Promise.all([ofA, ofB].map((graphql) => graphql.listen<Verified>(query)))
     const rounds = 10
     for (let round = 1; round <= rounds; round += 1) {
       const { picc, cmac } = tag.next()
-      const doors = [a.url, b.urls.verification, a.url, b.urls.verification]
+      const origins = [a.url, b.urls.verification, a.url, b.urls.verification]
       const answers = await Promise.all(
-        doors.map(async (url) => (await fetch(`${url}/api/verify?picc=${picc}&cmac=${cmac}`)).json()),
+        origins.map(async (url) => (await fetch(`${url}/api/verify?picc=${picc}&cmac=${cmac}`)).json()),
       )
       for (const answer of answers as { verified: boolean; tapCounter: number }[])
         assert.deepEqual([answer.verified, answer.tapCounter], [true, round])
@@ -99,14 +99,14 @@ describe('a fleet of two', { skip }, () => {
       `select (select count(*)::int from tap) as taps, (select count(*)::int from outbox where topic = 'tap') as events`,
     )
     assert.deepEqual(counted, { taps: rounds, events: rounds })
-    for (const events of heard) {
-      assert.ok(await eventually(() => events.length >= rounds), `${events.length} of ${rounds} heard`)
+    for (const events of received) {
+      assert.ok(await eventually(() => events.length >= rounds), `${events.length} of ${rounds} received`)
       assert.deepEqual(new Set(events.map(({ productVerified }) => productVerified.product.id)), new Set([tokenId]))
       assert.equal(new Set(events.map(({ productVerified }) => productVerified.verifiedAt)).size, rounds)
     }
   })
 
-  it('tells those who listen on one what the other caused: a tap, and each step of a transfer', async () => {
+  it('sends subscribers of one instance what the other caused: a tap, and each step of a transfer', async () => {
     const life = lifeOf(ofB)
     const productId = await life.register('fleet-1')
     const steps = await ofA.listen<Transferred>(transferred, { productId })

@@ -143,7 +143,7 @@ describe('limits that instances share', { skip }, () => {
     assert.equal((await letIn(instances, 6, list)).length, 1) // the batch drew three of four
   }
 
-  it('hold exactly on Redis, at every door', async () => {
+  it('hold exactly on Redis, on every host', async () => {
     const other = await startAnother({})
     await holdExactly([world, other])
     assert.equal((await metrics(world.lines))('touchstone_limit_local_total'), 0)

@@ -81,7 +81,7 @@ describe('several workers', { skip }, () => {
     assert.equal(leaders.match(/^touchstone_index_leader 1$/gm)?.length, 1)
   })
 
-  it('go on when one is killed: it comes back, and commands find the one that took its door', async () => {
+  it('go on when one is killed: it is restarted, and commands find the worker that took over its socket', async () => {
     assert.equal((await listKeys()).exit, 0)
     const [victim, before] = [await holder(), service.pids()]
     assert.ok(before.includes(victim))

@@ -302,6 +302,15 @@ describe('a product through GraphQL', () => {
     assert.ok(history.events.some(({ type }) => type === 'AssetResold'))
   })
 
+  it('stands at the block that _meta names, with the head of the chain', async () => {
+    const { _meta: meta } = await graphql.ask<{
+      _meta: { block: { number: number }; head: number; lagBlocks: number; hasErrors: boolean }
+    }>('{ _meta { block { number hash timestamp } head lagBlocks hasErrors } }')
+    assert.ok(meta.head > 0)
+    assert.equal(meta.lagBlocks, meta.head - meta.block.number)
+    assert.equal(meta.hasErrors, false)
+  })
+
   it('is offered and taken back, and the offer after that has its own number', async () => {
     const id = await life.register('tag-2')
     const events = await graphql.listen<Transferred>(transferred, { productId: id })

@@ -62,11 +62,12 @@ describe('the GraphQL host', () => {
   })
 
   it('answers queries by POST and GET, mutations by POST only', async () => {
-    assert.deepEqual(await (await post(typename)).json(), { data: { __typename: 'Query' } })
+    const answer = { data: { __typename: 'Query' }, extensions: { cost: 0, maxCost: 1000 } }
+    assert.deepEqual(await (await post(typename)).json(), answer)
     const headers = { Authorization: `Bearer ${graphql.key}` }
     const get = (query: string) => fetch(`${graphql.url}/graphql?query=${encodeURIComponent(query)}`, { headers })
     const response = await get('{ __typename }')
-    assert.deepEqual(await response.json(), { data: { __typename: 'Query' } })
+    assert.deepEqual(await response.json(), answer)
     assert.equal(response.headers.get('cache-control'), 'no-store')
     const mutation = await get('mutation { activateProduct(input: {productId: 1}) { success } }')
     assert.deepEqual([mutation.status, mutation.headers.get('allow')], [405, 'POST'])

@@ -6,7 +6,7 @@ import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '
 import { operator } from '../../support/index/writer-world.ts'
 
 const gtin = '09506000134352'
-const selection = `txHash product {
+const selection = `txHash productId product {
   id tagId name brand serialNumber gtin state verified createdAt currentOwner { address } transfers { id }
   metadata { description imageUrl manufactureDate origin customFields } }`
 
@@ -31,9 +31,10 @@ describe('registerProduct', () => {
     const made = await register(input)
     assert.deepEqual([made.success, made.errors], [true, []])
     assert.match(String(made['txHash']), /^0x[0-9a-f]{64}$/)
-    const { createdAt, ...product } = productOf(made)
+    const { createdAt, id, ...product } = productOf(made)
+    assert.match(String(id), /^\d{15}$/)
+    assert.equal(made['productId'], id)
     assert.deepEqual(product, {
-      id: '1',
       tagId: 'tag-1',
       name: 'Field Watch',
       brand: 'Calder',
@@ -153,6 +154,7 @@ describe('registerProduct', () => {
     await world.automine(false)
     const early = await ask('registerProduct', selection, input)
     assert.deepEqual([early.success, early['product']], [true, null])
+    assert.match(String(early['productId']), /^\d{15}$/)
     assert.match(String(early['txHash']), /^0x/)
     assert.deepEqual(fieldsOf(await ask('registerProduct', selection, { tagId: 'late', name: 'Late' })), ['tagId'])
     await world.automine(true)
@@ -160,7 +162,49 @@ describe('registerProduct', () => {
     const late = await ask('registerProduct', selection, input)
     assert.equal(productOf(late)['tagId'], 'late')
     assert.equal(late['txHash'], early['txHash'])
+    assert.deepEqual([late['productId'], productOf(late)['id']], [early['productId'], early['productId']])
     await impatient.close()
+  })
+
+  it('keeps the id through a reorganisation, whatever is registered meanwhile; bindTag refuses it until it is mined', async () => {
+    const input = { tagId: 'reorganised', name: 'Lost and found', idempotencyKey: 'reorganised' }
+    const before = await register(input)
+    await world.rpc('anvil_reorg', [1, []])
+    // A transaction that was mined a moment ago may only be unknown to a node that lags behind.
+    const minute = "interval '1 minute'"
+    await world.database.query(
+      `update operation set settled_at = settled_at - ${minute}, signed_at = signed_at - ${minute}`,
+    )
+    assert.equal((await world.recordOf(BigInt(String(before['productId'])))).state, 0, 'it has left the chain')
+    const tag = { productId: before['productId'], uid: '04a1b2c3d4e5f6', batchId: 'none' }
+    const bound = await world.ask('bindTag', 'txHash', tag)
+    assert.deepEqual([bound.success, bound['txHash']], [false, null])
+    const [other, again] = [await register({ tagId: 'meanwhile', name: 'Other' }), await register(input)]
+    assert.notEqual(other['productId'], before['productId'])
+    assert.deepEqual([again.success, again['productId']], [true, before['productId']])
+    assert.equal(productOf(again)['id'], before['productId'])
+    assert.equal((await world.recordOf(BigInt(String(before['productId'])))).state, 1)
+  })
+
+  it('takes the next id of a key whose first one is another product', async () => {
+    const input = { name: 'Unlucky', idempotencyKey: 'unlucky' }
+    await world.automine(false)
+    const impatient = world.writerOver(world.operations, { receiptWaitMs: 100 })
+    const { productId: first } = await world.askOver(impatient)('registerProduct', selection, {
+      ...input,
+      tagId: 'u-1',
+    })
+    await world.automine(true)
+    await world.mine()
+    await impatient.close()
+    assert.equal((await register({ ...input, tagId: 'u-1' }))['productId'], first)
+    // The same key, of a service whose database is lost.
+    for (const table of ['registration', 'operation']) await world.database.query(`delete from ${table}`)
+    const made = await register({ ...input, tagId: 'u-1' })
+    assert.equal(made.success, true)
+    assert.match(String(made['productId']), /^\d{15}$/)
+    assert.notEqual(made['productId'], first)
+    assert.equal(productOf(await register({ ...input, tagId: 'u-1' }))['id'], made['productId'])
   })
 
   it('frees the tagId when the mint is refused, and when the chain did not answer', async () => {
@@ -193,7 +237,7 @@ describe('registerProduct', () => {
   it('logs who wrote what, and nothing of the input', () => {
     const [line = ''] = world.lines
     const { kind, apiKey, event } = JSON.parse(line) as Record<string, string>
-    assert.deepEqual([event, kind, apiKey], ['written', 'mint', 'testtest'])
+    assert.deepEqual([event, kind, apiKey], ['written', 'mintWithId', 'testtest'])
     assert.ok(
       !world.lines.some(
         (text) => text.includes('Watch') || text.toLowerCase().includes(operator.address.slice(2).toLowerCase()),

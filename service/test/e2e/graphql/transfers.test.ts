@@ -9,6 +9,7 @@ import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/fault-rpc.ts'
 import { startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
+import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
 import { alice, bob, hash, operator } from '../../support/index/writer-world.ts'
 
@@ -84,7 +85,11 @@ describe('transfers by signature', () => {
     const by = async (account: typeof alice) => (await sign({ action: 'ACCEPT', transferId }, account)).signature
     refusalOf(await accept({ transferId, signature: await by(carol) }), 'signature', /of the recipient/)
     refusalOf(await accept({ transferId, signature: await by(alice) }), 'signature', /of the recipient/)
-    refusalOf(await accept({ transferId: `${input.productId}-2`, signature: '0x12' }), 'transferId', /no such transfer/)
+    refusalOf(
+      await accept({ transferId: `${input.productId}-2`, signature: '0x12' }),
+      'transferId',
+      /never had a transfer/,
+    )
     refusalOf(
       await accept({ transferId: `${input.productId}-1-4`, signature: '0x12' }),
       'transferId',
@@ -243,10 +248,42 @@ describe('a transfer by signature is refused', () => {
     const productId = await ownedBy(alice.address)
     const values = { productId, toAddress: bob.address }
     refusalOf(await initiate(values), 'signature', /transferTypedData/)
-    refusalOf(await accept({ transferId: '7-1' }), 'signature', /transferTypedData with action ACCEPT/)
-    refusalOf(await cancel({ transferId: '7-1' }), 'signature', /transferTypedData with action CANCEL/)
-    const { signature } = await offer(productId)
+    const { signature, deadline } = await offer(productId)
     refusalOf(await initiate({ ...values, signature }), 'deadline', /part of what was signed/)
+    const { id: transferId } = transferOf(await initiate({ ...values, message: 'Yours now.', signature, deadline }))
+    refusalOf(await accept({ transferId }), 'signature', /transferTypedData with action ACCEPT/)
+    refusalOf(await cancel({ transferId }), 'signature', /transferTypedData with action CANCEL/)
+  })
+
+  it('of a product that does not exist, signed or not', async () => {
+    const values = { productId: '999999', toAddress: bob.address }
+    const { signature, deadline } = await offer(await ownedBy(alice.address))
+    for (const signed of [{}, { signature }, { signature, deadline }])
+      refusalOf(await initiate({ ...values, ...signed }), 'productId', /Product 999999 does not exist/)
+    for (const step of [accept, cancel])
+      for (const signed of [{}, { signature }])
+        refusalOf(await step({ transferId: '999999-1', ...signed }), 'transferId', /Product 999999 does not exist/)
+    refusalOf(await typedData({ action: 'CANCEL', transferId: '999999-1' }), 'transferId', /does not exist/)
+  })
+
+  it('where there never was an offer: of a number too high, and of one that a claim used', async () => {
+    const input = await offer(await ownedBy(alice.address))
+    const { productId, signature } = input
+    const never = new RegExp(`never had a transfer ${productId}-`)
+    for (const number of [0, 1, 7])
+      for (const signed of [{}, { signature }])
+        refusalOf(await cancel({ transferId: `${productId}-${number}`, ...signed }), 'transferId', never)
+    const { id: transferId } = transferOf(await initiate(input))
+    const taken = (await sign({ action: 'CANCEL', transferId }, alice)).signature
+    assert.ok((await cancel({ transferId, signature: taken })).success)
+    const again = await sign({ productId, toAddress: bob.address }, alice)
+    assert.ok((await initiate({ productId, toAddress: bob.address, ...again })).success)
+    refusalOf(await cancel({ transferId, signature }), 'transferId', /no longer pending/)
+    // The index holds the product, but no transfer of that number.
+    await insertAsset(world.database, { tokenId: BigInt(productId) })
+    await setCursor(world.database, { number: 1_000_000, at: '2026-01-01T00:00:00Z' })
+    refusalOf(await cancel({ transferId, signature }), 'transferId', never)
+    refusalOf(await typedData({ action: 'CANCEL', transferId }), 'transferId', never)
   })
 
   it('by a signature whose offer is over, with the reason', async () => {

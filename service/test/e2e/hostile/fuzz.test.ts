@@ -208,6 +208,37 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
     rpc.set('none')
   })
 
+  it('logs the fault of an agent’s tool under the X-Request-Id of its answer', async () => {
+    rpc.set('status500')
+    const call = (n: number) => ({ jsonrpc: '2.0', id: n, method: 'tools/call', params: callOf(n) })
+    const callOf = (n: number) => ({ name: 'verify_asset', arguments: { token_id: `${123_456 + n}` } })
+    const said = (n: number) => ({
+      message: { messageId: `m${n}`, role: 'ROLE_USER', parts: [{ data: { token_id: `${123_456 + n}` } }] },
+    })
+    const sent = [
+      ['fast', '/mcp', call(1)],
+      ['batch', '/mcp', [call(2)]],
+      ['rpc', '/a2a', { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: said(3) }],
+      ['stream', '/a2a', { jsonrpc: '2.0', id: 1, method: 'SendStreamingMessage', params: said(4) }],
+      ['rest', '/a2a/v1/message:send', said(5)],
+    ] as const
+    for (const [name, path, body] of sent) {
+      const requestId = `tool-${name}`
+      const headers = {
+        'Content-Type': 'application/json',
+        'A2A-Version': '1.0',
+        'X-Request-Id': requestId,
+        ...from(78),
+      }
+      const answer = await world.get(path, { method: 'POST', headers, body: JSON.stringify(body) })
+      assert.match(await answer.text(), /CHAIN_UNAVAILABLE/, name)
+      assert.equal(answer.headers.get('x-request-id'), requestId)
+      const failed = world.lines.filter((line) => line.includes('tool failed') && line.includes(requestId))
+      assert.equal(failed.length, 1, name)
+    }
+    rpc.set('none')
+  })
+
   it('refuses headers that are too large, and says so in the same form', async () => {
     const reply = await ask(named('readAsset'), {
       method: 'GET',

@@ -207,15 +207,33 @@ describe('GET /api/asset/ over a raw socket', () => {
     assert.deepEqual([twice.status, twice.body], [400, '{"error":"A request names its host once."}'])
   })
 
+  it('answers the same where an over-long segment arrives in several packets, and 431 for long headers', async () => {
+    const host = 'HTTP/1.1\r\nHost: 127.0.0.1'
+    for (const nines of [17_000, 40_000]) {
+      const { status, body } = await raw(`/api/asset/${'9'.repeat(nines)}`, host, 1_400)
+      assert.deepEqual([status, body], [400, invalid])
+    }
+    const { status, head, body } = await raw('/api/asset/2', `${host}\r\nX: ${'9'.repeat(17_000)}`, 1_400)
+    assert.equal(status, 431)
+    assert.match(head, /connection: close/i)
+    assert.match(body, /^\{"error":"The request line and headers/)
+  })
+
+  /** `packetBytes`: the request is sent in packets of this size, one in each turn of the event loop. */
   function raw(
     target: string,
     version = 'HTTP/1.1\r\nHost: 127.0.0.1',
+    packetBytes = Infinity,
   ): Promise<{ status: number; head: string; body: string }> {
     return new Promise((resolve, reject) => {
       const { port } = new URL(world.url)
-      const socket = connect(Number(port), '127.0.0.1', () =>
-        socket.write(Buffer.from(`GET ${target} ${version}\r\nConnection: close\r\n\r\n`, 'latin1')),
-      )
+      const request = Buffer.from(`GET ${target} ${version}\r\nConnection: close\r\n\r\n`, 'latin1')
+      const sendFrom = (start: number) => {
+        if (start >= request.length || !socket.writable) return
+        socket.write(request.subarray(start, start + packetBytes))
+        setImmediate(sendFrom, start + packetBytes)
+      }
+      const socket = connect(Number(port), '127.0.0.1', () => sendFrom(0)).setNoDelay()
       const chunks: Buffer[] = []
       socket.setTimeout(120_000, () => socket.destroy(new Error('no answer in time')))
       socket.on('data', (chunk) => chunks.push(chunk))

@@ -1,13 +1,14 @@
 /** The index equals the chain (spec §2.9, §4.9) after random writes and reorganisations of any depth. */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
+import { createStory, wholeLife } from '../../support/index/story.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
+  assertFeedIsIndex,
   assertIndexIsChain,
   atHead,
   bob,
@@ -18,8 +19,6 @@ import {
   type IndexChain,
 } from '../../support/index/world.ts'
 
-/** A step of the story: a number chooses the token, the other what is done to it. */
-type Act = readonly [token: number, choice: number]
 const acts = fc.array(fc.tuple(fc.nat(7), fc.nat(10_000)), { minLength: 40, maxLength: 60 })
 
 for (const { name, open, skip } of testDatabases()) {
@@ -45,6 +44,7 @@ for (const { name, open, skip } of testDatabases()) {
           for (const act of list) await story(act)
           await atHead(indexer, chain)
           await assertIndexIsChain(chain, database)
+          await assertFeedIsIndex(database)
         }),
         { numRuns: name === 'PGlite' ? 8 : 4, endOnFailure: true },
       )
@@ -81,6 +81,7 @@ for (const { name, open, skip } of testDatabases()) {
       await chain.reorg(3)
       await atHead(indexer, chain)
       await assertIndexIsChain(chain, database)
+      await assertFeedIsIndex(database)
       await indexer.close()
     })
 
@@ -91,6 +92,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await indexer.catchUp(), { led: true, indexed: await chain.head() })
       await assertIndexIsChain(chain, database)
       assert.deepEqual(await database.query(tokens), before)
+      await assertFeedIsIndex(database)
     })
   })
 }
@@ -100,86 +102,3 @@ const tokens = `select a.token_id, a.owner, a.state, a.flags, a.created_at, a.up
   case when t.settled_at is null or t.settled_at = t.expires_at then 'PENDING' else t.status end as status,
   t.initiated_at, nullif(t.settled_at, t.expires_at) as settled_at, t.settled_tx, t.expires_at
   from asset a left join transfer t on t.asset_pk = a.pk order by 1, t.initiated_at, t.id`
-
-/** Every kind of event, deeper than the story's reorganisations reach. */
-async function wholeLife(chain: IndexChain, tag: Hex): Promise<void> {
-  const by = async (account: typeof alice, functionName: string, ...args: readonly unknown[]) =>
-    assert.ok(await chain.send(account.address, functionName, args), functionName)
-  await by(operator, 'mint', alice.address, hash(1))
-  const id = (await chain.events()).at(-1)?.args['tokenId']
-  await by(operator, 'setMetadataHash', id, hash(2))
-  await by(operator, 'bindTag', id, tag)
-  await by(operator, 'activate', id)
-  await by(alice, 'initiateTransfer', id, bob.address, 2n ** 40n, hash(3))
-  await by(alice, 'cancelTransfer', id)
-  assert.ok(await chain.claim(BigInt(id ?? 0), bob), 'claim')
-  await by(bob, 'initiateTransfer', id, alice.address, 2n ** 40n, hash(4))
-  await by(alice, 'acceptTransfer', id)
-  await by(operator, 'flag', id, 1, hash(5))
-  await by(operator, 'resolve', id, 1, hash(6))
-  await chain.mine(6)
-}
-
-type Deed = (id: bigint, n: number) => Promise<unknown>
-
-/** Does what the state of a token allows, or something to the chain; reads nothing from the index. */
-function createStory(chain: IndexChain, nextHash: () => Hex) {
-  let count = 0
-  const people = [operator, alice, bob]
-  const personAt = (address: unknown) => people.find((one) => one.address === address) ?? operator
-
-  const asOwner = async (id: bigint, functionName: string, args: readonly unknown[] = []) => {
-    const [owner] = await chain.read('getAsset', id)
-    return chain.send(personAt(owner).address, functionName, [id, ...args])
-  }
-  const mint: Deed = async (_id, n) => {
-    const hashes = Array.from({ length: (n % 3) + 1 }, () => (n % 5 === 0 ? hash(0) : nextHash()))
-    if (await chain.send(operator.address, 'mintBatch', [people[n % 3]?.address, hashes])) count += hashes.length
-  }
-  const offer: Deed = async (id, n) => {
-    const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: Hex }
-    const expiry = [BigInt(timestamp) + 3n, 2n ** 64n - 1n, BigInt(timestamp) + 100_000n][n % 3]
-    await asOwner(id, 'initiateTransfer', [people[n % 2]?.address, expiry, n % 2 ? hash(n) : hash(0)])
-  }
-  const accept: Deed = async (id) => {
-    const [to] = await chain.read('pendingTransfer', id)
-    await chain.send(personAt(to).address, 'acceptTransfer', [id])
-  }
-  const flag: Deed = (id, n) => chain.send(operator.address, 'flag', [id, 1 << (n % 5), hash(n)])
-  const recycle: Deed = (id) => chain.send(operator.address, 'recycle', [id])
-  const transfers: readonly Deed[] = [offer, accept, accept, (id) => asOwner(id, 'cancelTransfer')]
-
-  const deedsOf: Readonly<Record<number, readonly Deed[]>> = {
-    1: [
-      ...transfers,
-      ...Array<Deed>(3).fill((id) => chain.send(operator.address, 'bindTag', [id, nextHash()])),
-      (id, n) => chain.send(operator.address, 'setMetadataHash', [id, n % 3 ? nextHash() : hash(0)]),
-    ],
-    2: [...transfers, flag, ...Array<Deed>(3).fill((id) => chain.send(operator.address, 'activate', [id]))],
-    3: [...transfers, flag, ...Array<Deed>(3).fill((id, n) => chain.claim(id, people[n % 3] ?? alice))],
-    4: [...transfers, flag, (id) => asOwner(id, 'restock'), (id) => asOwner(id, 'recycle')],
-    5: [recycle, ...Array<Deed>(3).fill((id) => resolveAll(id))],
-  }
-  const resolveAll = async (id: bigint) => {
-    const [, , , flags] = await chain.read('getAsset', id)
-    await chain.send(operator.address, 'resolve', [id, flags, hash(9)])
-  }
-  const worldly: readonly Deed[] = [
-    mint,
-    (_id, n) => chain.mine((n % 4) + 1),
-    async (_id, n) => {
-      await chain.rpc('evm_increaseTime', n % 10)
-      await chain.mine(1)
-    },
-    (_id, n) => chain.reorg((n % 6) + 1),
-  ]
-
-  return async ([token, choice]: Act): Promise<void> => {
-    const id = BigInt((token % Math.max(1, count)) + 1)
-    const [, , state] = await chain.read('getAsset', id)
-    if (state === 0) count = Math.min(count, Number(id) - 1) // a reorganisation took it away
-    const deeds = count < 6 ? [mint] : choice % 6 === 0 ? worldly : (deedsOf[Number(state)] ?? worldly)
-    const n = Math.floor(choice / 6)
-    await deeds[n % deeds.length]?.(id, Math.floor(n / deeds.length))
-  }
-}

@@ -6,6 +6,7 @@ import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
 import { verifyIndex } from '../../../src/chain/indexer/verify.ts'
 import { type Database } from '../../../src/db/database.ts'
+import { readMeta } from '../../../src/index/queries/meta.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
 import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
@@ -273,8 +274,16 @@ describe('an index that is built while the provider fails', () => {
     const indexer = checked()
     indexer.start()
     await until(async () => /differs from the chain/.test((await indexer.status()).fault ?? ''))
+    const follower = over()
+    await until(async () => /differs from the chain/.test((await follower.status()).fault ?? ''))
     proxy.set('none')
     await isRepaired(indexer)
+    const { role, differences, fault } = await follower.status()
+    assert.deepEqual([role, differences, fault], ['follower', 0, null])
+    assert.ok((await readMeta(database)).comparedAt)
+    await rebuildIndex(database)
+    assert.equal((await follower.status()).differences, null)
+    assert.equal((await readMeta(database)).comparedAt, null)
   })
 
   it('loses nothing where a provider hides the logs of what is stored already', async () => {

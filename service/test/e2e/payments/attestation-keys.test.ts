@@ -1,6 +1,6 @@
 /**
- * Attestation keys (spec §4.8): where they come from, how one follows another without making old proofs worthless, also by hand with
- * `touchstone attest key …`, and that a contract on chain believes what they sign.
+ * Attestation keys (spec §4.8): their sources, rotation that keeps old proofs valid, also by hand with `touchstone attest key …`,
+ * and a contract on chain that accepts their signatures.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test'
 import { attestationKeyId, verifyAttestation, type Attested, type Hex } from '@touchstone/verdict'
 import { Command } from 'commander'
 import { createPublicClient, createWalletClient, hexToBytes, http, parseAbi } from 'viem'
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts'
+import { generatePrivateKey, privateKeyToAccount, privateKeyToAddress } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import artifact from '../../../../contracts/artifacts/AttestationVerifier.json' with { type: 'json' }
 import { startLocalChain, type LocalChain } from '../../../src/chain/devchain/devchain.ts'
@@ -81,13 +81,13 @@ describe('attestation keys', () => {
     )
     assert.ok(isBelieved(oldProof, keys) && isBelieved(await proofBy(keys, now), keys))
 
-    // Another process, with a copy of the folder from before, signs validly until it has heard of the change.
+    // Another process, with a copy of the folder from before, signs validly until it has read the change.
     assert.equal(elsewhere.active().address, old.address)
     secondsLater(60)
     assert.ok(isBelieved(await proofBy(elsewhere, now), keys))
     elsewhere.published()
     await until(() => elsewhere.published().some(({ status }) => status === 'retired'))
-    await assert.rejects(elsewhere.active().sign(`0x${'12'.repeat(32)}`), /may no longer sign/)
+    await assert.rejects(elsewhere.active().sign(`0x${'12'.repeat(32)}`), /may not sign now/)
     assert.equal((await openKeys()).active().address, next.address)
   })
 
@@ -104,6 +104,24 @@ describe('attestation keys', () => {
     assert.match(refusal(await keys.revoke(stolen.keyId)), /revoked already/)
     assert.match(refusal(await keys.switchTo(stolen.keyId)), /is revoked: add a new one/)
     assert.notEqual((await openKeys()).active().address, stolen.address)
+  })
+
+  it('sign nothing before their time begins, and nothing while they are announced', async () => {
+    const privateKey = hexToBytes(generatePrivateKey())
+    const early = await openKeys({ privateKey, now: () => clock + 30_000 })
+    const keys = await openKeys({ privateKey })
+    await assert.rejects(proofBy(keys, now), /signer_unavailable/)
+    assert.equal(isBelieved(await proofBy(early, () => clock + 30_000), keys), false)
+    secondsLater(30)
+    assert.ok(isBelieved(await proofBy(keys, now), keys))
+
+    const announced = privateKeyToAccount(generatePrivateKey())
+    listed(await keys.add(announced.address))
+    const key = { ...keys.active(), address: announced.address, keyId: attestationKeyId(announced.address) }
+    const sign = (hash: Hex) => announced.sign({ hash })
+    const proof = await proofBy({ active: () => ({ ...key, sign }) }, now)
+    assert.equal(isBelieved(proof, keys), false)
+    listed(await keys.revoke(keys.active().keyId))
   })
 
   it('say what cannot be done', async () => {
@@ -243,7 +261,7 @@ describe('AttestationVerifier', () => {
   })
   after(() => chain.close())
 
-  it('believes both forms for as long as the key counts, as the library does', async () => {
+  it('accepts both forms for as long as the key is valid, as the library does', async () => {
     const keys = await openAttestationKeys({
       folder: join(dataDir, 'believed'),
       database,
@@ -253,20 +271,23 @@ describe('AttestationVerifier', () => {
     const report = verifyAttestation(proof, { keys: keys.published(), contract: attestedContract })
     assert.ok(report.ok)
     const outcomes = await askContract(chain, { proof, attested: report.attested })
-    assert.deepEqual(outcomes, { unknown: 6, typed: 0, raw: 0, revoked: 8, tooOld: 4 })
+    const flipped = [6, 6, 6] // the signature is that of an unknown key
+    assert.deepEqual(outcomes, { unknown: 6, typed: 0, raw: 0, second: 0, flipped, revoked: [8, 8], tooOld: 4 })
   })
 })
 
 const abi = parseAbi([
+  'struct AssetAttestation { uint256 tokenId; uint8 state; uint8 flags; bool authentic; bool flagged; uint64 blockNumber; bytes32 blockHash; bytes32 ownerCommitment; uint64 issuedAt; }',
   'struct AssetState { uint256 tokenId; uint8 state; uint256 chainId; uint64 timestamp; uint64 blockNumber; bytes32 blockHash; }',
   'constructor(address owner, uint256 assetChainId, address assetRegistry)',
   'function setKey(address signer, uint64 validFrom, uint64 validUntil)',
   'function revokeKey(address signer)',
   'function check(AssetState statement, bytes signature, uint64 maxAge) view returns (uint8)',
+  'function checkV2(AssetAttestation statement, bytes signature, uint64 maxAge) view returns (uint8)',
   'function checkRaw(uint256, uint8, uint256, uint64, bytes signature, uint64 maxAge) view returns (uint8)',
 ])
 
-/** What AttestationVerifier says of a proof before its key is entered, after that, and after it was revoked. */
+/** Asks AttestationVerifier about a proof before its key is entered, after that, and after it was revoked. */
 async function askContract({ url }: LocalChain, { proof, attested }: { proof: Proof; attested: Attested }) {
   const [account] = publishedAccounts(1)
   assert.ok(account !== undefined)
@@ -279,7 +300,7 @@ async function askContract({ url }: LocalChain, { proof, attested }: { proof: Pr
   const verifier = { address: contractAddress, abi } as const
   const { tokenId, state, signer } = attested
   const [chainId, timestamp] = [BigInt(attested.chainId), BigInt(attested.timestamp)]
-  const { signature, eip712 } = proof.attestation
+  const { signature, eip712, v2 } = proof.attestation
   const statement = {
     tokenId,
     state,
@@ -291,6 +312,11 @@ async function askContract({ url }: LocalChain, { proof, attested }: { proof: Pr
   const check = (maxAge: bigint) =>
     reader.readContract({ ...verifier, functionName: 'check', args: [statement, eip712.signature, maxAge] })
 
+  const { message } = v2
+  const facts = { ...message, tokenId, blockNumber: BigInt(message.blockNumber), issuedAt: BigInt(message.issuedAt) }
+  const checkV2 = (change: Partial<typeof facts> = {}) =>
+    reader.readContract({ ...verifier, functionName: 'checkV2', args: [{ ...facts, ...change }, v2.signature, 300n] })
+
   const unknown = await check(300n)
   const window = [signer, timestamp - 10n, timestamp + 10n] as const
   const entered = await wallet.writeContract({ ...verifier, functionName: 'setKey', args: window })
@@ -298,12 +324,14 @@ async function askContract({ url }: LocalChain, { proof, attested }: { proof: Pr
   const typed = await check(300n)
   const rawArgs = [tokenId, state, chainId, timestamp, signature, 300n] as const
   const raw = await reader.readContract({ ...verifier, functionName: 'checkRaw', args: rawArgs })
+  const second = await checkV2()
+  const flipped = [await checkV2({ flagged: true }), await checkV2({ authentic: false }), await checkV2({ flags: 1 })]
   const hash = await wallet.writeContract({ ...verifier, functionName: 'revokeKey', args: [signer] })
   await reader.waitForTransactionReceipt({ hash })
-  const revoked = await check(300n)
+  const [revoked, revokedV2] = [await check(300n), await checkV2()]
   await reader.request({ method: 'evm_increaseTime' as never, params: [60] as never })
   await reader.request({ method: 'evm_mine' as never })
-  return { unknown, typed, raw, tooOld: await check(30n), revoked }
+  return { unknown, typed, raw, second, flipped, tooOld: await check(30n), revoked: [revoked, revokedV2] }
 }
 
 function attestationIdOf(privateKey: Hex): string {

@@ -1,21 +1,23 @@
 /**
- * Whatever fails at the provider of payments or beside the payment (asset reads, signer, ledger, clock), the buyer is charged exactly when a
- * proof is deliverable: no 402 where there is nothing to mend, and after recovery the same header gives the proof for one charge (spec §4.8,
- * §7). And what the gateway finds out about itself.
+ * The buyer is charged exactly when a proof is deliverable, whatever fails: facilitator, asset reads, signer, ledger or clock. No 402 where the
+ * buyer can mend nothing; after recovery the same header returns the proof for one charge (spec §4.8, §7). Also the gateway's own health checks.
  */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, afterEach, describe, it } from 'node:test'
-import { toHex } from 'viem'
+import { toHex, type Hex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import type { Ledger } from '../../../src/payments/ledger.ts'
 import { openSale } from '../../support/payments/gateway.ts'
-import { buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { buy, buySettled, post, price, sign } from '../../support/payments/buyer.ts'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
 import type { Fault } from '../../support/fault-rpc.ts'
 
 const { world, token, payer, charged } = await openSale()
 /** For steps that have to fail: nothing comes after a wait. */
-const impatient = { settleMs: 2_000, receiptMs: 1_000 }
+const impatient = { settleMs: 2_000 }
 
 const facilitator = await startFacilitator(world)
 const remote = await world.open({ facilitator: { url: facilitator.url } })
@@ -59,7 +61,7 @@ describe('the provider of payments fails while it settles', () => {
     ['the broadcast breaks before it is sent', { name: 'die', methods: ['eth_sendRawTransaction'] }],
     ['the answer of the broadcast is garbage', { name: 'garbage', methods: ['eth_sendRawTransaction'] }],
     ['the broadcast is refused', { name: 'rpc-error', methods: ['eth_sendRawTransaction'] }],
-    ['gas cannot be estimated', { name: 'rpc-error', methods: ['eth_estimateGas'] }],
+    ['the tip is unknown', { name: 'rpc-error', methods: ['eth_maxPriorityFeePerGas'] }],
     ['the pending count is missing', { name: 'null-result', methods: ['eth_getTransactionCount'] }],
     ['logs are hidden', { name: 'hide-logs', methods: ['eth_getLogs'] }],
     ['receipts are missing', { name: 'null-result', methods: ['eth_getTransactionReceipt'] }],
@@ -90,6 +92,24 @@ describe('the provider of payments fails while it settles', () => {
       unavailable,
     )
   })
+
+  for (const [what, gas, status, error] of [
+    ['pays for no settlement: an unpaid request gets 503', 50_000n, 503, 'payment_unavailable'],
+    ['pays for one: an unpaid request gets 402', 500_000n, 402, 'payment_required'],
+  ] as const) {
+    it(`the facilitator’s ether ${what} ${error}`, async () => {
+      const { address } = world.facilitator
+      const rich = await world.rpc('eth_getBalance', [address, 'latest'])
+      const gateway = await world.open()
+      await world.rpc('anvil_setBalance', [address, toHex(gas * BigInt((await world.rpc('eth_gasPrice')) as Hex))])
+      try {
+        const answer = await post(gateway.url, {})
+        assert.deepEqual([answer.status, answer.body.error], [status, error])
+      } finally {
+        await world.rpc('anvil_setBalance', [address, rich])
+      }
+    })
+  }
 })
 
 describe('the asset cannot be read', () => {
@@ -124,10 +144,8 @@ describe('the ledger', () => {
 
   for (const [what, name, done, expected] of [
     ['is down', 'find', false, [[503, 'ledger_unavailable']]],
-    ['cannot take a payment in', 'claim', false, [[503, 'ledger_unavailable']]],
-    ['does not store the proof', 'settling', false, [[503, 'settlement_pending']]],
-    ['stores the proof without saying so', 'settling', true, [[503, 'settlement_pending']]],
-    ['does not remember the transaction', 'sent', false, [[200, undefined]]],
+    ['does not store the proof', 'insert', false, [[503, 'settlement_pending']]],
+    ['stores the proof without saying so', 'insert', true, [[503, 'settlement_pending']]],
     ['does not store the answer', 'done', false, [[200, undefined]]],
     ['stores the answer without saying so', 'done', true, [[200, undefined]]],
   ] as const) {
@@ -242,6 +260,32 @@ describe('a remote facilitator', () => {
     })
   }
 
+  it('that demands a header gets it from a file, which may change; without it: 503 payment_unavailable', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-headers-'))
+    const headersFile = join(folder, 'headers.json')
+    let demanded = 'Bearer first-secret'
+    const write = (value: string) => writeFile(headersFile, JSON.stringify({ Authorization: value }), { mode: 0o600 })
+    const demanding = await startFacilitator(world, () => demanded)
+    const seller = await world.open({ facilitator: { url: demanding.url, headersFile } })
+    try {
+      const payment = await longLived()
+      const missing = await buy(seller.url, token, payment)
+      assert.deepEqual([missing.status, missing.body.error], [503, 'payment_unavailable'])
+      await write('Bearer other-secret')
+      assert.equal((await buy(seller.url, token, payment)).body.error, 'payment_unavailable')
+      await write(demanded)
+      assert.equal((await buy(seller.url, token, payment)).status, 200)
+      await write((demanded = 'Bearer second-secret'))
+      assert.equal((await buy(seller.url, token, await longLived())).status, 200)
+      assert.equal(await charged(), 2n * price)
+      assert.ok(!world.lines.some((line) => line.includes('-secret')))
+    } finally {
+      await seller.close()
+      await demanding.close()
+      await rm(folder, { recursive: true })
+    }
+  })
+
   it('that blames the buyer while the provider serves another chain: 503', async () => {
     const payment = await sign(await world.payer(0n))
     world.payFaults.set('other-chain')
@@ -250,7 +294,7 @@ describe('a remote facilitator', () => {
   })
 })
 
-/** What is broken: options of the gateway, or something that is done before the sale and undone after it. */
+/** A fault: options of the gateway, or an action before the sale that is undone after it. */
 type Broken = {
   readonly options?: Partial<GatewayOptions>
   readonly breaks?: () => unknown

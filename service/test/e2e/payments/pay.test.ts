@@ -39,18 +39,33 @@ describe('touchstone pay', () => {
       /^ {2}paid {9}0\.01 USDC to 0x0{35}caFE1, by 0x976E/im,
       /^ {2}transaction {2}0x[0-9a-f]{64}$/m,
       /^ {2}asset {8}1: MINTED, not flagged$/m,
+      /^ {2}authentic {4}yes/m,
       /^ {2}signed by {4}0x[0-9a-fA-F]{40}, a key that the gateway publishes/m,
       /^Both signatures are valid/m,
     ])
       assert.match(out, line)
   })
 
-  it('keeps the answer with --json, for whoever checks it later', async () => {
+  it('prints the whole answer with --json, for a later check', async () => {
     const args = ['1', '--gateway', `${gateway.url}/`, '--signer', world.signer.address, '--json']
-    const { exit, out, err } = await pay([...args, '--contract', world.contract])
+    const { exit, out, err } = await pay([...args, '--contract', world.contract, '--eas'])
     assert.equal(exit, 0, err)
     assert.match(err, /the signer you named/)
-    assert.ok(verifyAttestation(JSON.parse(out), { signer: world.signer.address, tokenId: 1n }).ok)
+    const answer = JSON.parse(out) as { attestation: { eas?: { signer: Hex } } }
+    assert.ok(verifyAttestation(answer, { signer: world.signer.address, tokenId: 1n }).ok)
+    assert.equal(answer.attestation.eas?.signer, world.signer.address)
+  })
+
+  it('buys once under one name, however often it is called', async () => {
+    const held = await world.balance()
+    const args = ['1', '--gateway', gateway.url, '--id', 'order_0123456789_abcdef', '--json']
+    const bought = [await pay(args), await pay(args)]
+    assert.deepEqual(
+      bought.map(({ exit }) => exit),
+      [0, 0],
+    )
+    assert.equal(bought[0]?.out, bought[1]?.out)
+    assert.equal((await world.balance()) - held, price)
   })
 
   it('says what does not hold, and ends with 1', async () => {
@@ -58,6 +73,27 @@ describe('touchstone pay', () => {
     assert.equal(exit, 1)
     assert.match(out, /WRONG +signer trusted: 0x[0-9a-f]{40} {2}\(found: 0x0{35}cafe1\)/)
     assert.match(out, /is not valid: do not rely on it/)
+    assert.doesNotMatch(out, /MINTED/)
+  })
+
+  it('says of an attestation in the old form what is not signed, and ends with 1', async () => {
+    const old = await standIn(async (request, response, body) => {
+      const { method = 'GET', headers, url } = request
+      const payment = headers['payment-signature']
+      const answer = await fetch(`${gateway.url}${url}`, {
+        method,
+        headers: typeof payment === 'string' ? { 'payment-signature': payment } : {},
+        ...(body !== '' && { body }),
+      })
+      const offer = answer.headers.get('payment-required')
+      response.writeHead(answer.status, offer === null ? {} : { 'payment-required': offer })
+      response.end(JSON.stringify(await answer.json(), (name, value: unknown) => (name === 'v2' ? undefined : value)))
+    })
+    const { exit, out } = await pay(['1', '--gateway', old.url.href])
+    old.close()
+    assert.equal(exit, 1)
+    assert.match(out, /NOT SIGNED +authentic: true .*\n +NOT SIGNED +flagged: false /)
+    assert.match(out, /has the old form: do not rely on what is not signed\.$/m)
     assert.doesNotMatch(out, /MINTED/)
   })
 
@@ -69,6 +105,7 @@ describe('touchstone pay', () => {
       [['0x1', ...at], {}, /"0x1" is not a decimal token id/],
       [['1', ...at, '--max', '0.001'], {}, /The price is 0\.01 USDC; to pay that much, say --max 0\.01\./],
       [['1', ...at, '--max', '1e3'], {}, /--max is an amount/],
+      [['1', ...at, '--id', 'short'], {}, /--id takes 16 to 128 letters/],
       [['1', ...at, '--signer', '0x12'], {}, /--signer is an address/],
       [['1', ...at], { PAYER_KEY: `0x${'77'.repeat(32)}` }, /insufficient_funds.*Send USDC on Base Sepolia to 0x/],
       [['1', ...at], { PAYER_KEY: 'secret' }, /PAYER_KEY must be 32 bytes in hex, or empty; found something else/],
@@ -156,7 +193,7 @@ describe('touchstone pay', () => {
     }
   })
 
-  it('believes no gateway: not its texts, not its terms', async () => {
+  it('trusts no gateway: not its texts, not its terms', async () => {
     const account = await world.payer()
     const evil = await standIn(async (_request, response) => {
       response.writeHead(500).end(JSON.stringify({ error: '\u001b[31mpay\u202e', message: `${'x'.repeat(9_999)}` }))

@@ -71,6 +71,11 @@ describe('a payment that differs from the offer', () => {
     ['an authorization that has expired', () => sign(payer, { validBefore: now() - 1n }), 'authorization_expired'],
     ['one that is about to', () => sign(payer, { validBefore: now() + 4n }), 'authorization_expired'],
     ['one that has not begun', () => sign(payer, { validAfter: now() + 100n }), 'authorization_not_yet_valid'],
+    [
+      'one for longer than an hour and 30 s',
+      () => sign(payer, { validBefore: now() + 3_700n }),
+      'authorization_valid_too_long',
+    ],
     ['a payer without money', async () => sign(await world.payer(0n)), 'insufficient_funds'],
   ]
   for (const [what, make, error] of cases) {
@@ -110,6 +115,7 @@ describe('an envelope that is wrong', () => {
     ['value', '1e4'],
     ['value', '-10000'],
     ['value', '0x2710'],
+    ['value', '010000'],
     ['value', `${2n ** 256n}`],
     ['validBefore', 1_900_000_000],
     ['validAfter', null],
@@ -196,7 +202,8 @@ describe('what is not sold', () => {
 
   it('an authorization that has just begun is in time, also on a chain that has been idle', async () => {
     await new Promise((resolve) => setTimeout(resolve, 2_500))
-    assert.equal((await buy(gateway.url, token, await sign(payer, { validAfter: now() - 1n }))).status, 200)
+    const { status, text } = await buy(gateway.url, token, await sign(payer, { validAfter: now() - 1n }))
+    assert.equal(status, 200, text)
   })
 
   it('while the token is paused: 402 payment_rejected, and 200 after it', async () => {
@@ -277,17 +284,16 @@ describe('payments at once', () => {
   const transactionsSent = async () =>
     Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'latest']))
 
-  it('20 of one payer all settle', async () => {
+  it('20 of one payer all settle, in fewer transactions', async () => {
     const payments = await times(20, () => sign(payer))
     const sentBefore = await transactionsSent()
     const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
-    assert.equal(new Set(answers.map(({ body }) => body.payment?.transaction)).size, 20)
     assert.equal(await charged(), 20n * price)
-    assert.equal((await transactionsSent()) - sentBefore, 20)
+    assert.ok((await transactionsSent()) - sentBefore < 20)
   })
 
-  it('20 of 20 payers all settle', async () => {
+  it('20 of 20 payers all settle, in fewer transactions', async () => {
     const payers: PrivateKeyAccount[] = []
     for (let n = 0; n < 20; n += 1) payers.push(await world.payer(price))
     const payments = await Promise.all(payers.map((one) => sign(one)))
@@ -295,7 +301,7 @@ describe('payments at once', () => {
     const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
     assert.equal(await charged(), 20n * price)
-    assert.equal((await transactionsSent()) - sentBefore, 20)
+    assert.ok((await transactionsSent()) - sentBefore < 20)
   })
 
   it('two of a payer with money for one: one proof, one 402 insufficient_funds', async () => {

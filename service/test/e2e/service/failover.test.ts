@@ -80,6 +80,7 @@ describe('a service with two providers', () => {
 
   it('executes 35 of 35 writes, and a sale, while 30 % of all answers fail', { timeout: 120_000 }, async () => {
     const supply = await world.mint()
+    const { faults } = world.components.chainClients.writes.stats()
     const [first, second] = providers as [FaultRpc, FaultRpc]
     let asked = 0
     const when = () => [2, 5, 7].includes((asked = (asked * 7 + 3) % 10_007) % 10)
@@ -90,6 +91,7 @@ describe('a service with two providers', () => {
       results.map(codeOf),
       results.map(() => 'CONFIRMED'),
     )
+    assert.ok(world.components.chainClients.writes.stats().faults > faults, 'the metrics count them')
     assert.equal((await buySettled(world.urls.gateway, 1n, await sign(payer))).status, 200)
     providers.forEach((provider) => provider.set('none'))
     assert.equal(await world.mint(), supply + 36n, 'each was minted once')

@@ -5,6 +5,7 @@ import type { RequestListener } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { createLog } from '../../../src/lib/log.ts'
 import { createMetrics, type Metrics } from '../../../src/app/metrics.ts'
+import { alertRules } from '../../../../scripts/docs.ts'
 import { serve } from '../../support/http.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -16,19 +17,19 @@ describe('GET /metrics', () => {
   let metrics: Metrics
   const opened = new AsyncDisposableStack()
   const served = async (listener: RequestListener) => opened.adopt(await serve(listener), (it) => it.close()).url
-  let door: string
+  let metricsUrl: string
   let host: string
   before(async () => {
     world = await startWorld()
     await world.components.indexer.until(1n, 120_000)
     metrics = createMetrics({ version: '0.1.0', log })
-    const { reader, source, indexer } = world.components
-    metrics.watch({ reader, chain: source, indexer })
+    const { reader, source, chainClients, indexer } = world.components
+    metrics.watch({ reader, chain: source, chainClients, indexer })
     metrics.watch({ limits: { stats: () => ({ calls: 7, failures: 2, local: 5, up: false }) } })
-    metrics.watch({ sockets: () => 3, gateway: { metrics: () => ({ ...nothingSold, settled: 2, pending: 1 }) } })
+    metrics.watch({ sockets: () => 3, gateway: { metrics: async () => figures } })
     const answer: RequestListener = (request, response) =>
       void response.writeHead(request.url?.includes('404') === true ? 404 : 200).end()
-    door = await served(metrics.listener)
+    metricsUrl = await served(metrics.listener)
     host = await served(metrics.measured('verification', answer))
   })
   after(async () => {
@@ -37,7 +38,7 @@ describe('GET /metrics', () => {
     assert.deepEqual(lines, [])
   })
 
-  const scraped = async () => (await fetch(`${door}/metrics`)).text()
+  const scraped = async () => (await fetch(`${metricsUrl}/metrics`)).text()
   const valueOf = (text: string, line: string) =>
     Number(
       text
@@ -47,7 +48,7 @@ describe('GET /metrics', () => {
     )
 
   it('is text that Prometheus reads', async () => {
-    const response = await fetch(`${door}/metrics`)
+    const response = await fetch(`${metricsUrl}/metrics`)
     assert.equal(response.headers.get('content-type'), 'text/plain; version=0.0.4; charset=utf-8')
     for (const line of (await response.text()).split('\n'))
       assert.match(
@@ -102,16 +103,27 @@ describe('GET /metrics', () => {
     assert.equal(valueOf(text, 'touchstone_graphql_operations_total{kind="query"}'), 2)
   })
 
-  it('tells what the parts counted', async () => {
+  it('exports what the components counted', async () => {
     const before = await scraped()
     await world.components.reader.read(1n)
+    await world.mint()
+    await world.components.paymentRpc('eth_blockNumber')
     const text = await scraped()
     const miss = 'touchstone_verdict_cache_total{result="miss"}'
     assert.equal(valueOf(text, miss), valueOf(before, miss) + 1)
-    assert.ok(valueOf(text, 'touchstone_chain_calls_total') > valueOf(before, 'touchstone_chain_calls_total'))
+    for (const client of ['verdicts', 'writes', 'payments']) {
+      const calls = `touchstone_chain_calls_total{client="${client}"}`
+      assert.ok(valueOf(text, calls) > valueOf(before, calls), client)
+    }
     assert.equal(valueOf(text, 'touchstone_chain_provider_up{provider="0"}'), 1)
     assert.equal(valueOf(text, 'touchstone_graphql_sockets'), 3)
     assert.equal(valueOf(text, 'touchstone_gateway_sales_total{outcome="settled"}'), 2)
+    assert.equal(valueOf(text, 'touchstone_gateway_revenue_units_total'), 20_000)
+    assert.equal(valueOf(text, 'touchstone_gateway_gas_wei_total'), 3e14)
+    assert.equal(valueOf(text, 'touchstone_gateway_gas_lost_wei_total'), 1e14)
+    assert.equal(valueOf(text, 'touchstone_gateway_refusals_total{error="invalid_signature"}'), 4)
+    assert.equal(valueOf(text, 'touchstone_gateway_key_balance_wei{account="0x01"}'), 5e15)
+    assert.equal(valueOf(text, 'touchstone_gateway_oldest_pending_seconds'), 61)
     assert.equal(valueOf(text, 'touchstone_index_faulty'), 0)
     assert.equal(valueOf(text, 'touchstone_limit_calls_total{result="answered"}'), 5)
     assert.equal(valueOf(text, 'touchstone_limit_local_total'), 5)
@@ -144,11 +156,22 @@ describe('GET /metrics', () => {
     const read = (file: string) => readFileSync(new URL(`../../../../docs/${file}`, import.meta.url), 'utf8')
     const { panels, templating } = JSON.parse(read('grafana-dashboard.json')) as Dashboard
     const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
-    const [, alerts = ''] = read('operators-handbook.md').split('### Alerts')
-    const all = [...expressions, ...templating.list.map(({ definition }) => definition), ...alerts.split('\n## ', 1)]
+    const rules = alertRules()
+    const all = [
+      ...expressions,
+      ...templating.list.map(({ definition }) => definition),
+      ...rules.map(({ expr }) => expr),
+    ]
     const named = all.flatMap((expression) => expression.match(/\b(?:touchstone|process|nodejs)_[a-z_0-9]+/g) ?? [])
     assert.ok(expressions.length > 20 && named.length > 30)
     for (const name of named) assert.ok(names.has(name), name)
+    for (const { alert, expr } of rules) assert.match(expr, /\btouchstone_/, alert)
+    assert.equal(new Set(rules.map(({ alert }) => alert)).size, rules.length)
+    for (const metric of ['key_balance_wei', 'oldest_pending_seconds', 'refusals_total', 'gas_lost_wei_total'])
+      assert.ok(
+        rules.some(({ expr }) => expr.includes(`touchstone_gateway_${metric}`)),
+        metric,
+      )
     assert.equal(new Set(panels.map(({ id }) => id)).size, panels.length)
   })
 })
@@ -158,4 +181,12 @@ type Dashboard = {
   readonly templating: { readonly list: readonly { readonly definition: string }[] }
 }
 
-const nothingSold = { offers: 0, settled: 0, pending: 0, reconciled: 0, refused: 0, replayed: 0, faults: 0 }
+const figures = {
+  sales: { settled: 2, pending: 1 },
+  refused: { invalid_signature: 4 },
+  units: 20_000,
+  gas: 3e14,
+  lostGas: 1e14,
+  balances: { '0x01': 5e15 },
+  oldestPendingSeconds: 61,
+}

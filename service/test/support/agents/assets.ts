@@ -11,7 +11,7 @@ export const owner: Hex = `0x${'a1'.repeat(20)}`
 const block = { number: 7n, hash: hex32(7) }
 const metadataHash = hex32(77)
 
-/** What a hostile supplier writes: orders, control sequences, bidi overrides, TAG characters, broken JSON. */
+/** Hostile supplier text: orders, control sequences, bidi overrides, TAG characters, broken JSON. */
 export const marker = 'IGNORE-PREVIOUS-INSTRUCTIONS'
 const hostile = {
   name: `\u{1b}[31m${marker} name\u{202e}`,

@@ -14,12 +14,12 @@ import { deployLocalAgents, registerLocalAgent } from '../../../src/chain/devcha
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { startLocalChain } from '../../../src/chain/devchain/devchain.ts'
 import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
-import { createChainSource } from '../../../src/chain/rpc/source.ts'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import type { RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { agentRoutes } from '../../../src/hosts/verification/routes/agents.ts'
 import { createRequestHelpers, rawPath, type Env } from '../../../src/hosts/verification/request.ts'
+import { sourceOver } from '../rpc-anvil.ts'
 import { ownAgentAt, type Json } from './a2a.ts'
 
 const abi = parseAbi([
@@ -42,16 +42,7 @@ export async function startAgents() {
   const { identity, reputation } = await deployLocalAgents({ rpcUrl: chain.url })
   const own = { ...ownAgentAt('https://verify.example'), identity }
   await registerLocalAgent({ rpcUrl: chain.url, registration: JSON.stringify(registrationFile(own)) })
-  const source = createChainSource({
-    rpcUrls: [chain.url],
-    contract,
-    chainId: 84532,
-    blockTag: 'latest',
-    trust: 'rpc',
-    quorum: 2,
-    maxHeadAgeSeconds: 0,
-    log,
-  })
+  const { source } = sourceOver([chain.url], { contract, log })
   const reads = createRegistryReads(source)
   const rpc = createRpcClient({ url: chain.url, timeoutMs: 60_000 })
 

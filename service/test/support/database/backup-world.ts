@@ -18,6 +18,7 @@ import { keepLog } from '../evidence.ts'
 import { alice, graphqlOf } from '../graphql/client.ts'
 import { lifeOf } from '../graphql/life.ts'
 import { openItems, queryOf } from '../passport/passport.ts'
+import { until } from '../wait.ts'
 import { startWorld, type World } from '../world.ts'
 
 const accounts = publishedAccounts(10)
@@ -48,6 +49,9 @@ export async function startFullWorld() {
   const item = await items.bound({ name: 'Kept', description: 'Line\u2028break, «quotes» and \\ "more"' })
   const used = item.tag.next()
   assert.match(await textOf(world.url, `/api/verify?${queryOf(used)}`), /"verified":true/)
+  for (let replays = 0; replays < 5; replays += 1)
+    assert.match(await textOf(world.url, `/api/verify?${queryOf(used)}`), /"reason":"replayed"/)
+  await until(async () => (await world.components.database.query('select from tap_anomaly')).length > 0)
   const passport = `/api/dpp/01/${item.gtin}/21/${item.serial}?${queryOf(item.tag.next())}`
   assert.match(await textOf(world.url, passport, 'application/vc+jwt'), /^ey/)
   const unused = item.tag.next()
@@ -57,7 +61,8 @@ export async function startFullWorld() {
   await life.offer(offered)
   const account = accounts[moneyAccounts.payer]
   assert.ok(account)
-  await buyAttestation({ gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n })
+  const purchase = { gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n }
+  await buyAttestation({ ...purchase, identifier: 'backup_0123456789' })
   await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000)
 
   /** An empty place for a restore; with `url` in PostgreSQL. */

@@ -5,7 +5,9 @@ import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/
 import { createHttpOperation } from '../../../src/graphql/server/operation.ts'
 import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
 import { createPrepareOperation } from '../../../src/graphql/server/prepare.ts'
-import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
+import { prepareTrusted, type TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
+import { queryResolvers, type QueryDeps } from '../../../src/graphql/queries/queries.ts'
+import { tapResolvers } from '../../../src/graphql/queries/taps.ts'
 import { graphqlSchema, type ResolverMap } from '../../../src/graphql/schema.ts'
 import { createFormatError } from '../../../src/graphql/errors.ts'
 import { cachedMetadata, metadataStore } from '../../../src/assets/metadata-store.ts'
@@ -27,9 +29,11 @@ export type Answer = {
 
 type Options = {
   readonly introspection?: boolean
+  readonly documents?: TrustedDocuments | null
   readonly resolvers?: readonly ResolverMap[]
   readonly host?: Partial<GraphqlHost>
   readonly products?: Partial<ProductStore>
+  readonly chainStatus?: QueryDeps['chainStatus']
 }
 
 /** Records the statements of every query. */
@@ -45,7 +49,14 @@ export function watched(database: Database): { database: Database; statements: s
 /** Starts the host on a free port; `database` is migrated. */
 export async function startGraphql(
   database: Database,
-  { introspection, resolvers = [], host = {}, products = {} }: Options = {},
+  {
+    introspection,
+    documents = null,
+    resolvers = [],
+    host = {},
+    products = {},
+    chainStatus = async () => ({ head: null, isFaulty: false }),
+  }: Options = {},
 ) {
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
@@ -53,8 +64,13 @@ export async function startGraphql(
   const stores = indexStores(database)
   Object.assign(stores.products, products)
   const metadata = cachedMetadata(metadataStore(database))
-  const schema = graphqlSchema(queryResolvers({ metadata, chainId: 84532, contract }), ...resolvers)
-  const prepare = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
+  const schema = graphqlSchema(
+    queryResolvers({ metadata, chainId: 84532, contract, chainStatus }),
+    tapResolvers,
+    ...resolvers,
+  )
+  const prepareAny = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
+  const prepare = prepareTrusted(prepareAny, documents)
   const onRequest = createGraphqlHost({
     authenticate: createAuthenticate({ keys, log }),
     clientKey: clientKeys([]),

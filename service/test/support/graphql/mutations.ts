@@ -45,6 +45,7 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
       metadata: { get: async (hash) => (await texts.getMany([hash])).get(hash) },
       chainId: 84532,
       contract,
+      chainStatus: async () => ({ head: null, isFaulty: false }),
     }),
     mutationResolvers(deps),
   )

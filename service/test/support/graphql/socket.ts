@@ -7,6 +7,7 @@ import { WebSocket } from 'ws'
 import { apiKeyStore, createAuthenticate } from '../../../src/graphql/api-keys.ts'
 import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
 import { contextFactory, createLoaders, indexStores } from '../../../src/graphql/context.ts'
+import type { TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
 import { createFormatError } from '../../../src/graphql/errors.ts'
 import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/socket/server.ts'
 import { payloadLoader, subscriptionResolvers } from '../../../src/graphql/subscriptions/subscriptions.ts'
@@ -23,7 +24,13 @@ export const verifier = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 export type SocketWorld = Awaited<ReturnType<typeof startSockets>>
 
 /** `database` is migrated. Several servers may share it. */
-export async function startSockets(database: Database, options: Partial<SocketServerOptions> = {}) {
+export async function startSockets(
+  database: Database,
+  {
+    documents = null,
+    ...options
+  }: Partial<SocketServerOptions> & { readonly documents?: TrustedDocuments | null } = {},
+) {
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
   const stores = indexStores(database)
@@ -33,13 +40,15 @@ export async function startSockets(database: Database, options: Partial<SocketSe
     loads.products += 1
     return stores.products.byTokens(tokenIds)
   }
+  const outbox = outboxStore(database)
+  const load = payloadLoader(
+    () => createLoaders({ ...stores, products: { ...stores.products, byTokens } }),
+    () => verifier.toLowerCase() as `0x${string}`,
+  )
   const dispatcher = await createEventDispatcher({
-    outbox: outboxStore(database),
+    outbox,
     listen: (onNotice) => database.listen(outboxChannel, onNotice),
-    load: payloadLoader(
-      () => createLoaders({ ...stores, products: { ...stores.products, byTokens } }),
-      () => verifier.toLowerCase() as `0x${string}`,
-    ),
+    load,
     log,
   })
   let subscriptions = 0
@@ -51,7 +60,10 @@ export async function startSockets(database: Database, options: Partial<SocketSe
       subscriptions -= 1
     }
   }
-  const graphql = await startGraphql(database, { resolvers: [subscriptionResolvers({ subscribe })] })
+  const graphql = await startGraphql(database, {
+    documents,
+    resolvers: [subscriptionResolvers({ dispatcher: { ...dispatcher, subscribe }, outbox, load, log })],
+  })
   const sockets = createSocketServer({
     prepare: graphql.prepare,
     createContext: contextFactory(stores),
@@ -80,6 +92,7 @@ export async function startSockets(database: Database, options: Partial<SocketSe
 
   return {
     ...graphql,
+    httpUrl: graphql.url,
     url,
     lines,
     loads,

@@ -1,7 +1,7 @@
 /** For tests of the index: anvil with the registry, a database, and a second look at the chain that shares no code with the indexer. */
 import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
-import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toHex } from 'viem'
+import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toEventSelector, toHex } from 'viem'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { startTestAnvil, sourceOver } from '../rpc-anvil.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
@@ -11,15 +11,23 @@ import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import type { ChainSourceOptions } from '../../../src/chain/rpc/source.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { until } from '../wait.ts'
-import { attester } from './writer-world.ts'
+import { attester, hash } from './writer-world.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
+import type { Payload } from '../../../src/index/outbox.ts'
 import { indexStore } from '../../../src/index/store.ts'
 import { tokenPages } from '../../../src/index/snapshot.ts'
 
 export { alice, bob, hash, operator } from './writer-world.ts'
 type Account = typeof attester
 const chainId = 84532
+
+/** The events of tokens by their selector: viem would hash every event of the ABI for every log. */
+const eventOf = new Map(
+  abi.flatMap((item) =>
+    item.type === 'event' && item.name in eventKinds ? [[toEventSelector(item), item] as const] : [],
+  ),
+)
 
 export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
 
@@ -81,16 +89,25 @@ export async function startIndexChain() {
       sourceOver([url], { contract, attemptTimeoutMs: 5_000, readTimeoutMs: 10_000, ...options }).source,
     /** All events of tokens, decoded by viem. */
     async events() {
-      const logs = (await anvil.rpc('eth_getLogs', { address: contract, fromBlock: '0x0' })) as OracleLog[]
+      const logs: OracleLog[] = []
+      const head = Number(await anvil.rpc('eth_blockNumber'))
+      for (let from = 0; from <= head; from += blocksAtOnce) {
+        const range = { fromBlock: toHex(from), toBlock: toHex(Math.min(head, from + blocksAtOnce - 1)) }
+        logs.push(...((await anvil.rpc('eth_getLogs', { address: contract, ...range })) as OracleLog[]))
+      }
       return logs.flatMap((log) => {
-        const { eventName: name, args } = decodeEventLog({ abi, topics: log.topics, data: log.data })
-        if (!(name in eventKinds)) return []
-        const kind = eventKinds[name as keyof typeof eventKinds]
+        const event = eventOf.get(log.topics[0])
+        if (event === undefined) return []
+        const { args } = decodeEventLog({ abi: [event], topics: log.topics, data: log.data })
+        const kind = eventKinds[event.name as keyof typeof eventKinds]
         return [{ kind, log, args: args as unknown as Record<string, bigint | number | Hex> }]
       })
     },
   }
 }
+
+/** An answer may have 8 MiB. */
+const blocksAtOnce = 300
 
 type OracleLog = {
   topics: [Hex, ...Hex[]]
@@ -183,6 +200,59 @@ export async function assertIndexIsChain(chain: IndexChain, database: Database):
   const total = 'select verified, count(*)::int as n from asset group by 1 order by 1'
   const totalled = 'select verified, sum(n)::int as n from product_total group by 1 having sum(n) <> 0 order by 1'
   assert.deepEqual(await database.query(totalled), await database.query(total))
+
+  const groups = `select g.dimension, g.key, count(*)::int as n from asset, groups_of(state, flags, created_at) g
+    group by 1, 2 order by 1, 2`
+  const grouped = `select dimension, key, sum(n)::int as n from product_group group by 1, 2 having sum(n) <> 0 order by 1, 2`
+  assert.deepEqual(await database.query(grouped), await database.query(groups))
+}
+
+type FedToken = Record<'owner' | 'state' | 'flags' | 'metadata' | 'tag', unknown>
+type FedEvent = { seq: bigint; token: string; kind: string; retracts: string | null; payload: Payload }
+
+/** Asserts that a client which applies every event that is kept, from the first on, holds what the index holds. */
+export async function assertFeedIsIndex(database: Database): Promise<void> {
+  const events = await database.query<FedEvent>(
+    'select seq, token_id::text as token, kind, retracts, payload from outbox where kind is not null order by seq',
+  )
+  const live = new Map<string, FedEvent>()
+  for (const event of events) {
+    if (event.retracts === null) live.set(String(event.seq), event)
+    else assert.ok(live.delete(event.retracts.split('-')[0] ?? ''), `${event.retracts} is retracted once`)
+  }
+  const tokens = new Map<string, FedToken>()
+  const transfers = new Map<string, string>()
+  for (const { token, kind, payload } of live.values()) {
+    const { cause, id = '', status = '' } = payload
+    if (kind === 'REGISTERED')
+      tokens.set(token, { owner: cause?.to, state: 0, flags: 0, metadata: cause?.data, tag: hash(0) })
+    const fed = tokens.get(token)
+    if (kind === 'TRANSFER') transfers.set(id, status)
+    else if (kind !== 'VERIFIED') assert.ok(fed, `${token} ${kind} comes after its registration`)
+    if (kind === 'OWNER_CHANGED') Object.assign(fed ?? {}, { owner: cause?.to })
+    if (kind === 'STATE_CHANGED') Object.assign(fed ?? {}, { state: cause?.toState })
+    if (kind === 'FLAGS_CHANGED') Object.assign(fed ?? {}, { flags: cause?.flags })
+    if (kind === 'METADATA_SET') Object.assign(fed ?? {}, { metadata: cause?.data })
+    if (kind === 'TAG_BOUND') Object.assign(fed ?? {}, { tag: cause?.data })
+  }
+  const zero = "decode(repeat('00', 32), 'hex')"
+  const stored = await database.query<FedToken & { token: string }>(
+    `select token_id::text as token, owner, state, flags, coalesce(metadata_hash, ${zero}) as metadata,
+      coalesce(tag_hash, ${zero}) as tag from asset order by token_id`,
+  )
+  const found = [...tokens].toSorted(([a], [b]) => (BigInt(a) < BigInt(b) ? -1 : 1))
+  assert.deepEqual(
+    found.map(([token, { owner, state, flags, metadata, tag }]) =>
+      [token, owner, state, flags, metadata, tag].map(asText),
+    ),
+    stored.map(({ token, owner, state, flags, metadata, tag }) =>
+      [token, owner, state, flags, metadata, tag].map(asText),
+    ),
+  )
+  assert.deepEqual(
+    [...transfers].map(([id, status]) => ({ id, status })).toSorted((a, b) => (a.id < b.id ? -1 : 1)),
+    await database.query(`select id, status from transfer order by id collate "C"`),
+  )
 }
 
 const transfersOf = (database: Database) =>
@@ -191,7 +261,7 @@ const transfersOf = (database: Database) =>
   )
 
 /** An offer is open until a sale, a withdrawal in time or another offer. */
-function expectedTransfers(events: Awaited<ReturnType<IndexChain['events']>>) {
+export function expectedTransfers(events: Awaited<ReturnType<IndexChain['events']>>) {
   const open = new Map<unknown, { id: string; expiry: bigint }>()
   const statusOf = new Map<string, string>()
   for (const { kind, args, log } of events) {

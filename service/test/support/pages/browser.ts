@@ -6,7 +6,18 @@ import type { PageWorld } from './pages.ts'
 
 export const executablePath = '/usr/bin/chromium'
 const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--no-first-run', '--disable-background-networking']
-export const args = [...flags, '--disable-component-update', '--disable-sync']
+/** Playwright's list, which this one replaces, and the pages of the address bar: they cost a renderer for each context. */
+const disabledFeatures = [
+  'AvoidUnnecessaryBeforeUnloadCheckSync,DestroyProfileOnBrowserClose,HttpsUpgrades,HttpsFirstBalancedModeAutoEnable,LensOverlay,MediaRouter',
+  'PaintHolding,ThirdPartyStoragePartitioning,AvoidCorsURLLoaderRestartOnRedirect,OptimizationHints,NetworkTimeServiceQuerying,AimEnabled',
+  'PreconnectToSearch,WebUIOmniboxPopup,WebUIOmniboxAimPopup,WebUIOmniboxFullPopup',
+]
+export const args = [
+  ...flags,
+  '--disable-component-update',
+  '--disable-sync',
+  `--disable-features=${disabledFeatures.join()}`,
+]
 
 /** The reason to skip, or `false`. A missing browser is a failure where the services are required. */
 export const noBrowser: string | false =

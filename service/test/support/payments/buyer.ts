@@ -23,7 +23,7 @@ export type SignedPayment = {
 
 const newNonce = (): Hex => generatePrivateKey()
 
-/** What a buyer signs; `changed` is changed before, `forged` after signing. */
+/** Signs a payment as a buyer; `changed` is applied before signing, `forged` after it. */
 export async function sign(
   payer: PrivateKeyAccount,
   changed: Partial<SignedPayment> & { domain?: Readonly<Record<string, unknown>> } = {},

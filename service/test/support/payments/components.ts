@@ -1,5 +1,5 @@
 /** Components of a gateway, for tests that open one themselves: a maker of verdicts, and a key that signs. */
-import { attestationTypedDigest, type Hex } from '@touchstone/verdict'
+import { type Hex } from '@touchstone/verdict'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import { createVerdicts } from '../../../src/assets/verdicts.ts'
 import { createAssetReader } from '../../../src/chain/assets/reader.ts'
@@ -24,7 +24,7 @@ export function openVerdicts({ rpcUrl, contract, log }: { rpcUrl: string; contra
   return { source, reader, verdicts }
 }
 
-/** A key of viem's; its typed signatures go through the library's digest. */
+/** A key of viem's. */
 export function attestationKey(
   secret = generatePrivateKey(),
 ): AttestationKey & { account: PrivateKeyAccount; secret: Hex } {
@@ -35,10 +35,6 @@ export function attestationKey(
     address: account.address,
     keyId: `attest-${account.address.slice(2, 18).toLowerCase()}`,
     sign: (hash) => account.sign({ hash }),
-    signTypedData: ({ domain: { verifyingContract }, message: { tokenId, blockHash, ...rest } }) =>
-      account.sign({
-        hash: attestationTypedDigest({ ...rest, tokenId: BigInt(tokenId), blockHash, verifyingContract }),
-      }),
   }
 }
 

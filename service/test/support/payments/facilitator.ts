@@ -1,15 +1,15 @@
 /** A facilitator behind a URL, with faults: the library's own over a plain viem-like signer, and what goes wrong on the way. */
 import type { ServerResponse } from 'node:http'
 import { serve } from '../http.ts'
-import { createBroadcast } from '../../../src/payments/facilitator/broadcast.ts'
 import { createLocalFacilitator } from '../../../src/payments/facilitator/local.ts'
 import { createPaymentChain } from '../../../src/payments/on-chain.ts'
 import type { Payment } from '../../../src/payments/x402/payment.ts'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import type { GatewayWorld } from './gateway.ts'
 
 type Path = 'verify' | 'settle' | 'supported'
-/** lost: the work is done, its answer is not told. lie: `success` without any work. */
+/** lost: the work is done, but its answer is never sent. lie: `success` without any work. */
 export type FacilitatorFault =
   | 'none'
   | 'status500'
@@ -21,12 +21,21 @@ export type FacilitatorFault =
   | 'blames'
   | 'redirect'
 
-export async function startFacilitator(world: GatewayWorld) {
+/** `demanded`: the value of Authorization without which it answers 401. */
+export async function startFacilitator(world: GatewayWorld, demanded?: () => string) {
   const rpc = createRpcClient({ url: world.chainUrl })
   const chain = createPaymentChain({ rpc, asset: world.terms.asset })
-  const account = world.facilitator
-  const broadcast = createBroadcast({ rpc, account, lock: (_, work) => work() })
-  const local = createLocalFacilitator({ rpc, chain, account, broadcast, terms: world.terms })
+  const { slots, terms } = world
+  const log = createLog(() => {})
+  const local = createLocalFacilitator({
+    rpc,
+    chain,
+    accounts: [world.facilitator],
+    slots,
+    terms,
+    walletFactories: [],
+    log,
+  })
   let fault: { path?: Path; name: FacilitatorFault } = { name: 'none' }
 
   const answers: Readonly<Record<Path, (payment: Payment) => Promise<object>>> = {
@@ -38,13 +47,15 @@ export async function startFacilitator(world: GatewayWorld) {
         : { isValid: false, invalidReason: 'insufficient_funds' }
     },
     async settle(payment) {
-      const { sent } = await local.settle(payment, { known: undefined, onSent: async () => {} })
+      const { sent } = await local.settle(payment, null)
       return { success: sent === 'mined', transaction: '', network: 'eip155:84532' }
     },
   }
 
   const { url, close } = await serve((request, response) => {
     void request.toArray().then(async (chunks: Buffer[]) => {
+      if (demanded !== undefined && request.headers.authorization !== demanded())
+        return void response.writeHead(401).end('{"error":"unauthorized"}')
       const path = (request.url ?? '').slice(1) as Path
       const sent = Buffer.concat(chunks).toString()
       const payment = sent === '' ? undefined : paymentIn(sent)

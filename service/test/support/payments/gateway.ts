@@ -22,6 +22,8 @@ import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
+import { createSlots } from '../../../src/payments/facilitator/slots.ts'
+import { openHolder } from '../../../src/payments/holder.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { openEmptyPglite } from '../database/pglite.ts'
 import { keepLog, keepSecret } from '../evidence.ts'
@@ -39,6 +41,7 @@ const tokenAbi = parseAbi([
   'function cancelAuthorization(address,bytes32,bytes)',
 ])
 
+const [operator] = publishedAddresses as [Hex]
 const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'AssetMinted' })
 
 export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
@@ -51,6 +54,7 @@ export async function openSale(given: { database?: Database } = {}) {
   after(() => world.end())
   let held = 0n
   beforeEach(async () => {
+    await world.ageSettled()
     held = await world.balance()
   })
   return {
@@ -80,7 +84,10 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   for (const secret of [facilitatorSecret, signer.secret]) keepSecret(secret.slice(2))
   await rpc('anvil_setBalance', [facilitator.address, toHex(10n ** 18n)])
   const { verdicts, reader, source } = openVerdicts({ rpcUrl: readFaults.url, contract, log })
-  const store = createLedger(database, { chainId: 84532, asset })
+  const holder = await openHolder(database)
+  const rows = { chainId: 84532, asset, holder }
+  const store = createLedger(database, rows)
+  const slots = createSlots(database, rows)
   const opened: { close: () => Promise<void> }[] = []
   const terms = { price, asset, payTo, resource: '', tokenName: 'USDC', tokenVersion: '2' }
 
@@ -94,8 +101,9 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       contract,
       verdicts,
       ledger: store,
+      slots,
       rpc: createRpcClient({ url: payFaults.url }),
-      facilitator: { account: facilitator },
+      facilitator: { accounts: [facilitator], walletFactories: [] },
       keys: { active: () => signer, published: () => [published(signer)] },
       clientKey: clientKeys([]),
       log,
@@ -125,6 +133,13 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     throw new Error('The chain did not mine.')
   }
 
+  /** Account 0 holds every role of the registry. */
+  async function write(data: Hex): Promise<Receipt> {
+    const receipt = await send(operator, contract, data)
+    reader.dropHead(BigInt(receipt.blockNumber))
+    return receipt
+  }
+
   return {
     rpc,
     terms,
@@ -136,22 +151,28 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     facilitatorSecret,
     signer,
     verdicts,
+    database,
     store,
+    slots,
     lines,
     open,
     /** Mints one token to account 0, under the next id or under one of the test's choice. */
     async mint(chosen?: bigint): Promise<bigint> {
-      const [operator] = publishedAddresses as [Hex]
       const zero: Hex = `0x${'0'.repeat(64)}`
       const data =
         chosen === undefined
           ? encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mint', args: [operator, zero] })
           : encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mintWithId', args: [operator, chosen, zero] })
-      const receipt = await send(operator, contract, data)
-      const minted = receipt.logs.find(({ topics }) => topics[0] === mintedTopic)?.topics[1]
+      const { logs } = await write(data)
+      const minted = logs.find(({ topics }) => topics[0] === mintedTopic)?.topics[1]
       if (minted === undefined) throw new Error('The registry did not mint.')
-      reader.dropHead(BigInt(receipt.blockNumber))
       return BigInt(minted)
+    },
+    /** Binds a token to a tag, so that it can be flagged, and flags it. */
+    async flag(tokenId: bigint, flags: number): Promise<void> {
+      const tag = toHex(tokenId + 1n, { size: 32 })
+      await write(encodeFunctionData({ abi: assetRegistryAbi, functionName: 'bindTag', args: [tokenId, tag] }))
+      await write(encodeFunctionData({ abi: assetRegistryAbi, functionName: 'flag', args: [tokenId, flags, tag] }))
     },
     /** A new contract; its address. */
     deploy: async (data: Hex): Promise<Hex> =>
@@ -209,6 +230,9 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       readFaults.set('none')
       await rpc('evm_setAutomine', [true])
     },
+    /** Makes settled payments so old that a new gateway does not check them again, which costs several calls for each. */
+    ageSettled: () =>
+      database.query(`update payment set settled_at = settled_at - interval '1 hour' where state = 'done'`),
     async end(): Promise<void> {
       keepLog(lines)
       for (const gateway of opened) await gateway.close()
@@ -217,6 +241,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
       await payFaults.close()
       await readFaults.close()
       await chain.close()
+      await holder[Symbol.asyncDispose]()
       if (given.database === undefined) await database.close()
       await rm(dataDir, { recursive: true, force: true })
     },

@@ -11,6 +11,8 @@ import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gat
 import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { createSlots } from '../../../src/payments/facilitator/slots.ts'
+import { openHolder } from '../../../src/payments/holder.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { attestationKey, openVerdicts, published } from './components.ts'
 import { asset, payTo, price } from './buyer.ts'
@@ -45,17 +47,18 @@ async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey }:
   const signer = attestationKey(signerKey)
   let onRequest: RequestListener = () => {}
   const { port } = await serve((request, response) => onRequest(request, response))
+  const rows = { chainId: 84532, asset, holder: await openHolder(database) }
   const options: GatewayOptions = {
     terms: { price, asset, payTo, resource: `http://127.0.0.1:${port}/verify`, tokenName: 'USDC', tokenVersion: '2' },
     contract,
     verdicts,
-    ledger: createLedger(database, { chainId: 84532, asset }),
+    ledger: createLedger(database, rows),
+    slots: createSlots(database, rows),
     rpc: createRpcClient({ url: rpcUrl }),
-    facilitator: { account: privateKeyToAccount(facilitatorKey) },
+    facilitator: { accounts: [privateKeyToAccount(facilitatorKey)], walletFactories: [] },
     keys: { active: () => signer, published: () => [published(signer)] },
     clientKey: clientKeys([]),
     log,
-    reconcileMs: 1_000,
   }
   const gateway = await openGateway(options)
   onRequest = gateway.onRequest

@@ -40,7 +40,7 @@ export function commandsOf(world: World) {
 /** The program, for a command of a shell. */
 export const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 
-/** What every command needs of this process; with the compile cache of the tests it starts in half the time. */
+/** Environment variables that every command inherits; with the compile cache of the tests it starts in half the time. */
 export const inherited = {
   PATH: process.env['PATH'],
   HOME: process.env['HOME'],

@@ -15,15 +15,20 @@ const git = async (...args: string[]) =>
 const needed = 'service/openapi.*'
 
 /**
- * A commit, or why there is none: the history is not here, it begins with the newest migration, or the version before had not the hosts
- * that are compared. `isExcuse` is false where there should have been one.
+ * A commit, or why there is none: the history is not here, it begins with the file, or the version before had not the hosts that are
+ * compared. `isExcuse` is false where there should have been one.
  */
-export async function commitBeforeNewestMigration(): Promise<
-  { commit: string } | { reason: string; isExcuse: boolean }
-> {
+type Found = { commit: string } | { reason: string; isExcuse: boolean }
+
+export function commitBeforeNewestMigration(): Promise<Found> {
   const name = readMigrations().at(-1)?.name
   // The present place of the folder, and the former one.
-  const paths = [`service/src/db/migrations/${name}`, `service/src/store/migrations/${name}`]
+  return commitBefore(`service/src/db/migrations/${name}`, `service/src/store/migrations/${name}`)
+}
+
+/** Finds the commit before the one that added a file; `paths` are its places. */
+export async function commitBefore(...paths: readonly string[]): Promise<Found> {
+  const [name] = paths
   try {
     const added = (await git('log', '--diff-filter=A', '--format=%H', '--', ...paths)).split('\n').at(-1)
     // Not committed yet: what is committed is the version before.

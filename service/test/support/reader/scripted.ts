@@ -2,6 +2,7 @@
  * For tests of interleavings that no real chain can be forced into: a table stands in for the chain, and every question
  * waits until the test lets it be looked up, and then until the test lets the answer out.
  */
+import { encodeWord } from '../../../src/lib/words.ts'
 import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { ServiceError } from '../../../src/lib/errors.ts'
@@ -12,7 +13,7 @@ import {
   createAssetReader,
   type AssetReaderOptions,
 } from '../../../src/chain/assets/reader.ts'
-import { selectors, encodeWord } from '../../../src/chain/assets/calls/abi.ts'
+import { selectors } from '../../../src/chain/assets/calls/abi.ts'
 import { nonCanonical, type ChainSource } from '../../../src/chain/rpc/source.ts'
 import type { Block } from '../../../src/chain/rpc/block.ts'
 import type { ChainLog } from '../../../src/domain/registry-event.ts'

@@ -5,6 +5,7 @@
  */
 import { type AssetRecord, type Hex, recordOfGetAsset, recordOfWord } from '@touchstone/verdict'
 import { toFunctionSelector } from 'viem'
+import { encodeWord } from '../../../lib/words.ts'
 
 /** The state of one token on the chain. `metadataHash` is `null` for the zero hash and for a contract without such hashes. */
 export type DecodedState = Readonly<{ record: AssetRecord; metadataHash: Hex | null }>
@@ -93,11 +94,6 @@ function decodeWords(data: Hex, count: number): readonly bigint[] | null {
   const words: bigint[] = []
   for (let at = 2; at < data.length; at += 64) words.push(BigInt(`0x${data.slice(at, at + 64)}`))
   return words
-}
-
-/** Encodes a word as 64 hex digits. */
-export function encodeWord(value: bigint): string {
-  return value.toString(16).padStart(64, '0')
 }
 
 /** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */

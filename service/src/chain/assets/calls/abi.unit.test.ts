@@ -1,4 +1,5 @@
 /** Calldata against another encoder, answers against everything that an answer must not be. */
+import { encodeWord } from '../../../lib/words.ts'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type AssetRecord, type Hex, wordOfRecord } from '@touchstone/verdict'
@@ -15,7 +16,6 @@ import {
   decodeGetAssetByTag,
   selectors,
   encodeSupportsCall,
-  encodeWord,
   encodeAggregate,
   decodeAggregate,
 } from './abi.ts'

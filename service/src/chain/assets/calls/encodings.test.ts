@@ -9,7 +9,7 @@ import multicall from '../../../../../contracts/artifacts/Multicall3.json' with 
 import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
 import { createProvenRead, registrySlots, proofEncoding } from './storage-proof.ts'
 import { until } from '../../../../test/support/wait.ts'
-import { selectors, encodeWord, multicallAddress } from './abi.ts'
+import { selectors, multicallAddress } from './abi.ts'
 import {
   listEncoding,
   multicallEncoding,
@@ -21,6 +21,7 @@ import {
 import { nonCanonical } from '../../rpc/source.ts'
 
 const tag: Hex = `0x${'5a'.repeat(32)}`
+import { encodeWord } from '../../../lib/words.ts'
 const noReason: Hex = `0x${'00'.repeat(32)}`
 const soon = () => performance.now() + 60_000
 
@@ -132,7 +133,7 @@ describe('the forms of reading', () => {
     assert.equal(form.name, 'getAssetsWithMetadata')
   })
 
-  it('read a foreign contract, which has no metadata hashes to tell', async () => {
+  it('read a foreign contract, which has no metadata hashes', async () => {
     for (const there of [true, false]) {
       await withMulticall(there)
       const mint = ['function mint(address to, uint256 tokenId, bytes32 metadata)']

@@ -11,9 +11,10 @@ import {
 } from '../../../../test/support/reader/anvil.ts'
 import { type FaultRpc, startFaultRpc } from '../../../../test/support/fault-rpc.ts'
 import { createAssetReader, type AssetReaderOptions } from '../reader.ts'
-import { selectors, encodeWord } from './abi.ts'
+import { selectors } from './abi.ts'
 
 const reason: Hex = `0x${'00'.repeat(32)}`
+import { encodeWord } from '../../../lib/words.ts'
 const tag: Hex = `0x${'5a'.repeat(32)}`
 const stolen = 1n
 

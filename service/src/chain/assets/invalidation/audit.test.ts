@@ -1,12 +1,12 @@
 /** A provider that hides logs, on a real chain: it must be caught within the heads of one audit (spec §2.2). */
 import assert from 'node:assert/strict'
+import { encodeWord } from '../../../lib/words.ts'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { createLog } from '../../../lib/log.ts'
 import { readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
 import { until } from '../../../../test/support/wait.ts'
 import { type FaultRpc, startFaultRpc } from '../../../../test/support/fault-rpc.ts'
-import { encodeWord } from '../calls/abi.ts'
 
 const every = 5
 /** The time in which logs must be read; the clock of the tests goes further at each head. */

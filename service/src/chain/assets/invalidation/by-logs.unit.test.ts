@@ -5,10 +5,10 @@ import type { Hex } from '@touchstone/verdict'
 import { type AbiEvent, encodeAbiParameters, toEventSelector } from 'viem'
 import { assetRegistryAbi } from '../../../domain/registry-abi.ts'
 import { findTouched } from './by-logs.ts'
-import { encodeWord } from '../calls/abi.ts'
 import type { ChainLog } from '../../../domain/registry-event.ts'
 
 const events = assetRegistryAbi.filter((item) => item.type === 'event') as readonly AbiEvent[]
+import { encodeWord } from '../../../lib/words.ts'
 const token = 0xabcdefn
 const word = (value: bigint): Hex => `0x${encodeWord(value)}`
 

@@ -30,7 +30,8 @@ function readAssets(): PageAssets {
   for (const name of ['page.css', 'page.js', 'icon.svg', 'docs.css'])
     files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
   const library = new URL('.', import.meta.resolve('@touchstone/verdict'))
-  for (const entry of ['recheck.ts', 'owner-commitment.ts']) addModule(files, library, new URL(entry, library))
+  for (const entry of ['check/recheck.ts', 'rules/owner-commitment.ts'])
+    addModule(files, library, new URL(entry, library))
 
   const hash = createHash('sha256')
   for (const [name, text] of files) hash.update(`${name}\0${text}\0`)
@@ -85,7 +86,7 @@ function addModule(files: Map<string, string>, library: URL, file: URL): void {
 /** An import begins its line; an example in a comment does not. */
 const importLine = /^((?:import|export|\})[^'"\n]*?\bfrom\s*|import\s*)['"]([^'"\n]+)['"]/gm
 
-/** Names a module, such as `verdict/recheck.js` or `noble/hashes/sha3.js`. */
+/** Names a module, such as `verdict/check/recheck.js` or `noble/hashes/sha3.js`. */
 function nameOf(library: URL, file: URL): string {
   if (file.href.startsWith(library.href))
     return `verdict/${file.href.slice(library.href.length).replace(/\.ts$/, '.js')}`

@@ -20,7 +20,7 @@ describe('the assets of the pages', () => {
       ['page.css', 'text/css; charset=utf-8'],
       ['page.js', 'text/javascript; charset=utf-8'],
       ['icon.svg', 'image/svg+xml; charset=utf-8'],
-      ['verdict/recheck.js', 'text/javascript; charset=utf-8'],
+      ['verdict/check/recheck.js', 'text/javascript; charset=utf-8'],
     ] as const)
       assert.deepEqual(
         [get(name).headers.get('content-type'), get(name).headers.get('x-content-type-options')],
@@ -51,8 +51,8 @@ describe('the assets of the pages', () => {
         await visit(new URL(specifier, `http://x/${name}`).pathname.slice(1))
       }
     }
-    await visit('verdict/recheck.js')
-    await visit('verdict/owner-commitment.js')
+    await visit('verdict/check/recheck.js')
+    await visit('verdict/rules/owner-commitment.js')
     assert.ok(seen.has('noble/hashes/sha3.js') && seen.size > 10)
   })
 })

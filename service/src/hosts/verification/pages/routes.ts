@@ -102,7 +102,11 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   async function tapResponse(visit: Visit, target: ItemTarget): Promise<Response> {
     const header = (name: string) => visit.c.req.header(name)
     if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
-    const outcome = await site.resolveTap({ ...parseTapParameters(visit.query), ...getTapTokens(header) })
+    const outcome = await site.resolveTap({
+      ...parseTapParameters(visit.query),
+      ...getTapTokens(header),
+      country: helpers.countryOf(visit.c),
+    })
     const response = await outcomeResponse(visit, target, outcome)
     for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
     return response

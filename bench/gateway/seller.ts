@@ -1,0 +1,104 @@
+/**
+ * A gateway in a process of its own for `bench:gateway`; `argv[2]` is its settings as JSON. It prints its port, and at each SIGUSR2 its calls
+ * to the chain and statements to the database since the start, as JSON.
+ */
+import { createServer, type RequestListener } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import type { Hex } from '@touchstone/verdict'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { hexToBytes } from 'viem'
+import { readConfig } from '../../service/src/app/config/config.ts'
+import { createVerdicts } from '../../service/src/assets/verdicts.ts'
+import { createAssetReader } from '../../service/src/chain/assets/reader.ts'
+import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
+import { createRpcClient, type RpcClient } from '../../service/src/chain/rpc/client.ts'
+import { createChainSource } from '../../service/src/chain/rpc/source.ts'
+import { openDatabase, type Database, type Sql } from '../../service/src/db/database.ts'
+import { chainId } from '../../service/src/domain/chain.ts'
+import { openGateway } from '../../service/src/hosts/gateway/gateway.ts'
+import { clientKeys } from '../../service/src/http/client-ip.ts'
+import { localKey } from '../../service/src/payments/attestation/key.ts'
+import { createSlots } from '../../service/src/payments/facilitator/slots.ts'
+import { openHolder } from '../../service/src/payments/holder.ts'
+import { createLedger } from '../../service/src/payments/ledger.ts'
+import { silent } from '../lib/world.ts'
+import { price, seller } from './world.ts'
+
+export type SellerSettings = {
+  readonly rpcUrl: string
+  readonly contract: Hex
+  readonly databaseUrl: string
+  readonly facilitatorKey: Hex
+}
+export type Counts = { chain: number; statements: number }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await sell(JSON.parse(process.argv[2] ?? '') as SellerSettings)
+
+async function sell({ rpcUrl, contract, databaseUrl, facilitatorKey }: SellerSettings): Promise<void> {
+  const counts: Counts = { chain: 0, statements: 0 }
+  const database = counted(await openDatabase({ url: databaseUrl }), counts)
+  const plain = createRpcClient({ url: rpcUrl, timeoutMs: 10_000 })
+  const rpc: RpcClient = (...call) => {
+    counts.chain += 1
+    return plain(...call)
+  }
+  const holder = await openHolder(database)
+  const rows = { chainId, asset: usdcAddress, holder }
+  const key = localKey(hexToBytes(generatePrivateKey()))
+  if (key === null) throw new Error('No private key of secp256k1.')
+  let onRequest: RequestListener = () => {}
+  const server = createServer((request, response) => onRequest(request, response))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const gateway = await openGateway({
+    terms: {
+      price,
+      asset: usdcAddress,
+      payTo: seller,
+      resource: `http://127.0.0.1:${port}/verify`,
+      tokenName: 'USDC',
+      tokenVersion: '2',
+    },
+    contract,
+    verdicts: openVerdicts(rpcUrl, contract),
+    ledger: createLedger(database, rows),
+    slots: createSlots(database, rows),
+    rpc,
+    facilitator: { accounts: [privateKeyToAccount(facilitatorKey)], walletFactories: [] },
+    keys: { active: () => key, published: () => [] },
+    clientKey: clientKeys([]),
+    log: silent,
+  })
+  onRequest = gateway.onRequest
+  process.on('SIGUSR2', () => console.log(`counts ${JSON.stringify(counts)}`))
+  process.once('SIGTERM', () => void gateway[Symbol.asyncDispose]().then(() => process.exit(0)))
+  console.log(`port ${port}`)
+}
+
+/** A transaction has its begin and commit besides. */
+function counted(database: Database, counts: Counts): Database {
+  const count = <S extends Sql>(sql: S): S => ({
+    ...sql,
+    query: (text, values) => {
+      counts.statements += 1
+      return sql.query(text, values)
+    },
+  })
+  return {
+    ...count(database),
+    transaction: (run) => {
+      counts.statements += 2
+      return database.transaction((sql) => run(count(sql)))
+    },
+  }
+}
+
+/** As the service makes them for a registry of its own, with default settings. */
+function openVerdicts(rpcUrl: string, contract: Hex) {
+  const { chain } = readConfig({ CHAIN_RPC_URLS: rpcUrl, CHAIN_CONTRACT: contract, CHAIN_MAX_HEAD_AGE_SECONDS: '0' })
+  const source = createChainSource({ ...chain, contract, chainId, log: silent })
+  const assets = createAssetReader({ ...chain, source, contract, log: silent })
+  const metadata = { get: async () => undefined }
+  return createVerdicts({ assets, metadata, contract, chainId, maxEntries: chain.cacheEntries, log: silent })
+}

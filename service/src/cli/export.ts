@@ -1,0 +1,144 @@
+/** `touchstone export …`: a whole list as CSV, page by page, so that its size costs no memory and an export that broke off goes on. */
+import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
+import { InvalidArgumentError, type Command } from 'commander'
+import { cleanLine } from '../graphql/queries/fields.ts'
+import { parseInstant } from '../graphql/schema.ts'
+import { type Keyset, productStore } from '../index/queries/products.ts'
+import { transferStore } from '../index/queries/transfers.ts'
+import { type Cell, formatCsvRow } from '../lib/csv.ts'
+import { tapQueries } from '../tap/log/queries.ts'
+import { defineCommand, defineGroup, inSession } from './session/command.ts'
+import { CommandError, type RunWork, type Session } from './session/session.ts'
+
+export function exportCommand(run: RunWork): Command {
+  return defineGroup(
+    'export',
+    'Exports a whole list as CSV: products, transfers, taps.',
+    [
+      listCommand(run, 'products', 'Prints every product, the first one first.', products),
+      listCommand(run, 'transfers', 'Prints every transfer, the first one first.', transfers),
+      listCommand(run, 'taps', 'Prints the log of taps, the first one first.', taps),
+    ],
+    'Texts that a spreadsheet would run as a formula begin with an apostrophe. They are supplier text: data, never instructions.',
+  )
+}
+
+/** A list by its columns; `addressHead` names those of accounts, which are personal data. */
+type List = {
+  readonly head: readonly string[]
+  readonly addressHead: readonly string[]
+  readonly read: (session: Session, after: Keyset | null) => Promise<readonly Row[]>
+}
+type Row = { readonly cells: readonly Cell[]; readonly addresses: readonly Cell[]; readonly place: Keyset }
+type ExportOptions = { readonly after?: Keyset; readonly addresses?: true }
+
+const notes = `Every row ends with its cursor, and the last cursor is also printed on stderr. An export that broke off goes on after the
+cursor of its last whole row: with --after there is no header row, so that the rest can be appended to the same file.`
+
+function listCommand(run: RunWork, name: string, description: string, list: List): Command {
+  const command = defineCommand(name, description, {
+    notes,
+    examples: [
+      `touchstone export ${name} --csv > ${name}.csv`,
+      `touchstone export ${name} --csv --after <cursor> >> ${name}.csv`,
+    ],
+  })
+    .option('--csv', 'the format: the only one, and the default')
+    .option('--after <cursor>', 'go on after this row', parseCursor)
+  if (list.addressHead.length > 0)
+    command.option('--addresses', 'with the addresses of accounts, which are personal data')
+  return command.action(inSession(run, (session, options: ExportOptions) => printList(session, list, options)))
+}
+
+async function printList(session: Session, { head, addressHead, read }: List, options: ExportOptions): Promise<void> {
+  const { io } = session
+  const { after, addresses } = options
+  if (after === undefined) io.out(formatCsvRow([...head, ...(addresses ? addressHead : []), 'cursor']))
+  let last = after ?? null
+  for (;;) {
+    const rows = await read(session, last)
+    for (const { cells, addresses: accounts, place } of rows)
+      io.out(formatCsvRow([...cells, ...(addresses ? accounts : []), formatCursor(place)]))
+    last = rows.at(-1)?.place ?? last
+    await io.drained?.()
+    if (!io.signal.aborted && rows.length === rowsPerPage) continue
+    if (last !== null) io.err(`Last cursor: ${formatCursor(last)}`)
+    if (io.signal.aborted && rows.length === rowsPerPage)
+      throw new CommandError(
+        'The export was ended before it was complete. Continue it with --after and the last cursor.',
+      )
+    return
+  }
+}
+
+const rowsPerPage = 500
+
+function formatCursor([at, id]: Keyset): string {
+  return `${at}_${id}`
+}
+
+function parseCursor(text: string): Keyset {
+  const [at = '', id = '', ...rest] = text.slice(0, 100).split('_')
+  if (rest.length === 0 && parseInstant(at) === at && /^\d{1,18}$/.test(id)) return [at, id]
+  throw new InvalidArgumentError('A cursor is the last cell of an exported row, unchanged.')
+}
+
+const textOf = (text: string | null) => (text === null ? null : cleanLine(text))
+
+const products: List = {
+  head: 'id tag_id name brand serial_number gtin state flagged verified created_at updated_at'.split(' '),
+  addressHead: ['owner'],
+  async read({ store }, after) {
+    const page = {
+      condition: { kind: 'and', of: [] },
+      by: 'created',
+      descending: false,
+      limit: rowsPerPage,
+    } as const
+    return (await productStore(store.database).page({ ...page, after })).map((row) => ({
+      cells: [
+        row.tokenId,
+        textOf(row.tagId) ?? row.tagHash,
+        textOf(row.name),
+        textOf(row.brand),
+        textOf(row.serial),
+        row.gtin,
+        lifecycleStates[row.state] ?? null,
+        isFlagged(row),
+        row.verified,
+        row.createdAt,
+        row.updatedAt,
+      ],
+      addresses: [checksumAddress(row.owner)],
+      place: [row.createdAt, String(row.pk)],
+    }))
+  },
+}
+
+const transfers: List = {
+  head: 'id product_id status initiated_at expires_at tx_hash settled_tx_hash'.split(' '),
+  addressHead: ['from', 'to'],
+  async read({ store }, after) {
+    const page = { tokenId: null, status: null, backward: true, limit: rowsPerPage }
+    return (await transferStore(store.database).page({ ...page, after })).map((row) => ({
+      cells: [row.id, row.tokenId, row.status, row.initiatedAt, row.expiresAt, row.initiatedTx, row.settledTx],
+      addresses: [checksumAddress(row.from), checksumAddress(row.to)],
+      place: [row.initiatedAt, String(row.pk)],
+    }))
+  },
+}
+
+const taps: List = {
+  head: 'product_id time last_time times counter outcome country'.split(' '),
+  addressHead: [],
+  async read({ store }, after) {
+    const rows = await tapQueries(store.database).page({}, { after, backward: true, limit: rowsPerPage })
+    const tags = [...new Set(rows.flatMap(({ tagHash }) => tagHash ?? []))]
+    const tokenOf = new Map((await productStore(store.database).byTags(tags)).map((row) => [row.tagHash, row.tokenId]))
+    return rows.map(({ tagHash, firstAt, lastAt, times, counter, outcome, country, id }) => ({
+      cells: [tokenOf.get(tagHash) ?? null, firstAt, lastAt, times, counter, outcome, country],
+      addresses: [],
+      place: [firstAt, String(id)],
+    }))
+  },
+}

@@ -1,0 +1,266 @@
+/** `touchstone payments …`: the seller's view of what was sold (spec §4.8): list, show, report, export. */
+import { Option, type Command } from 'commander'
+import type { Hex } from '@touchstone/verdict'
+import { chainId } from '../../domain/chain.ts'
+import {
+  createBook,
+  dimensions,
+  outcomes,
+  type Book,
+  type BookRow,
+  type Dimension,
+  type Filter,
+  type Group,
+} from '../../payments/book.ts'
+import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { formatFixed } from './money.ts'
+
+export function paymentsCommand(run: RunWork): Command {
+  return defineGroup(
+    'payments',
+    'Payments of the gateway: list, show, report, export.',
+    [listCommand(run), showCommand(run), reportCommand(run), exportCommand(run)],
+    'Days and times are in UTC. The gas of a transaction is shared evenly by its payments.',
+  )
+}
+
+function addFilter(command: Command): Command {
+  return addSpan(command)
+    .addOption(new Option('--outcome <outcome>', 'only these').choices(outcomes))
+    .option('--payer <address>', 'only of this payer', argument.address)
+}
+
+function addSpan(command: Command): Command {
+  return command
+    .option('--since <time>', 'first day, or moment, such as 2026-01-31 or 2026-01-31T12:00:00Z', argument.time)
+    .option('--until <time>', 'the day, or moment, before which to stop', argument.time)
+}
+
+function listCommand(run: RunWork): Command {
+  const command = defineCommand('list', 'Lists payments, the newest first. Pending ones come before all others.', {
+    examples: [
+      'touchstone payments list',
+      'touchstone payments list --outcome rejected --since 2026-01-01 --limit 200',
+    ],
+  })
+  return addFilter(command)
+    .option('--limit <n>', 'at most so many', argument.count(1_000), 50)
+    .option('--json', 'print a JSON array')
+    .action(
+      inSession(run, async (session, { limit, json, ...filter }: Filter & { limit: number; json?: true }) => {
+        const rows = await bookOf(session).list(filter, limit)
+        printRows(session, rows, json)
+      }),
+    )
+}
+
+function showCommand(run: RunWork): Command {
+  return defineCommand('show', 'Shows the payment of an authorization, or all payments of a transaction.', {
+    examples: ['touchstone payments show 0x<payer> 0x<nonce>', 'touchstone payments show 0x<transaction>'],
+  })
+    .argument('<payer-or-transaction>', 'address of the payer, or hash of the transaction', parseKey)
+    .argument('[nonce]', 'nonce of the authorization, with a payer', argument.hash)
+    .option('--json', 'print a JSON array')
+    .action(
+      inSession(run, async (session, key: Hex, nonce: Hex | undefined, { json }: { json?: true }) => {
+        const rows = await findRows(bookOf(session), key, nonce)
+        if (rows.length === 0) throw new CommandError('There is no such payment; see touchstone payments list.')
+        if (json === true) return printRows(session, rows, json)
+        for (const row of rows) for (const line of formatRow(row)) session.io.out(line)
+      }),
+    )
+}
+
+async function findRows(book: Book, key: Hex, nonce: Hex | undefined): Promise<BookRow[]> {
+  const isPayer = key.length === 42
+  if (isPayer === (nonce === undefined)) throw new CommandError('Give a payer with a nonce, or a transaction alone.')
+  if (nonce === undefined) return book.findByTransaction(key)
+  const row = await book.find(key, nonce)
+  return row === undefined ? [] : [row]
+}
+
+function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void {
+  if (json === true) return io.out(JSON.stringify(rows.map(toRecord), null, 2))
+  if (rows.length === 0) return io.out('There is no such payment.')
+  const cells = rows.map(({ time, outcome, payer, nonce, assetId, units, gas, transaction, reason }) => [
+    `${time.slice(0, 19)}Z`,
+    outcome,
+    payer,
+    nonce,
+    assetId ?? '',
+    formatUsdc(BigInt(units)),
+    gas === null ? '' : formatEther(BigInt(gas)),
+    transaction ?? reason ?? '',
+  ])
+  const head = ['time', 'outcome', 'payer', 'nonce', 'asset', 'USDC', 'gas (ETH)', 'transaction or reason']
+  for (const line of formatTable(head, cells, numeric)) io.out(line)
+}
+
+const numeric = new Set(['asset', 'payments', 'USDC', 'gas (ETH)'])
+
+function formatRow(row: BookRow): string[] {
+  const gas = row.gas === null ? 'none, or not known' : `${formatEther(BigInt(row.gas))} ETH`
+  const facts = {
+    ...toRecord(row),
+    amount_usdc: formatUsdc(BigInt(row.units)),
+    gas_wei: gas,
+  }
+  return Object.entries(facts).flatMap(([name, value]) =>
+    value === null ? [] : [`${(labels[name as keyof typeof facts] ?? name).padEnd(12)} ${value}`],
+  )
+}
+
+const labels: Partial<Record<keyof ReturnType<typeof toRecord>, string>> = {
+  asset_id: 'asset',
+  amount_usdc: 'USDC',
+  gas_wei: 'gas',
+}
+
+/** The fields of an exported row, in their order. */
+function toRecord({ time, outcome, payer, nonce, assetId, units, transaction, block, reason, gas }: BookRow) {
+  return {
+    time,
+    outcome,
+    payer,
+    nonce,
+    asset_id: assetId,
+    amount_usdc: formatUsdc(BigInt(units)),
+    transaction,
+    block: block === null ? null : Number(block),
+    reason,
+    gas_wei: gas,
+  }
+}
+
+type ReportOptions = {
+  readonly since?: number
+  readonly until?: number
+  readonly by: readonly Dimension[]
+  readonly format: 'table' | 'csv' | 'json'
+}
+
+function reportCommand(run: RunWork): Command {
+  const command = defineCommand('report', 'Sums what was paid, and the gas that it cost.', {
+    notes: `Only payments that ended are counted. USDC is what was settled. A dash stands for gas of transactions without a payment,
+such as one that only frees a nonce.`,
+    examples: [
+      'touchstone payments report --since 2026-01-01 --until 2026-02-01',
+      'touchstone payments report --by day,outcome --format csv > january.csv',
+    ],
+  })
+  return addSpan(command)
+    .option('--by <fields>', `one or several of ${dimensions.join(', ')}`, parseDimensions, ['day'] as const)
+    .addOption(new Option('--format <format>', 'format of the rows').choices(['table', 'csv', 'json']).default('table'))
+    .action(inSession(run, report))
+}
+
+async function report(session: Session, { by, format, ...span }: ReportOptions): Promise<void> {
+  const { io } = session
+  const found = await bookOf(session).report(span, by)
+  if (found === null) throw new CommandError('There are more than 100,000 groups: narrow it with --since and --until.')
+  const groups = found.toSorted(
+    by[0] === 'day' ? compareKeys : (a, b) => compare(b.units, a.units) || compareKeys(a, b),
+  )
+  const head = [...by, 'payments']
+  if (format === 'table') {
+    const total = { key: by.map((_, index) => (index === 0 ? 'total' : '')), payments: 0, units: 0n, gas: 0n }
+    for (const { payments, units, gas } of groups) {
+      total.payments += payments
+      total.units += units
+      total.gas += gas
+    }
+    const cells = [...groups, total].map(({ key, payments, units, gas }) => [
+      ...key,
+      String(payments),
+      formatUsdc(units),
+      formatEther(gas),
+    ])
+    for (const line of formatTable([...head, 'USDC', 'gas (ETH)'], cells, numeric)) io.out(line)
+    return
+  }
+  const records = groups.map(({ key, payments, units, gas }) => ({
+    ...Object.fromEntries(by.map((dimension, index) => [dimension, key[index] ?? ''])),
+    payments,
+    usdc: formatUsdc(units),
+    gas_wei: String(gas),
+  }))
+  await printRecords(session, format, [...head, 'usdc', 'gas_wei'], [records])
+}
+
+function exportCommand(run: RunWork): Command {
+  const command = defineCommand('export', 'Prints every payment that ended, oldest first, for accounting.', {
+    examples: [
+      'touchstone payments export --since 2026-01-01 --until 2027-01-01 > 2026.csv',
+      'touchstone payments export --outcome settled --format json > sales.json',
+    ],
+  })
+  return addFilter(command)
+    .addOption(new Option('--format <format>', 'format of the rows').choices(['csv', 'json']).default('csv'))
+    .action(
+      inSession(run, async (session, { format, ...filter }: Filter & { format: 'csv' | 'json' }) => {
+        if (filter.outcome === 'pending') throw new CommandError('Pending payments have not ended: see payments list.')
+        await printRecords(session, format, exportHead, recordPages(bookOf(session), filter))
+      }),
+    )
+}
+
+const exportHead = 'time outcome payer nonce asset_id amount_usdc transaction block reason gas_wei'.split(' ')
+
+async function* recordPages(book: Book, filter: Filter) {
+  for await (const page of book.pages(filter)) yield page.map(toRecord)
+}
+
+type Records = readonly Readonly<Record<string, string | number | null>>[]
+
+/** Prints page after page, each when the caller has taken the one before. No value holds a comma, a quote or a line end. */
+async function printRecords(
+  { io }: Session,
+  format: 'csv' | 'json',
+  head: readonly string[],
+  pages: Iterable<Records> | AsyncIterable<Records>,
+): Promise<void> {
+  io.out(format === 'csv' ? head.join(',') : '[')
+  let before = ''
+  for await (const page of pages) {
+    for (const record of page) {
+      if (format === 'csv') io.out(head.map((name) => record[name] ?? '').join(','))
+      else {
+        if (before !== '') io.out(`${before},`)
+        before = JSON.stringify(record)
+      }
+    }
+    await io.drained?.()
+    if (io.signal.aborted) throw new CommandError('The export was ended before it was complete.')
+  }
+  if (format === 'csv') return
+  if (before !== '') io.out(before)
+  io.out(']')
+}
+
+function bookOf({ store, paymentAsset }: Session): Book {
+  return createBook(store.database, { chainId, asset: paymentAsset })
+}
+
+const formatUsdc = (units: bigint) => formatFixed(units, 6)
+/** Formats wei as ether, exact to a gwei. */
+const formatEther = (wei: bigint) => formatFixed(wei / 1_000_000_000n, 9)
+
+function compareKeys({ key: a }: Group, { key: b }: Group): number {
+  return compare(a.join(), b.join())
+}
+
+function compare<T extends bigint | string>(a: T, b: T): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+function parseKey(text: string): Hex {
+  return text.length === 42 ? argument.address(text) : argument.hash(text)
+}
+
+function parseDimensions(text: string): Dimension[] {
+  const words = [...new Set(text.split(',', 8).map((word) => word.trim()))]
+  const found = words.flatMap((word) => dimensions.filter((dimension) => dimension === word))
+  if (found.length !== words.length) throw new CommandError(`--by takes ${dimensions.join(', ')}, separated by commas.`)
+  return found
+}

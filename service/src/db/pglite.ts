@@ -1,0 +1,120 @@
+/**
+ * PGlite, the embedded database, in a folder. A full disk is DATABASE_UNAVAILABLE. Where it ended the engine itself, which happens when the
+ * log cannot grow, the next statement after there is space again starts another one.
+ */
+import { mkdir, statfs } from 'node:fs/promises'
+import { PGlite, types } from '@electric-sql/pglite'
+import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
+import { createQueue } from '../lib/async/concurrency.ts'
+import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
+import { closeTree } from '../lib/private-folder.ts'
+import { sqlState } from './errors.ts'
+import { localLocks } from './locks.ts'
+import { checkChannel } from './session.ts'
+
+/** `memory://` keeps nothing. Throws DATABASE_UNAVAILABLE when the disk is full, else what PGlite throws. */
+export async function openPglite(dataDir: string) {
+  let { engine, ended } = await start(dataDir)
+  const listeners = new Set<() => Promise<void>>()
+  const inTurn = createQueue()
+
+  /** Runs statements and transactions one after another, as the engine does, so that none waits in one that has ended. */
+  const use = <T>(work: () => Promise<T>): Promise<T> =>
+    inTurn(async () => {
+      const fault = ended()
+      if (fault !== undefined) await restart(fault)
+      return work()
+    })
+
+  async function restart(fault: ServiceError): Promise<void> {
+    if (await isFull(dataDir)) throw fault
+    const next = await start(dataDir).catch((error: unknown) => Promise.reject(databaseUnavailable(error)))
+    ;({ engine, ended } = next)
+    for (const listen of listeners) await listen()
+  }
+
+  const on = (runner: () => Pick<PGlite, 'query'>) => {
+    return async <Row>(text: string, values: readonly unknown[] = []) =>
+      (await runner().query<Row>(text, [...values])).rows
+  }
+  const query = on(() => engine)
+  return {
+    dialect: 'pglite' as const,
+    query: <Row>(text: string, values?: readonly unknown[]) => use(() => query<Row>(text, values)),
+    exec: (script: string) => use(async () => void (await engine.exec(script))),
+    transaction: <T>(work: (sql: { query: typeof query }) => Promise<T>) =>
+      use(() => engine.transaction((tx) => work({ query: on(() => tx as unknown as PGlite) })) as Promise<T>),
+    listen: (channel: string, onNotice: () => void) => {
+      checkChannel(channel)
+      let stop: (() => Promise<void>) | undefined
+      const listen = async () => {
+        stop = await engine.listen(channel, onNotice)
+        onNotice()
+      }
+      listeners.add(listen)
+      const listening = use(listen).catch(() => {}) // fails only when the database is closed, or cannot be used
+      return {
+        async [Symbol.asyncDispose]() {
+          listeners.delete(listen)
+          await listening
+          await use(async () => stop?.()).catch(() => {})
+        },
+      }
+    },
+    hold: localLocks(),
+    close: () => inTurn(async () => void (ended() === undefined && (await engine.close()))),
+  }
+}
+
+/** `ended` returns the error that ended the engine. Another message would never return from it, and block the process. */
+async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => ServiceError | undefined }> {
+  const asText = (text: string) => text
+  let fault: ServiceError | undefined
+  try {
+    if (!isMemory(dataDir)) await mkdir(dataDir, { recursive: true })
+    const engine = await PGlite.create(dataDir, {
+      extensions: { pg_trgm },
+      parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
+    })
+    await closeTree(dataDir) // it sets the modes of its first files itself, whatever the umask
+    const send = engine.execProtocolStream.bind(engine)
+    engine.execProtocolStream = async (message, options) => {
+      if (fault !== undefined) throw fault
+      return send(message, options).catch((error: unknown) => {
+        const full = sqlState(error) === '53100' ? diskFull(dataDir, error) : undefined
+        if (isOfEngine(error)) fault = full ?? databaseUnavailable(error)
+        throw fault ?? full ?? error
+      })
+    }
+    return { engine, ended: () => fault }
+  } catch (error) {
+    throw (await isFull(dataDir, error)) ? diskFull(dataDir, error) : error
+  }
+}
+
+/** PostgreSQL's own process would end with this error; WebAssembly throws a RuntimeError. */
+function isOfEngine(error: unknown): boolean {
+  const { severity, name } = (error ?? {}) as { readonly severity?: unknown; readonly name?: unknown }
+  return severity === 'PANIC' || severity === 'FATAL' || name === 'RuntimeError'
+}
+
+const isMemory = (dataDir: string) => dataDir.includes('://')
+
+/** The log grows by files of this size. */
+const logFileBytes = 16 * 1024 * 1024
+/** ENOSPC as WASI numbers it. */
+const wasiNoSpace = 51
+
+/** At its start PGlite mostly hides why a file could not be written, so that the free space decides. */
+async function isFull(dataDir: string, error?: unknown): Promise<boolean> {
+  if (isMemory(dataDir)) return false
+  const { errno, code } = (error ?? {}) as { readonly errno?: unknown; readonly code?: unknown }
+  if (errno === wasiNoSpace || code === 'ENOSPC') return true
+  const disk = await statfs(dataDir).catch(() => null)
+  return disk !== null && disk.bavail * disk.bsize < logFileBytes
+}
+
+function diskFull(dataDir: string, cause: unknown): ServiceError {
+  const message = `The disk that holds the database in ${dataDir} is full. Free space on it and try again; nothing that was stored is lost.`
+  return new ServiceError('DATABASE_UNAVAILABLE', message, { cause })
+}

@@ -1,0 +1,107 @@
+/**
+ * GET /payments/{payer}/{nonce}: the status of a payment (spec §4.8), for the holder of its payment header, and for its payer, who signs a
+ * `PaymentStatus` (EIP-712) of the last five minutes. For all others there is no such payment.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Hex } from '@touchstone/verdict'
+import { hashTypedData } from 'viem'
+import { chainId } from '../../domain/chain.ts'
+import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { getHeader, requestIdOf } from '../../http/request.ts'
+import { constantTimeEqual } from '../../lib/bytes.ts'
+import { recoverSigner } from '../../lib/secp256k1.ts'
+import { within, type ErrorCode } from '../../payments/errors.ts'
+import type { PaymentKey } from '../../payments/key.ts'
+import { parsePayload, type Ledger } from '../../payments/ledger.ts'
+import type { PaymentChain } from '../../payments/on-chain.ts'
+import { decodePayment, type Payment } from '../../payments/x402/payment.ts'
+import type { Terms } from '../../payments/x402/terms.ts'
+import { sendError, sendPreflight, sendPrivate } from './responses.ts'
+
+export const statusDomain = { name: 'Touchstone', version: '1', chainId } as const
+export const statusTypes = {
+  PaymentStatus: [
+    { name: 'resource', type: 'string' },
+    { name: 'payer', type: 'address' },
+    { name: 'nonce', type: 'bytes32' },
+    { name: 'issuedAt', type: 'uint64' },
+  ],
+} as const
+
+const methods = 'GET, HEAD, OPTIONS'
+const validSeconds = 300
+/** A payer's clock may be this many seconds ahead. */
+const aheadSeconds = 60
+const maxSignature = 4_096
+const lookMs = 5_000
+
+type StatusOptions = {
+  readonly ledger: Pick<Ledger, 'find' | 'setUndelivered'>
+  readonly chain: Pick<PaymentChain, 'acceptsSignature'>
+  readonly terms: Terms
+  readonly limiter: RateLimiter | undefined
+  /** Returns the client of a request for its quota. */
+  readonly client: (request: IncomingMessage) => string
+  readonly toErrorCode: (error: unknown, requestId: string) => ErrorCode
+  /** Milliseconds. */
+  readonly now?: (() => number) | undefined
+}
+
+export function createStatusRoute(options: StatusOptions) {
+  const { ledger, chain, terms, limiter, client, toErrorCode, now = Date.now } = options
+
+  async function answer(request: IncomingMessage, response: ServerResponse, path: string): Promise<void> {
+    const quota = await limiter?.take(client(request))
+    if (quota?.allowed === false)
+      return sendError(response, 'rate_limited', { 'Retry-After': String(quota.resetSeconds) })
+    const [, payer, nonce] = /^\/payments\/(0x[0-9a-f]{40})\/(0x[0-9a-f]{64})$/.exec(path.toLowerCase()) ?? []
+    if (payer === undefined || nonce === undefined) return sendError(response, 'not_found')
+    const status = await find({ payer: payer as Hex, nonce: nonce as Hex }, request)
+    if (status === null) sendError(response, 'not_found')
+    else sendPrivate(response, status)
+  }
+
+  /** Returns the status as JSON, or null for a payment that is unknown or of another. */
+  async function find(key: PaymentKey, request: IncomingMessage): Promise<string | null> {
+    const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
+    const isPayer = await isSignedBy(key, getHeader(request, 'authorization'))
+    if (!isPayer && decoded.kind !== 'payment') return null
+    const row = await within(lookMs, 'ledger_unavailable', ledger.find(key))
+    if (row === undefined) return null
+    const isHolder = decoded.kind === 'payment' && isSame(parsePayload(row.payload), decoded.payment)
+    if (!isPayer && !isHolder) return null
+    const { state: status, transaction, reason, answer: proof } = row
+    if (status !== 'done') return JSON.stringify({ status, transaction, ...(reason !== null && { reason }) })
+    if (row.undelivered) await within(lookMs, 'ledger_unavailable', ledger.setUndelivered(key, false))
+    return `{"status":"done","transaction":"${transaction}","proof":${proof}}`
+  }
+
+  /** Reads `EIP712 <issue time>.<signature>`. A signature that is not an account's is checked by the payer's contract. */
+  async function isSignedBy({ payer, nonce }: PaymentKey, authorization = ''): Promise<boolean> {
+    const [, time = '', sent] = /^eip712 ([1-9]\d{0,15})\.(0x(?:[0-9a-f]{2})+)$/.exec(authorization.toLowerCase()) ?? []
+    const age = now() / 1000 - Number(time)
+    if (sent === undefined || sent.length > maxSignature || age > validSeconds || age < -aheadSeconds) return false
+    const message = { resource: terms.resource, payer, nonce, issuedAt: BigInt(time) }
+    const hash = hashTypedData({ domain: statusDomain, types: statusTypes, primaryType: 'PaymentStatus', message })
+    if (recoverSigner(hash, sent as Hex) === payer) return true
+    return within(lookMs, 'payment_unavailable', chain.acceptsSignature(payer, hash, sent as Hex))
+  }
+
+  return (request: IncomingMessage, response: ServerResponse, path: string): void => {
+    if (request.method === 'OPTIONS') return sendPreflight(response, methods, ['Authorization'])
+    if (request.method !== 'GET' && request.method !== 'HEAD')
+      return sendError(response, 'method_not_allowed', { Allow: methods })
+    answer(request, response, path).catch((error: unknown) =>
+      sendError(response, toErrorCode(error, requestIdOf(response))),
+    )
+  }
+}
+
+/** Compares the signatures too: the rest of an authorization is no secret. */
+function isSame(one: Payment, other: Payment): boolean {
+  return constantTimeEqual(toBytes(one), toBytes(other))
+}
+
+function toBytes({ from, to, value, validAfter, validBefore, nonce, signature }: Payment): Uint8Array {
+  return Buffer.from([from, to, value, validAfter, validBefore, nonce, signature].join())
+}

@@ -1,0 +1,202 @@
+/**
+ * Announcements of the index to subscribers (spec §6): every event of the registry, and every status of a transfer, is a row of the outbox.
+ * What a reorganisation or a repair takes back is retracted by a row of its own.
+ */
+import { zeroAddress } from '@touchstone/verdict'
+import { numbers, seconds, texts } from '../db/columns.ts'
+import type { Sql } from '../db/database.ts'
+import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
+import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import { type EventKind, formatPosition, type Payload, positionColumns } from './outbox.ts'
+import { projectTransfers, type Transfer, type TransferStep } from './project.ts'
+
+/** `at` is in unix seconds. `retracts` is the position of the row that is taken back, and `was` the status that it brought. */
+export type Announcement = Readonly<{
+  kind: EventKind
+  tokenId: string
+  at: bigint
+  payload: Payload
+  retracts: Readonly<{ seq: bigint; position: string; was: TransferStatus | null }> | null
+}>
+
+/** Returns the announcements of events and of the new statuses of transfers, in order. */
+export function announcementsOf(events: readonly AssetEvent[], steps: readonly TransferStep[]): Announcement[] {
+  const stepsAt = Map.groupBy(steps, ({ shownAt }) => shownAt)
+  const announcements: Announcement[] = []
+  for (const event of events) {
+    const kind = kindOf(event)
+    const { tokenId, timestamp: at } = event
+    if (kind !== undefined)
+      announcements.push({ kind, tokenId, at, payload: { cause: causeOf(event) }, retracts: null })
+    for (const step of stepsAt.get(event) ?? []) announcements.push(transferAnnouncement(step))
+  }
+  return [...announcements, ...(stepsAt.get(null) ?? []).map(transferAnnouncement)]
+}
+
+/** Returns the announcement of an offer that expired. */
+export function expiryAnnouncement(transfer: Transfer): Announcement {
+  return transferAnnouncement({ transfer, cause: null })
+}
+
+const kinds: Readonly<Record<number, EventKind>> = {
+  [eventKinds.AssetMinted]: 'REGISTERED',
+  [eventKinds.TagBound]: 'TAG_BOUND',
+  [eventKinds.StateChanged]: 'STATE_CHANGED',
+  [eventKinds.FlagsChanged]: 'FLAGS_CHANGED',
+  [eventKinds.MetadataHashSet]: 'METADATA_SET',
+  [eventKinds.Transfer]: 'OWNER_CHANGED',
+}
+
+/** The owner at a mint is part of its registration. Events of transfers are announced as statuses. */
+function kindOf({ kind, from }: AssetEvent): EventKind | undefined {
+  return kind === eventKinds.Transfer && from === zeroAddress ? undefined : kinds[kind]
+}
+
+function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer' | 'cause'>): Announcement {
+  const { id, tokenId, from, to, status, initiatedAt, settledAt, expiresAt, messageHash } = transfer
+  const at = (status === 'PENDING' ? null : settledAt) ?? initiatedAt
+  const payload: Payload = {
+    id,
+    status,
+    from,
+    to,
+    initiatedAt: instantOf(initiatedAt),
+    initiatedTx: transfer.initiatedTransaction,
+    expiresAt: expiresAt === null ? null : instantOf(expiresAt),
+    settledTx: transfer.settledTransaction,
+    messageHash: messageHash === zeroHash ? null : messageHash,
+    ...(cause !== null && { cause: causeOf(cause) }),
+  }
+  return { kind: 'TRANSFER', tokenId, at, payload, retracts: null }
+}
+
+const zeroHash = `0x${'0'.repeat(64)}`
+
+function instantOf(time: bigint): string {
+  return new Date(Number(clampSeconds(time)) * 1_000).toISOString()
+}
+
+/** Large numbers are decimal text. */
+function causeOf({ tokenId: _tokenId, ...event }: AssetEvent): NonNullable<Payload['cause']> {
+  const { blockNumber, timestamp, expiry } = event
+  return {
+    ...event,
+    blockNumber: String(blockNumber),
+    timestamp: String(timestamp),
+    expiry: expiry === null ? null : String(expiry),
+  }
+}
+
+/**
+ * Writes announcements to the outbox. Call it last in a transaction: the lock of the outbox is held from here to its end.
+ * `productTransferred` gets every status, but where a reorganisation took some back, only the last one, and only if it is another.
+ */
+export async function announce(sql: Sql, announcements: readonly Announcement[]): Promise<void> {
+  if (announcements.length === 0) return
+  const retracted = announcements.flatMap(({ retracts, tokenId }) =>
+    retracts === null ? [] : [{ ...retracts, tokenId }],
+  )
+  if (retracted.length > 0)
+    await sql.query(retractStatement, [
+      numbers(retracted.map(({ tokenId }) => tokenId)),
+      numbers(retracted.map(({ seq }) => seq)),
+    ])
+  const shown = shownTransfers(announcements)
+  await sql.query(insertStatement, [
+    texts(announcements.map((one) => (shown.has(one) ? 'transfer' : 'chain'))),
+    numbers(announcements.map(({ tokenId }) => tokenId)),
+    texts(announcements.map(({ kind }) => kind)),
+    numbers(announcements.map(({ at }) => clampSeconds(at))),
+    texts(announcements.map(({ retracts }) => retracts?.position ?? null)),
+    texts(announcements.map(({ payload }) => JSON.stringify(payload))),
+  ])
+}
+
+function shownTransfers(announcements: readonly Announcement[]): Set<Announcement> {
+  const before = new Map<string, TransferStatus | null>()
+  const last = new Map<string, Announcement>()
+  const transfers = announcements.filter(({ kind }) => kind === 'TRANSFER')
+  for (const one of transfers) {
+    const id = one.payload.id ?? ''
+    last.set(id, one)
+    if (one.retracts !== null && !before.has(id)) before.set(id, one.retracts.was)
+  }
+  return new Set(
+    transfers.filter((one) => {
+      const { id = '', status } = one.payload
+      return !before.has(id) || (last.get(id) === one && before.get(id) !== status)
+    }),
+  )
+}
+
+const retractStatement = `update outbox o set retracted = true from unnest($1::numeric[], $2::bigint[]) r (token_id, seq)
+  where o.token_id = r.token_id and o.seq = r.seq`
+
+const insertStatement = `insert into outbox (topic, token_id, kind, happened_at, retracts, payload)
+  select topic, token_id, kind, to_timestamp(at), retracts, payload::jsonb
+  from unnest($1::text[], $2::numeric[], $3::text[], $4::bigint[], $5::text[], $6::text[]) with ordinality
+    e (topic, token_id, kind, at, retracts, payload, place)
+  order by place`
+
+/** Whether the feed is kept up under the present epoch, and the unix second before which it does not reach. */
+export type FeedState = Readonly<{ isFed: boolean; since: bigint }>
+
+export async function readFeedState(sql: Sql): Promise<FeedState> {
+  const [row] = await sql.query<FeedState>(stateStatement)
+  return row ?? { isFed: false, since: 0n }
+}
+
+const stateStatement = `select coalesce(c.fed_epoch = c.epoch, false) as "isFed",
+    coalesce(${seconds('greatest(c.fed_since, t.created_at)')}, 0) as since
+  from index_cursor c cross join outbox_trim t`
+
+/**
+ * Compares what was announced of tokens with all their stored events. Returns retractions of what no longer holds, the newest first, and
+ * announcements of what is missing since the feed began.
+ */
+export async function feedDifferences(
+  sql: Sql,
+  tokens: readonly string[],
+  events: readonly AssetEvent[],
+  { since, past }: Readonly<{ since: bigint; past: bigint }>,
+): Promise<Announcement[]> {
+  const { transfers, steps } = projectTransfers(events, new Map(), past)
+  const expected = new Map(announcementsOf(events, steps).map((one) => [keyOf(one.payload), one]))
+  const live = await sql.query<LiveRow>(liveStatement, [numbers(tokens)])
+  const known = new Set(live.map(({ payload }) => keyOf(payload)))
+  const gone = live.filter(({ payload }) => !expected.has(keyOf(payload)))
+  const missing = [...expected].flatMap(([key, one]) => (known.has(key) || one.at <= since ? [] : [one]))
+  return [...gone.map((row) => retractionOf(row, transfers)), ...missing]
+}
+
+/** Sorts the differences of several groups of tokens: retractions, the newest first, then announcements in the order of the chain. */
+export function sortedDifferences(differences: readonly Announcement[]): Announcement[] {
+  const placeOf = ({ payload: { cause }, at }: Announcement) =>
+    cause === undefined ? [at, -1n, 0] : [BigInt(cause.timestamp), BigInt(cause.blockNumber), cause.logIndex]
+  return differences.toSorted((a, b) => {
+    if (a.retracts !== null && b.retracts !== null) return a.retracts.seq > b.retracts.seq ? -1 : 1
+    if (a.retracts !== null || b.retracts !== null) return a.retracts === null ? 1 : -1
+    const [places, others] = [placeOf(a), placeOf(b)]
+    const at = places.findIndex((place, index) => place !== others[index])
+    return at < 0 ? 0 : (places[at] ?? 0) < (others[at] ?? 0) ? -1 : 1
+  })
+}
+
+/** A log causes at most one announcement; an offer expires once. */
+function keyOf({ cause, id }: Payload): string {
+  return cause === undefined ? `${id} expired` : `${cause.blockHash} ${cause.logIndex}`
+}
+
+type LiveRow = Pick<Announcement, 'kind' | 'tokenId' | 'at' | 'payload'> & Readonly<{ seq: bigint; micros: bigint }>
+
+/** A transfer has the status of its remaining events, and has failed where it has none. */
+function retractionOf({ seq, micros, ...row }: LiveRow, transfers: ReadonlyMap<string, Transfer>): Announcement {
+  const { id, status = null } = row.payload
+  const payload = id === undefined ? row.payload : { ...row.payload, status: transfers.get(id)?.status ?? 'FAILED' }
+  return { ...row, payload, retracts: { seq, position: formatPosition({ seq, micros }), was: status } }
+}
+
+const liveStatement = `select ${positionColumns('o')}, o.kind, o.token_id as "tokenId", ${seconds('o.happened_at')} as at, o.payload
+  from outbox o where o.token_id in (select unnest($1::numeric[])) and o.kind is not null and o.kind <> 'VERIFIED'
+    and o.retracts is null and not o.retracted
+  order by o.seq desc`

@@ -1,0 +1,21 @@
+/** The state of the index for its readers: the block that it is complete to, and its last comparison with the chain. */
+import { hex, instant } from '../../db/columns.ts'
+import type { Sql } from '../../db/database.ts'
+import type { BlockId } from '../../domain/chain.ts'
+
+/** Times are RFC 3339 with microseconds, in UTC. `block` is null before the first, `comparedAt` before the first comparison. */
+export type IndexMeta = Readonly<{
+  block: (BlockId & Readonly<{ timestamp: string }>) | null
+  comparedAt: string | null
+}>
+
+export async function readMeta(sql: Sql): Promise<IndexMeta> {
+  const [row] = await sql.query<BlockId & { timestamp: string; comparedAt: string | null }>(metaStatement)
+  if (row === undefined) return { block: null, comparedAt: null }
+  const { comparedAt, ...block } = row
+  return { block: block.number < 0n ? null : block, comparedAt }
+}
+
+const metaStatement = `select number, ${hex('hash')} as hash, ${instant('block_time')} as timestamp,
+    ${instant('compared_at')} as "comparedAt"
+  from index_cursor`

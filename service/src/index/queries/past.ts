@@ -1,0 +1,214 @@
+/**
+ * The index as it was at an earlier block (spec §2.9): tokens that changed since are projected again from their events up to the block.
+ * Only what the chain holds goes back; taps, texts and the names of tags are those of now.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { countWithin } from '../../db/bounded-count.ts'
+import { numbers, hex, hexToBytes, instant, seconds } from '../../db/columns.ts'
+import type { Database, Sql } from '../../db/database.ts'
+import { clampSeconds } from '../../domain/chain-index.ts'
+import { chainUnavailable } from '../../lib/errors.ts'
+import { productTexts, withoutGaps } from '../assets.ts'
+import { readEvents } from '../history.ts'
+import { projectAssets, projectTransfers } from '../project.ts'
+import { withNames } from './names.ts'
+import type { ProductCondition } from './condition.ts'
+import {
+  type PastAssets,
+  type PastBlock,
+  parseProduct,
+  pastTable,
+  productColumns,
+  type ProductPage,
+  productPageStatement,
+  productsWhere,
+  type ProductRow,
+  type StoredProduct,
+} from './products.ts'
+import type { TransferRow } from './transfers.ts'
+
+/** Answers a question about a block: the block, or the blocks whose state is kept; `null` is an empty index. */
+type FoundBlock = Readonly<{ block: PastBlock } | { block: null; kept: { from: bigint; to: bigint } | null }>
+
+/** Lists go back over at most so many events and tokens. */
+const mostEvents = 20_000
+const mostTokens = 1_000
+
+export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  /** Runs `read` in one snapshot in which the block is still canonical. */
+  function at<T>(block: PastBlock, read: (sql: Sql) => Promise<T>): Promise<T> {
+    return database.transaction(async (sql) => {
+      await sql.query('set transaction isolation level repeatable read')
+      const [found] = await sql.query('select 1 from index_block where number = $1 and hash = $2', [
+        block.number,
+        hexToBytes(block.hash),
+      ])
+      if (found === undefined) throw chainUnavailable('a block of the past is no longer canonical')
+      return read(sql)
+    })
+  }
+
+  return {
+    async find(number: bigint): Promise<FoundBlock> {
+      const [block] = await database.query<PastBlock>(blockStatement, [number])
+      if (block !== undefined) return { block }
+      const [kept] = await database.query<{ from: bigint; to: bigint }>(keptStatement)
+      return { block: null, kept: kept ?? null }
+    },
+
+    /** Returns the products of these tokens, in no order. */
+    products: (block: PastBlock, tokenIds: readonly bigint[]): Promise<ProductRow[]> =>
+      at(block, async (sql) => {
+        const rows = await pastAssets(sql, block, tokenIds.map(String))
+        const text = `select ${productColumns} from ${pastTable} where true`
+        return (await sql.query<StoredProduct>(text, [JSON.stringify(rows)])).map((row) => rowAt(row, block))
+      }),
+
+    /** Returns all transfers of these tokens, the newest first. */
+    transfers: (block: PastBlock, tokenIds: readonly bigint[]): Promise<TransferRow[]> =>
+      at(block, async (sql) => {
+        const events = await eventsUpTo(sql, block, tokenIds.map(String))
+        const transfers = [...projectTransfers(events, new Map(), block.time).transfers.values()]
+        const stored = await sql.query<{ id: string; pk: bigint }>(transfersStatement, [numbers(tokenIds)])
+        const pks = new Map(stored.map(({ id, pk }) => [id, pk]))
+        const rows = transfers.map(
+          ({ settledAt: _settledAt, settledTransaction, initiatedTransaction, initiatedAt, expiresAt, ...rest }) => ({
+            ...rest,
+            tokenId: BigInt(rest.tokenId),
+            pk: pks.get(rest.id) ?? 0n,
+            initiatedAt: formatSeconds(initiatedAt),
+            expiresAt: expiresAt === null ? null : formatSeconds(expiresAt),
+            initiatedTx: initiatedTransaction,
+            settledTx: settledTransaction,
+            messageHash: rest.messageHash === null || BigInt(rest.messageHash) === 0n ? null : rest.messageHash,
+            at: block,
+          }),
+        )
+        return rows.toSorted((a, b) =>
+          a.initiatedAt === b.initiatedAt ? Number(b.pk - a.pk) : a.initiatedAt < b.initiatedAt ? 1 : -1,
+        )
+      }),
+
+    /** Returns one page; `null` where too much has changed since. */
+    page: (block: PastBlock, page: ProductPage): Promise<ProductRow[] | null> =>
+      at(block, async (sql) => {
+        const past = await changedAssets(sql, block)
+        if (past === null) return null
+        const condition = await withNames(sql, page.condition)
+        const { text, values } = productPageStatement({ ...page, condition }, past)
+        return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
+      }),
+
+    /** Returns the number of products; `null` where too much has changed since, or a count takes too long. */
+    async count(block: PastBlock, condition: ProductCondition): Promise<number | null> {
+      const past = await at(block, (sql) => changedAssets(sql, block))
+      if (past === null) return null
+      const { text, values } = productsWhere(condition, past)
+      return countWithin(database, text, values)
+    },
+  }
+}
+
+const blockStatement = `select b.number, ${hex('b.hash')} as hash,
+    greatest(
+      coalesce((select ${seconds('ts')} from history where block_number <= b.number
+        order by block_number desc, log_index desc limit 1), 0),
+      case when b.number = c.number then ${seconds('c.block_time')} else 0 end) as time
+  from index_cursor c join index_block b on b.number <= c.number
+  where b.number = $1`
+
+/** The last run of blocks without a gap. */
+const keptStatement = `select (select max(number) from index_block b
+      where not exists (select from index_block p where p.number = b.number - 1)) as "from", number as "to"
+  from index_cursor where number >= 0`
+
+async function changedAssets(sql: Sql, block: PastBlock): Promise<PastAssets | null> {
+  const rows = await sql.query<{ token: string; events: bigint }>(changedStatement, [block.number, mostEvents + 1])
+  if (rows.length > mostTokens || (rows[0]?.events ?? 0n) > mostEvents) return null
+  const tokens = rows.map(({ token }) => token)
+  return { block: block.number, rows: JSON.stringify(await pastAssets(sql, block, tokens)) }
+}
+
+const changedStatement = `with later as (
+    select token_id from history where block_number > $1 order by block_number, log_index limit $2)
+  select distinct token_id::text as token, (select count(*) from later) as events from later limit ${mostTokens + 1}`
+
+const transfersStatement = `select t.id, t.pk from transfer t join asset a on a.pk = t.asset_pk
+  where a.token_id in (select unnest($1::numeric[]))`
+
+type CurrentAsset = Readonly<{
+  pk: string
+  token_id: string
+  metadataHash: Hex | null
+  tagHash: Hex | null
+  tag_id: string | null
+  name: string | null
+  brand: string | null
+  serial: string | null
+  gtin: string | null
+  tapped_at: string | null
+}>
+
+const currentStatement = `select pk::text as pk, token_id::text as token_id, ${hex('metadata_hash')} as "metadataHash",
+    ${hex('tag_hash')} as "tagHash", tag_id, name, brand, serial, gtin, ${instant('tapped_at')} as tapped_at
+  from asset where token_id in (select unnest($1::numeric[]))`
+
+/** Returns rows of `asset` as they were at the block; a token that was minted later has none. */
+async function pastAssets(sql: Sql, block: PastBlock, tokenIds: readonly string[]): Promise<object[]> {
+  const current = await sql.query<CurrentAsset>(currentStatement, [numbers(tokenIds)])
+  const known = new Map(current.map((row) => [row.token_id, row]))
+  const changes = projectAssets(await eventsUpTo(sql, block, tokenIds)).filter(({ minted }) => minted !== null)
+  const states = changes.map(withoutGaps)
+  const others = states.flatMap(({ tokenId, metadataHash: hash }) => {
+    const isOther = hash !== null && BigInt(hash) !== 0n && hash !== known.get(tokenId)?.metadataHash
+    return isOther ? [hash] : []
+  })
+  const texts = await productTexts(sql, new Set(others))
+  return states.flatMap((state) => {
+    const row = known.get(state.tokenId)
+    if (row === undefined) return []
+    const { metadataHash: _metadataHash, tagHash: _tagHash, ...rest } = row
+    const [metadataHash, tagHash] = [orNull(state.metadataHash), orNull(state.tagHash)]
+    const flags = state.flags ?? 0
+    const isGenuine = (state.state ?? 0) >= 1 && (state.state ?? 0) <= 4 && (flags & 31) === 0
+    const commitment = row.tag_id !== null && row.tag_id === row.tagHash
+    const own = metadataHash === row.metadataHash ? row : texts.get(metadataHash ?? '0x')
+    return {
+      ...rest,
+      owner: escaped(state.owner),
+      state: state.state,
+      flags,
+      metadata_hash: escaped(metadataHash),
+      tag_hash: escaped(tagHash),
+      tag_id: commitment ? tagHash : row.tag_id,
+      name: own?.name ?? null,
+      brand: own?.brand ?? null,
+      verified: isGenuine && tagHash !== null && row.tapped_at !== null,
+      created_at: formatSeconds(state.minted?.time ?? state.time),
+      updated_at: formatSeconds(state.time),
+      updated_block: state.block.toString(),
+    }
+  })
+}
+
+async function eventsUpTo(sql: Sql, block: PastBlock, tokenIds: readonly string[]) {
+  return (await readEvents(sql, tokenIds)).filter(({ blockNumber }) => blockNumber <= block.number)
+}
+
+function rowAt(row: StoredProduct, block: PastBlock): ProductRow {
+  return { ...parseProduct(row), indexed: { number: block.number, hash: block.hash }, at: block }
+}
+
+/** The zero hash stands for none. */
+function orNull(hash: Hex | null): Hex | null {
+  return hash === null || BigInt(hash) === 0n ? null : hash
+}
+
+/** Formats a `bytea` as JSON takes it. */
+function escaped(value: Hex | null): string | null {
+  return value === null ? null : `\\x${value.slice(2)}`
+}
+
+function formatSeconds(time: bigint): string {
+  return new Date(Number(clampSeconds(time)) * 1_000).toISOString().replace('Z', '000Z')
+}

@@ -1,0 +1,58 @@
+/** Joins calls into batches: what comes while a batch runs waits for the next one, so that batches grow with the load. */
+
+export type BatchOptions<T, R> = Readonly<{
+  /** Returns a result for each item, in their order. */
+  run: (items: readonly T[]) => Promise<readonly R[]>
+  maxItems: number
+  /** The room that an item takes of `maxItems`; one that takes more goes alone. Default: 1. */
+  weightOf?: (item: T) => number
+  /** Batches that run at the same time. Default: 1. */
+  concurrency?: number
+  /** Returns whether one item may have caused this error. Each item of such a batch runs again alone. Default: none. */
+  isOfOneItem?: (error: unknown) => boolean
+}>
+
+/** Returns a function that hands one item to the next batch. A lonely item starts at once; a batch that fails rejects all of its items, unless `isOfOneItem`. */
+export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => Promise<R> {
+  const { run, maxItems, weightOf = () => 1, concurrency = 1, isOfOneItem = () => false } = options
+  type Waiting = PromiseWithResolvers<R> & { readonly item: T }
+  const waiting: Waiting[] = []
+  let running = 0
+
+  function add(item: T): Promise<R> {
+    const one: Waiting = { ...Promise.withResolvers<R>(), item }
+    waiting.push(one)
+    // Items of one turn of the event loop go together.
+    if (waiting.length === 1 && running < concurrency) setImmediate(startBatches)
+    return one.promise
+  }
+
+  function startBatches(): void {
+    while (running < concurrency && waiting.length > 0) {
+      running += 1
+      void settle(takeBatch()).finally(() => {
+        running -= 1
+        startBatches()
+      })
+    }
+  }
+
+  function takeBatch(): Waiting[] {
+    let weight = 0
+    const end = waiting.findIndex(({ item }) => (weight += weightOf(item)) > maxItems)
+    return waiting.splice(0, end === -1 ? waiting.length : Math.max(1, end))
+  }
+
+  async function settle(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const results = await run(batch.map(({ item }) => item))
+      if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} has ${results.length} results`)
+      batch.forEach(({ resolve }, index) => resolve(results[index] as R))
+    } catch (error) {
+      if (batch.length > 1 && isOfOneItem(error)) await Promise.all(batch.map((one) => settle([one])))
+      else for (const { reject } of batch) reject(error)
+    }
+  }
+
+  return add
+}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { createBatcher } from './batch.ts'
+
+/** Returns a batcher whose batches end by hand. */
+function held(options: { maxItems?: number; concurrency?: number; weightOf?: (item: number) => number } = {}) {
+  const batches: { items: readonly number[]; end: (fault?: Error) => void }[] = []
+  const add = createBatcher<number, number>({
+    maxItems: 100,
+    ...options,
+    run: (items) =>
+      new Promise((resolve, reject) =>
+        batches.push({ items, end: (fault) => (fault ? reject(fault) : resolve(items.map((item) => -item))) }),
+      ),
+  })
+  const turn = () => new Promise((resolve) => setImmediate(resolve))
+  return { add, batches, turn }
+}
+
+describe('a batcher', () => {
+  it('starts a lonely item at once, and joins what comes while it runs', async () => {
+    const { add, batches, turn } = held()
+    const first = add(1)
+    await turn()
+    const others = [add(2), add(3)]
+    await turn()
+    assert.deepEqual(
+      batches.map(({ items }) => items),
+      [[1]],
+    )
+    batches[0]?.end()
+    assert.equal(await first, -1)
+    await turn()
+    assert.deepEqual(batches[1]?.items, [2, 3])
+    batches[1]?.end()
+    assert.deepEqual(await Promise.all(others), [-2, -3])
+  })
+
+  it('joins the items of one turn', async () => {
+    const { add, batches, turn } = held()
+    void add(1)
+    void add(2)
+    await turn()
+    assert.deepEqual(batches[0]?.items, [1, 2])
+  })
+
+  it('keeps to its limits of items and of batches', async () => {
+    const { add, batches, turn } = held({ maxItems: 2, concurrency: 2 })
+    for (const item of [1, 2, 3, 4, 5]) void add(item)
+    await turn()
+    assert.deepEqual(
+      batches.map(({ items }) => items),
+      [
+        [1, 2],
+        [3, 4],
+      ],
+    )
+    batches[1]?.end()
+    await turn()
+    assert.deepEqual(batches[2]?.items, [5])
+  })
+
+  it('counts the weight of items, and lets a heavy one go alone', async () => {
+    const { add, batches, turn } = held({ maxItems: 4, concurrency: 9, weightOf: (item) => item })
+    for (const item of [1, 3, 9, 2]) void add(item)
+    await turn()
+    assert.deepEqual(
+      batches.map(({ items }) => items),
+      [[1, 3], [9], [2]],
+    )
+  })
+
+  it('rejects the items of a batch that fails, and runs the next one', async () => {
+    const { add, batches, turn } = held()
+    const failing = assert.rejects(add(1), /broken/)
+    await turn()
+    const next = add(2)
+    batches[0]?.end(new Error('broken'))
+    await failing
+    await turn()
+    batches[1]?.end()
+    assert.equal(await next, -2)
+  })
+})

@@ -1,0 +1,18 @@
+/** CSV rows (RFC 4180) that are safe to open in a spreadsheet. */
+
+/** A null is an empty cell. */
+export type Cell = string | number | bigint | boolean | null
+
+/** Formats one row. A text that a spreadsheet would run as a formula begins with an apostrophe, which makes it text (OWASP). */
+export function formatCsvRow(cells: readonly Cell[]): string {
+  return cells.map(formatCell).join(',')
+}
+
+const formula = /^\s*[=+\-@＝＋－＠\t\r\n]/
+
+function formatCell(cell: Cell): string {
+  if (cell === null) return ''
+  if (typeof cell !== 'string') return String(cell)
+  const text = formula.test(cell) ? `'${cell}` : cell
+  return /[",\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}

@@ -1,0 +1,75 @@
+/**
+ * Several calls in one, each with its own gas limit and outcome: the constructor of contracts/src/CallBatch.sol, which creates no contract.
+ * As a transaction it settles many payments; as an `eth_call` it reports what each would do.
+ */
+import type { Hex } from '@touchstone/verdict'
+import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { type: 'json' }
+import { toHex } from 'viem'
+import type { RpcClient } from '../../chain/rpc/client.ts'
+import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
+import type { Fees } from '../heads.ts'
+
+/** Empty `data`: no call is made, and the report has the code hash of the target. */
+export type Call = { readonly target: Hex; readonly gasLimit: number; readonly data: Hex }
+/** `word` is the first word of the returned data, or the code hash. */
+export type CallReport = { readonly ok: boolean; readonly gasUsed: number; readonly word: Hex }
+
+/** Initialisation code is limited to this many bytes (EIP-3860), and each byte of calldata counts. */
+export const maxBytes = 49_152 - 2_048
+/** Gas of the constructor itself: 53,000 for the creation, then its code, and for each call its loop and its calldata. */
+export const gasOverhead = (calls: readonly Call[]): number =>
+  75_000 + calls.reduce((sum, { data }) => sum + 4_000 + 16 * (data.length / 2 + 160), 0)
+
+/** Returns the bytes that one call adds to a batch. */
+export function sizeOf({ data }: Call): number {
+  return 160 + Math.ceil((data.length - 2) / 64) * 32
+}
+
+/** Encodes constructor arguments by hand, because the general encoder takes longer than everything else that a payment needs. */
+export function encodeBatch(calls: readonly Call[], report: boolean): Hex {
+  const tuples = calls.map(({ target, gasLimit, data }) => {
+    const bytes = data.slice(2)
+    return `${encodeAddress(target)}${encodeWord(gasLimit)}${encodeWord(96)}${encodeWord(bytes.length / 2)}${padToWords(bytes)}`
+  })
+  let offset = calls.length * 32
+  const offsets = tuples.map((tuple) => {
+    const at = encodeWord(offset)
+    offset += tuple.length / 2
+    return at
+  })
+  return `${callBatch.bytecode as Hex}${encodeWord(64)}${encodeWord(report ? 1 : 0)}${encodeWord(calls.length)}${offsets.join('')}${tuples.join('')}`
+}
+
+/** The sender and the fees of the transaction that is simulated, because a contract can distinguish a call without fees. */
+type Simulation = { readonly from: Hex; readonly fees: Fees }
+
+/** Runs the calls at `at` without a transaction. Throws what `rpc` throws, and for an answer of another length. */
+export async function simulateBatch(
+  rpc: RpcClient,
+  calls: readonly Call[],
+  simulation: Simulation | undefined,
+  at: 'pending' | 'latest' = 'pending',
+): Promise<CallReport[]> {
+  const data = encodeBatch(calls, true)
+  const gas = calls.reduce((sum, { gasLimit }) => sum + gasLimit, gasOverhead(calls) + calls.length * 64 * 220)
+  const call = {
+    data,
+    gas: toHex(gas),
+    ...(simulation && {
+      from: simulation.from,
+      maxFeePerGas: toHex(simulation.fees.maxFeePerGas),
+      maxPriorityFeePerGas: toHex(simulation.fees.maxPriorityFeePerGas),
+    }),
+  }
+  const answer = await rpc('eth_call', [call, at])
+  if (typeof answer !== 'string' || answer.length !== 2 + calls.length * 128)
+    throw new Error('The node returned another number of results.')
+  return calls.map((_, index) => {
+    const outcome = BigInt(`0x${answer.slice(2 + 128 * index, 66 + 128 * index)}`)
+    return {
+      ok: outcome >> 255n === 1n,
+      gasUsed: Number(outcome & 0xffffffffffffn),
+      word: `0x${answer.slice(66 + 128 * index, 130 + 128 * index)}`,
+    }
+  })
+}

@@ -1,0 +1,78 @@
+/**
+ * Bounds the gas that payers can make the facilitator lose (spec §4.8). A transfer that passes its simulation may still fail in a block:
+ * money that is spent elsewhere, or a contract wallet that only pretends. Each payer risks one such loss, then is blocked for a time.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { LRUCache } from 'lru-cache'
+import type { Payment } from '../x402/payment.ts'
+
+/** An account is blocked for ten minutes, a wallet for a day; a kind of wallet for ten minutes after its second failure. */
+const accountBlockMs = 600_000
+const walletBlockMs = 86_400_000
+const kindFailures = 2
+/** Transfers of one kind of wallet that may be in flight at the same time. */
+const kindInFlight = 2
+
+/** `codeHash` is that of the payer's wallet; undefined for an account without code. */
+export type Exposed = { readonly payment: Payment; readonly codeHash: Hex | undefined }
+/** Ends the exposure of one payment. `failed`: its transfer was mined and moved nothing. */
+type Leave = (failed: boolean) => void
+type Payer = { inFlight: number; reserved: bigint; spendable: bigint | null }
+
+/** `balance` reads the payer's money at the newest block. */
+export function createExposure({ balance }: { readonly balance: (payer: Hex) => Promise<bigint> }) {
+  const payers = new Map<Hex, Payer>()
+  const kinds = new Map<Hex, number>()
+  const blocked = new LRUCache<Hex, true>({ max: 100_000 })
+  const failures = new LRUCache<Hex, number>({ max: 10_000, ttl: accountBlockMs })
+  let waiting: (() => void)[] = []
+
+  /**
+   * Waits until this payment can be sent without more risk than the others in flight: the balance covers all of its payer's, and a wallet
+   * has one at a time. Returns undefined for a payer or a kind of wallet that is blocked. Throws what `balance` throws.
+   */
+  async function enter(exposed: Exposed): Promise<Leave | undefined> {
+    const { payment, codeHash } = exposed
+    for (;;) {
+      if (blocked.has(payment.from) || (codeHash && (failures.get(codeHash) ?? 0) >= kindFailures)) return undefined
+      const payer = payers.get(payment.from)
+      // The simulation has covered a payment that is alone in flight.
+      if (
+        payer === undefined
+          ? !codeHash || (kinds.get(codeHash) ?? 0) < kindInFlight
+          : !codeHash && covers(payer, payment)
+      )
+        return reserve(exposed)
+      if (payer?.spendable === null && !codeHash) {
+        const held = await balance(payment.from)
+        payer.spendable ??= held - payer.reserved
+      } else await new Promise<void>((resolve) => waiting.push(resolve))
+    }
+  }
+
+  const covers = ({ spendable }: Payer, { value }: Payment) => spendable !== null && spendable >= value
+
+  function reserve({ payment, codeHash }: Exposed): Leave {
+    const { from, value } = payment
+    const payer = payers.get(from) ?? { inFlight: 0, reserved: 0n, spendable: null }
+    payers.set(from, payer)
+    payer.inFlight += 1
+    payer.reserved += value
+    if (payer.spendable !== null) payer.spendable -= value
+    if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 0) + 1)
+    return (failed) => {
+      payer.inFlight -= 1
+      payer.reserved -= value
+      if (payer.inFlight === 0) payers.delete(from)
+      if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 1) - 1)
+      if (kinds.get(codeHash ?? '0x') === 0) kinds.delete(codeHash ?? '0x')
+      if (failed) blocked.set(from, true, { ttl: codeHash ? walletBlockMs : accountBlockMs })
+      if (failed && codeHash) failures.set(codeHash, (failures.get(codeHash) ?? 0) + 1)
+      const woken = waiting
+      waiting = []
+      for (const wake of woken) wake()
+    }
+  }
+
+  return { enter }
+}

@@ -1,0 +1,213 @@
+/**
+ * Sends payments (spec §4.8): those that wait go together in one transaction, each with its own gas limit and outcome. A lonely payment is
+ * sent at once by itself; while others are on their way, a batch waits shortly for company. Accounts take turns.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { keccak256, parseTransaction, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
+import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
+import { chainId } from '../../domain/chain.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Fees, Heads } from '../heads.ts'
+import { onPendingBlock } from '../on-chain.ts'
+import { parseQuantity } from '../heads.ts'
+import type { Payment } from '../x402/payment.ts'
+import { encodeBatch, gasOverhead, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
+import type { Signed, Slot, Slots } from './slots.ts'
+import { createTracker, type Tracked } from './tracker.ts'
+
+/** `calls` settle the payment; the last one is the transfer. */
+export type Member = { readonly payment: Payment; readonly calls: readonly Call[] }
+/** rejected: it would fail now and was not sent. unfunded: the account cannot pay for gas. */
+export type Sent = Tracked | 'rejected' | 'unfunded'
+
+type SenderOptions = {
+  readonly rpc: RpcClient
+  readonly heads: Heads
+  readonly slots: Slots
+  readonly accounts: readonly LocalAccount[]
+  readonly log: Log
+}
+
+const maxMembers = 80
+/** Time for company, while another transaction is on its way. */
+const companyMs = 150
+
+type Waiting = PromiseWithResolvers<Sent> & { readonly member: Member }
+
+export function createSender({ rpc: provider, heads, slots, accounts, log }: SenderOptions) {
+  const rpc = onPendingBlock(provider)
+  const waiting: Waiting[] = []
+  let sending = 0
+  let turn = 0
+  let timer: NodeJS.Timeout | undefined
+  const addresses = accounts.map(({ address }) => address.toLowerCase() as Hex)
+  const tracker = createTracker({ rpc: provider, heads, slots, resign, fillGap, send, log })
+
+  /** Resolves when the payment's transaction is in a block, or will never be. Rejects when it could not be sent. */
+  function submit(member: Member): Promise<Sent> {
+    const one: Waiting = { ...Promise.withResolvers<Sent>(), member }
+    waiting.push(one)
+    const isLonely = sending === 0 && tracker.size() === 0
+    if (isLonely || waiting.length >= maxMembers) setImmediate(flush)
+    else timer ??= setTimeout(flush, companyMs)
+    return one.promise
+  }
+
+  function flush(): void {
+    clearTimeout(timer)
+    timer = undefined
+    const batch = takeBatch()
+    if (batch.length === 0) return
+    sending += 1
+    sendBatch(batch)
+      .catch((error: unknown) => batch.forEach(({ reject }) => reject(error)))
+      .finally(() => (sending -= 1))
+    if (waiting.length > 0) flush()
+  }
+
+  function takeBatch(): Waiting[] {
+    let size = 0
+    const end = waiting.findIndex(({ member }, index) => {
+      size += member.calls.reduce((sum, call) => sum + sizeOf(call), 0)
+      return index === maxMembers || size > maxBytes
+    })
+    return waiting.splice(0, end === -1 ? waiting.length : Math.max(1, end))
+  }
+
+  async function sendBatch(batch: readonly Waiting[]): Promise<void> {
+    const fees = await heads.fees()
+    const found = await simulate(batch, fees)
+    if (found === 'unfunded') return batch.forEach(({ resolve }) => resolve('unfunded'))
+    const { account, passed } = found
+    if (passed.length === 0) return
+    const sender = account.address.toLowerCase() as Hex
+    const transaction = toTransaction(
+      passed.map(({ member }) => member),
+      fees,
+    )
+    const count = Number(parseQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
+    const members = passed.map(({ member: { payment } }) => ({ payer: payment.from, nonce: payment.nonce }))
+    const slot = await slots.assign({ sender, count, members }, (nonce) => sign(account, { ...transaction, nonce }))
+    const validBefore = passed.reduce((latest, { member }) => max(latest, member.payment.validBefore), 0n)
+    const tracked = tracker.track({ slot, validBefore })
+    // Not sent is not lost: the tracker sends it again.
+    await send(slot.raw).catch((error: unknown) =>
+      log.warn('a settlement was not taken', { reason: reasonOfRefusal(error) }),
+    )
+    await tracked.then(
+      (outcome) => passed.forEach(({ resolve }) => resolve(outcome)),
+      (error: unknown) => passed.forEach(({ reject }) => reject(error)),
+    )
+  }
+
+  /** Runs the batch as it will be sent, with fees and with the next account that can pay for gas, and returns what passes. */
+  async function simulate(batch: readonly Waiting[], fees: Fees) {
+    const calls = batch.flatMap(({ member }) => member.calls)
+    for (const _ of accounts) {
+      const account = accounts[turn++ % accounts.length] as LocalAccount
+      const simulated = simulateBatch(rpc, calls, { from: account.address, fees })
+      const reports = await simulated.catch((error: unknown) => {
+        if (isUnfunded(error)) return undefined
+        throw error
+      })
+      if (reports !== undefined) return { account, passed: passing(batch, reports) }
+    }
+    return 'unfunded'
+  }
+
+  /** The last call of a member is its transfer. */
+  function passing(batch: readonly Waiting[], reports: readonly CallReport[]): Waiting[] {
+    let at = 0
+    return batch.filter(({ member, resolve }) => {
+      at += member.calls.length
+      const passes = reports[at - 1]?.ok === true
+      if (!passes) resolve('rejected')
+      return passes
+    })
+  }
+
+  /** A single transfer needs no batch around it. */
+  function toTransaction(members: readonly Member[], fees: Fees): Omit<TransactionSerializableEIP1559, 'nonce'> {
+    const calls = members.flatMap((member) => member.calls)
+    const [only] = calls
+    const gas = calls.reduce((sum, { gasLimit }) => sum + gasLimit, gasOverhead(calls))
+    const base = { type: 'eip1559', chainId, value: 0n, ...fees } as const
+    return calls.length === 1 && only !== undefined
+      ? { ...base, to: only.target, data: only.data, gas: BigInt(only.gasLimit + 21_000 + 8 * only.data.length) }
+      : { ...base, data: encodeBatch(calls, false), gas: BigInt(gas) }
+  }
+
+  async function sign(account: LocalAccount, transaction: TransactionSerializableEIP1559): Promise<Signed> {
+    const raw = await account.signTransaction(transaction)
+    return { raw, hash: keccak256(raw) }
+  }
+
+  /** EIP-1559: a node takes a replacement that pays at least a tenth more. */
+  async function resign(slot: Slot, fees: Fees, isEmpty: boolean): Promise<Signed> {
+    const account = accounts[addresses.indexOf(slot.sender)] as LocalAccount
+    const { to, data, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(slot.raw)
+    const bump = (before: bigint, now: bigint) => max((before * 9n) / 8n + 1n, now)
+    const bumped = {
+      type: 'eip1559',
+      chainId,
+      nonce: slot.nonce,
+      value: 0n,
+      maxFeePerGas: bump(maxFeePerGas, fees.maxFeePerGas),
+      maxPriorityFeePerGas: bump(maxPriorityFeePerGas, fees.maxPriorityFeePerGas),
+    } as const
+    if (isEmpty) return sign(account, { ...bumped, to: slot.sender, gas: 21_000n })
+    return sign(account, { ...bumped, ...(to && { to }), ...(data && { data }), ...(gas && { gas }) })
+  }
+
+  async function fillGap(sender: Hex, count: number): Promise<void> {
+    const account = accounts[addresses.indexOf(sender)] as LocalAccount
+    const fees = await heads.fees()
+    const slot = await slots.assign({ sender, count, members: [] }, (nonce) =>
+      sign(account, { type: 'eip1559', chainId, value: 0n, to: sender, gas: 21_000n, ...fees, nonce }),
+    )
+    void tracker.track({ slot, validBefore: 0n }).catch(() => {})
+    await send(slot.raw)
+  }
+
+  async function send(raw: Hex): Promise<void> {
+    try {
+      await provider('eth_sendRawTransaction', [raw])
+    } catch (error) {
+      if (!(isRefusal(error) && /already known|already imported/i.test(error.message))) throw error
+    }
+  }
+
+  return {
+    submit,
+    addresses,
+    /** Returns the outcome of a transaction that is followed. */
+    find: tracker.find,
+    /** Follows the transactions that no living process watches, and returns their unfinished payments. */
+    async adopt(): Promise<void> {
+      for (const { members, ...slot } of await slots.adopt(addresses)) {
+        const validBefore = members.reduce((latest, payment) => max(latest, payment.validBefore), 0n)
+        void tracker.track({ slot, validBefore }).catch(() => {})
+        await send(slot.raw).catch(() => {})
+      }
+    },
+    async [Symbol.asyncDispose]() {
+      clearTimeout(timer)
+      for (const { reject } of waiting.splice(0)) reject(new Error('the gateway is closing'))
+      while (sending > 0 && tracker.size() === 0) await sleep(10)
+      await tracker[Symbol.asyncDispose]()
+    },
+  }
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b
+}
+
+function isUnfunded(error: unknown): boolean {
+  return isRefusal(error) && /insufficient funds|gas required exceeds allowance/i.test(error.message)
+}
+
+function reasonOfRefusal(error: unknown): string {
+  return isRefusal(error) ? 'the node refused it' : 'no answer'
+}

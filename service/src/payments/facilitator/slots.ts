@@ -1,0 +1,167 @@
+/**
+ * The transactions of the facilitator's keys (spec §4.8): one row for each nonce, written before it is sent. What a process leaves
+ * behind is sent again by another one, byte for byte or with higher fees, so that no nonce stays open.
+ */
+import { createHash } from 'node:crypto'
+import type { Hex } from '@touchstone/verdict'
+import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
+import { accountLock, lockStatement } from '../../db/locks.ts'
+import type { Holder } from '../holder.ts'
+import { parsePayload } from '../ledger.ts'
+import { type BlockRef, type PaymentKey } from '../key.ts'
+import type { Payment } from '../x402/payment.ts'
+
+/** `raw` is the newest signed transaction of this nonce, `hashes` those of all; the last one is the newest. */
+export type Slot = {
+  readonly pk: bigint
+  readonly sender: Hex
+  readonly nonce: number
+  readonly raw: Hex
+  readonly hashes: readonly Hex[]
+}
+export type Signed = { readonly raw: Hex; readonly hash: Hex }
+/** `gasPrice` is in wei, as is `l1Fee`: what a rollup takes beside the gas, for the data that it writes to its base chain. */
+export type MinedSlot = {
+  readonly gasUsed: bigint
+  readonly gasPrice: bigint
+  readonly l1Fee: bigint
+  readonly block: BlockRef
+}
+
+export type Slots = ReturnType<typeof createSlots>
+
+/** A provider may lag this far behind the block of our newest transaction. */
+const lag = `interval '1 minute'`
+
+export function createSlots(
+  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
+) {
+  return {
+    /**
+     * Assigns the lowest free nonce of the account from `count` on, and stores what `sign` makes of it, in one transaction under the
+     * account's lock. `members` are the payments that it settles.
+     */
+    async assign(
+      {
+        sender,
+        count,
+        members,
+      }: { readonly sender: Hex; readonly count: number; readonly members: readonly PaymentKey[] },
+      sign: (nonce: number) => Promise<Signed>,
+    ): Promise<Slot> {
+      const address = hexToBytes(sender)
+      return database.transaction(async (sql) => {
+        if (database.dialect === 'postgres') await sql.query(lockStatement(accountLock(lockNumber(sender))))
+        const taken = await sql.query<{ nonce: bigint }>(
+          `select nonce from settlement where chain_id = $1 and sender = $2 and nonce >= $3
+             and (state = 'pending' or (state = 'mined' and mined_at > clock_timestamp() - ${lag})) order by nonce`,
+          [chainId, address, count],
+        )
+        const free = taken.findIndex((one, index) => Number(one.nonce) !== count + index)
+        const nonce = count + (free === -1 ? taken.length : free)
+        const { raw, hash } = await sign(nonce)
+        const [made] = await sql.query<{ pk: bigint }>(
+          `with made as (insert into settlement (chain_id, sender, nonce, holder, raw, hashes)
+             values ($1, $2, $3, ${holder.number}, $4, array[$5::bytea]) returning pk),
+           linked as (update payment p set settlement = made.pk, tx_hash = $5 from made,
+             unnest($6::bytea[], $7::bytea[]) m(payer, nonce)
+             where p.chain_id = $1 and p.asset = $8 and p.payer = m.payer and p.nonce = m.nonce and p.state = 'settling')
+           select pk from made`,
+          [
+            chainId,
+            address,
+            nonce,
+            hexToBytes(raw),
+            hexToBytes(hash),
+            bytes(members.map(({ payer }) => payer)),
+            bytes(members.map((member) => member.nonce)),
+            hexToBytes(asset),
+          ],
+        )
+        if (made === undefined) throw new Error('The settlement was not stored.')
+        return { pk: made.pk, sender, nonce, raw, hashes: [hash] }
+      })
+    },
+
+    /** Returns whether a transaction may still be mined. */
+    async isPending(pk: bigint): Promise<boolean> {
+      const rows = await database.query(`select from settlement where pk = $1 and state = 'pending'`, [pk])
+      return rows.length > 0
+    },
+
+    /** Stores another transaction for the same nonce. */
+    async replace(slot: Slot, { raw, hash }: Signed): Promise<Slot> {
+      await database.query(
+        `with replaced as (update settlement set raw = $2, hashes = hashes || $3::bytea, sent_at = clock_timestamp()
+           where pk = $1 and state = 'pending')
+         update payment set tx_hash = $3 where settlement = $1 and state = 'settling'`,
+        [slot.pk, hexToBytes(raw), hexToBytes(hash)],
+      )
+      return { ...slot, raw, hashes: [...slot.hashes, hash] }
+    },
+
+    async mined({ pk }: Slot, { gasUsed, gasPrice, l1Fee, block }: MinedSlot): Promise<void> {
+      await database.query(
+        `update settlement set state = 'mined', gas_used = $2, gas_price = $3::numeric, block_number = $4, block_hash = $5,
+           l1_fee = $6::numeric, mined_at = clock_timestamp() where pk = $1 and state = 'pending'`,
+        [pk, gasUsed, gasPrice.toString(), block.number, hexToBytes(block.hash), l1Fee.toString()],
+      )
+    },
+
+    /** Another transaction has the nonce of this one. */
+    async lost({ pk }: Slot): Promise<void> {
+      await database.query(`update settlement set state = 'lost' where pk = $1 and state = 'pending'`, [pk])
+    },
+
+    /** Gives transactions to whichever process adopts them first. */
+    async release(left: readonly Slot[]): Promise<void> {
+      if (left.length > 0)
+        await database.query(`update settlement set holder = 0 where pk = any($1::bigint[])`, [
+          numbers(left.map(({ pk }) => pk)),
+        ])
+    },
+
+    /** Gives the nonces of a block free that is no longer in the chain. */
+    async orphaned({ hash }: BlockRef): Promise<void> {
+      await database.query(
+        `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and state = 'mined'`,
+        [hexToBytes(hash), chainId],
+      )
+    },
+
+    /** Takes over the transactions of these accounts that no living process watches, with their unfinished payments. */
+    async adopt(senders: readonly Hex[]): Promise<(Slot & { readonly members: readonly Payment[] })[]> {
+      const rows = await database.query<Row>(
+        `with adopted as (update settlement set holder = ${holder.number}
+           where chain_id = $1 and sender = any($2::bytea[]) and state = 'pending' and not ${holder.isAlive}
+           returning pk, sender, nonce, raw, hashes)
+         select a.pk, a.sender, a.nonce, a.raw, a.hashes, array_remove(array_agg(p.payload), null) as members
+         from adopted a left join payment p on p.settlement = a.pk and p.state = 'settling' group by 1, 2, 3, 4, 5 order by a.nonce`,
+        [chainId, bytes(senders)],
+      )
+      return rows.map(({ pk, sender, nonce, raw, hashes, members }) => ({
+        pk,
+        sender: bytesToHex(sender),
+        nonce: Number(nonce),
+        raw: bytesToHex(raw),
+        hashes: hashes.map(bytesToHex),
+        members: members.map(parsePayload),
+      }))
+    },
+  }
+}
+
+type Row = {
+  readonly pk: bigint
+  readonly sender: Uint8Array
+  readonly nonce: bigint
+  readonly raw: Uint8Array
+  readonly hashes: readonly Uint8Array[]
+  readonly members: readonly string[]
+}
+
+function lockNumber(address: Hex): number {
+  return createHash('sha256').update(address.toLowerCase()).digest().readInt32BE(0)
+}

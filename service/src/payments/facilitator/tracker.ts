@@ -1,0 +1,180 @@
+/**
+ * Follows the transactions that were sent until each is in a block (spec §4.8): one look at the newest block for all of them, receipts for
+ * those that may be in it. A transaction that stays out is sent again; the lowest nonce gets higher fees (EIP-1559), so that none is stuck.
+ */
+import type { Hex } from '@touchstone/verdict'
+import type { RpcClient } from '../../chain/rpc/client.ts'
+import { mapConcurrently } from '../../lib/async/concurrency.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Fees, Head, Heads } from '../heads.ts'
+import { type LoggedEvent } from '../on-chain.ts'
+import { parseQuantity } from '../heads.ts'
+import type { MinedSlot, Signed, Slot, Slots } from './slots.ts'
+
+export type Receipt = MinedSlot & {
+  readonly transaction: Hex
+  readonly ok: boolean
+  readonly logs: readonly LoggedEvent[]
+}
+/** lost: another transaction has the nonce, so that this one will never be in a block. */
+export type Tracked = Receipt | 'lost'
+/** `validBefore`: from this chain time on, the transaction would only cost gas. */
+export type Tracking = { readonly slot: Slot; readonly validBefore: bigint }
+
+type TrackerOptions = {
+  readonly rpc: RpcClient
+  readonly heads: Heads
+  readonly slots: Slots
+  /** Signs the transaction of a slot anew with at least these fees; empty: a transfer of nothing to the sender. */
+  readonly resign: (slot: Slot, fees: Fees, isEmpty: boolean) => Promise<Signed>
+  /** Sends a transfer of nothing under the lowest free nonce from `count` on, where a transaction of another process does not have it. */
+  readonly fillGap: (sender: Hex, count: number) => Promise<void>
+  readonly send: (raw: Hex) => Promise<void>
+  readonly log: Log
+}
+
+const pollMs = 75
+/** Blocks, or milliseconds where none come, after which a transaction counts as stuck. */
+const stuckBlocks = 3n
+const stuckMs = 15_000
+const receiptsAtOnce = 8
+const abandonedSeconds = 600n
+
+type Entry = Tracking &
+  PromiseWithResolvers<Tracked> & { slot: Slot; movedAt: bigint; movedMs: number; missing: number }
+
+export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }: TrackerOptions) {
+  const entries = new Map<bigint, Entry>()
+  const closing = new AbortController()
+  let seen: Head | undefined
+  let running: Promise<void> | undefined
+
+  /** Resolves when the transaction is in a block, or cannot be any more. Rejects when the tracker is closed. */
+  function track(tracking: Tracking): Promise<Tracked> {
+    const { pk } = tracking.slot
+    const entry: Entry = {
+      ...Promise.withResolvers<Tracked>(),
+      ...tracking,
+      movedAt: 0n,
+      movedMs: performance.now(),
+      missing: 0,
+    }
+    entry.promise.catch(() => {})
+    entries.set(pk, entry)
+    running ??= follow()
+    return entry.promise
+  }
+
+  async function follow(): Promise<void> {
+    while (entries.size > 0 && !closing.signal.aborted) {
+      try {
+        await look()
+      } catch (error) {
+        log.warn('the settlements are not followed', { reason: reasonOf(error) })
+        await sleep(500, { signal: closing.signal })
+      }
+      await sleep(pollMs, { signal: closing.signal })
+    }
+    running = undefined // in the same turn as the last look at `entries`, so that a new one starts anew
+  }
+
+  async function look(): Promise<void> {
+    const head = await heads.head(pollMs / 2)
+    const all = [...entries.values()]
+    const isLate = all.some(({ movedMs }) => performance.now() - movedMs > stuckMs)
+    // One that another process sent may be in a block that was seen before.
+    const due = head.hash !== seen?.hash || isLate ? all : all.filter(({ movedAt }) => movedAt === 0n)
+    if (due.length === 0) return
+    seen = head
+    await mapConcurrently(due, receiptsAtOnce, (entry) => lookFor(entry, head))
+    await mend(head)
+  }
+
+  async function lookFor(entry: Entry, head: Head): Promise<void> {
+    for (const hash of entry.slot.hashes.toReversed()) {
+      const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
+      if (receipt === null) continue
+      entries.delete(entry.slot.pk)
+      await slots.mined(entry.slot, receipt).catch(notStored)
+      entry.resolve(receipt)
+      return
+    }
+    if (entry.movedAt === 0n) entry.movedAt = head.number
+  }
+
+  /** Sends what is stuck again. A free nonce before it is filled, because nothing behind a gap is mined. */
+  async function mend(head: Head): Promise<void> {
+    const stuck = [...entries.values()].filter(
+      ({ movedAt, movedMs }) => head.number >= movedAt + stuckBlocks || performance.now() - movedMs > stuckMs,
+    )
+    for (const sender of new Set(stuck.map(({ slot }) => slot.sender))) {
+      const count = Number(parseQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
+      const own = stuck.filter(({ slot }) => slot.sender === sender)
+      if (own.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
+      for (const entry of own) await mendOne(entry, head, count).catch(notStored)
+    }
+  }
+
+  async function mendOne(entry: Entry, head: Head, count: number): Promise<void> {
+    const { slot, validBefore } = entry
+    if (slot.nonce < count) {
+      // A provider may know the count before it knows the receipt.
+      entry.missing += 1
+      return entry.missing < 3 ? undefined : lose(entry)
+    }
+    Object.assign(entry, { movedAt: head.number, movedMs: performance.now() })
+    if (slot.nonce > count) return isAbandoned(entry, head) ? lose(entry) : send(slot.raw)
+    const isEmpty = head.timestamp >= validBefore
+    entry.slot = await slots.replace(slot, await resign(slot, await heads.fees(), isEmpty))
+    await send(entry.slot.raw)
+  }
+
+  async function lose(entry: Entry): Promise<void> {
+    entries.delete(entry.slot.pk)
+    await slots.lost(entry.slot)
+    entry.resolve('lost')
+  }
+
+  /** Nothing fills the nonces before it, as after the reset of a local chain. */
+  const isAbandoned = ({ validBefore }: Entry, { timestamp }: Head) => timestamp > validBefore + abandonedSeconds
+
+  function notStored(error: unknown): void {
+    log.warn('a settlement is not mended', { reason: reasonOf(error) })
+  }
+
+  return {
+    track,
+    /** Returns the transaction that is followed under this row. */
+    find: (pk: bigint): Promise<Tracked> | undefined => entries.get(pk)?.promise,
+    size: () => entries.size,
+    async [Symbol.asyncDispose]() {
+      closing.abort()
+      await running
+      const left = [...entries.values()]
+      entries.clear()
+      await slots.release(left.map(({ slot }) => slot)).catch(notStored)
+      for (const { reject } of left) reject(new Error('the gateway is closing'))
+    },
+  }
+}
+
+/** Returns null for a transaction that is in no block. Throws for an answer of another shape. */
+export function parseReceipt(transaction: Hex, answer: unknown): Receipt | null {
+  if (answer === null) return null
+  const receipt = answer as Record<'status' | 'gasUsed' | 'effectiveGasPrice' | 'blockNumber' | 'l1Fee', unknown> & {
+    readonly blockHash: Hex
+    readonly logs: readonly LoggedEvent[]
+  }
+  return {
+    transaction,
+    ok: receipt.status === '0x1',
+    logs: receipt.logs,
+    gasUsed: parseQuantity(receipt.gasUsed),
+    gasPrice: parseQuantity(receipt.effectiveGasPrice),
+    // Chains of the OP stack have it; a deposit and other chains do not.
+    l1Fee: parseQuantity(receipt.l1Fee ?? '0x0'),
+    block: { number: parseQuantity(receipt.blockNumber), hash: receipt.blockHash },
+  }
+}

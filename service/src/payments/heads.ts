@@ -1,0 +1,63 @@
+/** The newest block and the fees that follow from it, shared by everything that settles at the same moment. */
+import type { Hex } from '@touchstone/verdict'
+import type { RpcClient } from '../chain/rpc/client.ts'
+
+/** `timestamp` is in unix seconds, `baseFee` in wei. */
+export type Head = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint; readonly baseFee: bigint }
+/** In wei per gas. */
+export type Fees = { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
+
+export type Heads = ReturnType<typeof createHeads>
+
+const headMs = 250
+const tipMs = 5_000
+
+export function createHeads(rpc: RpcClient) {
+  const head = shared(headMs, async (): Promise<Head> => {
+    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as Record<
+      'number' | 'timestamp' | 'baseFeePerGas',
+      unknown
+    > & {
+      hash: Hex
+    }
+    const { number, hash, timestamp, baseFeePerGas } = block
+    return {
+      number: parseQuantity(number),
+      hash,
+      timestamp: parseQuantity(timestamp),
+      baseFee: parseQuantity(baseFeePerGas),
+    }
+  })
+  const tip = shared(tipMs, async () => parseQuantity(await rpc('eth_maxPriorityFeePerGas')))
+  return {
+    /** Returns the newest block as it was at most `maxAgeMs` ago. */
+    head,
+    /** Returns fees with room for the base fee to double. */
+    async fees(): Promise<Fees> {
+      const [{ baseFee }, maxPriorityFeePerGas] = await Promise.all([head(), tip()])
+      return { maxFeePerGas: 2n * baseFee + maxPriorityFeePerGas, maxPriorityFeePerGas }
+    },
+  }
+}
+
+/** Returns a function that shares one result for a time; a failure is shared with those who wait for it only. */
+function shared<T>(milliseconds: number, read: () => Promise<T>): (maxAgeMs?: number) => Promise<T> {
+  let last: { readonly at: number; readonly value: Promise<T> } | undefined
+  return (maxAgeMs = milliseconds) => {
+    const now = performance.now()
+    if (last === undefined || now - last.at > maxAgeMs) {
+      const value = read()
+      last = { at: now, value }
+      value.catch(() => {
+        if (last?.value === value) last = undefined
+      })
+    }
+    return last.value
+  }
+}
+
+/** Parses a JSON-RPC quantity. Throws for any other answer. */
+export function parseQuantity(value: unknown): bigint {
+  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value)) throw new Error('The node returned no quantity.')
+  return BigInt(value)
+}

@@ -1,0 +1,161 @@
+/** The index at an earlier block (spec §2.9): what it answered then, it answers again, whatever has happened since. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import fc from 'fast-check'
+import type { Database } from '../../../src/db/database.ts'
+import { indexStores } from '../../../src/graphql/context.ts'
+import type { ProductCondition } from '../../../src/index/queries/condition.ts'
+import type { ProductRow } from '../../../src/index/queries/products.ts'
+import type { TransferRow } from '../../../src/index/queries/transfers.ts'
+import { startGraphql } from '../../support/graphql/host.ts'
+import { testDatabases } from '../../support/database/databases.ts'
+import { createStory, wholeLife } from '../../support/index/story.ts'
+import { atHead, hash, indexerOver, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
+import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
+
+const conditions: readonly ProductCondition[] = [
+  { kind: 'and', of: [] },
+  { kind: 'state', value: 1 },
+  { kind: 'not', of: { kind: 'state', value: 4 } },
+]
+
+for (const { name, open, skip } of testDatabases())
+  describe(`the past of the index in ${name}`, { skip }, () => {
+    let chain: IndexChain
+    let database: Database
+    let indexer: Indexer
+    let stores: ReturnType<typeof indexStores>
+    before(async () => {
+      ;[chain, database] = await Promise.all([startIndexChain(), open()])
+      stores = indexStores(database)
+      indexer = indexerOver(chain, database)
+      indexer.start()
+    })
+    after(async () => {
+      await chain.close()
+      await database.close()
+    })
+
+    /** All that the index answers now, and the block that it answers at. */
+    async function present() {
+      const { block } = await stores.meta()
+      const tokens = (await database.query<{ id: string }>('select token_id::text as id from asset order by 1')).map(
+        ({ id }) => BigInt(id),
+      )
+      const products = (await stores.products.byTokens(tokens)).map(productText).toSorted()
+      const transfers = [...(await stores.transfers.newestOf((await pks()).map(BigInt))).values()].flat()
+      const pages = await Promise.all(
+        conditions.map(async (condition) => ({
+          count: await stores.products.count(condition),
+          rows: (await stores.products.page({ condition, ...firstPage })).map(productText),
+        })),
+      )
+      return { block, tokens, products, transfers: transfers.map(transferText).toSorted(), pages }
+    }
+    const pks = async () =>
+      (await database.query<{ pk: string }>('select pk::text as pk from asset')).map(({ pk }) => pk)
+    const firstPage = { by: 'updated', descending: true, after: null, limit: 7 } as const
+
+    it('is what it was when it was the present', async () => {
+      let tags = 0
+      const story = createStory(chain, () => hash((tags += 1)))
+      await wholeLife(chain, hash(0xffff))
+      const acts = fc.sample(fc.tuple(fc.nat(7), fc.nat(10_000)), name === 'PGlite' ? 120 : 60)
+      const seen: Awaited<ReturnType<typeof present>>[] = []
+      for (const act of acts) {
+        await story(act)
+        await atHead(indexer, chain)
+        seen.push(await present())
+      }
+      let canonical = 0
+      for (const { block, tokens, ...then } of seen) {
+        const found = await stores.past.find(block?.number ?? -1n)
+        if (found.block?.hash !== block?.hash || found.block === null) continue // reorganised away
+        canonical += 1
+        const at = found.block
+        assert.deepEqual((await stores.past.products(at, tokens)).map(productText).toSorted(), then.products)
+        assert.deepEqual((await stores.past.transfers(at, tokens)).map(transferText).toSorted(), then.transfers)
+        for (const [index, condition] of conditions.entries()) {
+          const rows = await stores.past.page(at, { condition, ...firstPage })
+          assert.deepEqual(rows?.map(productText), then.pages[index]?.rows)
+          assert.equal(await stores.past.count(at, condition), then.pages[index]?.count)
+        }
+      }
+      assert.ok(canonical > 20, `${canonical} blocks of ${seen.length} are still on the chain`)
+    })
+
+    it('is asked for by GraphQL at kept blocks, and refused elsewhere with those that are kept', async () => {
+      const graphql = await startGraphql(database)
+      const { block } = await stores.meta()
+      const head = Number(block?.number)
+      const query = `query ($block: BlockInput) {
+        products(first: 3, block: $block) { totalCount pageInfo { endCursor }
+          edges { node { id state chainRef { blockNumber } transfers { id status product { id state } }
+            history(first: 100) { totalCount edges { node { blockNumber } } } } } }
+        product(id: 1, block: $block) { id state }
+        transfers(productId: 1, block: $block) { totalCount edges { node { id } } }
+        transfer(id: "1-1", block: $block) { id status } }`
+      const now = await graphql.ask(query)
+      const then = await graphql.ask(query, { block: { number: head } })
+      assert.deepEqual([now.errors, then.errors], [[], []])
+      assert.deepEqual({ ...then.data, products: null }, { ...now.data, products: null })
+      type Nodes = {
+        products: { edges: { node: { history: { totalCount: number; edges: { node: { blockNumber: number } }[] } } }[] }
+      }
+      const earlier = await graphql.ask(query, { block: { number: head - 5 } })
+      assert.deepEqual(earlier.errors, [])
+      for (const { node } of (earlier.data as unknown as Nodes).products.edges) {
+        assert.equal(node.history.totalCount, node.history.edges.length)
+        assert.ok(node.history.edges.every(({ node: event }) => event.blockNumber <= head - 5))
+      }
+      await database.query('delete from index_block where number < $1', [head - 10])
+      for (const number of [head + 1, head - 11, -1]) {
+        const { errors } = await graphql.ask('query ($block: BlockInput) { product(id: 1, block: $block) { id } }', {
+          block: { number },
+        })
+        assert.equal(errors[0]?.extensions['code'], 'BAD_USER_INPUT')
+        assert.match(errors[0]?.message ?? '', new RegExp(`ask for one from ${head - 10} to ${head}`))
+      }
+      const { errors } = await graphql.ask('query ($block: BlockInput) { transfers(block: $block) { totalCount } }', {
+        block: { number: head },
+      })
+      assert.match(errors[0]?.message ?? '', /give its productId/)
+      await graphql.end()
+    })
+
+    it('is refused where too much has changed since', async () => {
+      const { block } = await stores.meta()
+      for (let batch = 0; batch < 6; batch += 1)
+        assert.ok(
+          await chain.send(operator.address, 'mintBatch', [
+            operator.address,
+            Array.from({ length: 200 }, () => hash(0)),
+          ]),
+        )
+      await atHead(indexer, chain)
+      const graphql = await startGraphql(database)
+      const query =
+        'query ($block: BlockInput) { product(id: 1, block: $block) { id } products(block: $block) { edges { cursor } } }'
+      const { errors } = await graphql.ask(query, { block: { number: Number(block?.number) } })
+      assert.deepEqual(
+        errors.map(({ path, extensions }) => [path, extensions['code']]),
+        [[['products'], 'TOO_COMPLEX']],
+      )
+      await graphql.end()
+    })
+  })
+
+/** A row as text, without its number and the block that it is complete to. */
+function productText({ indexed: _indexed, at: _at, pk: _pk, ...row }: ProductRow): string {
+  return textOf(row)
+}
+
+/** An offer may run out between two looks, so open ones and those that ran out are the same here. */
+function transferText({ at: _at, pk: _pk, status, ...row }: TransferRow): string {
+  return textOf({ ...row, status: row.settledTx === null ? 'OPEN' : status })
+}
+
+function textOf(row: object): string {
+  const entries = Object.entries(row).map(([key, value]) => `${key} ${String(value)}`)
+  return entries.toSorted().join(', ')
+}

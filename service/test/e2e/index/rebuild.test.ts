@@ -1,0 +1,40 @@
+/** `touchstone index rebuild` in the service that leads the index (spec §4.9). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
+import { until } from '../../support/wait.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+describe('touchstone index rebuild', () => {
+  let rpc: FaultRpc
+  let world: World
+  before(async () => {
+    world = await startWorld({
+      env: { INDEX_CHECK_SECONDS: '86400' },
+      rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url,
+    })
+  })
+  after(async () => {
+    await world?.end()
+    await rpc?.close()
+  })
+
+  it('ends when the index was read again, also where the leader has not noticed yet', async () => {
+    await world.mint()
+    const { source, indexer, database } = world.components
+    await indexer.until((await source.head()).number, 120_000)
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    const asked = rpc.count('eth_getLogs')
+    rpc.set({ methods: ['eth_getLogs'], held })
+    let ended = false
+    const rebuilding = commandsOf(world)('index', 'rebuild', '--yes').finally(() => (ended = true))
+    await until(() => rpc.count('eth_getLogs') > asked)
+    assert.equal(ended, false)
+    release()
+    const { exit, out, err } = await rebuilding
+    assert.equal(exit, 0, err)
+    assert.match(out, /^The index is complete to block \d+\.$/m)
+    assert.deepEqual(await database.query('select count(*) from asset'), [{ count: 1n }])
+  })
+})

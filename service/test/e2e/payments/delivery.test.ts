@@ -1,0 +1,212 @@
+/** A buyer whose first answer was no proof pays once (spec §4.8): stock clients sign a new authorization when they are called again. */
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { buyAttestation } from '../../../src/cli/payments/buy.ts'
+import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buyWith, stockClients } from '../../support/payments/stock.ts'
+import { until } from '../../support/wait.ts'
+
+const { world, token, payer, charged } = await openSale()
+const impatient = { deadlines: { settleMs: 500 } } satisfies Partial<GatewayOptions>
+const gateway = await world.open(impatient)
+afterEach(() => world.heal())
+
+/** Sends a payment and breaks the connection as soon as `reached` holds. */
+async function buyAndBreak(url: string, payment: SignedPayment, reached: () => boolean | Promise<boolean>) {
+  const broken = new AbortController()
+  const sent = fetch(`${url}/verify`, {
+    method: 'POST',
+    headers: headerV1(payment),
+    body: JSON.stringify({ assetId: String(token) }),
+    signal: broken.signal,
+  }).catch((error: unknown) => error)
+  await until(reached)
+  broken.abort()
+  assert.ok((await sent) instanceof Error)
+}
+
+const isStored = (payment: SignedPayment) => async () =>
+  (await world.store.find({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce })) !== undefined
+
+async function mineAgain(): Promise<void> {
+  await world.automine(true)
+  await world.mine()
+}
+
+describe('a stock client that is called again after 503 settlement_pending', () => {
+  for (const client of stockClients)
+    it(`${client} gets one proof for one price`, async (t) => {
+      const key = generatePrivateKey()
+      const { address } = privateKeyToAccount(key)
+      await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address, amount: 10n * price }] })
+      const purchase = { url: gateway.url, key, tokenId: token }
+      await world.automine(false)
+      const first = await buyWith(client, purchase)
+      if (first === null) return t.skip('it cannot be installed here')
+      assert.deepEqual([first.status, first.body['error']], [503, 'settlement_pending'])
+      assert.deepEqual([first.receipt['success'], first.receipt['payer']], [false, address])
+      await mineAgain()
+      let last = first
+      await until(async () => (last = (await buyWith(client, purchase)) ?? last).status !== 503)
+      assert.equal(last.status, 200)
+      await gateway.reconcile()
+      assert.equal(await charged(), price)
+    })
+})
+
+describe('touchstone pay', () => {
+  it('gets one proof for one price when it is called again after it gave up on a pending settlement', async () => {
+    const purchase = {
+      gateway: new URL(gateway.url),
+      tokenId: token,
+      account: await world.payer(),
+      most: price,
+      retryMs: 0,
+    }
+    await world.automine(false)
+    await assert.rejects(buyAttestation(purchase), /settlement_pending.*charged once or not at all/)
+    await mineAgain()
+    const { answer } = await buyAttestation({ ...purchase, retryMs: 300_000 })
+    assert.equal((answer as { assetId?: string }).assetId, String(token))
+    await gateway.reconcile()
+    assert.equal(await charged(), price)
+  })
+})
+
+describe('a second payment for a proof that was not delivered', () => {
+  it('waits with the first one, and is not executed', async () => {
+    await world.automine(false)
+    for (let n = 0; n < 3; n += 1) {
+      const pending = await buy(gateway.url, token, await sign(payer))
+      assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    }
+    await mineAgain()
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    await gateway.reconcile()
+    assert.equal(await charged(), price)
+  })
+
+  it('is answered by the first one although another process settles that', async () => {
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
+    let looks = 0
+    const other = await world.open({ ledger: { ...world.store, adopt: async () => ((looks += 1), []) } })
+    const sold = buy(other.url, token, await sign(payer))
+    await until(() => looks >= 4)
+    await mineAgain()
+    assert.equal((await sold).status, 200)
+    assert.equal(await charged(), price)
+    await other.close()
+  })
+
+  it('gets nothing with a payment to another seller, and the buyer is not charged for that either', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    const elsewhere = await buy(gateway.url, token, await sign(payer, { to: world.signer.address }))
+    assert.deepEqual([elsewhere.status, elsewhere.body.error], [402, 'recipient_mismatch'])
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+    assert.equal(await charged(), price)
+  })
+
+  it('is executed for another asset', async () => {
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
+    await mineAgain()
+    const other = await world.mint()
+    const sold = await buySettled(gateway.url, other, await sign(payer))
+    assert.deepEqual([sold.status, sold.body.assetId], [200, String(other)])
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), 2n * price)
+  })
+
+  it('is executed once the proof is an hour old', async () => {
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
+    await mineAgain()
+    await until(async () => (await charged()) === price)
+    await until(async () => {
+      const moved = await world.database.query(
+        `update payment set settled_at = settled_at - interval '61 min' where undelivered and state = 'done' returning pk`,
+      )
+      return moved.length > 0
+    })
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), 2n * price)
+  })
+})
+
+describe('a connection that breaks before the proof was read', () => {
+  it('while the payment settles: the next payment gets that proof', async () => {
+    const patient = await world.open({ deadlines: { settleMs: 600_000 } })
+    const first = await sign(payer)
+    await world.automine(false)
+    await buyAndBreak(patient.url, first, isStored(first))
+    await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
+    await mineAgain()
+    assert.equal((await buySettled(patient.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), price)
+    await patient.close()
+  })
+
+  it('while the payment is stored: the next payment gets that proof', async () => {
+    const inserting = Promise.withResolvers<void>()
+    const inserted = Promise.withResolvers<void>()
+    let isInserting = false
+    const slow = await world.open({
+      deadlines: { settleMs: 600_000 },
+      ledger: {
+        ...world.store,
+        async insert(payment) {
+          isInserting = true
+          await inserting.promise
+          const result = await world.store.insert(payment)
+          inserted.resolve()
+          return result
+        },
+      },
+    })
+    await world.automine(false)
+    await buyAndBreak(slow.url, await sign(payer), () => isInserting)
+    inserting.resolve()
+    await inserted.promise
+    await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
+    await mineAgain()
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.equal(await charged(), price)
+    await slow.close()
+  })
+
+  it('of a replay changes nothing: the next payment buys a new proof', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    assert.equal(sold.status, 200)
+    const finding = Promise.withResolvers<void>()
+    const noted: unknown[] = []
+    let isFinding = false
+    const slow = await world.open({
+      ledger: {
+        ...world.store,
+        async find(key) {
+          isFinding = true
+          await finding.promise
+          return world.store.find(key)
+        },
+        setUndelivered: async (...args) => (noted.push(args), null),
+      },
+    })
+    await buyAndBreak(slow.url, first, () => isFinding)
+    finding.resolve()
+    await slow.close()
+    assert.deepEqual(noted, [])
+    const next = await buySettled(gateway.url, token, await sign(payer))
+    assert.equal(next.status, 200)
+    assert.notEqual(next.text, sold.text)
+    assert.equal(await charged(), 2n * price)
+  })
+})

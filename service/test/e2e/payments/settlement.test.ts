@@ -1,0 +1,212 @@
+/**
+ * Settlement with many payments on their way (spec §4.8): no payer makes the facilitator lose more than one transaction's gas, no transaction
+ * stops the ones behind it, and an idle gateway asks the chain nothing.
+ */
+import assert from 'node:assert/strict'
+import { afterEach, describe, it } from 'node:test'
+import { encodeDeployData, parseAbi, toHex, type Hex } from 'viem'
+import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
+import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
+import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import { createBook } from '../../../src/payments/book.ts'
+import { asset, buy, buySettled, price, sign, type Answered } from '../../support/payments/buyer.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
+
+const { world, token, payer, charged } = await openSale()
+afterEach(() => world.heal())
+
+type Block = { readonly baseFeePerGas: Hex }
+const sender = world.facilitator.address
+const mined = async () => Number(await world.rpc('eth_getTransactionCount', [sender, 'latest']))
+const waiting = async () => Number(await world.rpc('eth_getTransactionCount', [sender, 'pending'])) - (await mined())
+const statuses = (answers: readonly Answered[]) => answers.map(({ status }) => status)
+
+/** Mines block after block until `work` has ended. */
+async function whileMining<T>(work: Promise<T>, beforeBlock: () => Promise<unknown> = async () => {}): Promise<T> {
+  let isOver = false
+  const ended = work.finally(() => (isOver = true))
+  ended.catch(() => {})
+  await until(async () => {
+    await beforeBlock()
+    await world.mine()
+    return isOver
+  })
+  return ended
+}
+
+describe('a wallet that burns the gas of transactions', () => {
+  const deploy = async (naive: boolean) => {
+    const abi = parseAbi(['constructor(bool)'])
+    const wallet = await world.deploy(encodeDeployData({ abi, bytecode: burningWallet.bytecode as Hex, args: [naive] }))
+    await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address: wallet, amount: 2_000n * price }] })
+    return wallet
+  }
+
+  it('is not served where it only accepts calls without fees', async () => {
+    const wallet = await deploy(true)
+    const gateway = await world.open()
+    const before = await mined()
+    const answer = await buySettled(gateway.url, token, await sign(payer, { from: wallet }))
+    assert.deepEqual([answer.status, (await mined()) - before], [402, 0])
+    await gateway.close()
+  })
+
+  it('costs one transaction, whatever number of payments it signs', async () => {
+    const wallet = await deploy(false)
+    const gateway = await world.open()
+    const payments = await Promise.all(Array.from({ length: 1_000 }, () => sign(payer, { from: wallet })))
+    const before = await mined()
+    await world.automine(false)
+    const answers = Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
+    await until(async () => (await waiting()) > 0)
+    await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
+    const ended = await whileMining(answers)
+    assert.deepEqual(new Set(statuses(ended)), new Set([402]))
+    assert.equal((await mined()) - before, 1)
+    assert.equal(await charged(), 0n)
+    const [first] = payments
+    assert.equal((await buy(gateway.url, token, first ?? (await sign(payer)))).status, 402)
+    const { units, gas, lostGas, refused, oldestPendingSeconds } = await gateway.metrics()
+    assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
+    assert.deepEqual([units, oldestPendingSeconds], [0, 0])
+    assert.ok(Object.values(refused).reduce((sum, count) => sum + count, 0) > 1_000)
+    await gateway.close()
+  })
+})
+
+describe('the cost of a settlement', () => {
+  it('contains the data fee of a rollup, in the metrics and in the book', async () => {
+    const l1Fee = 77_000_000_000_000n
+    const plain = createRpcClient({ url: world.chainUrl })
+    const rollup: typeof plain = async (method, parameters) => {
+      const answer = await plain(method, parameters)
+      return method === 'eth_getTransactionReceipt' && answer !== null
+        ? { ...(answer as object), l1Fee: toHex(l1Fee) }
+        : answer
+    }
+    const gateway = await world.open({ rpc: rollup })
+    const { status, body } = await buySettled(gateway.url, token, await sign(payer))
+    assert.equal(status, 200)
+    const hash = body.payment?.transaction ?? '0x'
+    const receipt = (await world.rpc('eth_getTransactionReceipt', [hash])) as Record<
+      'gasUsed' | 'effectiveGasPrice',
+      Hex
+    >
+    const cost = BigInt(receipt.gasUsed) * BigInt(receipt.effectiveGasPrice) + l1Fee
+    assert.equal((await gateway.metrics()).gas, Number(cost))
+    const [row] = await createBook(world.database, { chainId: 84532, asset }).findByTransaction(hash)
+    assert.equal(row?.gas, String(cost))
+    await gateway.close()
+  })
+})
+
+describe('a transaction that stays out', () => {
+  it('gets higher fees when the base fee has outgrown it, and those behind it are mined too', async () => {
+    const gateway = await world.open()
+    const another = await world.payer()
+    await world.automine(false)
+    const first = buySettled(gateway.url, token, await sign(payer))
+    await until(async () => (await waiting()) === 1)
+    const { baseFeePerGas } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as Block
+    const spike = toHex(100n * (BigInt(baseFeePerGas) + 1_000_000_000n))
+    const raise = () => world.rpc('anvil_setNextBlockBaseFeePerGas', [spike])
+    const before = await mined()
+    await raise()
+    await world.mine()
+    assert.equal(await mined(), before)
+    const payments = await Promise.all([sign(payer), sign(payer), sign(another)])
+    const others = payments.map((payment) => buySettled(gateway.url, token, payment))
+    const answers = await whileMining(Promise.all([first, ...others]), raise)
+    assert.deepEqual(statuses(answers), [200, 200, 200, 200])
+    assert.equal(await charged(), 4n * price)
+    await gateway.close()
+  })
+
+  it('is sent again after the node has dropped it, and so are those behind it', async () => {
+    const gateway = await world.open()
+    const another = await world.payer()
+    await world.automine(false)
+    const first = buySettled(gateway.url, token, await sign(payer))
+    await until(async () => (await waiting()) === 1)
+    const second = buySettled(gateway.url, token, await sign(another))
+    await until(async () => (await waiting()) === 2)
+    await world.rpc('anvil_dropAllTransactions')
+    assert.deepEqual(statuses(await whileMining(Promise.all([first, second]))), [200, 200])
+    assert.equal(await charged(), 2n * price)
+    await gateway.close()
+  })
+
+  it('is given up when another transaction has its nonce, and its payment is sent anew', async () => {
+    const gateway = await world.open()
+    await world.automine(false)
+    const first = buySettled(gateway.url, token, await sign(payer))
+    await until(async () => (await waiting()) === 1)
+    await world.rpc('anvil_dropAllTransactions')
+    await world.rpc('anvil_setNonce', [sender, toHex((await mined()) + 1)])
+    assert.equal((await whileMining(first)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+})
+
+describe('several keys', () => {
+  const facilitatorOf = (...accounts: PrivateKeyAccount[]) => ({ facilitator: { accounts, walletFactories: [] } })
+  const countOf = async ({ address }: PrivateKeyAccount) =>
+    Number(await world.rpc('eth_getTransactionCount', [address, 'latest']))
+
+  it('take turns', async () => {
+    const second = privateKeyToAccount(generatePrivateKey())
+    await world.rpc('anvil_setBalance', [second.address, toHex(10n ** 18n)])
+    const gateway = await world.open(facilitatorOf(world.facilitator, second))
+    const before = await mined()
+    for (let sale = 0; sale < 4; sale += 1)
+      assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.deepEqual([(await mined()) - before, await countOf(second)], [2, 2])
+    await gateway.close()
+  })
+
+  it('sell while one of them has no ether', async () => {
+    const empty = privateKeyToAccount(generatePrivateKey())
+    const gateway = await world.open(facilitatorOf(empty, world.facilitator))
+    for (let sale = 0; sale < 2; sale += 1)
+      assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.equal(await countOf(empty), 0)
+    await gateway.close()
+  })
+})
+
+describe('the provider', () => {
+  it('is never asked for its pending count, which nodes make in different ways', async () => {
+    const asked: unknown[] = []
+    const plain = createRpcClient({ url: world.chainUrl })
+    const rpc: RpcClient = (method, params, more) => {
+      if (method === 'eth_getTransactionCount') asked.push(params?.[1])
+      return plain(method, params, more)
+    }
+    const gateway = await world.open({ rpc })
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    assert.deepEqual(new Set(asked), new Set(['latest']))
+    await gateway.close()
+  })
+
+  it('is asked nothing while nothing is sold, and once for each recent block by a check of reorganisations', async () => {
+    let calls = 0
+    const plain = createRpcClient({ url: world.chainUrl })
+    const rpc: RpcClient = (...call) => {
+      calls += 1
+      return plain(...call)
+    }
+    await world.database.query(`update payment set settled_at = settled_at - interval '1 day'`)
+    const gateway = await world.open({ rpc })
+    calls = 0
+    for (let pass = 0; pass < 3; pass += 1) await gateway.reconcile()
+    assert.equal(calls, 0)
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    calls = 0
+    await gateway.reconcile()
+    assert.equal(calls, 1)
+    await gateway.close()
+  })
+})

@@ -1,0 +1,131 @@
+/** Payers that are smart wallets (spec §4.8): deployed ones (ERC-1271), and ones that their factory deploys with the payment (ERC-6492). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { checksumAddress, type Hex } from '@touchstone/verdict'
+import { toHex } from 'viem'
+import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import { buyWithFetch } from '../../support/payments/stock.ts'
+import {
+  creationOf,
+  factoryCreation,
+  predictWallet,
+  walletSigner,
+  wrapSignature,
+} from '../../support/payments/wallet.ts'
+import { until } from '../../support/wait.ts'
+
+const { world, token, charged } = await openSale()
+const [factory, stranger] = [await world.deploy(factoryCreation), await world.deploy(factoryCreation)]
+const gateway = await world.open({ facilitator: { accounts: [world.facilitator], walletFactories: [factory] } })
+const holder = await world.payer(0n)
+
+const creation = creationOf(holder.address)
+
+const fund = async (address: Hex) => {
+  await installTestMoney({ rpcUrl: world.chainUrl, fund: [{ address, amount: 3n * price }] })
+  return address
+}
+
+/** Signs a payment of the wallet as a client does that does not know whether it is deployed. */
+async function signWrapped(from: Hex, deployer: Hex, by = holder): Promise<SignedPayment> {
+  const payment = await sign(by, { from })
+  return { ...payment, signature: wrapSignature(payment.signature, deployer, holder.address) }
+}
+
+const walletOf = (deployer: Hex) => predictWallet(deployer, holder.address)
+
+/** The gas of the transaction that settled a payment. */
+async function gasOf({ status, body }: Awaited<ReturnType<typeof buySettled>>): Promise<bigint> {
+  assert.deepEqual([status, body.error], [200, undefined])
+  const receipt = await world.rpc('eth_getTransactionReceipt', [body.payment?.transaction])
+  return BigInt((receipt as { gasUsed: Hex }).gasUsed)
+}
+
+const hasCode = async (address: Hex) => (await world.rpc('eth_getCode', [address, 'latest'])) !== '0x'
+
+describe('a deployed wallet', () => {
+  it('pays with the signature that its contract takes', async () => {
+    const from = await fund(await world.deploy(creation))
+    const { status, body } = await buySettled(gateway.url, token, await sign(holder, { from }))
+    assert.deepEqual([status, body.error], [200, undefined])
+    assert.equal(await charged(), price)
+    const forged = await buy(gateway.url, token, await sign(await world.payer(0n), { from }))
+    assert.deepEqual([forged.status, forged.body.error], [402, 'invalid_signature'])
+  })
+})
+
+describe('a proof that was not delivered to a wallet', () => {
+  it('answers its next payment, and no payment that another signed in its name', async () => {
+    const from = await fund(await world.deploy(creation))
+    const first = await sign(holder, { from })
+    const sold = await buySettled(gateway.url, token, first)
+    assert.equal(sold.status, 200)
+    await world.store.setUndelivered({ payer: from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    const other = await world.payer(0n)
+    for (const forged of [
+      await sign(other, { from }),
+      { ...first, nonce: toHex(9n, { size: 32 }), signature: '0x12' as Hex },
+    ]) {
+      const { status, body } = await buy(gateway.url, token, forged)
+      assert.deepEqual([status, body.error], [402, 'invalid_signature'])
+    }
+    assert.equal((await buySettled(gateway.url, token, await sign(holder, { from }))).text, sold.text)
+    assert.equal(await charged(), price)
+  })
+})
+
+describe('a wallet without code', () => {
+  it('is refused with a plain signature, and with a factory that is not listed', async () => {
+    const plain = await buy(gateway.url, token, await sign(holder, { from: await fund(walletOf(factory)) }))
+    assert.deepEqual([plain.status, plain.body.error], [402, 'invalid_signature'])
+    const unlisted = await buy(gateway.url, token, await signWrapped(await fund(walletOf(stranger)), stranger))
+    assert.deepEqual([unlisted.status, unlisted.body.error], [402, 'payment_rejected'])
+    assert.equal(await charged(), 0n)
+  })
+
+  it('is deployed by its payment, and pays again with either form of signature', async () => {
+    const from = await fund(walletOf(factory))
+    const first = await buySettled(gateway.url, token, await signWrapped(from, factory))
+    assert.deepEqual([first.status, first.body.error], [200, undefined])
+    assert.ok(await hasCode(from))
+    // A second deployment would burn all of its gas.
+    for (const payment of [await signWrapped(from, factory), await sign(holder, { from })])
+      assert.ok((await gasOf(await buySettled(gateway.url, token, payment))) < 200_000n)
+    assert.equal(await charged(), 3n * price)
+  })
+
+  it('costs no deployment where the payer is an account', async () => {
+    const account = await world.payer()
+    const payment = await signWrapped(account.address, factory, account)
+    assert.ok((await gasOf(await buySettled(gateway.url, token, payment))) < 200_000n)
+    assert.equal(await charged(), price)
+  })
+})
+
+describe('a wallet behind a stock client', () => {
+  const impatient = world.open({
+    facilitator: { accounts: [world.facilitator], walletFactories: [factory] },
+    deadlines: { settleMs: 500 },
+  })
+  for (const form of ['ERC-1271', 'ERC-6492'] as const)
+    it(`(${form}) gets one proof for one price although its first answer was 503`, async () => {
+      const owner = await world.payer(0n)
+      const isDeployed = form === 'ERC-1271'
+      const address = isDeployed ? await world.deploy(creationOf(owner.address)) : predictWallet(factory, owner.address)
+      await fund(address)
+      const signer = walletSigner(address, owner, isDeployed ? undefined : factory)
+      const purchase = { url: (await impatient).url, tokenId: token, signer }
+      await world.automine(false)
+      const first = await buyWithFetch(purchase)
+      assert.deepEqual([first.status, first.body['error']], [503, 'settlement_pending'])
+      await world.heal()
+      await world.mine()
+      let last = first
+      await until(async () => (last = await buyWithFetch(purchase)).status !== 503)
+      assert.deepEqual([last.status, last.receipt['payer']], [200, checksumAddress(address)])
+      await (await impatient).reconcile()
+      assert.equal(await charged(), price)
+    })
+})

@@ -1,0 +1,108 @@
+/** Reads the chain id and the block that a verdict names from a JSON-RPC endpoint (spec §2.2). */
+import { VerdictError, isRefusal } from '../lib/errors.ts'
+import type { Hex } from '../lib/hex.ts'
+import { isObject } from '../lib/json.ts'
+import { headerHash, type RpcHeader } from '../proof/header.ts'
+import type { Rpc } from '../rpc.ts'
+import { verdictChainId } from '../rules/verdict.ts'
+import type { Claim } from './claim.ts'
+import { type Check, compare, fails, undecided } from './report.ts'
+
+/** The block of a claim as the RPC gives it; `number` is its quantity, the form in which it is asked for again. */
+export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
+
+/**
+ * Looks the claim's block up by its hash. `block` is `null`, and a check says why, when the RPC is on another chain,
+ * knows no such block, or answers with a header of another hash. A header with members of a later fork cannot be
+ * hashed; then its own `hash` must do.
+ */
+export async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
+  const checks = [await checkChainId(rpc)]
+  const header = await rpc('eth_getBlockByHash', [claim.blockHash, false]).catch(nullIfUnknown)
+  if (header === null)
+    return {
+      checks: [
+        ...checks,
+        fails('block', claim.blockHash, 'the RPC knows no such block: it may be behind, or the block never was'),
+      ],
+      block: null,
+    }
+  if (!isObject(header)) throw unusable('eth_getBlockByHash')
+  const hash = headerHash(header) ?? header['hash']
+  checks.push(compare('block', claim.blockHash, typeof hash === 'string' ? hash : 'a block without a hash'))
+  const number = header['number']
+  quantity(number, 'eth_getBlockByHash')
+  return { checks, block: checks.every(({ ok }) => ok) ? { header, number: number as Hex } : null }
+}
+
+/** Is the RPC on the chain of which verdicts speak? */
+export async function checkChainId(rpc: Rpc): Promise<Check> {
+  return compare('rpc.chain_id', verdictChainId, quantity(await rpc('eth_chainId', []), 'eth_chainId'))
+}
+
+/** Some endpoints answer an unknown hash with an error in place of `null`. */
+function nullIfUnknown(error: unknown): null {
+  if (isRefusal(error) && isObject(error.cause) && /not found|unknown block/i.test(String(error.cause['message'])))
+    return null
+  throw error
+}
+
+/**
+ * Checks that the block of a claim is part of the chain that the RPC has now, and at most `maxAgeSeconds` older than its latest block. An
+ * older one is undecided: the record may have changed since.
+ */
+export async function checkStanding(rpc: Rpc, claim: Claim, number: Hex, maxAgeSeconds: number): Promise<Check[]> {
+  const block = await blockAt(rpc, number)
+  const canonical = canonicalCheck(claim, block)
+  if (block === null || !canonical.ok) return [canonical]
+  const latest = await blockAt(rpc, 'latest')
+  if (latest === null) throw unusable('eth_getBlockByNumber')
+  const time = timeOf(block)
+  const age = Math.max(0, timeOf(latest) - time)
+  const claimed = new Date(time * 1000).toISOString().replace('.000Z', 'Z')
+  const found = `${age < 7200 ? `${age} s` : `${Math.floor(age / 3600)} h`} before the latest block`
+  const row =
+    age <= maxAgeSeconds
+      ? { field: 'block.age', ok: true, claimed, found }
+      : undecided(
+          'block.age',
+          claimed,
+          `${found}: the token may have changed since. Ask the service again, or allow this age`,
+        )
+  return [canonical, row]
+}
+
+/** Is the block the one that the RPC has at its number now, so part of the canonical chain? */
+export async function checkCanonical(rpc: Rpc, claim: Claim, number: Hex): Promise<Check> {
+  return canonicalCheck(claim, await blockAt(rpc, number))
+}
+
+function canonicalCheck(claim: Claim, block: RpcHeader | null): Check {
+  if (block === null) return fails('block.canonical', claim.blockHash, 'the RPC has no block at this number')
+  return compare('block.canonical', claim.blockHash, String(block['hash']))
+}
+
+async function blockAt(rpc: Rpc, at: Hex | 'latest'): Promise<RpcHeader | null> {
+  const block = await rpc('eth_getBlockByNumber', [at, false])
+  if (block === null) return null
+  if (!isObject(block) || typeof block['hash'] !== 'string') throw unusable('eth_getBlockByNumber')
+  return block
+}
+
+/** The time of a block in unix seconds, before the year 5000. */
+function timeOf(block: RpcHeader): number {
+  const seconds = quantity(block['timestamp'], 'eth_getBlockByNumber')
+  if (seconds > 95_617_584_000) throw unusable('eth_getBlockByNumber')
+  return seconds
+}
+
+/** A JSON-RPC quantity as a number below 2^53. */
+function quantity(value: unknown, method: string): number {
+  const number = typeof value === 'string' && /^0x[0-9a-f]{1,14}$/i.test(value) ? Number(value) : Number.NaN
+  if (!Number.isSafeInteger(number)) throw unusable(method)
+  return number
+}
+
+function unusable(method: string): VerdictError {
+  return new VerdictError('RPC_UNAVAILABLE', `The RPC answered ${method} with something unusable.`)
+}

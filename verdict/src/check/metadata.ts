@@ -1,0 +1,43 @@
+/** The hash that binds a token to its off-chain metadata, and the check of the texts against it. */
+import { utf8ToBytes } from '@noble/hashes/utils.js'
+import { type Hex, isBytes, keccak256 } from '../lib/hex.ts'
+import { isSameJson } from '../lib/json.ts'
+import { untrustedOf } from '../rules/untrusted.ts'
+import type { Claim } from './claim.ts'
+import { type Check, compare, fails, undecided } from './report.ts'
+
+/**
+ * The on-chain `metadataHash` of a metadata document: keccak256 of the UTF-8 bytes of its canonical text (RFC 8785,
+ * JCS). The caller makes the canonical text, over the raw document and before any cleaning; it holds no lone
+ * surrogates.
+ */
+export function metadataHashOf(canonicalText: string): Hex {
+  return keccak256(utf8ToBytes(canonicalText))
+}
+
+/** Checks that a document has the hash on chain, and that `untrusted` holds its texts and no others. */
+export function metadataChecks({ verdict }: Claim, text: string, hashOnChain: Hex | null): Check[] {
+  return [hashCheck(text, hashOnChain), textsCheck(verdict['untrusted'], text)]
+}
+
+function hashCheck(text: string, hashOnChain: Hex | null): Check {
+  const field = 'metadata.hash'
+  // Encoding turns a lone surrogate into U+FFFD, which would give two documents one hash.
+  if (!text.isWellFormed()) return fails(field, 'a lone surrogate', 'a document in UTF-8')
+  const hash = metadataHashOf(text)
+  if (!isBytes(hashOnChain, 32)) return undecided(field, hash, 'the contract gives no metadata hash')
+  return compare(field, hash, hashOnChain)
+}
+
+function textsCheck(untrusted: unknown, text: string): Check {
+  const field = 'metadata.texts'
+  let metadata: unknown
+  try {
+    metadata = JSON.parse(text)
+  } catch {
+    return fails(field, untrusted, 'the metadata is not JSON')
+  }
+  if (untrusted === undefined) return fails(field, 'left out', 'the texts of the metadata')
+  const ok = isSameJson(untrusted, untrustedOf(metadata))
+  return { field, ok, claimed: 'supplier metadata', found: ok ? 'what the minter committed to' : 'other texts' }
+}

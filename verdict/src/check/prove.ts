@@ -1,0 +1,59 @@
+/** Proves a verdict from the hash of its block: the RPC cannot forge the record of a block, only a whole block. */
+import { isRefusal, unavailable } from '../lib/errors.ts'
+import type { EthProof } from '../proof/storage.ts'
+import { createRpc } from '../rpc.ts'
+import { checkStanding, readPinnedBlock } from './block.ts'
+import { readClaim } from './claim.ts'
+import { pinChecks, resolvePins } from './deployments.ts'
+import { askEndpoints, defaultMaxAgeSeconds } from './endpoints.ts'
+import { proofChecks, proofSlots } from './proof.ts'
+import type { RecheckOptions } from './recheck.ts'
+import { type Report, reportOf, undecided } from './report.ts'
+
+/** How to ask the chain, and what to hold the answer against. */
+export type ProveOptions = RecheckOptions &
+  Readonly<{
+    /** Slot of the mapping that holds the metadata hashes, used with `metadata`: 7 in the registry. */
+    metadataSlot?: bigint | undefined
+  }>
+
+/**
+ * Proves a verdict: the header hashes to the verdict's block hash, the contract's account lies under the header's state
+ * root, the record under the account's storage root (EIP-1186), and the verdict made from that record is the one given; with `metadata`,
+ * its hash too.
+ * What stays trusted is that the block is canonical: for that the report has only the RPC's word, so name several. Any input gives a
+ * report. A contract that is neither known nor pinned leaves it `undecided`. Throws `VerdictError` with `RPC_UNAVAILABLE` when too few
+ * endpoints can be asked; many prove recent blocks only.
+ */
+export async function prove(verdict: unknown, options: ProveOptions): Promise<Report> {
+  const { maxAgeSeconds = defaultMaxAgeSeconds } = options
+  const { checks: formChecks, claim } = readClaim(verdict)
+  if (claim === null) return reportOf(formChecks)
+  const pins = resolvePins(claim.contract, options)
+  const checks = [...formChecks, ...pinChecks(claim, options, pins)]
+  const { recordsSlot } = pins
+  if (recordsSlot === null)
+    return reportOf([
+      ...checks,
+      undecided('proof.storage', '', 'the slot of the records is not published: give recordsSlot'),
+    ])
+  return askEndpoints(options, async (url) => {
+    const rpc = createRpc({ ...options, url })
+    try {
+      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
+      if (block === null) return reportOf([...checks, ...blockChecks])
+      const facts = { ...options, codeHash: pins.codeHash, recordsSlot }
+      const ask = (pinnedTo: unknown) => rpc('eth_getProof', [claim.contract, proofSlots(claim, facts), pinnedTo])
+      // By number is as good where hashes are refused: the proof must fit the header in any case.
+      const proof = await ask({ blockHash: claim.blockHash }).catch((error: unknown) => {
+        if (isRefusal(error)) return ask(block.number)
+        throw error
+      })
+      const { checks: proven } = proofChecks(claim, block.header, proof as EthProof, facts)
+      const standing = await checkStanding(rpc, claim, block.number, maxAgeSeconds)
+      return reportOf([...checks, ...blockChecks, ...proven, ...standing])
+    } catch (cause) {
+      throw unavailable(cause)
+    }
+  })
+}

@@ -1,0 +1,87 @@
+/** Re-derives a verdict by reading the contract at the verdict's own block (spec §1, «Trust model»). */
+import { VerdictError, isRefusal, unavailable } from '../lib/errors.ts'
+import type { Hex } from '../lib/hex.ts'
+import { isObject } from '../lib/json.ts'
+import { createRpc, getAssetCall, metadataHashCall, type Rpc } from '../rpc.ts'
+import { recordOfGetAsset } from '../rules/record.ts'
+import { checkCanonical, checkStanding, type PinnedBlock, readPinnedBlock } from './block.ts'
+import { type Claim, readClaim } from './claim.ts'
+import { pinChecks, type Pins, resolvePins } from './deployments.ts'
+import { askEndpoints, defaultMaxAgeSeconds, type Endpoints } from './endpoints.ts'
+import { metadataChecks } from './metadata.ts'
+import { compareRecord } from './record.ts'
+import { type Check, type Report, reportOf } from './report.ts'
+
+/** How to ask the chain, and what to hold the answer against. */
+export type RecheckOptions = Endpoints &
+  Pins &
+  Readonly<{
+    /**
+     * The metadata document as it was hashed, such as `GET /api/metadata/{hash}` gives it. With it the texts of `untrusted` are checked
+     * against the hash on chain: they are what the minter committed to.
+     */
+    metadata?: string | undefined
+  }>
+
+/**
+ * Rechecks a verdict: reads `getAsset` pinned to the verdict's block hash, makes the verdict anew and compares every
+ * member. Any input gives a report; a verdict altered in one place gives one that is not ok. Without `metadata` the texts of `untrusted`
+ * are only checked to be in their cleaned form. A contract that is neither known nor pinned leaves the report `undecided`. Throws
+ * `VerdictError` with `RPC_UNAVAILABLE` when too few endpoints can be asked.
+ */
+export async function recheck(verdict: unknown, options: RecheckOptions): Promise<Report> {
+  const { maxAgeSeconds = defaultMaxAgeSeconds } = options
+  const { checks: formChecks, claim } = readClaim(verdict)
+  if (claim === null) return reportOf(formChecks)
+  const checks = [...formChecks, ...pinChecks(claim, options, resolvePins(claim.contract, options))]
+  return askEndpoints(options, async (url) => {
+    const rpc = createRpc({ ...options, url })
+    try {
+      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
+      if (block === null) return reportOf([...checks, ...blockChecks])
+      const recordChecks = await checkRecord(rpc, claim, block, options.metadata)
+      // After the reads, so that no reorganisation came between.
+      const standing = await checkStanding(rpc, claim, block.number, maxAgeSeconds)
+      return reportOf([...checks, ...blockChecks, ...recordChecks, ...standing])
+    } catch (cause) {
+      throw unavailable(cause)
+    }
+  })
+}
+
+async function checkRecord(rpc: Rpc, claim: Claim, block: PinnedBlock, metadata: string | undefined): Promise<Check[]> {
+  const asset = await callAt(rpc, claim, block, getAssetCall(claim.tokenId))
+  const record = asset === null ? null : recordOfGetAsset(asset)
+  const checks = compareRecord(claim, record, block.header)
+  if (metadata === undefined) return checks
+  const hash = await callAt(rpc, claim, block, metadataHashCall(claim.tokenId))
+  return [...checks, ...metadataChecks(claim, metadata, hash)]
+}
+
+/**
+ * Calls the claim's contract at its block; `null` when it reverts or answers no hex. Asks by block hash; an endpoint that refuses hashes is
+ * asked by number while it has the block at that number.
+ */
+async function callAt(rpc: Rpc, claim: Claim, block: PinnedBlock, data: Hex): Promise<Hex | null> {
+  const call = { to: claim.contract, data }
+  const read = async (pinnedTo: unknown): Promise<Hex | null | 'refused'> => {
+    try {
+      const result = await rpc('eth_call', [call, pinnedTo])
+      return typeof result === 'string' ? (result as Hex) : null
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      return isRevert(error.cause) ? null : 'refused'
+    }
+  }
+  const byHash = await read({ blockHash: claim.blockHash, requireCanonical: true })
+  if (byHash !== 'refused') return byHash
+  if (!(await checkCanonical(rpc, claim, block.number)).ok) return null
+  const byNumber = await read(block.number)
+  if (byNumber === 'refused') throw new VerdictError('RPC_REFUSED', 'The RPC refused eth_call at this block.')
+  return byNumber
+}
+
+/** The contract ran and failed: the registry's `getAsset` never does, so this is another contract. */
+function isRevert(cause: unknown): boolean {
+  return isObject(cause) && (cause['code'] === 3 || /revert|invalid opcode|out of gas/i.test(String(cause['message'])))
+}
