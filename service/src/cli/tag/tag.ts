@@ -1,15 +1,14 @@
 /** `touchstone tag …`: from blank chips to tags that verify (spec §4.4). */
 import type { Command } from 'commander'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { defineGroup } from '../session/command.ts'
+import type { RunWork } from '../session/session.ts'
+import { batchCommand } from './batch.ts'
 import { emulateCommand } from './emulate.ts'
 import { importCommand } from './import/import.ts'
 import { keysCommand } from './keys.ts'
 import { templateCommand } from './template.ts'
 import { doctorCommand, verifyTagCommand } from './verify.ts'
 import { writeCommand } from './write.ts'
-import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
-import type { MacInput } from '../../tap/sun/sun.ts'
 
 export function tagCommand(run: RunWork, print: (line: string) => void): Command {
   return defineGroup(
@@ -31,94 +30,4 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
   3. touchstone tag keys --batch 2026-watches --uid 04… --host verify.example.com --reveal --out station.json
   4. write the tags, then: touchstone tag import tags.csv --mint --bind --activate`,
   )
-}
-
-type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string }
-
-function batchCommand(run: RunWork): Command {
-  const define = (name: string, description: string, words: string) =>
-    defineCommand(name, description, { examples: [`touchstone tag batch ${words}`] })
-  return defineGroup('batch', 'Batches of tags: each has keys of its own, an epoch and a status.', [
-    define(
-      'create',
-      'Makes a batch under new random keys, sealed in the data folder under TAG_KEK.',
-      'create 2026-watches',
-    )
-      .argument('<id>', 'name of the batch, such as 2026-watches', argument.batchId)
-      .option('--demo', 'a batch for software tags: its tags can be emulated; refused in production')
-      .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput, 'empty')
-      .option('--epoch <n>', 'version of its file keys: higher than before when chips get new keys', argument.epoch, 0)
-      .option('--system-id <text>', 'part of the key derivation (AN10922), 1 to 16 ASCII characters', 'touchstone')
-      .action(inSession(run, create)),
-    define('list', 'Shows all batches, without any key.', 'list')
-      .option('--json', 'print a JSON array')
-      .action(inSession(run, list)),
-    define(
-      'retire',
-      'Marks a batch as complete: its tags go on verifying, no new one should be made.',
-      'retire 2026-watches',
-    )
-      .argument('<id>', 'name of the batch', argument.batchId)
-      .option('--lift-revocation', 'retire a revoked batch too: its tags verify again')
-      .action(
-        inSession(run, (session, id: string, { liftRevocation }: { liftRevocation?: true }) => {
-          return setStatus(session, id, 'retired', liftRevocation === true)
-        }),
-      ),
-    define(
-      'revoke',
-      'Makes every tag of a batch counterfeit, on all instances from the next tap on: for keys that leaked.',
-      'revoke 2026-watches',
-    )
-      .argument('<id>', 'name of the batch', argument.batchId)
-      .action(inSession(run, (session, id: string) => setStatus(session, id, 'revoked', true))),
-  ])
-}
-
-async function create({ store, io, inTurn }: Session, id: string, options: CreateOptions): Promise<void> {
-  const { demo = false, macInput, epoch, systemId } = options
-  const isTaken = (await store.tags.batches()).some((batch) => batch.id === id)
-  if (isTaken) throw new CommandError(`A batch named ${id} exists already.`)
-  const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
-  if (!made.ok) throw new CommandError(made.error)
-  io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
-  io.out(
-    'Keep TAG_KEK and the folder keys/ of the data folder: without both no tag of this batch verifies or can be changed.',
-  )
-}
-
-async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
-  const batches = (await store.tags.batches()).map(({ id, epoch, status, settings, createdAt }) => {
-    const { demo, macInput, derivation, systemId } = settings as Partial<BatchRecord>
-    const keys = store.tagKeys.record(id) !== undefined
-    return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, keys, createdAt }
-  })
-  if (json === true) return io.out(JSON.stringify(batches, null, 2))
-  if (batches.length === 0) return io.out('There is no batch yet: touchstone tag batch create <id>')
-  const rows = batches.map(({ id, epoch, status, macInput, derivation, keys, demo }) => {
-    return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', keys ? 'here' : 'not here', demo ? 'demo' : '']
-  })
-  for (const line of formatTable(['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows))
-    io.out(line)
-}
-
-async function setStatus(
-  { store, io, inTurn }: Session,
-  id: string,
-  status: BatchStatus,
-  mayLiftRevocation: boolean,
-): Promise<void> {
-  const known = (await store.tags.batches()).find((batch) => batch.id === id)
-  if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
-  if (known.status === status) return io.out(`Batch ${id} is ${status} already.`)
-  if (known.status === 'revoked' && !mayLiftRevocation)
-    throw new CommandError(`Batch ${id} is revoked; with --lift-revocation its tags verify again.`)
-  await inTurn(() => store.tagKeys.setStatus(id, status))
-  io.out(`Batch ${id} is ${status}. ${consequences[status]}`)
-}
-
-const consequences: Readonly<Record<BatchStatus, string>> = {
-  active: 'Its tags verify.',
-  retired: 'Its tags go on verifying.',
-  revoked: 'From now on its tags are answered as counterfeit.',
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { chainOf, CommandError, retryChain, type RunWork, type Session } from '../session/session.ts'
+import { parseHex } from '../../lib/bytes.ts'
 import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
 import type { TapOutcome } from '../../tap/resolve-tap.ts'
 
@@ -40,6 +41,14 @@ export function resolveTapUrl(session: Session, url: string): Promise<TapOutcome
 export function parseTapUrl(url: string): { readonly picc: string[]; readonly cmac: string[] } {
   const { searchParams } = new URL(url)
   return { picc: searchParams.getAll('picc'), cmac: searchParams.getAll('cmac') }
+}
+
+/** Parses PICC data and MAC of a URL to bytes, or returns null when they are not there once each. */
+export function parseHexPair(url: string): { readonly picc: Uint8Array; readonly cmac: Uint8Array } | null {
+  const { picc, cmac } = parseTapUrl(url)
+  if (picc.length !== 1 || cmac.length !== 1) return null
+  const [piccBytes, cmacBytes] = [parseHex(picc[0] ?? ''), parseHex(cmac[0] ?? '')]
+  return piccBytes?.length === 16 && cmacBytes?.length === 8 ? { picc: piccBytes, cmac: cmacBytes } : null
 }
 
 /** Formats the reason why a tap resolves to no item. */

@@ -6,7 +6,15 @@ import { randomBytes } from 'node:crypto'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { toHex } from '../bytes.ts'
-import { type Derivation, derivations, deriveFileKey, deriveMetaKey } from './derivations.ts'
+import {
+  type Derivation,
+  derivations,
+  deriveFileKey,
+  deriveMetaKey,
+  hasOwnMetaKey,
+  type Scheme,
+  systemIdBytes,
+} from './derivations.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { type MacInput, macInputs } from '../sun/sun.ts'
 
@@ -64,15 +72,13 @@ export type NewBatchOptions = Readonly<{
   demo?: boolean
 }>
 
+const defaults = { epoch: 0, status: 'active', demo: false, systemId: 'touchstone', macInput: 'empty' } as const
+
 /** Makes a batch under random keys, and the application master of its chips (slots 0, 3, 4). Returns `null` when an option is not legal. */
 export function newBatch(options: NewBatchOptions): { record: BatchRecord; appMaster: Uint8Array } | null {
   const newKey = () => Uint8Array.from(randomBytes(16))
   const record: BatchRecord = {
-    epoch: 0,
-    status: 'active',
-    demo: false,
-    systemId: 'touchstone',
-    macInput: 'empty',
+    ...defaults,
     ...options,
     fileKeyNo: 2,
     derivation: 'an10922',
@@ -80,6 +86,24 @@ export function newBatch(options: NewBatchOptions): { record: BatchRecord; appMa
     fileMaster: newKey(),
   }
   return batchFromJson(batchToJson(record)) === null ? null : { record, appMaster: newKey() }
+}
+
+/** Keys of tags that another system personalised. `metaKey` belongs to the schemes that do not derive it (`hasOwnMetaKey`). */
+export type ImportedBatchOptions = NewBatchOptions &
+  Readonly<{ scheme: Scheme; fileKeyNo?: number; master: Uint8Array; metaKey?: Uint8Array }>
+
+/** Makes a batch of existing keys. Returns `null` when an option or the length of a key is not legal. */
+export function importedBatch({ scheme, master, metaKey, ...options }: ImportedBatchOptions): BatchRecord | null {
+  if ((metaKey !== undefined) !== hasOwnMetaKey(scheme.derivation)) return null
+  const record: BatchRecord = {
+    ...defaults,
+    fileKeyNo: 2,
+    ...options,
+    ...scheme,
+    fileMaster: master,
+    ...(metaKey && { metaKey }),
+  }
+  return batchFromJson(batchToJson(record)) === null ? null : record
 }
 
 /** Makes a batch usable by the verifier, with its keys in this process. Throws a `RangeError` without a metaRead key. */
@@ -116,9 +140,9 @@ export function batchFromJson(json: unknown): BatchRecord | null {
   if (Object.keys(settings).some((name) => !Object.hasOwn(legal, name))) return null
   const master = typeof fileMaster === 'string' ? parseHex(fileMaster) : null
   const meta = typeof metaKey === 'string' ? parseHex(metaKey) : undefined
-  const { derivation } = settings as { derivation: Derivation }
-  const needsMeta = derivation === 'an10922' || derivation === 'direct'
-  if (master === null || meta === null || (needsMeta && meta === undefined)) return null
+  const { derivation, systemId } = settings as { derivation: Derivation; systemId: string }
+  if (master === null || meta === null || (hasOwnMetaKey(derivation) && meta === undefined)) return null
+  if (derivation === 'an10922-systemid' ? systemIdBytes(systemId) === null : systemId.length > 16) return null
   const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
   if (!masterBytes.includes(master.length) || (meta !== undefined && meta.length !== 16)) return null
   return { ...(settings as BatchRecord), fileMaster: master, ...(meta && { metaKey: meta }) }
@@ -140,7 +164,7 @@ const legal: Readonly<Record<string, (value: unknown) => boolean>> = {
   epoch: isWhole(0, 0x7fffffff),
   status: isOneOf(batchStatuses),
   demo: (value) => typeof value === 'boolean',
-  systemId: isText(/^[\x20-\x7e]{1,16}$/),
+  systemId: isText(/^[\x20-\x7e]{1,50}$/),
   fileKeyNo: isWhole(0, 4),
   macInput: isOneOf(macInputs),
   derivation: isOneOf(derivations),

@@ -4,12 +4,58 @@
  */
 import { createHmac, pbkdf2 } from 'node:crypto'
 import { promisify } from 'node:util'
-import { type AesKeyRef, type Bytes, cmacOnce, createAesKey } from '../sun/aes.ts'
+import { type AesKeyRef, type Bytes, cmacOnce, createAesKey, twoBlockMac } from '../sun/aes.ts'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
+import { parseHex } from '../../lib/bytes.ts'
 import { join, littleEndian } from '../bytes.ts'
 
-export const derivations = ['an10922', 'sdm-backend', 'sdm-backend-legacy', 'boltcard', 'tagit-sdm', 'direct'] as const
+export const derivations = [
+  'an10922',
+  'an10922-systemid',
+  'an10922-uid',
+  'sdm-backend',
+  'sdm-backend-legacy',
+  'boltcard',
+  'tagit-sdm',
+  'direct',
+] as const
 export type Derivation = (typeof derivations)[number]
+
+/** A derivation as a command names it. `boltcard-v1` is `boltcard` with version 1 of its card keys. */
+export type Scheme = Readonly<{ derivation: Derivation; derivationVersion?: number }>
+
+export const schemeNames = [...derivations.filter((name) => name !== 'boltcard'), 'boltcard-v1', 'boltcard-v2'] as const
+
+/** Parses the name of a scheme, or returns `null`. Every version from 0 to 4294967295 of `boltcard-v` is accepted. */
+export function parseScheme(name: string): Scheme | null {
+  const [, version] = /^boltcard-v(\d{1,10})$/.exec(name) ?? []
+  if (version !== undefined)
+    return Number(version) <= 0xffffffff ? { derivation: 'boltcard', derivationVersion: Number(version) } : null
+  const derivation = derivations.find((known) => known === name && known !== 'boltcard')
+  return derivation === undefined ? null : { derivation }
+}
+
+/** Formats a scheme as `parseScheme` reads it. */
+export function formatScheme({ derivation, derivationVersion = 0 }: Scheme): string {
+  return derivation === 'boltcard' ? `boltcard-v${derivationVersion}` : derivation
+}
+
+/** Returns whether a scheme derives no metaRead key: then the batch stores one of its own. */
+export function hasOwnMetaKey(derivation: Derivation): boolean {
+  return derivation === 'direct' || derivation.startsWith('an10922')
+}
+
+/** The settings of a batch that change its file keys, by scheme. The other settings are ignored. */
+export const schemeParameters = {
+  an10922: ['systemId', 'fileKeyNo'],
+  'an10922-systemid': ['systemId'],
+  'an10922-uid': [],
+  'sdm-backend': ['fileKeyNo'],
+  'sdm-backend-legacy': ['fileKeyNo'],
+  boltcard: ['derivationVersion'],
+  'tagit-sdm': [],
+  direct: [],
+} as const satisfies Record<Derivation, readonly ('systemId' | 'fileKeyNo' | 'derivationVersion')[]>
 
 /** The part of a `TagBatch` that a derivation reads. */
 type DerivationInput = Readonly<{
@@ -40,6 +86,8 @@ export async function deriveMetaKey(derivation: Derivation, master: Uint8Array):
     case 'tagit-sdm':
       return master.slice()
     case 'an10922':
+    case 'an10922-systemid':
+    case 'an10922-uid':
     case 'direct':
       return null
   }
@@ -61,6 +109,8 @@ export async function boltcardKeys(
 const fileKeys: Readonly<Record<Derivation, (batch: DerivationInput, uid: Uint8Array) => Bytes | null>> = {
   an10922: ({ fileMaster, fileKeyNo, systemId }, uid) =>
     an10922(fileMaster, diversificationInput(uid, fileKeyNo, systemId)),
+  'an10922-systemid': (batch, uid) => anyAn10922(batch, join(uid, systemIdBytes(batch.systemId) ?? [])),
+  'an10922-uid': (batch, uid) => anyAn10922(batch, uid),
   'sdm-backend': (batch, uid) => {
     const master = masterBytes(batch)
     const slotMaster = hmac(master, join(slotMasterKey, [batch.fileKeyNo])).subarray(0, 16)
@@ -108,6 +158,18 @@ const tagitLabel = utf8ToBytes('TAGIT-SDM')
 export function an10922(master: Pick<AesKeyRef, 'cmac'>, input: Uint8Array): Bytes {
   if (input.length < 16 || input.length > 31) throw new RangeError('A diversification input has 16 to 31 bytes.')
   return master.cmac(join(aes128Constant, input))
+}
+
+/** Diversifies by any M of at most 31 bytes. A short one needs the master's bytes, because no CMAC is equal to it. */
+function anyAn10922(batch: DerivationInput, input: Uint8Array): Bytes {
+  if (input.length >= 16) return an10922(batch.fileMaster, input)
+  return twoBlockMac(masterBytes(batch), join(aes128Constant, input))
+}
+
+/** Parses the system id of `an10922-systemid`: ASCII text, or bytes in hex after `0x`, at most 24. Returns `null` otherwise. */
+export function systemIdBytes(text: string): Uint8Array | null {
+  const bytes = text.startsWith('0x') ? parseHex(text.slice(2)) : /^[\x20-\x7e]*$/.test(text) ? utf8ToBytes(text) : null
+  return bytes !== null && bytes.length >= 1 && bytes.length <= 24 ? bytes : null
 }
 
 /** Builds M of a tag key: UID (7), name of the NDEF application (AID), slot of the key, system id of the operator (1 to 16 ASCII). */

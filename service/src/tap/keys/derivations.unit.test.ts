@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { createCipheriv, pbkdf2Sync } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
-import { createAesKey, embeddedKey } from '../sun/aes.ts'
+import { createAesKey, embeddedKey, twoBlockMac } from '../sun/aes.ts'
 import { toHex, join } from '../bytes.ts'
 import {
   an10922,
@@ -11,14 +11,23 @@ import {
   diversificationInput,
   deriveFileKey,
   deriveMetaKey,
+  formatScheme,
+  parseScheme,
+  schemeNames,
 } from './derivations.ts'
 import fc from 'fast-check'
 
-async function fileKey(derivation: Derivation, master: string, uid: string, fileKeyNo = 2): Promise<string> {
+async function fileKey(
+  derivation: Derivation,
+  master: string,
+  uid: string,
+  fileKeyNo = 2,
+  systemId = 'avs',
+): Promise<string> {
   const batch = {
     derivation,
     derivationVersion: 1,
-    systemId: 'avs',
+    systemId,
     fileKeyNo,
     fileMaster: embeddedKey(hexToBytes(master)),
   }
@@ -30,6 +39,42 @@ describe('derivations of file keys', () => {
   it('an10922: the key of slot 2 from UID, application and system id', async () => {
     const key = await fileKey('an10922', '00112233445566778899AABBCCDDEEFF', '04782E21801D80')
     assert.equal(key, 'D11980E5258E510275155415664D1514')
+  })
+
+  it('an10922-systemid: the example of AN10922 §2.2.1, and any other length of the system id', async () => {
+    const master = '00112233445566778899AABBCCDDEEFF'
+    const keyOf = (systemId: string) => fileKey('an10922-systemid', master, '04782E21801D80', 2, systemId)
+    assert.equal(await keyOf('0x3042F54E585020416275'), 'A8DD63A3B89D54B37CA802473FDA9175')
+    for (const text of ['a', 'eight888', 'nine99999', 'twenty-four bytes of it.'])
+      assert.equal(
+        await keyOf(text),
+        toHex(byTheNote(hexToBytes(master), join(hexToBytes('04782E21801D80'), Buffer.from(text)))),
+      )
+  })
+
+  it('an10922-uid: the padding of AN10922 for a short input, which is not that of CMAC', async () => {
+    const zeros = '00'.repeat(16)
+    const uid = '04782E21801D80'
+    assert.equal(await fileKey('an10922-uid', zeros, uid), toHex(byTheNote(new Uint8Array(16), hexToBytes(uid))))
+    assert.notEqual(
+      await fileKey('an10922-uid', zeros, uid),
+      toHex(createAesKey(new Uint8Array(16)).cmac(join([1], hexToBytes(uid)))),
+    )
+    // The published value for 15 zero bytes.
+    assert.equal(
+      toHex(twoBlockMac(new Uint8Array(16), join([1], new Uint8Array(15)))),
+      '5CA6B9ED3759FE07C878FC8FE1315E2E',
+    )
+  })
+
+  it('have names for the command line that read back', () => {
+    for (const name of [...schemeNames, 'boltcard-v4294967295']) {
+      const scheme = parseScheme(name)
+      assert.ok(scheme)
+      assert.equal(formatScheme(scheme), name)
+    }
+    for (const name of ['', 'boltcard', 'boltcard-v', 'boltcard-v4294967296', 'boltcard-v-1', 'AN10922', 'constructor'])
+      assert.equal(parseScheme(name), null, name)
   })
 
   it('tagit-sdm: the label and the UID under the master, which is also metaRead', async () => {

@@ -22,6 +22,7 @@ import {
   createKeyRing,
   type KeyRing,
 } from './batch.ts'
+import { schemeParameters } from './derivations.ts'
 import { isPublishedKey } from './published.ts'
 
 /** The part of a batch that all instances share; it holds no key. */
@@ -40,6 +41,8 @@ export type TagKeyStore = {
   readonly record: (id: string) => BatchRecord | undefined
   readonly appMaster: (id: string) => Promise<Uint8Array | undefined>
   readonly create: (options: NewBatchOptions) => Promise<Created>
+  /** Stores the keys of tags that another system personalised. They have no application master here. */
+  readonly add: (record: BatchRecord) => Promise<Created>
   /** Returns false when no batch has the id. */
   readonly setStatus: (id: string, status: BatchStatus) => Promise<boolean>
   /** Reads the key file again, because another process may have written it. */
@@ -82,16 +85,25 @@ export async function openTagKeyStore({
     return shared.putBatch({ id: record.id, epoch: record.epoch, settings: publicSettings(record) })
   }
 
-  /** Throws `KeyFileError`. */
-  async function add({ record, appMaster }: NonNullable<ReturnType<typeof newBatch>>, options: KeyFileOptions) {
-    await mkdir(folder, { recursive: true, mode: 0o700 })
-    await reload()
-    const masters = new Map(await named(appPath, readAppKeyFile(appPath, options))).set(record.id, appMaster)
-    if (records.some(({ id }) => id === record.id)) throw new KeyFileError(`A batch named ${record.id} exists already.`)
-    // The application masters are written first: the chips of a batch without them could never be changed again.
-    await writeAppKeyFile(appPath, masters, options)
-    await write([...records, record], options)
-    await share(record)
+  async function add(record: BatchRecord, appMaster: Uint8Array | null): Promise<Created> {
+    if (keyFile === null) return { ok: false, error: noKek }
+    try {
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await reload()
+      if (records.some(({ id }) => id === record.id))
+        throw new KeyFileError(`A batch named ${record.id} exists already.`)
+      // The application masters are written first: the chips of a batch without them could never be changed again.
+      if (appMaster !== null) {
+        const masters = new Map(await named(appPath, readAppKeyFile(appPath, keyFile))).set(record.id, appMaster)
+        await writeAppKeyFile(appPath, masters, keyFile)
+      }
+      await write([...records, record], keyFile)
+      await share(record)
+      return { ok: true, value: record }
+    } catch (error) {
+      if (error instanceof KeyFileError) return { ok: false, error: error.message }
+      throw error
+    }
   }
 
   return {
@@ -100,17 +112,10 @@ export async function openTagKeyStore({
     appMaster: async (id) =>
       keyFile === null ? undefined : (await named(appPath, readAppKeyFile(appPath, keyFile))).get(id),
     async create(options) {
-      if (keyFile === null) return { ok: false, error: noKek }
       const made = newBatch(options)
-      if (made === null) return { ok: false, error: notLegal }
-      try {
-        await add(made, keyFile)
-        return { ok: true, value: made.record }
-      } catch (error) {
-        if (error instanceof KeyFileError) return { ok: false, error: error.message }
-        throw error
-      }
+      return made === null ? { ok: false, error: notLegal } : add(made.record, made.appMaster)
     },
+    add: (record) => add(record, null),
     async setStatus(id, status) {
       const isShared = await shared.setBatchStatus(id, status)
       await reload()
@@ -225,7 +230,7 @@ function assertUsable(batches: readonly BatchRecord[], demo: boolean): void {
   const ids = new Set<string>()
   const idOfKeys = new Map<string, string>()
   for (const batch of batches) {
-    const { id, fileMaster, metaKey, derivation, derivationVersion = 0, systemId, fileKeyNo } = batch
+    const { id, fileMaster, metaKey, derivation } = batch
     if (ids.has(id)) throw new KeyFileError(`Two batches have the id ${id}.`)
     ids.add(id)
     if (batch.demo && !demo) throw new KeyFileError(`The batch ${id} is for demos and cannot be used here.`)
@@ -233,7 +238,7 @@ function assertUsable(batches: readonly BatchRecord[], demo: boolean): void {
       throw new KeyFileError(`The batch ${id} has a factory key or a published example key.`)
     // A tap that verifies in two batches of different epochs could be used twice.
     const secrets = [toHex(fileMaster), metaKey && toHex(metaKey)]
-    const keys = [derivation, systemId, fileKeyNo, derivationVersion, ...secrets].join(' ')
+    const keys = [derivation, ...schemeParameters[derivation].map((name) => batch[name] ?? 0), ...secrets].join(' ')
     const other = idOfKeys.get(keys)
     if (other !== undefined) throw new KeyFileError(`The batches ${other} and ${id} have the same keys.`)
     idOfKeys.set(keys, id)

@@ -56,6 +56,21 @@ export function cmacOnce(key: Uint8Array, message: Uint8Array): Uint8Array {
   return mac
 }
 
+/** Computes the MAC of AN10922 §2.2 over at most 16 bytes: it pads them to two blocks, where CMAC pads to one. */
+export function twoBlockMac(key: Uint8Array, message: Uint8Array): Uint8Array {
+  if (message.length > 16) throw new RangeError('A short diversification input has at most 16 bytes.')
+  const { schedule, k2 } = expandForward(key)
+  const padded = new Uint8Array(32)
+  padded.set(message)
+  padded[message.length] = 0x80
+  mix(padded.subarray(16), k2, 0, 16)
+  const state = encryptBlock(schedule, padded.subarray(0, 16))
+  mix(state, padded, 16, 16)
+  unsafe.encryptBlock(schedule, state)
+  schedule.fill(0)
+  return state
+}
+
 /** Encrypts whole blocks with AES-128-CBC without padding, for secure messaging with a chip. */
 export function cbcEncrypt(key: Uint8Array, iv: Uint8Array, plain: Uint8Array): Uint8Array {
   return cbc(key, iv, { disablePadding: true }).encrypt(plain)

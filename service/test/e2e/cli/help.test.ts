@@ -44,7 +44,16 @@ const leaves = storeCommands(opensNothing, () => {}, opensNothing).flatMap((comm
 describe('the help of touchstone', () => {
   it('covers every command that the handbook names', () => {
     const names = leaves.map((words) => words.join(' '))
-    for (const name of ['batch create', 'batch list', 'batch retire', 'batch revoke', 'template', 'keys', 'import'])
+    for (const name of [
+      'batch create',
+      'batch import',
+      'batch list',
+      'batch retire',
+      'batch revoke',
+      'template',
+      'keys',
+      'import',
+    ])
       assert.ok(names.includes(`tag ${name}`), name)
     for (const name of ['verify', 'doctor', 'emulate']) assert.ok(names.includes(`tag ${name}`), name)
     for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'show', 'history'])
@@ -79,6 +88,9 @@ const wrong: readonly (readonly [string, RegExp])[] = [
   ['tag batch create ../x', /A batch id has 1 to 64 of/],
   ['tag batch create x --epoch -1', /An epoch is 0, 1, 2/],
   ['tag batch create x --mac-input enc', /one of empty, picc/],
+  ['tag batch import x --scheme boltcard --master-file f', /one of an10922, .*, boltcard-v1, boltcard-v2\./],
+  ['tag batch import x --scheme direct', /required option '--master-file <file>' not specified/],
+  ['tag batch import x --scheme direct --master-file f --file-key-no 5', /A slot is 0, 1, 2, 3 or 4/],
   ['tag template', /Give the address/],
   ['tag keys --batch b', /required option '--uid <uids>' not specified/],
   ['tag keys --batch b --uid 08AA --host a.example', /begins with 04/],

@@ -36,6 +36,8 @@ const shows: readonly [RegExp, RegExp][] = [
   [/Maison Orvelle/, /"totalCount":\d+,.*"edges":\[\{"node":\{"id"/],
   [/order-1007/, /"success":true,"errors":\[\],"txHash":"0x[0-9a-f]{64}","product":\{"id":"\d+","state":"MINTED"/],
   [/Is 7 flagged/, /TASK_STATE_COMPLETED.*"flagged":true/],
+  [/batch import/, /^Batch my-\S+ imported[^]*\nProved by tag 04[0-9A-F]{12}, tap \d+,/],
+  [/^printf .*\.key$/, /^[0-9A-F\n]+$/],
   [/batch create watches/, /^Batch watches made/],
   [/^export /, /^ts_live_/],
   [/\/api\/asset\/5\/proof/, /"verdict":.*"proof":\{"header"/],

@@ -1,0 +1,142 @@
+/** `touchstone tag batch import`: the keys of tags that another system personalised (spec §4.4). */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { toHex } from '../../../src/tap/bytes.ts'
+import { importedBatch } from '../../../src/tap/keys/batch.ts'
+import { hasOwnMetaKey, parseScheme, schemeNames } from '../../../src/tap/keys/derivations.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { testTag } from '../../support/tap/tags.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+let world: World
+before(async () => {
+  world = await startWorld()
+})
+after(() => world.end())
+const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
+
+describe('touchstone tag batch import', () => {
+  const { ok, refused } = assertionsOf(inWorld)
+  const path = (name: string) => join(world.settings.DATA_DIR, name)
+  const otherMaster = 'AB'.repeat(15) + '01'
+
+  /** Options that another system's chips need, beside the scheme. */
+  const extras: Readonly<Record<string, string>> = { 'an10922-systemid': '0x3042F54E585020416275' }
+
+  async function fleetOf(name: string) {
+    const scheme = parseScheme(name) ?? assert.fail(name)
+    const master = Uint8Array.from(randomBytes(name === 'sdm-backend' ? 32 : 16))
+    const metaKey = hasOwnMetaKey(scheme.derivation) ? Uint8Array.from(randomBytes(16)) : undefined
+    const systemId = extras[name] ?? 'touchstone'
+    const options = { id: 'any', demo: true, scheme, systemId, master, ...(metaKey && { metaKey }) }
+    const tag = await testTag(importedBatch(options) ?? assert.fail(name))
+    const link = () => {
+      const { picc, cmac } = tag.next()
+      return `${world.url}/api/verify?picc=${picc}&cmac=${cmac}`
+    }
+    const metaLine = metaKey === undefined ? '' : `${toHex(metaKey)}\n`
+    await writeFile(path(`${name}.key`), `${toHex(master)}\n${metaLine}`, { mode: 0o600 })
+    await writeFile(path(`${name}.wrong`), `${otherMaster}\n${metaLine}`, { mode: 0o600 })
+    const command = (id: string, file: string, ...more: readonly string[]) => [
+      'tag',
+      'batch',
+      'import',
+      id,
+      '--scheme',
+      name,
+      '--master-file',
+      file,
+      ...(name in extras ? ['--system-id', systemId] : []),
+      ...more,
+    ]
+    return { uid: toHex(tag.uid), link, command }
+  }
+
+  for (const name of schemeNames) {
+    it(`takes over ${name}: a tag verifies, and a wrong master is refused before anything is stored`, async () => {
+      const { uid, link, command } = await fleetOf(name)
+      const check = link()
+      const wrong = await refused(...command(`my-${name}`, `${name}.wrong`, '--check', check))
+      assert.match(wrong, /^These keys did not make this tap, so that nothing is stored\. /)
+      assert.equal(world.components.tagKeys.record(`my-${name}`), undefined)
+      assert.ok(!(await world.components.tags.batches()).some(({ id }) => id === `my-${name}`))
+
+      const imported = await ok(...command(`my-${name}`, `${name}.key`, '--check', check))
+      assert.equal(imported.split('\n')[1], `Proved by tag ${uid}, tap 1, which is not used up.`)
+      for (const url of [check, link()]) {
+        const answer = (await (await fetch(url)).json()) as { uid: string; reason: string }
+        assert.deepEqual([answer.uid, answer.reason], [uid, 'unbound'])
+      }
+      assert.match(
+        await refused(...command(`again-${name}`, `${name}.key`, '--check', link(), '--epoch', '1')),
+        new RegExp(`verify in batch my-${name} already`),
+      )
+    })
+  }
+
+  it('says which option is wrong, and tries the other schemes', async () => {
+    const { link, command } = await fleetOf('boltcard-v2')
+    const check = link()
+    const asVersion1 = command('x', 'boltcard-v2.key', '--check', check).with(5, 'boltcard-v1')
+    assert.match(await refused(...asVersion1), /no key explains the MAC.* The keys fit --scheme boltcard-v2\.$/)
+    assert.match(
+      await refused(...command('x', 'boltcard-v2.key', '--check', check, '--mac-input', 'picc')),
+      /The keys fit with --mac-input empty\.$/,
+    )
+    assert.match(
+      await refused(
+        ...command(
+          'x',
+          'boltcard-v2.key',
+          '--check',
+          check.replace(/.$/, (last) => (last === '0' ? '1' : '0')),
+        ),
+      ),
+      /no key explains the MAC/,
+    )
+  })
+
+  it('takes keys without a tap, says so, and shows as JSON what it did', async () => {
+    const { command } = await fleetOf('direct')
+    const { exit, out, err } = await inWorld(...command('unproved', 'direct.key'))
+    assert.deepEqual([exit, out.split(':')[0]], [0, 'Batch unproved imported'])
+    assert.match(err, /No tap has proved these keys/)
+    const next = await fleetOf('tagit-sdm')
+    const shown = JSON.parse(
+      await ok(...next.command('shown', 'tagit-sdm.key', '--check', next.link(), '--json')),
+    ) as object
+    assert.deepEqual(shown, {
+      id: 'shown',
+      scheme: 'tagit-sdm',
+      epoch: 0,
+      macInput: 'empty',
+      proved: true,
+      tap: { uid: next.uid, counter: 1 },
+    })
+  })
+
+  it('wants a file with the keys of the scheme and nothing else, and repeats nothing of it', async () => {
+    const { command } = await fleetOf('an10922')
+    for (const [text, sentence] of [
+      ['', /must hold the master as 32 hex digits, and on a second line the metaRead key/],
+      [`${otherMaster}\n`, /on a second line the metaRead key as 32 hex digits/],
+      [`${otherMaster}\n${otherMaster.slice(2)}\n`, /as 32 hex digits/],
+      [`${otherMaster}\n${otherMaster}\n${otherMaster}\n`, /as 32 hex digits/],
+      ['not hex', /as 32 hex digits/],
+    ] as const) {
+      await writeFile(path('bad.key'), text)
+      const said = await refused(...command('bad', 'bad.key'))
+      assert.match(said, sentence)
+      assert.ok(!said.includes(otherMaster.slice(0, 8)) && !said.includes('not hex'), said)
+    }
+    assert.match(await refused(...command('bad', 'none.key')), /none\.key cannot be read \(ENOENT\)/)
+    assert.match(
+      await refused(...command('bad', 'an10922.key', '--system-id', 'x'.repeat(17))),
+      /system id is not legal/,
+    )
+    assert.match(await refused(...command('my-direct', 'an10922.key')), /named my-direct exists already/)
+  })
+})
