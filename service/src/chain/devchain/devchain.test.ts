@@ -10,6 +10,8 @@ import { createInterface } from 'node:readline'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { createLog } from '../../lib/log.ts'
+import type { Hex } from '@touchstone/verdict'
+import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { anvilBinary } from './anvil.ts'
 import { startLocalChain } from './devchain.ts'
 import { deployLocal } from './deploy.ts'
@@ -64,6 +66,20 @@ describe('the local chain', () => {
     assert.ok(!isAlive(pid))
     assert.deepEqual((await readdir(join(dataDir, 'chain'))).toSorted(), ['chain.json.gz', 'chain.previous.json.gz'])
     await answersTheSame(reads)
+  })
+
+  it('mines transactions that wait for a nonce that is used already', async () => {
+    const chain = await start()
+    const rpc = createRpcClient({ url: chain.url })
+    const [account] = publishedAccounts(1)
+    assert.ok(account)
+    const signed = await Promise.all([5, 6].map((nonce) => account.signTransaction(paymentOf(account.address, nonce))))
+    const hashes = await Promise.all(signed.map((raw) => rpc('eth_sendRawTransaction', [raw])))
+    // As when the block with nonce 4 comes while anvil adds the transaction with nonce 5.
+    await rpc('anvil_setNonce', [account.address, '0x5'])
+    for (const hash of hashes) await until(async () => (await rpc('eth_getTransactionReceipt', [hash])) !== null)
+    assert.deepEqual(await rpc('txpool_status', []), { pending: '0x0', queued: '0x0' })
+    await chain.close()
   })
 
   it('keeps them when anvil is killed', async () => {
@@ -172,6 +188,12 @@ describe('the local chain', () => {
     await chain.close()
   })
 })
+
+/** A transaction of one wei of `to` to itself. */
+function paymentOf(to: Hex, nonce: number) {
+  const fees = { maxFeePerGas: 3_000_000_000n, maxPriorityFeePerGas: 1_000_000_000n }
+  return { type: 'eip1559', chainId: 84532, nonce, gas: 21_000n, ...fees, to, value: 1n } as const
+}
 
 const childProgram = `
 import { startLocalChain } from '${new URL('./devchain.ts', import.meta.url).href}'

@@ -10,6 +10,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { type Anvil, type AnvilOptions, endLeftover, startAnvil, StateRefused } from './anvil.ts'
+import { startPoolRepair } from './pool.ts'
 import { stateFile, type StateFile } from './state.ts'
 import { createRpcClient, type RpcClient } from '../rpc/client.ts'
 
@@ -33,6 +34,7 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
     throw new Error('The local chain started but does not answer; start again.', { cause: error })
   }
   const saver = startSaving(anvil.url, stateFile(folder), log)
+  const stopPoolRepair = startPoolRepair(rpc, log)
 
   let closing: Promise<void> | undefined
   void anvil.exited.then(() => {
@@ -40,6 +42,7 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
   })
   /** Saves, then ends anvil. */
   async function close(): Promise<void> {
+    await stopPoolRepair()
     await saver.stop()
     await anvil.stop()
   }
