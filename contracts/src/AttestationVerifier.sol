@@ -36,7 +36,7 @@ contract AttestationVerifier is Ownable2Step {
     }
 
     /// A signer counts from `validFrom` on, for attestations issued from `validFrom` to `validUntil`, both included. A revoked
-    /// one counts for none: whoever stole a key can put any time into what it signs.
+    /// one counts for none: the thief of a key can put any time into an attestation.
     struct Key {
         uint64 validFrom;
         uint64 validUntil;

@@ -1,6 +1,6 @@
 /**
  * Announcements of the index to subscribers (spec §6): every event of the registry, and every status of a transfer, is a row of the outbox.
- * What a reorganisation or a repair takes back is retracted by a row of its own.
+ * A row of its own retracts each event that a reorganisation or a repair took back.
  */
 import { zeroAddress } from '@touchstone/verdict'
 import { numbers, seconds, texts } from '../db/columns.ts'

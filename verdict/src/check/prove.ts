@@ -21,8 +21,7 @@ export type ProveOptions = RecheckOptions &
  * Proves a verdict: the header hashes to the verdict's block hash, the contract's account lies under the header's state
  * root, the record under the account's storage root (EIP-1186), and the verdict made from that record is the one given; with `metadata`,
  * its hash too.
- * What stays trusted is that the block is canonical: for that the report has only the RPC's word, so name several. Any input gives a
- * report. A contract that is neither known nor pinned leaves it `undecided`. Throws `VerdictError` with `RPC_UNAVAILABLE` when too few
+ * The RPC remains trusted for one thing, that the block is canonical: name several endpoints for it. Any input gives a report. A contract that is neither known nor pinned leaves it `undecided`. Throws `VerdictError` with `RPC_UNAVAILABLE` when too few
  * endpoints can be asked; many prove recent blocks only.
  */
 export async function prove(verdict: unknown, options: ProveOptions): Promise<Report> {

@@ -1,6 +1,6 @@
 /**
  * A client that follows `events` of a service while the chain is reorganised, and loses its connection at random, or its server by SIGKILL.
- * What it applied is compared with the chain. `npm run stress:events` runs it with 20,000 events.
+ * Its state at the end is compared with the chain. `npm run stress:events` runs it with 20,000 events.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
