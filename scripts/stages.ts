@@ -2,7 +2,14 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 
-export type Stage = { readonly name: string; readonly command: readonly [string, ...string[]] }
+type Command = readonly [string, ...string[]]
+
+export type Stage = {
+  readonly name: string
+  readonly command: Command
+  /** Returns the command that runs the failed part again; its result is the stage's then. Undefined when there is none. */
+  readonly again?: () => Command | undefined
+}
 
 /** No stage is so slow, not even on a busy machine: what takes longer hangs, and is ended. */
 const longestMs = 60 * 60_000
@@ -19,15 +26,19 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   let failed = 0
   async function lane(): Promise<void> {
     for (let stage = waiting.shift(); stage !== undefined; stage = waiting.shift()) {
-      const { name, command } = stage
+      const { name, command, again } = stage
       const title = `\n── ${name}: ${command.join(' ').slice(0, 160)}`
       if (lanes === 1) console.log(title)
       const began = performance.now()
-      const { code, output } = await run(command, lanes > 1)
+      const first = await run(command, lanes > 1)
+      const second = first.code === 0 ? undefined : again?.()
+      if (second !== undefined) console.log(`\n── ${name}, what failed again: ${second.join(' ')}`)
+      const { code, output } = second === undefined ? first : await run(second, lanes > 1)
       const seconds = ((performance.now() - began) / 1000).toFixed(1)
       if (lanes > 1) console.log(`${title}\n${output}`)
       if (code !== 0) failed += 1
-      lines.push(`${code === 0 ? '✔' : '✖'} ${name.padEnd(24)} ${seconds.padStart(6)} s`)
+      const unsteady = first.code !== 0 && code === 0 ? ', unsteady: a part failed once and passed alone' : ''
+      lines.push(`${code === 0 ? '✔' : '✖'} ${name.padEnd(24)} ${seconds.padStart(6)} s${unsteady}`)
     }
   }
   await Promise.all(Array.from({ length: lanes }, lane))
@@ -35,10 +46,7 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   process.exitCode = failed === 0 ? 0 : 1
 }
 
-function run(
-  [program, ...args]: readonly [string, ...string[]],
-  collect: boolean,
-): Promise<{ code: number; output: string }> {
+function run([program, ...args]: Command, collect: boolean): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = spawn(program, args, {
       cwd: root,

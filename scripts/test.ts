@@ -1,11 +1,12 @@
 /**
  * `npm test`: everything. Real anvil and PGlite always; PostgreSQL, Redis and Chromium where they are there, and a failure
- * where they are missing under `REQUIRE_SERVICES=1`.
+ * where they are missing under `REQUIRE_SERVICES=1`. With `--retry`, files that failed beside others run again one at a time, and the
+ * result names them as unsteady when they pass.
  */
-import { chmodSync, mkdtempSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { runStages, unitTests } from './stages.ts'
+import { runStages, type Stage, unitTests } from './stages.ts'
 
 /** Databases, chains and clusters of tests write a lot and keep nothing: their folder is in memory where there is enough of it. */
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
@@ -16,22 +17,38 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.e
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
+const failed = join(evidence, 'failed-files')
+
+const testCommand = (concurrency: number, files: readonly string[]): Stage['command'] => [
+  'node',
+  '--test',
+  '--import=./scripts/test-process.ts',
+  '--test-timeout=900000',
+  `--test-concurrency=${concurrency}`,
+  '--test-reporter=spec',
+  '--test-reporter-destination=stdout',
+  '--test-reporter=./scripts/failed-files.ts',
+  `--test-reporter-destination=${failed}`,
+  ...files,
+]
+
+/** Returns the files that failed, as arguments; undefined where a failure names no file. */
+function failedAgain(): Stage['command'] | undefined {
+  const files = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
+  return files.length === 0 ? undefined : testCommand(1, files)
+}
+
 await runStages([
   { name: 'unit tests', command: unitTests },
   {
     name: 'all other tests',
-    command: [
-      'node',
-      '--test',
-      '--import=./scripts/test-process.ts',
-      '--test-reporter=spec',
-      '--test-timeout=900000',
-      // More than there are cores: many tests wait for a block, a process or a timer.
-      '--test-concurrency=5',
+    // More lanes than there are cores: many tests wait for a block, a process or a timer.
+    command: testCommand(5, [
       'contracts/*.test.ts',
       'verdict/test/*.test.ts',
       'service/{src,test}/**/!(*.unit).test.ts',
-    ],
+    ]),
+    ...(process.argv.includes('--retry') && { again: failedAgain }),
   },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
