@@ -18,7 +18,8 @@ import { openDatabase, type Database, type Sql } from '../../service/src/db/data
 import { chainId } from '../../service/src/domain/chain.ts'
 import { openGateway } from '../../service/src/hosts/gateway/gateway.ts'
 import { clientKeys } from '../../service/src/http/client-ip.ts'
-import { localKey } from '../../service/src/payments/attestation/key.ts'
+import { localEthereumKey } from '../../service/src/keys/ethereum.ts'
+import { attestationKeyOf } from '../../service/src/payments/attestation/attest.ts'
 import { createSlots } from '../../service/src/payments/facilitator/slots.ts'
 import { openHolder } from '../../service/src/payments/holder.ts'
 import { createLedger } from '../../service/src/payments/ledger.ts'
@@ -45,8 +46,9 @@ async function sell({ rpcUrl, contract, databaseUrl, facilitatorKey }: SellerSet
   }
   const holder = await openHolder(database)
   const rows = { chainId, asset: usdcAddress, holder }
-  const key = localKey(hexToBytes(generatePrivateKey()))
-  if (key === null) throw new Error('No private key of secp256k1.')
+  const local = localEthereumKey(hexToBytes(generatePrivateKey()))
+  if (local === null) throw new Error('No private key of secp256k1.')
+  const key = attestationKeyOf(local)
   let onRequest: RequestListener = () => {}
   const server = createServer((request, response) => onRequest(request, response))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -1,8 +1,6 @@
 /** The components of one process: their types, and the function that builds them. They close in reverse order. */
 import { createHash } from 'node:crypto'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { bytesToHex } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
 import { createHistories, type Histories } from '../assets/history.ts'
 import { cachedMetadata, type CachedMetadata } from '../assets/metadata-store.ts'
 import { createProofBundles, type ProofBundles } from '../assets/proof-bundle.ts'
@@ -15,7 +13,7 @@ import type { ChainCounts } from '../chain/rpc/failover.ts'
 import { createChainSource, type RpcChainSource } from '../chain/rpc/source.ts'
 import { type OperationStore, operationStore } from '../chain/transactions/operations.ts'
 import { createTransferReads, type TransferReads } from '../chain/transactions/transfer-reads.ts'
-import { createWriter, type OperatorKeys, type Writer } from '../chain/transactions/writer.ts'
+import { createWriter, type Writer } from '../chain/transactions/writer.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { locks } from '../db/locks.ts'
 import { createReadReplica, type ReadReplica } from '../db/replica.ts'
@@ -35,6 +33,7 @@ import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
+import { operatorKeys } from './keys.ts'
 import { joinStore, type StoreComponents } from './store.ts'
 
 /** Times after which a request to the chain is given up; tests on a busy machine give more than the defaults. */
@@ -167,7 +166,7 @@ export async function openComponents(
   const statusIndexes = statusStore(database)
 
   const operations = operationStore(database)
-  const keys = operatorKeys(config)
+  const keys = await operatorKeys(config, store.keyStores)
   const openAny = (name: string): AnyProvider =>
     opened.adopt(createAnyProvider({ ...deadlines, rpcUrls, contract, chainId, log: log.child(name) }), (it) =>
       it.close(),
@@ -233,23 +232,6 @@ function openLists({ store: { readUrl: url }, roles }: Config, database: Databas
   if (url === null || !roles.has('graphql'))
     return { database, stats: undefined, start: () => {}, close: async () => {} }
   return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
-}
-
-/** Returns one key for all operator roles, and one for the attester. A role without a key writes nothing. */
-function operatorKeys({ operator: { key, attesterKey } }: Config): OperatorKeys {
-  const account = key === null ? undefined : privateKeyToAccount(bytesToHex(key))
-  const attester = attesterKey === null ? undefined : privateKeyToAccount(bytesToHex(attesterKey))
-  return {
-    ...(account && {
-      issuer: account,
-      binder: account,
-      qa: account,
-      guardian: account,
-      recycler: account,
-      relayer: account,
-    }),
-    ...(attester && { attester }),
-  }
 }
 
 function configuredTagHash({ tap: { commitment, pepper } }: Config): TagHash | undefined {

@@ -1,8 +1,7 @@
 /** Builds each host of the service (spec §1) from the components, once all listen, so that links can name every port. */
 import type { RequestListener } from 'node:http'
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, zeroAddress } from 'viem'
-import { privateKeyToAccount } from 'viem/accounts'
+import { zeroAddress } from 'viem'
 import { createA2aAgent } from '../agents/a2a/agent.ts'
 import { createTaskStore } from '../agents/a2a/tasks.ts'
 import { createRemoteFiles } from '../agents/erc8004/fetch.ts'
@@ -48,6 +47,7 @@ import { openHolder } from '../payments/holder.ts'
 import { createLedger } from '../payments/ledger.ts'
 import type { Components } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
+import { facilitatorAccounts } from './keys.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -175,7 +175,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     facilitator:
       facilitatorUrl === null
         ? {
-            accounts: facilitatorAccounts(config.gateway),
+            accounts: await facilitatorAccounts(config, components.keyStores),
             walletFactories: config.gateway.walletFactories as Hex[],
           }
         : { url: facilitatorUrl, headersFile: facilitatorHeadersFile },
@@ -191,11 +191,6 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
   const onRequest = identified(withDocument('/openapi.json', openApiDocument(urls), gateway.onRequest))
   const owned = opened.move()
   return { onRequest, close: () => owned.disposeAsync() }
-}
-
-function facilitatorAccounts({ facilitatorKey, facilitatorKeys }: Config['gateway']) {
-  const keys = new Set([facilitatorKey, ...facilitatorKeys].flatMap((key) => (key === null ? [] : [bytesToHex(key)])))
-  return [...keys].map((key) => privateKeyToAccount(key))
 }
 
 /** Unknown keys that one client may try in a minute. */

@@ -15,8 +15,10 @@ import { openAttestationKeys, type AttestationKeys } from '../payments/attestati
 import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
+import { type KeyStores, openKeyStores } from './keys.ts'
 
 export type StoreComponents = {
+  readonly keyStores: KeyStores
   readonly tagKeys: TagKeyStore
   readonly issuer: Issuer
   /** Opens the keys at the first call: only a process that signs attestations, or names their key, needs them. */
@@ -41,8 +43,9 @@ export async function joinStore(config: Config, log: Log, opened: AsyncDisposabl
   const database = opened.adopt(await openStore(config), (db) => db.close())
   await bringUpToDate(database, config, log)
   const stores = indexedStores(database)
-  const keys = await openKeys(config, { database, tags: stores.tags }, log.child('keys'), opened)
-  return { database, ...stores, apiKeys: apiKeyStore(database), ...keys }
+  const keyStores = await openKeyStores(config, opened)
+  const keys = await openKeys(config, { database, tags: stores.tags, keyStores }, log.child('keys'), opened)
+  return { database, ...stores, apiKeys: apiKeyStore(database), keyStores, ...keys }
 }
 
 /** Every change renames a file into the folder, which changes its time. Network folders send no events, so it is polled. */
@@ -54,7 +57,7 @@ const pollMs = 1_000
  */
 async function openKeys(
   config: Config,
-  { database, tags }: Pick<StoreComponents, 'database' | 'tags'>,
+  { database, tags, keyStores }: Pick<StoreComponents, 'database' | 'tags' | 'keyStores'>,
   log: Log,
   opened: AsyncDisposableStack,
 ): Promise<Pick<StoreComponents, 'tagKeys' | 'issuer' | 'attestationKeys'>> {
@@ -66,6 +69,7 @@ async function openKeys(
     folder,
     signing: config.passport.signing && config.roles.has('verification'),
     published: issuerKeyStore(database),
+    keyStore: keyStores('issuer'),
   })
   let opening: Promise<AttestationKeys> | undefined
   const attestationKeys = () =>
@@ -75,6 +79,7 @@ async function openKeys(
       privateKey: config.gateway.attestationKey,
       keystore: config.gateway.keystore,
       keystorePasswordFile: config.gateway.keystorePasswordFile,
+      keyStore: keyStores('attestation'),
       isPublicKnowledge: isPublishedAddress,
       demo: config.demo,
       // Only processes that sell attestations make a key, because it must be where it signs.

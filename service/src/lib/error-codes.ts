@@ -236,6 +236,11 @@ export const errorCodes = {
     graphql: 'DATABASE_UNAVAILABLE',
     a2a: ['DATABASE_UNAVAILABLE', -32_603, 503, 'UNAVAILABLE'],
   },
+  KEY_STORE_UNAVAILABLE: {
+    meaning: 'The token that holds the keys (PKCS#11) does not answer.',
+    remedy: 'Ask again after `Retry-After`. Operator: look at the HSM, its network and the log.',
+    rest: 503,
+  },
   PAYMENT_REQUIRED: {
     meaning: 'Payment is required. Sign one of the accepted payments and send it in the X-PAYMENT header.',
     remedy: 'Sign one of the accepted payments and send it.',

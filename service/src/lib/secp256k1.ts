@@ -5,7 +5,8 @@
 import { recover, signRecoverable } from 'tiny-secp256k1'
 import { bytesToHex, hexToBytes, keccak256, type Hex } from 'viem'
 
-const halfOrder = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n
+export const secp256k1Order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+const halfOrder = secp256k1Order / 2n
 
 /** Returns the address, in lower case, that signed the digest; null for anything but such a signature. */
 export function recoverSigner(digest: Hex, signature: Hex): Hex | null {

@@ -1,5 +1,6 @@
 /** Reads the environment into one frozen `Config`, and checks the settings that depend on one another. */
 import type { z } from 'zod'
+import type { KeyName } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings } from './setting.ts'
 
@@ -17,12 +18,16 @@ export function readConfig(env: Environment) {
   if (!parsed.success) throw new ConfigError(parsed.error.issues[0]?.message)
   const { chain, limits, ...config } = parsed.data
   const { gateway, store, workers } = config
+  assertOnePlace(config)
   if (gateway.price > 100_000n && !gateway.allowHighPrice)
     throw new ConfigError(
       'PAYMENT_PRICE is above 100000, which default buyers reject; set PAYMENT_HIGH_PRICE=on to allow it.',
     )
   const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '') !== '')
-  const hasKey = gateway.facilitatorKey !== null || gateway.facilitatorKeys.length > 0
+  const hasKey =
+    gateway.facilitatorKey !== null ||
+    gateway.facilitatorKeys.length > 0 ||
+    config.keys?.names.has('facilitator') === true
   // The other hosts only link to the gateway: a process without that role needs no key that moves money.
   if (roles.has('gateway') && gateway.facilitatorUrl === null && !hasKey)
     throw new ConfigError(
@@ -51,6 +56,25 @@ export function readConfig(env: Environment) {
     },
     limits: { ...limits, store: limitStore(limits, store.databaseUrl) },
   })
+}
+
+type Keys = Pick<z.infer<typeof configSchema>, 'keys' | 'operator' | 'gateway'>
+
+/** Rejects a key that a setting holds and that KEYS places in the token: one of the two would be ignored. */
+function assertOnePlace({ keys, operator, gateway }: Keys): void {
+  const settings: readonly (readonly [KeyName, string, boolean])[] = [
+    ['operator', 'OPERATOR_KEY', operator.key !== null],
+    ['attester', 'ATTESTER_KEY', operator.attesterKey !== null],
+    ['facilitator', 'FACILITATOR_KEY', gateway.facilitatorKey !== null],
+    ['facilitator', 'FACILITATOR_KEYS', gateway.facilitatorKeys.length > 0],
+    ['attestation', 'ATTESTATION_KEY', gateway.attestationKey !== null],
+    ['attestation', 'ATTESTATION_KEYSTORE', gateway.keystore !== null],
+  ]
+  for (const [name, variable, isSet] of settings)
+    if (isSet && keys?.names.has(name) === true)
+      throw new ConfigError(
+        `${variable} is set, and KEYS places the key ${name} in the token: remove the setting, or leave ${name} out of keys=.`,
+      )
 }
 
 /** Origins to which a secret may be sent. */

@@ -55,6 +55,37 @@ describe('the configuration', () => {
     )
   })
 
+  it('takes the place of the keys, and no key from two places', () => {
+    assert.equal(readConfig({}).keys, null)
+    const text = 'pkcs11:module=/usr/lib/hsm%3B.so;token=Acme keys;pin-file=/run/pin'
+    const all = readConfig({ KEYS: text }).keys
+    assert.deepEqual(all?.token, {
+      module: '/usr/lib/hsm;.so',
+      token: 'Acme keys',
+      pinFile: '/run/pin',
+      packageFolder: null,
+    })
+    assert.equal(all?.names.size, 6)
+    const some = { KEYS: `${text};keys=operator, issuer;package=/opt/pkcs11js` }
+    assert.deepEqual([...(readConfig(some).keys?.names ?? [])], ['operator', 'issuer'])
+    const secret = 'c0'.repeat(32)
+    assert.doesNotThrow(() => readConfig({ ...some, ATTESTER_KEY: secret }))
+    assert.throws(
+      () => readConfig({ ...some, OPERATOR_KEY: secret }),
+      /^Error: OPERATOR_KEY is set, and KEYS places the key operator in the token/,
+    )
+    const wrong = [
+      'pkcs11:',
+      'hsm',
+      'pkcs11:module=a;token=b',
+      `${text};pin=1234`,
+      `${text};token=other`,
+      `${text};keys=owner`,
+      `${text};package=%`,
+    ]
+    for (const KEYS of wrong) assert.throws(() => readConfig({ KEYS }), /^Error: KEYS must be file, or pkcs11:module=/, KEYS)
+  })
+
   it('has a gateway only where there is somebody to pay, and somebody who settles', () => {
     assert.throws(() => readConfig({ ONLY: 'gateway' }), /The role gateway needs PAYMENT_PAY_TO/)
     const payTo = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { gatewaySettings } from './gateway-settings.ts'
+import { keySource } from './key-source.ts'
 import {
   address,
   choice,
@@ -144,6 +145,11 @@ export const configSchema = z.object({
     'on accepts demo tag batches, software tags and published keys; never in production.',
   ),
   logLevel: setting('LOG_LEVEL', choice('info', 'debug', 'warn', 'error', 'silent'), 'Lowest level that is written.'),
+  keys: setting(
+    'KEYS',
+    keySource,
+    'Place of the private keys: files and settings of this service, or a PKCS#11 token (HSM). keys= names those that are in the token; without it all are.',
+  ),
   chain: z.object({
     rpcUrls: secret(
       'CHAIN_RPC_URLS',

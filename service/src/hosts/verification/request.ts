@@ -49,7 +49,7 @@ export function createRequestHelpers({
       const requestId = outgoing && requestIdOf(outgoing)
       const error = isDatabaseUnavailable(fault) ? databaseUnavailable(fault) : fault
       if (error instanceof ServiceError) {
-        if (error.code === 'DATABASE_UNAVAILABLE') outgoing?.setHeader('Retry-After', retryAfterSeconds)
+        if (error.status === 503) outgoing?.setHeader('Retry-After', retryAfterSeconds)
         if (error.status >= 500)
           log.warn('request failed', { code: error.code, reason: reasonOf(error.cause), requestId })
         return error

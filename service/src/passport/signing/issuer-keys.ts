@@ -1,8 +1,10 @@
 /**
- * The issuer's signing keys as one JWK Set text (RFC 7517), which the caller stores. Rotation adds keys and never removes one.
- * The gateway's secp256k1 key is rejected: one key, one purpose.
+ * The issuer's signing keys as one JWK Set text (RFC 7517), which the caller stores. Rotation adds keys and never removes one. The private
+ * halves are in the text, or in a key store that names them `issuer-key-1` and up. The gateway's secp256k1 key is rejected: one key,
+ * one purpose.
  */
 import {
+  createHash,
   createPrivateKey,
   createPublicKey,
   generateKeyPairSync,
@@ -11,6 +13,8 @@ import {
   type JsonWebKey,
   type KeyObject,
 } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { isObject, parseJson, type JsonObject } from '../../lib/json.ts'
 
 const algorithms = { ES256: { kty: 'EC', crv: 'P-256' }, Ed25519: { kty: 'OKP', crv: 'Ed25519' } } as const
@@ -25,8 +29,11 @@ export type IssuerKey = {
   readonly algorithm: Algorithm
   readonly status: KeyStatus
   readonly publicJwk: PublicJwk
-  /** Null when the file holds only the public half: enough for a key that no longer signs. */
-  readonly privateKey: KeyObject | null
+  /**
+   * Signs a message and returns 64 bytes: ECDSA over its SHA-256, or Ed25519. Null where only the public half is known: enough for a key that
+   * no longer signs.
+   */
+  readonly sign: ((message: Uint8Array) => Promise<Uint8Array>) | null
   /** Time of revocation, ISO 8601. */
   readonly revoked: string | null
 }
@@ -38,15 +45,18 @@ export type IssuerKeys =
 const maxLength = 65_536
 const maxKeys = 100
 
-/** Parses a JWK Set, or a single JWK as `key-1`. At most one active key an algorithm. */
-export function parseIssuerKeys(text: string): IssuerKeys {
+/** The private halves in a key store, by `kid`. */
+export type StoredKeys = ReadonlyMap<string, SigningKey>
+
+/** Parses a JWK Set, or a single JWK as `key-1`. At most one active key an algorithm. Public keys sign with their half in `stored`. */
+export function parseIssuerKeys(text: string, stored: StoredKeys = new Map()): IssuerKeys {
   if (text.length > maxLength) return failure('The issuer key text is too long.')
   const members = parseMembers(text)
   if (members === null) return failure('The issuer key text is neither a JWK Set nor a JWK.')
   if (members.length > maxKeys) return failure('The issuer key text holds too many keys.')
   const keys: IssuerKey[] = []
   for (const [index, member] of members.entries()) {
-    const key = parseKey(member, `key-${index + 1}`)
+    const key = parseKey(member, `key-${index + 1}`, stored)
     if (typeof key === 'string') return failure(`Issuer key ${index + 1}: ${key}`)
     if (keys.some(({ id }) => id === key.id)) return failure(`Issuer key ${index + 1}: its kid is used twice.`)
     if (key.status === 'active' && keys.some((other) => other.status === 'active' && other.algorithm === key.algorithm))
@@ -56,14 +66,21 @@ export function parseIssuerKeys(text: string): IssuerKeys {
   return { ok: true, keys }
 }
 
-/** Returns the secret text of a new pair of keys: `key-1` for ES256 (JWS), `key-2` for Ed25519 (embedded proof). */
-export function generateIssuerKeys(): string {
-  return setText([newKey('ES256', 'key-1'), newKey('Ed25519', 'key-2')])
+/** Returns the text of a new pair of keys: `key-1` for ES256 (JWS), `key-2` for Ed25519 (embedded proof). It is secret without a key store. */
+export async function generateIssuerKeys(store: KeyStore | null = null): Promise<string> {
+  return setText(await newKeys(1, store))
 }
 
-/** Retires the active keys of a text and adds new ones. With `revokedAt` (ISO 8601) it revokes them: their signatures verify no more. */
-export function rotateIssuerKeys(text: string, revokedAt?: string): string | null {
-  const members = parseIssuerKeys(text).ok ? parseMembers(text) : null
+/**
+ * Retires the active keys of a text and adds new ones. With `revokedAt` (ISO 8601) it revokes them: their signatures verify no more.
+ * Returns null for a text that cannot be used.
+ */
+export async function rotateIssuerKeys(
+  text: string,
+  revokedAt?: string,
+  store: KeyStore | null = null,
+): Promise<string | null> {
+  const members = parseIssuerKeys(text, await storedIssuerKeys(store)).ok ? parseMembers(text) : null
   if (members === null) return null
   const kept = members.map((member, index) => {
     const { status = 'active', kid = `key-${index + 1}` } = member
@@ -75,8 +92,17 @@ export function rotateIssuerKeys(text: string, revokedAt?: string): string | nul
     }
   })
   const next = Math.max(...kept.map(({ kid }) => Number(String(kid).slice(4)))) + 1
-  return setText([...kept, newKey('ES256', `key-${next}`), newKey('Ed25519', `key-${next + 1}`)])
+  return setText([...kept, ...(await newKeys(next, store))])
 }
+
+/** Reads the issuer keys of a key store by `kid`. */
+export async function storedIssuerKeys(store: KeyStore | null): Promise<StoredKeys> {
+  const keys = (await store?.signingKeys(storedPrefix)) ?? []
+  return new Map(keys.map((key) => [key.name.slice(storedPrefix.length), key]))
+}
+
+/** Precedes the `kid` in the name of a key in a key store. */
+const storedPrefix = 'issuer-'
 
 function parseMembers(text: string): readonly JsonObject[] | null {
   const value = parseJson(text)
@@ -86,7 +112,7 @@ function parseMembers(text: string): readonly JsonObject[] | null {
 }
 
 /** Returns the key, or a sentence about its fault. */
-function parseKey(member: JsonObject, fallbackId: string): IssuerKey | string {
+function parseKey(member: JsonObject, fallbackId: string, stored: StoredKeys): IssuerKey | string {
   const { kid: id = fallbackId, status = 'active', kty, crv, x, y, d, revoked = null } = member
   if (crv === 'secp256k1') return 'secp256k1 is the gateway curve; the issuer needs its own P-256 or Ed25519 key.'
   const algorithm = crv === 'P-256' ? 'ES256' : crv === 'Ed25519' ? 'Ed25519' : null
@@ -95,7 +121,11 @@ function parseKey(member: JsonObject, fallbackId: string): IssuerKey | string {
   if (status !== 'active' && status !== 'retired' && status !== 'revoked') return 'its status is unknown.'
   if (typeof x !== 'string' || (algorithm === 'ES256') !== (typeof y === 'string'))
     return 'its public half is incomplete.'
-  if (status === 'active' && typeof d !== 'string') return 'an active key needs its private half.'
+  const storedKey = typeof d === 'string' ? undefined : stored.get(id)
+  if (status === 'active' && typeof d !== 'string' && storedKey === undefined)
+    return stored.size === 0
+      ? 'an active key needs its private half.'
+      : `an active key needs its private half: ${storedPrefix}${id} is not in the PKCS#11 token.`
   if (revoked !== null && (typeof revoked !== 'string' || Number.isNaN(Date.parse(revoked))))
     return 'revoked is no time.'
   const publicJwk: PublicJwk = { ...algorithms[algorithm], x, ...(typeof y === 'string' && { y }) }
@@ -104,7 +134,26 @@ function parseKey(member: JsonObject, fallbackId: string): IssuerKey | string {
   const privateKey = typeof d === 'string' ? keyFrom(createPrivateKey, { ...publicJwk, d }) : null
   if (typeof d === 'string' && (privateKey === null || !isPair(privateKey, publicKey)))
     return 'its halves do not belong together.'
-  return { id, algorithm, status, publicJwk, privateKey, revoked }
+  if (storedKey !== undefined && !isDeepStrictEqual(publicJwk, jwkOf(storedKey)))
+    return `${storedPrefix}${id} of the PKCS#11 token is another key.`
+  const sign = privateKey === null ? storedSign(storedKey) : localSign(privateKey)
+  return { id, algorithm, status, publicJwk, sign, revoked }
+}
+
+function localSign(key: KeyObject): IssuerKey['sign'] {
+  const digest = key.asymmetricKeyType === 'ec' ? 'sha256' : null
+  return async (message) => Uint8Array.from(sign(digest, message, { key, dsaEncoding: 'ieee-p1363' }))
+}
+
+function storedSign(key: SigningKey | undefined): IssuerKey['sign'] {
+  if (key === undefined) return null
+  return (message) => key.sign(key.curve === 'P-256' ? createHash('sha256').update(message).digest() : message)
+}
+
+function jwkOf({ curve, publicKey }: SigningKey): PublicJwk {
+  const text = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64url')
+  if (curve === 'Ed25519') return { kty: 'OKP', crv: curve, x: text(publicKey) }
+  return { kty: 'EC', crv: curve, x: text(publicKey.subarray(1, 33)), y: text(publicKey.subarray(33)) }
 }
 
 function keyFrom(
@@ -125,10 +174,24 @@ function isPair(privateKey: KeyObject, publicKey: KeyObject): boolean {
   return verify(digest, probe, publicKey, sign(digest, probe, privateKey))
 }
 
-function newKey(algorithm: Algorithm, kid: string): JsonObject {
+/** Makes the keys `key-{first}` and the next one. A token without Ed25519 gets the key for ES256 only. */
+async function newKeys(first: number, store: KeyStore | null): Promise<JsonObject[]> {
+  const es256 = await newKey('ES256', `key-${first}`, store)
+  if (store !== null && !(await store.supports('Ed25519'))) return [es256]
+  return [es256, await newKey('Ed25519', `key-${first + 1}`, store)]
+}
+
+async function newKey(algorithm: Algorithm, kid: string, store: KeyStore | null): Promise<JsonObject> {
+  const settings = { alg: algorithm, kid, status: 'active' }
+  if (store !== null) {
+    const [name, { crv }] = [`${storedPrefix}${kid}`, algorithms[algorithm]]
+    // A crash after the key was made, and before the text was stored, leaves a key that no text names.
+    const key = (await store.signingKey(name)) ?? (await store.generateSigningKey(name, crv))
+    return { ...jwkOf(key), ...settings }
+  }
   const { privateKey } =
     algorithm === 'ES256' ? generateKeyPairSync('ec', { namedCurve: 'P-256' }) : generateKeyPairSync('ed25519')
-  return { ...privateKey.export({ format: 'jwk' }), alg: algorithm, kid, status: 'active' }
+  return { ...privateKey.export({ format: 'jwk' }), ...settings }
 }
 
 function setText(keys: readonly JsonObject[]): string {

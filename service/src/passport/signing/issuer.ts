@@ -1,13 +1,21 @@
 /**
  * The issuer's signing keys while the service runs (spec §9): one file of DATA_DIR, readable by its owner only. It is made when signing is
- * first switched on. Keys that ever signed stay published when signing is switched off again.
+ * first switched on. With a key store it holds public halves only. Keys that ever signed stay published when signing is switched off again.
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
+import type { KeyStore } from '../../keys/key.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed-file.ts'
-import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+import {
+  generateIssuerKeys,
+  parseIssuerKeys,
+  rotateIssuerKeys,
+  storedIssuerKeys,
+  type IssuerKey,
+  type StoredKeys,
+} from './issuer-keys.ts'
 import { createSigner, type Signer } from './signer.ts'
 
 export type Issuer = {
@@ -49,18 +57,22 @@ export async function openIssuer({
   folder,
   signing,
   published = noStore,
+  keyStore = null,
 }: {
   readonly folder: string
   readonly signing: boolean
   readonly published?: IssuerKeyStore
+  /** The private halves are there; null: in the file. */
+  readonly keyStore?: KeyStore | null
 }): Promise<Issuer> {
   const path = join(folder, 'issuer.jwks.json')
-  const publish = (text: string) => publishKeys(parseKeys(text, path), published, path)
+  const publish = async (text: string) =>
+    publishKeys(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
   const inTurn = createQueue()
   let text = await readText(path)
   if (text === null && signing) {
     if ((await published.list()).length > 0) throw new Error(foreignKeys(path))
-    await createOnce(path, folder, generateIssuerKeys()).catch((cause: unknown) => {
+    await createOnce(path, folder, await generateIssuerKeys(keyStore)).catch((cause: unknown) => {
       throw new Error(
         `PASSPORT_SIGNING=on needs issuer keys, and ${path} cannot be written: make the file with a folder that can, and copy it there.`,
         { cause },
@@ -81,7 +93,8 @@ export async function openIssuer({
     rotate: (revokedAt) =>
       inTurn(async () => {
         const known = await readText(path)
-        const next = known === null ? generateIssuerKeys() : rotateIssuerKeys(known, revokedAt)
+        const next =
+          known === null ? await generateIssuerKeys(keyStore) : await rotateIssuerKeys(known, revokedAt, keyStore)
         if (next === null) throw new Error(unreadable(path))
         await mkdir(folder, { recursive: true, mode: 0o700 })
         await writePrivateFile(path, next)
@@ -130,8 +143,8 @@ async function createOnce(path: string, folder: string, text: string): Promise<v
   })
 }
 
-function parseKeys(text: string, path: string): readonly IssuerKey[] {
-  const parsed = parseIssuerKeys(text)
+function parseKeys(text: string, path: string, stored: StoredKeys): readonly IssuerKey[] {
+  const parsed = parseIssuerKeys(text, stored)
   if (!parsed.ok) throw new Error(`${parsed.reason} (${path})`)
   return parsed.keys
 }

@@ -2,10 +2,9 @@
  * Signed forms of a passport (spec §9, «issuer-signature signing is planned»): a JWS (W3C VC-JOSE-COSE) and an embedded proof
  * (W3C Data Integrity, `eddsa-jcs-2022`). Both sign a snapshot: the unsigned document with an end and a revocable status.
  */
-import { createHash, sign } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { base58 } from '@scure/base'
 import canonicalize from 'canonicalize'
-import { CompactSign } from 'jose'
 import { ServiceError } from '../../lib/errors.ts'
 import type { SignedForm } from '../../http/accept.ts'
 import { scope, type Passport } from '../credential.ts'
@@ -22,7 +21,7 @@ export type Signer = {
   /** Returns a JWS over the credential, the form `application/vc+jwt`. It throws INTERNAL without an active ES256 key. */
   readonly signJwt: (credential: object) => Promise<string>
   /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
-  readonly addProof: <T extends object>(credential: T, now: number) => T & { readonly proof: Proof }
+  readonly addProof: <T extends object>(credential: T, now: number) => Promise<T & { readonly proof: Proof }>
 }
 type Proof = {
   readonly type: 'DataIntegrityProof'
@@ -46,12 +45,13 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
 
     async signJwt(credential) {
       if (jwsKey === null) throw missingKey('ES256')
-      return new CompactSign(Buffer.from(JSON.stringify(credential)))
-        .setProtectedHeader({ alg: 'ES256', typ: 'vc+jwt', cty: 'vc', kid: keyIdOf(did, jwsKey.key) })
-        .sign(jwsKey.privateKey)
+      const header = { alg: 'ES256', typ: 'vc+jwt', cty: 'vc', kid: keyIdOf(did, jwsKey.key) }
+      // JWS Compact Serialization (RFC 7515 §7.1); jose does not sign with a key that it cannot read.
+      const input = [header, credential].map((part) => base64url(Buffer.from(JSON.stringify(part)))).join('.')
+      return `${input}.${base64url(await jwsKey.sign(Buffer.from(input)))}`
     },
 
-    addProof(credential, now) {
+    async addProof(credential, now) {
       if (proofKey === null) throw missingKey('Ed25519')
       const options = {
         type: 'DataIntegrityProof',
@@ -61,7 +61,7 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
         proofPurpose: 'assertionMethod',
         ...('@context' in credential && { '@context': credential['@context'] }),
       } as const
-      const signature = sign(null, Buffer.concat([jcsHash(options), jcsHash(credential)]), proofKey.privateKey)
+      const signature = await proofKey.sign(Buffer.concat([jcsHash(options), jcsHash(credential)]))
       return { ...credential, proof: { ...options, proofValue: `z${base58.encode(signature)}` } }
     },
   }
@@ -86,7 +86,11 @@ export function snapshotOf(
 
 function activeKey(keys: readonly IssuerKey[], algorithm: Algorithm) {
   const key = keys.find((each) => each.status === 'active' && each.algorithm === algorithm)
-  return key?.privateKey ? { key, privateKey: key.privateKey } : null
+  return key?.sign ? { key, sign: key.sign } : null
+}
+
+function base64url(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64url')
 }
 
 /** Returns SHA-256 of the RFC 8785 form (VC-DI-EDDSA §3.3.3, §3.3.4). */

@@ -64,8 +64,8 @@ describe('a status list', () => {
   })
 })
 
-describe('the status of a signed passport', () => {
-  const keyText = generateIssuerKeys()
+describe('the status of a signed passport', async () => {
+  const keyText = await generateIssuerKeys()
   const read = parseIssuerKeys(keyText)
   const keys = read.ok ? read.keys : []
   const signer = createSigner({ did, keys })
@@ -76,16 +76,19 @@ describe('the status of a signed passport', () => {
 
   async function statusOf(suspended: readonly number[], revoked: readonly number[], forge = (list: object) => list) {
     const document = didDocument({ baseUrl, did, keys })
-    const lists = [['suspension', suspended] as const, ['revocation', revoked] as const].map(([purpose, set]) => {
-      const list = statusListCredential({ baseUrl, issuer, purpose, list: 1, set, now: today })
-      return [list.id, forge(signer.addProof(list, today))] as const
-    })
+    const purposes = [['suspension', suspended] as const, ['revocation', revoked] as const]
+    const lists = await Promise.all(
+      purposes.map(async ([purpose, set]) => {
+        const list = statusListCredential({ baseUrl, issuer, purpose, list: 1, set, now: today })
+        return [list.id, forge(await signer.addProof(list, today))] as const
+      }),
+    )
     const methods = (document.verificationMethod ?? []).map((method) => [
       method.id,
       { '@context': 'https://w3id.org/security/multikey/v1', ...method },
     ])
     const documentLoader = loaderWith({ [did]: document, ...Object.fromEntries(methods), ...Object.fromEntries(lists) })
-    const credential = signer.addProof(
+    const credential = await signer.addProof(
       snapshotOf(passportOf(sampleInput({ now: today })), { now: today, status }),
       today,
     )

@@ -7,6 +7,7 @@ import {
   assetAttestationDigest,
   assetAttestationTypedData,
   attestationDigest,
+  attestationKeyId,
   attestationTypedData,
   attestationTypedDigest,
   checksumAddress,
@@ -26,13 +27,14 @@ import type { Verdicts } from '../../assets/verdicts.ts'
 import { GatewayFault, within } from '../errors.ts'
 import type { Order } from '../order.ts'
 import { chainId, chainName } from '../../domain/chain.ts'
+import type { EthereumKey } from '../../keys/ethereum.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 
-/** A key that does nothing else. Signatures are 65 bytes r, s, v with v 27 or 28 and a low s. */
-export type AttestationKey = {
-  readonly address: Hex
-  readonly keyId: string
-  readonly sign: (hash: Hex) => Promise<Hex>
+/** A key that does nothing else. */
+export type AttestationKey = EthereumKey & { readonly keyId: string }
+
+export function attestationKeyOf(key: EthereumKey): AttestationKey {
+  return { ...key, keyId: attestationKeyId(key.address) }
 }
 
 /** Returns the success body without `payment` as JSON, or null when the asset does not exist: NONE is never attested. */

@@ -81,7 +81,7 @@ export async function openAttestationKeys({
       throw new Error(
         other === undefined
           ? 'There is no attestation key here.'
-          : `The attestation key ${other} of this database is not in ${options.folder}: copy its file there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other}`,
+          : `The attestation key ${other} of this database is not in ${source.place}: copy it there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other}`,
       )
     return { ...last, sign: () => Promise.reject(new Error(`attestation key ${last.keyId} may not sign now`)) }
   }
@@ -141,7 +141,7 @@ export async function openAttestationKeys({
         const before = signing()
         if (before?.keyId === keyId) return `Key ${keyId} signs already.`
         if (!source.own().some(({ key }) => key.keyId === keyId))
-          return `The private half of ${keyId} is not in this data folder.`
+          return `The private half of ${keyId} is not in ${source.place}.`
         if (!(await activate(address))) return `Key ${keyId} is ${status}: add a new one.`
         if (before !== undefined) await end(before.address)
         return undefined

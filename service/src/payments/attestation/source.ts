@@ -1,6 +1,6 @@
 /**
- * The private half of attestation keys (spec §4.8): configured by the operator, or made in the data folder. A made key is one file,
- * mode 0600, written once and whole, never overwritten, never removed.
+ * The private half of attestation keys (spec §4.8): configured by the operator, or made in a key store or in the data folder. A key made in
+ * the folder is one file, mode 0600, written once and whole, never overwritten, never removed.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
@@ -8,19 +8,23 @@ import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import { parseJsonObject } from '../../lib/json.ts'
+import { localEthereumKey, storedEthereumKey } from '../../keys/ethereum.ts'
+import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { createPrivateFile } from '../../lib/sealed-file.ts'
-import type { AttestationKey } from './attest.ts'
-import { localKey } from './key.ts'
+import { type AttestationKey, attestationKeyOf } from './attest.ts'
 import { readKeystore } from './keystore.ts'
 
-/** At most one of `privateKey` (32 bytes), `keystore` (path of a V3 file) and `kms`; none: a key made in `folder`. */
+/**
+ * At most one of `privateKey` (32 bytes), `keystore` (path of a V3 file) and `keyStore`, where keys are made; none: keys are made in
+ * `folder`.
+ */
 export type KeySourceOptions = {
   readonly folder: string
   readonly privateKey?: Uint8Array | null
   readonly keystore?: string | null
   /** Path of a file whose first line is the password. */
   readonly keystorePasswordFile?: string | null
-  readonly kms?: AttestationKey | null
+  readonly keyStore?: KeyStore | null
   /** Recognizes published keys, such as anvil's: accepted with `demo` only. */
   readonly isPublicKnowledge: (address: Hex) => boolean
   readonly demo?: boolean
@@ -34,23 +38,35 @@ export type KeySource = {
   readonly own: () => readonly MadeKey[]
   /** Makes another key in the folder; null where the key is configured. */
   readonly make: ((seconds: number) => Promise<MadeKey>) | null
-  /** Reads the folder again: another process may have made a key there. */
+  /** Reads the folder or the key store again: another process may have made a key there. */
   readonly reload: () => Promise<void>
+  /** The place of made keys, for sentences. */
+  readonly place: string
 }
 
 /** Throws one sentence that says what to do, without secrets. `seconds` is the current time. */
 export async function openKeySource(options: KeySourceOptions, seconds: number): Promise<KeySource> {
+  const { folder, keyStore = null } = options
   const configured = await configuredKey(options)
   if (configured === null) {
-    let made = await readKeyFolder(options.folder)
+    const [read, make, place] =
+      keyStore === null
+        ? ([() => readKeyFolder(folder), (at: number) => makeKey(folder, at), folder] as const)
+        : ([
+            () => readKeyStore(keyStore, seconds),
+            (at: number) => storeKey(keyStore, at),
+            'the PKCS#11 token',
+          ] as const)
+    let made = await read()
     return {
       own: () => made,
       make: async (at) => {
-        const key = await makeKey(options.folder, at)
+        const key = await make(at)
         made = [...made, key]
         return key
       },
-      reload: async () => void (made = await readKeyFolder(options.folder)),
+      reload: async () => void (made = await read()),
+      place,
     }
   }
   if (options.isPublicKnowledge(configured.address) && options.demo !== true)
@@ -58,27 +74,44 @@ export async function openKeySource(options: KeySourceOptions, seconds: number):
       'The attestation key is publicly known (anvil’s): configure another one. Only a demonstration accepts it (DEMO=on).',
     )
   const own = [{ key: configured, made: seconds }]
-  return { own: () => own, make: null, reload: () => Promise.resolve() }
+  return { own: () => own, make: null, reload: () => Promise.resolve(), place: 'the settings' }
 }
 
 async function configuredKey(options: KeySourceOptions): Promise<AttestationKey | null> {
-  const { privateKey = null, keystore = null, keystorePasswordFile = null, kms = null } = options
-  const given = [privateKey, keystore, kms].filter((source) => source !== null)
+  const { privateKey = null, keystore = null, keystorePasswordFile = null, keyStore = null } = options
+  const given = [privateKey, keystore, keyStore].filter((source) => source !== null)
   if (given.length > 1)
-    throw new Error('Configure one attestation key: ATTESTATION_KEY, ATTESTATION_KEYSTORE or a KMS.')
-  if (kms !== null) return kms
-  if (privateKey !== null) return usable(localKey(privateKey), 'ATTESTATION_KEY')
+    throw new Error('Configure one attestation key: ATTESTATION_KEY, ATTESTATION_KEYSTORE or attestation in KEYS.')
+  if (privateKey !== null) return usable(privateKey, 'ATTESTATION_KEY')
   if (keystore === null) return null
   if (keystorePasswordFile === null) throw new Error('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE.')
   const [text, passwordText] = [await readText(keystore), await readText(keystorePasswordFile)]
   const found = await readKeystore(text, passwordText.split(/\r?\n/)[0] ?? '')
   if (!found.ok) throw new Error(`The keystore ${keystore} cannot be used: ${found.reason}.`)
-  return usable(localKey(found.privateKey), `The keystore ${keystore}`)
+  return usable(found.privateKey, `The keystore ${keystore}`)
 }
 
-function usable(key: AttestationKey | null, name: string): AttestationKey {
+function usable(privateKey: Uint8Array, name: string): AttestationKey {
+  const key = localEthereumKey(privateKey)
   if (key === null) throw new Error(`${name} holds no private key of secp256k1.`)
-  return key
+  return attestationKeyOf(key)
+}
+
+const storedName = /^attestation-([1-9]\d{0,5})$/
+const numberOf = ({ name }: SigningKey): number => Number(storedName.exec(name)?.[1] ?? 0)
+
+/** Reads `attestation-1` and up of a key store, which records no times: `made` is `seconds`. */
+async function readKeyStore(keyStore: KeyStore, seconds: number): Promise<readonly MadeKey[]> {
+  const keys = (await keyStore.signingKeys('attestation-')).filter((key) => numberOf(key) > 0)
+  return keys
+    .toSorted((a, b) => numberOf(a) - numberOf(b))
+    .map((key) => ({ key: attestationKeyOf(storedEthereumKey(key)), made: seconds }))
+}
+
+async function storeKey(keyStore: KeyStore, made: number): Promise<MadeKey> {
+  const last = Math.max(0, ...(await keyStore.signingKeys('attestation-')).map(numberOf))
+  const key = await keyStore.generateSigningKey(`attestation-${last + 1}`, 'secp256k1')
+  return { key: attestationKeyOf(storedEthereumKey(key)), made }
 }
 
 const fileName = /^attest-[0-9a-f]{16}\.json$/
@@ -103,14 +136,15 @@ function parseMadeKey(text: string): MadeKey | null {
   const { touchstone, version, address, made, key: hex } = parseJsonObject(text) ?? {}
   if (touchstone !== 'attestation-key' || version !== 1 || !Number.isSafeInteger(made)) return null
   if (typeof hex !== 'string' || !/^0x[0-9a-f]{64}$/.test(hex)) return null
-  const key = localKey(hexToBytes(hex as Hex))
-  return key !== null && key.address === address ? { key, made: Number(made) } : null
+  const key = localEthereumKey(hexToBytes(hex as Hex))
+  return key !== null && key.address === address ? { key: attestationKeyOf(key), made: Number(made) } : null
 }
 
 export async function makeKey(folder: string, made: number): Promise<MadeKey> {
   const privateKey = Uint8Array.from(randomBytes(32))
-  const key = localKey(privateKey)
-  if (key === null) return makeKey(folder, made) // one value in 2^128 is not a key
+  const local = localEthereumKey(privateKey)
+  if (local === null) return makeKey(folder, made) // one value in 2^128 is not a key
+  const key = attestationKeyOf(local)
   await mkdir(folder, { recursive: true, mode: 0o700 })
   const file = { touchstone: 'attestation-key', version: 1, address: key.address, made, key: bytesToHex(privateKey) }
   await createPrivateFile(join(folder, `${key.keyId}.json`), `${JSON.stringify(file, null, 2)}\n`)

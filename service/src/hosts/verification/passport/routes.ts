@@ -66,7 +66,7 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
     const now = (site.now ?? Date.now)()
     const status = statusEntries(site.baseUrl, await site.statusIndexOf(tokenId))
     const snapshot = snapshotOf(passport, { now, status })
-    if (form === 'application/vc') return documentResponse(signer().addProof(snapshot, now), form, headers)
+    if (form === 'application/vc') return documentResponse(await signer().addProof(snapshot, now), form, headers)
     const jws = await signer().signJwt(snapshot)
     return bodyResponse(jws, form, etagOfText(jws), headers)
   }

@@ -59,7 +59,9 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
     const issued = { did, name: issuerName }
     const credential = statusListCredential({ baseUrl, issuer: issued, purpose, list, set: bits[purpose], now: at })
     const text =
-      form === 'application/vc+jwt' ? await signer.signJwt(credential) : JSON.stringify(signer.addProof(credential, at))
+      form === 'application/vc+jwt'
+        ? await signer.signJwt(credential)
+        : JSON.stringify(await signer.addProof(credential, at))
     const made = { bits, signer, at, text, etag: etagOfText(text) }
     copies.set(key, made) // as many as there are lists, purposes and forms
     return made

@@ -1,0 +1,44 @@
+/** KEYS: the place of the private keys (spec §5), by default files and settings of this service, or a PKCS#11 token. */
+import type { Pkcs11Options } from '../../keys/pkcs11/token.ts'
+import type { Parser } from './parsers.ts'
+
+const keyNames = ['operator', 'attester', 'facilitator', 'attestation', 'issuer', 'tags'] as const
+export type KeyName = (typeof keyNames)[number]
+
+/** `names` are the keys that are in the token; all others stay in files and settings. */
+type TokenSource = Readonly<{ token: Pkcs11Options; names: ReadonlySet<KeyName> }>
+
+/** Accepts `file`, which is null, or `pkcs11:` and attributes. A value writes `;` as %3B and % as %25, as in RFC 7512. */
+export const keySource: Parser<TokenSource | null> = {
+  fallback: 'file',
+  want: `file, or pkcs11:module=<library>;token=<label>;pin-file=<file> and perhaps ;keys=<some of ${keyNames.join(', ')}> or ;package=<folder of pkcs11js>`,
+  parse: (text) => (text === 'file' ? null : text.startsWith('pkcs11:') ? parseToken(text.slice(7)) : undefined),
+}
+
+function parseToken(text: string): TokenSource | undefined {
+  const attributes = new Map<string, string>()
+  for (const part of text.split(';')) {
+    const [, name = '', encoded = ''] = /^(module|token|pin-file|keys|package)=(.+)$/.exec(part) ?? []
+    const value = decode(encoded)
+    if (value === null || value === '' || attributes.has(name)) return undefined
+    attributes.set(name, value)
+  }
+  const names = parseNames(attributes.get('keys') ?? keyNames.join(','))
+  const [module, token, pinFile] = ['module', 'token', 'pin-file'].map((name) => attributes.get(name))
+  if (module === undefined || token === undefined || pinFile === undefined || names === null) return undefined
+  return { token: { module, token, pinFile, packageFolder: attributes.get('package') ?? null }, names }
+}
+
+function parseNames(text: string): ReadonlySet<KeyName> | null {
+  const words = text.split(',').map((word) => word.trim())
+  const known = keyNames.filter((name) => words.includes(name))
+  return known.length === new Set(words).size ? new Set(known) : null
+}
+
+function decode(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
