@@ -83,7 +83,8 @@ describe('the configuration', () => {
       `${text};keys=owner`,
       `${text};package=%`,
     ]
-    for (const KEYS of wrong) assert.throws(() => readConfig({ KEYS }), /^Error: KEYS must be file, or pkcs11:module=/, KEYS)
+    for (const KEYS of wrong)
+      assert.throws(() => readConfig({ KEYS }), /^Error: KEYS must be file, or pkcs11:module=/, KEYS)
   })
 
   it('has a gateway only where there is somebody to pay, and somebody who settles', () => {
