@@ -83,6 +83,9 @@ export function tagStore(sql: Sql) {
     tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
     tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
     tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
+    /** Returns whether a tag of this batch was ever registered or tapped. */
+    hasTags: async (batchId: string): Promise<boolean> =>
+      (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
     /** Adds a batch, or updates its settings but not its status. Returns false when the id has another epoch. */
     putBatch: async (batch: Omit<StoredBatch, 'status' | 'createdAt'> & { status?: BatchStatus }): Promise<boolean> => {
       const values = [batch.id, batch.epoch, batch.status ?? 'active', JSON.stringify(batch.settings)]

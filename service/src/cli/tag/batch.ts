@@ -4,7 +4,7 @@ import { argument, defineCommand, defineGroup, formatTable, inSession } from '..
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
-import { importBatchCommand } from './import-batch.ts'
+import { importBatchCommand, rekeyCommand } from './import-batch.ts'
 
 type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string }
 
@@ -24,6 +24,7 @@ export function batchCommand(run: RunWork): Command {
       .option('--system-id <text>', 'part of the key derivation (AN10922), 1 to 16 ASCII characters', 'touchstone')
       .action(inSession(run, create)),
     importBatchCommand(run),
+    rekeyCommand(run),
     define('list', 'Shows all batches, without any key.', 'list')
       .option('--json', 'print a JSON array')
       .action(inSession(run, list)),

@@ -1,15 +1,16 @@
-/** `touchstone tag batch import`: takes over the keys of tags that another system personalised (spec §4.4). */
+/** `touchstone tag batch import` and `rekey`: existing keys, proved by a real tap before they are sealed (spec §4.4). */
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
-import { type BatchRecord, importedBatch } from '../../tap/keys/batch.ts'
+import { type BatchRecord, importedBatch, newBatch } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
 import { proveKeys } from '../../tap/provisioning/key-proof.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { getBatch } from './keys.ts'
 import { parseHexPair } from './verify.ts'
 
 type Options = {
@@ -69,10 +70,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
     throw new CommandError(`A batch named ${id} exists already.`)
   const keys = await readMasterFile(resolve(io.cwd, masterFile), scheme)
   const record = importedBatch({ ...settings, id, scheme, ...keys })
-  if (record === null)
-    throw new CommandError(
-      'The system id is not legal: 1 to 16 ASCII characters; for an10922-systemid also 0x and up to 24 bytes in hex.',
-    )
+  if (record === null) throw new CommandError(wrongSystemId)
   const proof = check === undefined ? null : await proved(session, record, check)
   const made = await inTurn(() => store.tagKeys.add(record))
   if (!made.ok) throw new CommandError(made.error)
@@ -82,9 +80,88 @@ async function importBatch(session: Session, id: string, options: Options): Prom
     return io.out(JSON.stringify({ ...shown, proved: tap !== null, tap }, null, 2))
   }
   io.out(`Batch ${id} imported: scheme ${shown.scheme}, epoch ${shown.epoch}, MAC input ${shown.macInput}.`)
-  if (proof === null) io.err('No tap has proved these keys: hold one against them with touchstone tag doctor <url>.')
+  if (proof === null) io.err(unproved)
   else io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)
   if (proof !== null && proof.note !== null) io.err(`${proof.note} A proxy must rename them.`)
+}
+
+const wrongSystemId =
+  'The system id is not legal: 1 to 16 ASCII characters; for an10922-systemid also 0x and up to 24 bytes in hex.'
+const unproved = 'No tap has proved these keys: hold one against them with touchstone tag doctor <url>.'
+
+type RekeyOptions = Pick<Options, 'check'> &
+  Partial<Pick<Options, 'scheme' | 'masterFile' | 'systemId' | 'fileKeyNo' | 'macInput'>>
+
+export function rekeyCommand(run: RunWork): Command {
+  return defineCommand(
+    'rekey',
+    'Replaces the keys of a batch: taps of its former keys are counterfeit from the next tap on, on every instance.',
+    {
+      notes: `For chips that got other keys, and for an import with wrong ones. Id, epoch, counters and registered tags stay. Chips that
+were switched to SDM again count from 1: they need a new batch with a higher epoch instead, because these counters stay used.
+Without --master-file the batch gets new random keys, as long as none of its tags was registered or tapped.
+The keys are as in touchstone tag batch import; what no option names stays as it is.`,
+      examples: [
+        `touchstone tag batch rekey 2024-cards --master-file issuer.key \
+    --check 'https://cards.example.com/api/verify?picc=…&cmac=…'`,
+      ],
+    },
+  )
+    .argument('<id>', 'name of the batch', argument.batchId)
+    .option('--master-file <file>', 'file with the master, and the metaRead key where the scheme has one')
+    .option('--scheme <name>', `derivation of the keys: ${schemeNames.join(', ')}`, schemeArgument)
+    .option('--check <url>', 'a link that a tag gave under its new keys, in quotes', argument.tapUrl)
+    .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput)
+    .option('--system-id <text>', 'system id of an10922 and an10922-systemid')
+    .option('--file-key-no <n>', 'slot of the fileRead key, 0 to 4', slotArgument)
+    .action(inSession(run, rekeyBatch))
+}
+
+async function rekeyBatch(
+  session: Session,
+  id: string,
+  { masterFile, check, ...changes }: RekeyOptions,
+): Promise<void> {
+  const { store, io, inTurn } = session
+  const former = getBatch(store, id)
+  const record =
+    masterFile === undefined
+      ? await withRandomKeys(session, former, changes)
+      : await withKeysOf(resolve(io.cwd, masterFile), former, changes)
+  const proof = check === undefined ? null : await proved(session, record, check)
+  const changed = await inTurn(() => store.tagKeys.rekey(record))
+  if (!changed.ok) throw new CommandError(changed.error)
+  const { epoch, macInput } = record
+  io.out(`Batch ${id} has other keys: scheme ${formatScheme(record)}, epoch ${epoch}, MAC input ${macInput}.`)
+  if (proof !== null) io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)
+  else if (masterFile !== undefined) io.err(unproved)
+}
+
+async function withKeysOf(path: string, former: BatchRecord, changes: RekeyOptions): Promise<BatchRecord> {
+  const { metaKey: _meta, fileMaster: _master, derivation, derivationVersion, ...kept } = former
+  const scheme = changes.scheme ?? { derivation, ...(derivationVersion !== undefined && { derivationVersion }) }
+  const record = importedBatch({ ...kept, ...changes, scheme, ...(await readMasterFile(path, scheme)) })
+  if (record === null) throw new CommandError(wrongSystemId)
+  return record
+}
+
+/** Throws `CommandError` for a batch whose chips exist: no chip has keys that are made now. */
+async function withRandomKeys(
+  { store }: Session,
+  { id, epoch, systemId, macInput, demo, status, derivation }: BatchRecord,
+  changes: RekeyOptions,
+): Promise<BatchRecord> {
+  if (Object.keys(changes).length > 0 || derivation !== 'an10922')
+    throw new CommandError(
+      `Give --master-file: only a batch of scheme an10922 gets random keys, without other changes.`,
+    )
+  if (await store.tags.hasTags(id))
+    throw new CommandError(
+      `Tags of batch ${id} exist, and random keys would make them counterfeit: give --master-file with the keys that they have now, or make a new batch with a higher epoch.`,
+    )
+  const made = newBatch({ id, epoch, systemId, macInput, demo })
+  if (made === null) throw new CommandError(wrongSystemId)
+  return { ...made.record, status }
 }
 
 /** Proves the keys by a tap. Throws `CommandError` for keys that do not fit, and for a tap that another batch explains already. */

@@ -3,7 +3,7 @@
  * which can rewrite chips, is made with the batch and stored apart. The ring holds the batches that a verifier tries.
  */
 import { randomBytes } from 'node:crypto'
-import { parseHex } from '../../lib/bytes.ts'
+import { constantTimeEqual, parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { toHex } from '../bytes.ts'
 import {
@@ -13,6 +13,7 @@ import {
   deriveMetaKey,
   hasOwnMetaKey,
   type Scheme,
+  schemeParameters,
   systemIdBytes,
 } from './derivations.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
@@ -110,6 +111,18 @@ export function importedBatch({ scheme, master, metaKey, ...options }: ImportedB
 export async function embeddedBatch(record: BatchRecord): Promise<TagBatch> {
   const { metaKey: _, fileMaster, ...settings } = record
   return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: embeddedKey(fileMaster) }
+}
+
+/** Returns whether two records of a batch hold the same keys and derive from them alike. */
+export function hasSameKeys(left: BatchRecord, right: BatchRecord): boolean {
+  const isSame = (one?: Uint8Array, other?: Uint8Array) =>
+    one === undefined || other === undefined ? one === other : constantTimeEqual(one, other)
+  return (
+    left.derivation === right.derivation &&
+    schemeParameters[left.derivation].every((name) => (left[name] ?? 0) === (right[name] ?? 0)) &&
+    isSame(left.fileMaster, right.fileMaster) &&
+    isSame(left.metaKey, right.metaKey)
+  )
 }
 
 /** Returns the two keys on one chip of the batch that a verifier needs. Throws a `RangeError` without a metaRead key. */

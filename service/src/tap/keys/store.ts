@@ -6,6 +6,7 @@
  */
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { createQueue } from '../../lib/async/concurrency.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed-file.ts'
@@ -15,12 +16,14 @@ import {
   type BatchRecord,
   batchToJson,
   embeddedBatch,
+  hasSameKeys,
   newBatch,
   type NewBatchOptions,
   publicSettings,
   type BatchStatus,
   createKeyRing,
   type KeyRing,
+  type TagBatch,
 } from './batch.ts'
 import { schemeParameters } from './derivations.ts'
 import { isPublishedKey } from './published.ts'
@@ -37,12 +40,14 @@ type Created = { readonly ok: true; readonly value: BatchRecord } | { readonly o
 export type TagKeyStore = {
   /** Always provides the newest keys. */
   readonly keys: Omit<KeyRing, 'replace'>
-  /** Returns the batch with its keys, for personalisation and software tags. */
+  /** Returns the batch with a copy of its keys, for personalisation and software tags. */
   readonly record: (id: string) => BatchRecord | undefined
   readonly appMaster: (id: string) => Promise<Uint8Array | undefined>
   readonly create: (options: NewBatchOptions) => Promise<Created>
   /** Stores the keys of tags that another system personalised. They have no application master here. */
   readonly add: (record: BatchRecord) => Promise<Created>
+  /** Replaces the keys of the batch with this id. Taps of the former keys are counterfeit from then on. */
+  readonly rekey: (record: BatchRecord) => Promise<Created>
   /** Returns false when no batch has the id. */
   readonly setStatus: (id: string, status: BatchStatus) => Promise<boolean>
   /** Reads the key file again, because another process may have written it. */
@@ -61,24 +66,40 @@ export async function openTagKeyStore({
 }): Promise<TagKeyStore> {
   const path = join(folder, 'tag-keys.json')
   const appPath = join(folder, 'tag-app-keys.json')
-  let records: readonly BatchRecord[] = []
+  let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
+  const records = () => [...loaded.values()].map(({ record }) => record)
+  const inTurn = createQueue()
   const ring = createKeyRing([])
 
   await reload()
-  for (const record of records) await share(record)
+  for (const record of records()) await share(record)
 
+  /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
   async function use(next: readonly BatchRecord[]): Promise<void> {
-    ring.replace(await Promise.all(next.map(embeddedBatch)))
-    records = next
+    const before = loaded
+    loaded = await Promise.all(next.map((record) => load(record, before.get(record.id)))).then(
+      (all) => new Map(all.map((one) => [one.record.id, one])),
+    )
+    ring.replace([...loaded.values()].map(({ batch }) => batch))
+    const kept = new Set([...loaded.values()].map(({ batch }) => batch.fileMaster))
+    for (const { batch } of before.values()) {
+      if (kept.has(batch.fileMaster)) continue
+      batch.meta.destroy?.()
+      batch.fileMaster.destroy?.()
+    }
   }
 
-  async function reload(): Promise<void> {
-    if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
+  function reload(): Promise<void> {
+    return inTurn(async () => {
+      if (keyFile !== null) await use(await named(path, readKeyFile(path, keyFile)))
+    })
   }
 
-  async function write(next: readonly BatchRecord[], options: KeyFileOptions): Promise<void> {
-    await writeKeyFile(path, next, options)
-    await use(next)
+  function write(next: readonly BatchRecord[], options: KeyFileOptions): Promise<void> {
+    return inTurn(async () => {
+      await writeKeyFile(path, next, options)
+      await use(next)
+    })
   }
 
   function share(record: BatchRecord): Promise<boolean> {
@@ -90,14 +111,13 @@ export async function openTagKeyStore({
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await reload()
-      if (records.some(({ id }) => id === record.id))
-        throw new KeyFileError(`A batch named ${record.id} exists already.`)
+      if (loaded.has(record.id)) throw new KeyFileError(`A batch named ${record.id} exists already.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.
       if (appMaster !== null) {
         const masters = new Map(await named(appPath, readAppKeyFile(appPath, keyFile))).set(record.id, appMaster)
         await writeAppKeyFile(appPath, masters, keyFile)
       }
-      await write([...records, record], keyFile)
+      await write([...records(), record], keyFile)
       await share(record)
       return { ok: true, value: record }
     } catch (error) {
@@ -108,7 +128,10 @@ export async function openTagKeyStore({
 
   return {
     keys: ring,
-    record: (id) => records.find((record) => record.id === id),
+    record: (id) => {
+      const record = loaded.get(id)?.record
+      return record && { ...record, ...copyOfKeys(record) }
+    },
     appMaster: async (id) =>
       keyFile === null ? undefined : (await named(appPath, readAppKeyFile(appPath, keyFile))).get(id),
     async create(options) {
@@ -116,16 +139,48 @@ export async function openTagKeyStore({
       return made === null ? { ok: false, error: notLegal } : add(made.record, made.appMaster)
     },
     add: (record) => add(record, null),
+    async rekey(record) {
+      if (keyFile === null) return { ok: false, error: noKek }
+      try {
+        await reload()
+        if (!loaded.has(record.id)) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
+        const next = records().map((known) => (known.id === record.id ? record : known))
+        await write(next, keyFile)
+        await share(record)
+        return { ok: true, value: record }
+      } catch (error) {
+        if (error instanceof KeyFileError) return { ok: false, error: error.message }
+        throw error
+      }
+    },
     async setStatus(id, status) {
       const isShared = await shared.setBatchStatus(id, status)
       await reload()
-      if (keyFile === null || !records.some((record) => record.id === id)) return isShared
-      const next = records.map((record) => (record.id === id ? { ...record, status } : record))
+      if (keyFile === null || !loaded.has(id)) return isShared
+      const next = records().map((record) => (record.id === id ? { ...record, status } : record))
       await named(path, write(next, keyFile))
       return true
     },
     reload,
   }
+}
+
+type LoadedBatch = Readonly<{ record: BatchRecord; batch: TagBatch }>
+
+/** Makes a batch usable, with the key objects of `known` where its keys are the same. */
+async function load(record: BatchRecord, known: LoadedBatch | undefined): Promise<LoadedBatch> {
+  if (known === undefined || !hasSameKeys(known.record, record)) return { record, batch: await embeddedBatch(record) }
+  const { metaKey: _, fileMaster: __, ...settings } = record
+  const { metaKey, fileMaster } = known.record
+  for (const twin of [record.fileMaster, record.metaKey]) if (twin !== fileMaster && twin !== metaKey) twin?.fill(0)
+  return {
+    record: { ...settings, fileMaster, ...(metaKey && { metaKey }) },
+    batch: { ...settings, meta: known.batch.meta, fileMaster: known.batch.fileMaster },
+  }
+}
+
+function copyOfKeys({ fileMaster, metaKey }: BatchRecord): Pick<BatchRecord, 'fileMaster' | 'metaKey'> {
+  return { fileMaster: fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 
 /** Adds the path to the sentence of a `KeyFileError`. */

@@ -9,14 +9,17 @@ import { toHex } from '../bytes.ts'
 import {
   KeyFileError,
   openKeys,
+  openTagKeyStore,
   readAppKeyFile,
   readKeyFile,
   sealKeys,
+  type TagKeyStore,
   writeAppKeyFile,
   writeKeyFile,
 } from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
-import { testBatch } from '../../../test/support/tap/tags.ts'
+import { createAuthenticate } from '../sun/authenticate.ts'
+import { newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'touchstone-keys-'))
 after(() => rmSync(folder, { recursive: true }))
@@ -193,5 +196,82 @@ describe('a new batch', () => {
     const block = new Uint8Array(16)
     assert.deepEqual(await batch.meta.ecbDecrypt(block), await batch.fileMaster.ecbDecrypt(block))
     await assert.rejects(embeddedBatch({ ...record, derivation: 'direct' }), RangeError)
+  })
+})
+
+describe('keys that are replaced while the verifier runs', () => {
+  const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+  const zero = '0'.repeat(32)
+
+  async function openStore() {
+    const dir = mkdtempSync(join(folder, 'store-'))
+    const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
+    const authenticate = createAuthenticate({ keys: store.keys })
+    const taps = async (batch: BatchRecord, uid: Uint8Array) => {
+      const tag = await testTag(batch, { uid })
+      return async () => {
+        const { picc, cmac } = tag.next()
+        return (await authenticate(Buffer.from(picc, 'hex'), Buffer.from(cmac, 'hex'))).genuine
+      }
+    }
+    return { store, taps, path: join(dir, 'tag-keys.json') }
+  }
+
+  const sent = (store: TagKeyStore) => store.keys.candidates().map(({ id, fileMaster }) => ({ id, fileMaster }))
+
+  it('hold from the next tap on, for a tag that was seen under the former ones', async () => {
+    for (const change of ['by another process', 'by rekey']) {
+      const { store, taps, path } = await openStore()
+      const uid = newUid()
+      const [former, next] = [testBatch({ id: 'a' }), testBatch({ id: 'a' })]
+      await store.add(former)
+      const [tapFormer, tapNext] = [await taps(former, uid), await taps(next, uid)]
+      assert.deepEqual([await tapFormer(), await tapNext()], [true, false])
+      if (change === 'by rekey') await store.rekey(next)
+      else {
+        await writeKeyFile(path, [next], { kek, demo: true })
+        await store.reload()
+      }
+      assert.deepEqual([await tapFormer(), await tapNext()], [false, true], change)
+    }
+  })
+
+  it('are overwritten, and so is a second copy of keys that stay', async () => {
+    const { store, path } = await openStore()
+    const [former, next, other] = [testBatch({ id: 'a' }), testBatch({ id: 'a' }), testBatch({ id: 'b' })]
+    await store.add(former)
+    await store.add(other)
+    const before = sent(store)
+    const copy = store.record('a')
+    await store.rekey(next)
+    assert.deepEqual(
+      [former.fileMaster, former.metaKey].map((key) => key && toHex(key)),
+      [zero, zero],
+    )
+    assert.notEqual(copy && toHex(copy.fileMaster), zero)
+    const after = sent(store)
+    const keyOf = (rows: typeof before, id: string) => rows.find((row) => row.id === id)?.fileMaster
+    assert.notEqual(keyOf(after, 'a'), keyOf(before, 'a'))
+    assert.equal(keyOf(after, 'b'), keyOf(before, 'b'), 'what was derived from it stays')
+    await store.setStatus('b', 'retired')
+    await writeKeyFile(path, [next], { kek, demo: true })
+    await store.reload()
+    assert.equal(toHex(other.fileMaster), zero)
+    assert.notEqual(toHex(next.fileMaster), zero)
+    assert.deepEqual(sent(store), sent(store).slice(0, 1))
+  })
+
+  it('are refused where the batch is not here, or has keys of another batch', async () => {
+    const { store } = await openStore()
+    const [a, b] = [testBatch({ id: 'a' }), testBatch({ id: 'b' })]
+    await store.add(a)
+    await store.add(b)
+    assert.deepEqual(await store.rekey(testBatch({ id: 'c' })), {
+      ok: false,
+      error: 'The keys of batch c are not here.',
+    })
+    const refused = await store.rekey({ ...b, id: 'a' })
+    assert.match(refused.ok ? '' : refused.error, /a and b have the same keys/)
+    assert.notEqual(toHex(a.fileMaster), zero)
   })
 })

@@ -2,6 +2,7 @@
  * AES-128 blocks and AES-CMAC (RFC 4493) over reusable key schedules of noble's block cipher.
  * The SUN check uses them (spec §4.4; NXP AN12196 calls the MAC CMAC and the block mode CBC with a zero IV).
  */
+import { randomBytes } from 'node:crypto'
 import { cbc, unsafe } from '@noble/ciphers/aes.js'
 
 /** A result that software returns at once and a remote key store by promise. */
@@ -13,6 +14,10 @@ export interface AesKeyRef {
   cmac: (message: Uint8Array) => Bytes
   /** Returns the key's bytes, for schemes that are not built from AES. Only an embedded key has them. */
   secret?: () => Uint8Array
+  /** Overwrites the key when another one replaces it. A search in progress then finds no tap of it genuine. */
+  destroy?: () => void
+  /** Aborts when the key is destroyed, for everything that was derived from it. */
+  destroyed?: AbortSignal
 }
 
 /** An expanded AES-128 key. `destroy` overwrites the schedules; the key is useless afterwards. */
@@ -38,14 +43,32 @@ export function createAesKey(key: Uint8Array): AesKey {
   }
 }
 
-/** Makes a key in this process that is readable for the schemes that need its bytes. Other lengths than 16 only have bytes. */
+/**
+ * Makes a key in this process that is readable for the schemes that need its bytes. Other lengths than 16 only have bytes. The key takes
+ * over the array: `destroy` fills it with zeros.
+ */
 export function embeddedKey(key: Uint8Array): AesKeyRef {
-  const secret = () => key
-  if (key.length === 16) return { ...createAesKey(key), secret }
-  const noAesKey = () => {
-    throw new RangeError('This key is not an AES-128 key.')
+  const ending = new AbortController()
+  let bytes = key
+  let aes = key.length === 16 ? createAesKey(key) : null
+  function usable(): AesKey {
+    if (aes === null) throw new RangeError('This key is not an AES-128 key.')
+    return aes
   }
-  return { ecbDecrypt: noAesKey, cmac: noAesKey, secret }
+  return {
+    ecbDecrypt: (block) => usable().ecbDecrypt(block),
+    cmac: (message) => usable().cmac(message),
+    secret: () => bytes,
+    destroy: () => {
+      aes?.destroy()
+      key.fill(0)
+      // Zeros are a key that anyone can use. A random one signs nothing that a search in progress could accept.
+      bytes = Uint8Array.from(randomBytes(key.length))
+      aes = aes && createAesKey(bytes)
+      ending.abort()
+    },
+    destroyed: ending.signal,
+  }
 }
 
 /** Computes a CMAC under a key that is used once, such as a session key. */

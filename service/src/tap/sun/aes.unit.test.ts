@@ -84,6 +84,22 @@ describe('keys in memory', () => {
     assert.notEqual(after[1], before[1])
   })
 
+  it('are zeros after they were destroyed, and sign neither as before nor under zeros', () => {
+    const bytes = hexToBytes('2b7e151628aed2a6abf7158809cf4f3c')
+    const key = embeddedKey(bytes)
+    const block = new Uint8Array(16)
+    const answers = (other: ReturnType<typeof embeddedKey>) =>
+      [other.cmac(block), other.ecbDecrypt(block), other.secret?.() ?? block].map((answer) =>
+        toHex(answer as Uint8Array),
+      )
+    const refused = new Set([...answers(key), ...answers(embeddedKey(new Uint8Array(16)))])
+    assert.equal(key.destroyed?.aborted, false)
+    key.destroy?.()
+    assert.equal(toHex(bytes), '0'.repeat(32))
+    assert.equal(key.destroyed?.aborted, true)
+    for (const answer of answers(key)) assert.ok(!refused.has(answer))
+  })
+
   it('of another length than 16 only give their bytes', () => {
     const bulk = embeddedKey(new Uint8Array(32).fill(7))
     assert.equal(bulk.secret?.().length, 32)

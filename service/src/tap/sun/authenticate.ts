@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { an10922, deriveFileKey, diversificationInput } from '../keys/derivations.ts'
 import type { KeyRing, TagBatch } from '../keys/batch.ts'
-import { createAesKey, type AesKey } from './aes.ts'
+import { createAesKey, type AesKey, type AesKeyRef } from './aes.ts'
 import { isMacValid, macInputBytes, readPicc, sessionVector, type CounterfeitReason } from './sun.ts'
 
 export type Authenticated =
@@ -16,17 +16,46 @@ export type Authenticated =
 /** `picc` has 16 bytes, `cmac` 8. */
 export type Authenticate = (picc: Uint8Array, cmac: Uint8Array) => Promise<Authenticated>
 
-/** Expanded file keys of tags by batch and UID, least recently used out first. */
-type FileKeyCache = LRUCache<string, AesKey>
+/** Expanded file keys of tags by the master that they were derived from, and UID. The least recently used leaves first. */
+export type FileKeyCache = Readonly<{
+  get: (master: AesKeyRef, uid: Uint8Array) => AesKey | undefined
+  /** Takes over the key, and destroys it when it leaves. */
+  set: (master: AesKeyRef, uid: Uint8Array, key: AesKey) => void
+  size: () => number
+}>
 
-/** Creates a cache of at most `max` keys (about 1 kB each). A key that leaves is overwritten, because it signs for one tag (spec §5). */
+/**
+ * Creates a cache of at most `max` keys (about 1 kB each). A key that leaves is overwritten, because it signs for one tag (spec §5).
+ * A master is identified as an object, not by the id of its batch, so that nothing derived from a replaced key is found again.
+ */
 export function createFileKeyCache(max = 10_000): FileKeyCache {
-  return new LRUCache({ max, dispose: (key) => key.destroy() })
+  const keys = new LRUCache<string, AesKey>({ max, dispose: (key) => key.destroy() })
+  const prefixes = new WeakMap<AesKeyRef, string>()
+  let masters = 0
+  function prefixOf(master: AesKeyRef): string {
+    const known = prefixes.get(master)
+    if (known !== undefined) return known
+    const prefix = `${(masters += 1)} `
+    prefixes.set(master, prefix)
+    master.destroyed?.addEventListener('abort', () => forget(prefix), { once: true })
+    return prefix
+  }
+  function forget(prefix: string): void {
+    for (const name of Array.from(keys.keys()).filter((each) => each.startsWith(prefix))) keys.delete(name)
+  }
+  const nameOf = (master: AesKeyRef, uid: Uint8Array) => prefixOf(master) + String.fromCharCode(...uid)
+  return {
+    get: (master, uid) => keys.get(nameOf(master, uid)),
+    set: (master, uid, key) => {
+      if (master.destroyed?.aborted === true) key.destroy()
+      else keys.set(nameOf(master, uid), key)
+    },
+    size: () => keys.size,
+  }
 }
 
 /**
- * Creates the check of a tap. `fileKeys` belong to these batches: other keys under the same ids need another cache.
- * It throws only what a remote key store throws.
+ * Creates the check of a tap. It throws only what a remote key store throws.
  */
 export function createAuthenticate({
   keys,
@@ -70,19 +99,18 @@ async function isSigned(
 ): Promise<boolean> {
   const vector = sessionVector(uid, counter)
   const input = macInputBytes(batch.macInput, picc)
-  const name = uid === null ? null : `${batch.id} ${String.fromCharCode(...uid)}`
-  const known = name === null ? undefined : fileKeys?.get(name)
+  const known = uid === null ? undefined : fileKeys?.get(batch.fileMaster, uid)
   if (known !== undefined) return isMacValid(known.cmac(vector), input, cmac)
   if (batch.derivation === 'direct') return isMacValid(await batch.fileMaster.cmac(vector), input, cmac)
   // A diversified key needs the UID, so a tap without one cannot be checked.
-  if (uid === null || name === null) return false
+  if (uid === null) return false
   const derived = await deriveFileKey(batch, uid)
   if (derived === null) return false
   const key = createAesKey(derived)
   derived.fill(0)
   const isValid = isMacValid(key.cmac(vector), input, cmac)
   // Only keys of tags whose MAC is valid are cached, so that forged taps cannot evict those of real tags.
-  if (isValid && fileKeys !== null) fileKeys.set(name, key)
+  if (isValid && fileKeys !== null) fileKeys.set(batch.fileMaster, uid, key)
   else key.destroy()
   return isValid
 }

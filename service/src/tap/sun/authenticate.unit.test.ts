@@ -246,9 +246,9 @@ describe('cached file keys', () => {
     const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)), fileKeys })
     const { picc, cmac } = (await testTag(batch)).next()
     await authenticate(hexToBytes(picc), hexToBytes('0102030405060708'))
-    assert.equal(fileKeys.size, 0)
+    assert.equal(fileKeys.size(), 0)
     await authenticate(hexToBytes(picc), hexToBytes(cmac))
-    assert.equal(fileKeys.size, 1)
+    assert.equal(fileKeys.size(), 1)
   })
 
   it('leave oldest first, overwritten, and a tag verifies without them', async () => {
@@ -258,9 +258,9 @@ describe('cached file keys', () => {
     const fileKeys = createFileKeyCache(2)
     const key = createAesKey(new Uint8Array(16).fill(9))
     const mac = toHex(key.cmac(new Uint8Array(16)))
-    fileKeys.set('first', key)
-    for (const name of ['second', 'third']) fileKeys.set(name, createAesKey(new Uint8Array(16)))
-    assert.equal(fileKeys.size, 2)
+    fileKeys.set(loaded.fileMaster, Uint8Array.of(1), key)
+    for (const uid of [2, 3]) fileKeys.set(loaded.fileMaster, Uint8Array.of(uid), createAesKey(new Uint8Array(16)))
+    assert.equal(fileKeys.size(), 2)
     assert.notEqual(toHex(key.cmac(new Uint8Array(16))), mac)
     const verify = createAuthenticate({ keys: createKeyRing([loaded]), fileKeys: null })
     const tag = await testTag(batch)
@@ -268,7 +268,23 @@ describe('cached file keys', () => {
       const { picc, cmac } = tag.next()
       assert.equal((await verify(hexToBytes(picc), hexToBytes(cmac))).genuine, true)
     }
-    fileKeys.clear()
-    assert.equal(fileKeys.size, 0)
+  })
+
+  it('leave, overwritten, with the master that they were derived from', async () => {
+    const [kept, replaced] = [embeddedKey(new Uint8Array(16).fill(5)), embeddedKey(new Uint8Array(16).fill(6))]
+    const fileKeys = createFileKeyCache()
+    const [first, second, late] = [7, 8, 9].map((fill) => createAesKey(new Uint8Array(16).fill(fill)))
+    assert.ok(first && second && late)
+    const block = new Uint8Array(16)
+    const macs = [first, second, late].map((key) => toHex(key.cmac(block)))
+    fileKeys.set(kept, Uint8Array.of(1), first)
+    fileKeys.set(replaced, Uint8Array.of(1), second)
+    replaced.destroy?.()
+    fileKeys.set(replaced, Uint8Array.of(2), late) // its derivation was under way
+    assert.equal(fileKeys.size(), 1)
+    assert.deepEqual(
+      [first, second, late].map((key, index) => toHex(key.cmac(block)) === macs[index]),
+      [true, false, false],
+    )
   })
 })

@@ -1,4 +1,4 @@
-/** `touchstone tag batch import`: the keys of tags that another system personalised (spec §4.4). */
+/** `touchstone tag batch import` and `rekey`: existing keys, proved by a tap, and keys that replace others (spec §4.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { writeFile } from 'node:fs/promises'
@@ -8,7 +8,7 @@ import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch } from '../../../src/tap/keys/batch.ts'
 import { hasOwnMetaKey, parseScheme, schemeNames } from '../../../src/tap/keys/derivations.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
-import { testTag } from '../../support/tap/tags.ts'
+import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 let world: World
@@ -138,5 +138,56 @@ describe('touchstone tag batch import', () => {
       /system id is not legal/,
     )
     assert.match(await refused(...command('my-direct', 'an10922.key')), /named my-direct exists already/)
+  })
+})
+
+describe('touchstone tag batch rekey', () => {
+  const { ok, refused } = assertionsOf(inWorld)
+  const verdictOf = async (tag: Awaited<ReturnType<typeof testTag>>) => {
+    const { picc, cmac } = tag.next()
+    return ((await (await fetch(`${world.url}/api/verify?picc=${picc}&cmac=${cmac}`)).json()) as { reason: string })
+      .reason
+  }
+
+  it('takes effect at once for a tag that was tapped before, and is proved like an import', async () => {
+    const uid = newUid()
+    const batchOf = (id: string) =>
+      importedBatch({
+        id,
+        demo: true,
+        scheme: { derivation: 'tagit-sdm' },
+        master: Uint8Array.from(randomBytes(16)),
+      }) ?? assert.fail(id)
+    const [former, next] = [batchOf('former'), batchOf('next')]
+    const [tag, changed] = [await testTag(former, { uid }), await testTag(next, { uid, counter: 10 })]
+    for (const { id, fileMaster } of [former, next])
+      await writeFile(join(world.settings.DATA_DIR, `${id}.master`), toHex(fileMaster), { mode: 0o600 })
+    await inWorld('tag', 'batch', 'import', 'chips', '--scheme', 'tagit-sdm', '--master-file', 'former.master')
+    assert.deepEqual([await verdictOf(tag), await verdictOf(changed)], ['unbound', 'counterfeit'])
+
+    const command = ['tag', 'batch', 'rekey', 'chips', '--master-file', 'next.master', '--check']
+    const link = ({ picc, cmac }: { picc: string; cmac: string }) => `https://a.example/?picc=${picc}&cmac=${cmac}`
+    assert.match(
+      await refused(...command, link(tag.next())),
+      /^These keys did not make this tap, so that nothing is stored/,
+    )
+    assert.equal(await verdictOf(tag), 'unbound')
+    assert.match(
+      await ok(...command, link(changed.next())),
+      /^Batch chips has other keys: scheme tagit-sdm.*\nProved by tag/,
+    )
+    assert.deepEqual([await verdictOf(tag), await verdictOf(changed)], ['counterfeit', 'unbound'])
+  })
+
+  it('makes random keys only while no tag of the batch exists', async () => {
+    await ok('tag', 'batch', 'create', 'fresh', '--demo')
+    const before = world.components.tagKeys.record('fresh')
+    assert.match(await ok('tag', 'batch', 'rekey', 'fresh'), /^Batch fresh has other keys: scheme an10922/)
+    const after = world.components.tagKeys.record('fresh') ?? assert.fail()
+    assert.notEqual(toHex(after.fileMaster), toHex(before?.fileMaster ?? after.fileMaster))
+    assert.equal(await verdictOf(await testTag(after)), 'unbound')
+    assert.match(await refused('tag', 'batch', 'rekey', 'fresh'), /^Tags of batch fresh exist, .* give --master-file/)
+    assert.match(await refused('tag', 'batch', 'rekey', 'chips'), /^Give --master-file/)
+    assert.match(await refused('tag', 'batch', 'rekey', 'none'), /named none are not in this data folder/)
   })
 })
