@@ -7,6 +7,8 @@ import { text as textOf } from 'node:stream/consumers'
 import { cachedMetadata, metadataStore } from '../../service/src/assets/metadata-store.ts'
 import { apiKeyStore, createAuthenticate, newApiKey } from '../../service/src/graphql/api-keys.ts'
 import { createGraphqlHost } from '../../service/src/hosts/graphql/host.ts'
+import { createConnections } from '../../service/src/graphql/connections/connections.ts'
+import { createStreamOperation } from '../../service/src/graphql/connections/event-stream.ts'
 import { createHttpOperation } from '../../service/src/graphql/server/operation.ts'
 import { contextFactory, indexStores } from '../../service/src/graphql/context.ts'
 import { createPrepareOperation } from '../../service/src/graphql/server/prepare.ts'
@@ -37,16 +39,18 @@ async function graphqlHost(): Promise<RequestListener> {
   const schema = graphqlSchema(
     queryResolvers({ metadata, chainId: 84532, contract, chainStatus: async () => ({ head: null, isFaulty: false }) }),
   )
-  const operation = createHttpOperation({
+  const steps = {
     prepare: createPrepareOperation({ schema }),
     createContext: contextFactory(stores),
     formatError: createFormatError(silent),
-  })
+  }
+  const connections = createConnections({ keys, log: silent })
   return createGraphqlHost({
     authenticate: createAuthenticate({ keys, log: silent }),
     limiter: createRateLimiter({ limit: 1e9 }),
     clientKey: clientKeys([]),
-    operation,
+    operation: createHttpOperation(steps),
+    stream: createStreamOperation({ ...steps, connections, log: silent }),
     playground: (_request, response) => response.end(),
     log: silent,
   })

@@ -25,7 +25,9 @@ import { graphqlSchema } from '../graphql/schema.ts'
 import { createHttpOperation } from '../graphql/server/operation.ts'
 import { createPrepareOperation, type PrepareOperation } from '../graphql/server/prepare.ts'
 import { prepareTrusted, readTrustedDocuments } from '../graphql/server/trusted-documents.ts'
-import { createSocketServer } from '../graphql/socket/server.ts'
+import { createConnections } from '../graphql/connections/connections.ts'
+import { createStreamOperation } from '../graphql/connections/event-stream.ts'
+import { createSocketServer } from '../graphql/connections/socket.ts'
 import { createEventDispatcher } from '../graphql/subscriptions/dispatcher.ts'
 import { payloadLoader, subscriptionResolvers } from '../graphql/subscriptions/subscriptions.ts'
 import { openGateway } from '../hosts/gateway/gateway.ts'
@@ -253,19 +255,20 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     clientKey: clientKeys(config.limits.trustedProxies),
     log,
   }
-  const sockets = createSocketServer({ ...shared, keys: apiKeys })
-  metrics?.watch({ sockets: sockets.count, ...(lists.stats && { replica: lists.stats }) })
+  const connections = createConnections({ keys: apiKeys, log })
+  metrics?.watch({ sockets: connections.count, ...(lists.stats && { replica: lists.stats }) })
   const listener = createGraphqlHost({
     ...shared,
     operation: createHttpOperation(shared),
+    stream: createStreamOperation({ ...shared, connections }),
     playground: playgroundRoutes(),
   })
   return {
     onRequest: identified(listener),
-    onUpgrade: sockets.upgrade,
-    stop: () => void sockets.close(),
+    onUpgrade: createSocketServer({ ...shared, connections }),
+    stop: () => void connections.close(),
     close: async () => {
-      await sockets.close()
+      await connections.close()
       await dispatcher[Symbol.asyncDispose]()
     },
   }

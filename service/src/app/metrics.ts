@@ -404,7 +404,7 @@ const gauges: Readonly<Record<string, Metric>> = {
     '1 while lists are read from the replica, 0 while it is unreachable or lags.',
     ({ replica }) => one(replica?.up),
   ],
-  touchstone_graphql_sockets: ['WebSockets that are open.', ({ sockets }) => one(sockets)],
+  touchstone_graphql_sockets: ['WebSockets and event streams that are open.', ({ sockets }) => one(sockets)],
 }
 
 function ofProviders(

@@ -44,7 +44,7 @@ ${agentsText(instance)}
 ${gatewayText(gateway)}
 ## GraphQL (${graphql}/graphql)
 
-Products, transfers and their events. POST JSON with \`query\` and \`variables\`, header \`Authorization: Bearer <API_KEY>\`; the operator creates keys with \`touchstone key create\`. Subscriptions (productTransferred, productVerified) are on the same path over WebSocket (graphql-transport-ws) with connection parameter \`authorization\`. Errors: \`errors[].extensions.code\`, one of UNAUTHENTICATED, FORBIDDEN, BAD_USER_INPUT, NOT_FOUND, RATE_LIMITED, TOO_COMPLEX, CHAIN_UNAVAILABLE, INTERNAL. A rejected mutation reports it in \`success: false\` and \`errors\`.
+Products, transfers and their events. POST JSON with \`query\` and \`variables\`, header \`Authorization: Bearer <API_KEY>\`; the operator creates keys with \`touchstone key create\`. Subscriptions (productTransferred, productVerified) are on the same path over WebSocket (graphql-transport-ws) with connection parameter \`authorization\`, or as server-sent events with \`Accept: text/event-stream\`. Errors: \`errors[].extensions.code\`, one of UNAUTHENTICATED, FORBIDDEN, BAD_USER_INPUT, NOT_FOUND, RATE_LIMITED, TOO_COMPLEX, CHAIN_UNAVAILABLE, INTERNAL. A rejected mutation reports it in \`success: false\` and \`errors\`.
 
 \`\`\`
 curl ${graphql}/graphql -H 'Authorization: Bearer …' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 2) { totalCount edges { node { id name verified } } } }"}'

@@ -8,19 +8,22 @@ import { retryAfterSeconds } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import type { ApiKey } from '../api-keys.ts'
 import type { CreateContext, GraphqlContext } from '../context.ts'
-import { faultError, graphqlError, type FormatError } from '../errors.ts'
+import { faultError, graphqlError, type ErrorCode, type FormatError } from '../errors.ts'
 import { withReference } from './trusted-documents.ts'
 import { costExtensions, type PrepareOperation } from './prepare.ts'
 
-/** Returns the text and head of the response. */
+/** The text and head of a response. */
+export type HttpAnswer = readonly [text: string, { readonly status: number; readonly headers: Headers }]
+type Headers = Readonly<Record<string, string>>
+
 export type HttpOperation = (
   request: IncomingMessage,
   body: string,
   key: ApiKey,
   requestId: string,
-) => Promise<readonly [text: string, { readonly status: number; readonly headers: Readonly<Record<string, string>> }]>
+) => Promise<HttpAnswer>
 
-/** The steps that HTTP and socket share. */
+/** The steps that HTTP, event streams and WebSockets share. */
 export type OperationSteps = {
   readonly prepare: PrepareOperation
   readonly createContext: CreateContext
@@ -45,6 +48,7 @@ export function createHttpOperation({
       execute: (args) => executeWithin(args, timeoutMs),
       onSubscribe: (_request, parameters) => {
         const prepared = prepare(parameters)
+        if (prepared.ok && prepared.kind === 'subscription') return [graphqlError('BAD_USER_INPUT', needsStream)]
         return prepared.ok
           ? {
               ...prepared.args,
@@ -53,26 +57,41 @@ export function createHttpOperation({
           : [...prepared.errors]
       },
     })
-    const { method = 'GET', headers: sent } = request
-    const { path, query } = parseRequestTarget(request.url ?? '')
-    const url = `${path}?${withReferenceInQuery(query).replaceAll('?', '%3F')}`
-    const parameters = parseJsonObject(body)
+    const parts = operationRequest(request, body)
     const [text, { status, headers = {} }] = await handler({
-      method,
-      url,
-      headers: sent,
-      body: parameters === null ? body : withReference(parameters),
+      ...parts,
+      headers: request.headers,
       raw: request,
       context: key,
     })
     if (text !== null && isAway)
       return [text, { status: 503, headers: { ...headers, 'Retry-After': retryAfterSeconds } }]
     if (text !== null && status !== 405) return [text, { status, headers }] // its own body of a 405 has neither code nor media type
-    const message = messages[status] ?? 'The request is not GraphQL over HTTP.'
-    return [
-      JSON.stringify({ errors: [{ message, extensions: { code: 'BAD_USER_INPUT' } }] }),
-      { status, headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' } },
-    ]
+    return requestFailure(status, headers)
+  }
+}
+
+const needsStream = 'Send a subscription with Accept: text/event-stream, or over a WebSocket.'
+
+/** Answers a request that is no operation. */
+export function requestFailure(status: number, headers: Headers = {}): HttpAnswer {
+  return failure(status, 'BAD_USER_INPUT', messages[status] ?? 'The request is not GraphQL over HTTP.', headers)
+}
+
+/** Returns the answer with one error. */
+export function failure(status: number, code: ErrorCode, message: string, headers: Headers): HttpAnswer {
+  const text = JSON.stringify({ errors: [{ message, extensions: { code } }] })
+  return [text, { status, headers: { ...headers, 'Content-Type': 'application/json; charset=utf-8' } }]
+}
+
+/** Returns the parts of a request as graphql-http and graphql-sse take them. A document that is named by its hash has an empty query. */
+export function operationRequest({ method = 'GET', url = '' }: IncomingMessage, body: string) {
+  const { path, query } = parseRequestTarget(url)
+  const parameters = parseJsonObject(body)
+  return {
+    method,
+    url: `${path}?${withReferenceInQuery(query).replaceAll('?', '%3F')}`,
+    body: parameters === null ? body : withReference(parameters),
   }
 }
 
@@ -90,8 +109,9 @@ function withReferenceInQuery(query: string): string {
 }
 
 const messages: Readonly<Record<number, string>> = {
+  400: 'Send {"query": "…", "variables": {…}} as the body, or query and variables in the URL.',
   405: 'Send a query by GET or POST, a mutation by POST.',
-  406: 'Accept application/graphql-response+json or application/json, in UTF-8.',
+  406: 'Accept application/graphql-response+json, application/json or text/event-stream, in UTF-8.',
   415: 'Send JSON: Content-Type: application/json, in UTF-8.',
 }
 

@@ -80,12 +80,13 @@ describe('trusted documents', () => {
     assert.match((await post({ variables })).errors?.[0]?.message ?? '', /Missing query/)
   })
 
-  it('are the only ones over a socket', async () => {
-    const refused = subscribe(world.connect(), other)
-    assert.match(JSON.stringify(await refused.ended), /FORBIDDEN/)
-    const client = world.connect()
-    const found = await client.iterate({ query: '', extensions: apollo, variables }).next()
-    assert.deepEqual(found.value?.data, watch)
+  it('are the only ones over a socket, and in an event stream', async () => {
+    for (const connect of [() => world.connect(), () => world.connectStream()]) {
+      const refused = subscribe(connect(), other)
+      assert.match(JSON.stringify(await refused.ended), /FORBIDDEN/)
+      const found = await connect().iterate({ query: '', extensions: apollo, variables }).next()
+      assert.deepEqual(found.value?.data, watch)
+    }
   })
 
   it('need a service that keeps them', async () => {

@@ -1,10 +1,11 @@
 /**
- * The GraphQL host {graphql_url} (spec §4.9, §5): /graphql by POST, and by GET for queries; the playground beside it. In order: key,
+ * The GraphQL host {graphql_url} (spec §4.9, §5): /graphql by POST, and by GET for queries and streams; the playground beside it. In order: key,
  * quota, body, then parse, validate, cost, execute. It opens itself to no other origin, because keys do not belong in browsers.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Authenticate } from '../../graphql/api-keys.ts'
 import type { ErrorCode } from '../../graphql/errors.ts'
+import { acceptsOnlyEvents, type StreamOperation } from '../../graphql/connections/event-stream.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
@@ -20,6 +21,8 @@ export type GraphqlHost = {
   readonly limiter?: RateLimiter | undefined
   readonly clientKey: ClientKey
   readonly operation: HttpOperation
+  /** Answers requests that accept an event stream. */
+  readonly stream: StreamOperation
   /** Answers /playground and the paths below it. */
   readonly playground: RequestListener
   readonly log: Log
@@ -70,12 +73,12 @@ async function graphqlRoute(host: GraphqlHost, request: IncomingMessage, respons
     // Unread bytes of the body would precede the next request.
     return reject(request, response, bodyFailures[body.because], { ...headers, Connection: 'close' })
   }
-  const [text, { status, headers: own }] = await host.operation(
-    request,
-    body.text,
-    authenticated.key,
-    requestIdOf(response),
-  )
+  const { key } = authenticated
+  const answer = acceptsOnlyEvents(request)
+    ? await host.stream(request, response, body.text, key, { ...commonHeaders, ...headers })
+    : await host.operation(request, body.text, key, requestIdOf(response))
+  if (answer === null) return
+  const [text, { status, headers: own }] = answer
   respond(request, response, status, text, { ...headers, ...own })
 }
 
@@ -130,6 +133,12 @@ function reject(
   respond(request, response, status, text, { 'Content-Type': `${type}; charset=utf-8`, ...headers })
 }
 
+const commonHeaders = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+  Vary: 'Accept, Authorization',
+} as const
+
 function respond(
   { method }: IncomingMessage,
   response: ServerResponse,
@@ -140,9 +149,7 @@ function respond(
   if (response.destroyed) return
   response
     .writeHead(status, {
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      Vary: 'Accept, Authorization',
+      ...commonHeaders,
       ...headers,
       'Content-Length': Buffer.byteLength(text),
     })

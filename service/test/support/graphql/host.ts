@@ -2,6 +2,8 @@
 import type { RequestListener } from 'node:http'
 import { apiKeyStore, createAuthenticate, newApiKey, type Scope } from '../../../src/graphql/api-keys.ts'
 import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
+import { createConnections, type ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
+import { createStreamOperation } from '../../../src/graphql/connections/event-stream.ts'
 import { createHttpOperation } from '../../../src/graphql/server/operation.ts'
 import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
 import { createPrepareOperation } from '../../../src/graphql/server/prepare.ts'
@@ -32,6 +34,8 @@ type Options = {
   readonly documents?: TrustedDocuments | null
   readonly resolvers?: readonly ResolverMap[]
   readonly host?: Partial<GraphqlHost>
+  readonly connections?: Partial<ConnectionsOptions>
+  readonly stuckMs?: number
   readonly products?: Partial<ProductStore>
   readonly chainStatus?: QueryDeps['chainStatus']
 }
@@ -54,6 +58,8 @@ export async function startGraphql(
     documents = null,
     resolvers = [],
     host = {},
+    connections: connectionOptions = {},
+    stuckMs = 14_000,
     products = {},
     chainStatus = async () => ({ head: null, isFaulty: false }),
   }: Options = {},
@@ -71,14 +77,13 @@ export async function startGraphql(
   )
   const prepareAny = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
   const prepare = prepareTrusted(prepareAny, documents)
+  const connections = createConnections({ keys, log, ...connectionOptions })
+  const steps = { prepare, createContext: contextFactory(stores), formatError: createFormatError(log) }
   const onRequest = createGraphqlHost({
     authenticate: createAuthenticate({ keys, log }),
     clientKey: clientKeys([]),
-    operation: createHttpOperation({
-      prepare,
-      createContext: contextFactory(stores),
-      formatError: createFormatError(log),
-    }),
+    operation: createHttpOperation(steps),
+    stream: createStreamOperation({ ...steps, connections, log, stuckMs }),
     playground: ((_request, response) => response.end('the playground')) satisfies RequestListener,
     log,
     ...host,
@@ -99,6 +104,7 @@ export async function startGraphql(
     keys,
     newKey,
     prepare,
+    connections,
     lines,
     schema,
     async ask(query: string, variables?: Record<string, unknown>, bearer = key): Promise<Answer> {
@@ -112,6 +118,7 @@ export async function startGraphql(
     },
     async end() {
       keepLog(lines)
+      await connections.close()
       await server.close(200)
     },
   }

@@ -1,15 +1,17 @@
-/** The WebSocket of GraphQL over a database of its own, for tests: the stock client in front, events by SQL behind. */
+/** Subscriptions over a database of its own, for tests: stock clients of WebSockets and event streams in front, events by SQL behind. */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { createClient as createStreamClient } from 'graphql-sse'
 import { createClient, type Client } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { apiKeyStore, createAuthenticate } from '../../../src/graphql/api-keys.ts'
 import { createEventDispatcher } from '../../../src/graphql/subscriptions/dispatcher.ts'
 import { contextFactory, createLoaders, indexStores } from '../../../src/graphql/context.ts'
+import type { ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import type { TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
 import { createFormatError } from '../../../src/graphql/errors.ts'
-import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/socket/server.ts'
+import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/connections/socket.ts'
 import { payloadLoader, subscriptionResolvers } from '../../../src/graphql/subscriptions/subscriptions.ts'
 import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -23,13 +25,18 @@ export const verifier = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 
 export type SocketWorld = Awaited<ReturnType<typeof startSockets>>
 
+type StreamClient = ReturnType<typeof createStreamClient>
+
+type SocketWorldOptions = Partial<Omit<SocketServerOptions, 'connections'>> & {
+  readonly documents?: TrustedDocuments | null
+  readonly connections?: Partial<ConnectionsOptions>
+  readonly stuckMs?: number
+}
+
 /** `database` is migrated. Several servers may share it. */
 export async function startSockets(
   database: Database,
-  {
-    documents = null,
-    ...options
-  }: Partial<SocketServerOptions> & { readonly documents?: TrustedDocuments | null } = {},
+  { documents = null, connections = {}, stuckMs = 14_000, ...options }: SocketWorldOptions = {},
 ) {
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
@@ -62,19 +69,21 @@ export async function startSockets(
   }
   const graphql = await startGraphql(database, {
     documents,
+    connections,
+    stuckMs,
     resolvers: [subscriptionResolvers({ dispatcher: { ...dispatcher, subscribe }, outbox, load, log })],
   })
-  const sockets = createSocketServer({
+  const onUpgrade = createSocketServer({
     prepare: graphql.prepare,
     createContext: contextFactory(stores),
     formatError: createFormatError(log),
     authenticate: createAuthenticate({ keys, log }),
-    keys,
+    connections: graphql.connections,
     clientKey: clientKeys([]),
     log,
     ...options,
   })
-  const server = createServer((_request, response) => response.end()).on('upgrade', sockets.upgrade)
+  const server = createServer((_request, response) => response.end()).on('upgrade', onUpgrade)
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`
   const clients: Client[] = []
@@ -82,7 +91,7 @@ export async function startSockets(
   async function close() {
     keepLog(lines)
     for (const client of clients) await client.dispose()
-    await sockets.close()
+    await graphql.connections.close()
     server.close()
     await dispatcher[Symbol.asyncDispose]()
     await graphql.end()
@@ -93,10 +102,10 @@ export async function startSockets(
   return {
     ...graphql,
     httpUrl: graphql.url,
+    httpLines: graphql.lines,
     url,
     lines,
     loads,
-    sockets,
     subscriptions: () => subscriptions,
     /** Creates a stock client that does not reconnect. */
     connect(key: string = graphql.key): Client {
@@ -110,13 +119,25 @@ export async function startSockets(
       clients.push(client)
       return client
     },
+    /** Creates a stock client of event streams that does not reconnect. */
+    connectStream(key: string = graphql.key) {
+      return createStreamClient({
+        url: `${graphql.url}/graphql`,
+        headers: { Authorization: `Bearer ${key}` },
+        retryAttempts: 0,
+      })
+    },
     end,
     [Symbol.asyncDispose]: end,
   }
 }
 
 /** Subscribes with the stock client. Returns the events so far, and how the subscription ends. */
-export function subscribe<T>(client: Client, query: string, variables: Record<string, unknown> = {}) {
+export function subscribe<T>(
+  client: Pick<Client, 'subscribe'> | Pick<StreamClient, 'subscribe'>,
+  query: string,
+  variables: Record<string, unknown> = {},
+) {
   const events: T[] = []
   const { promise, resolve } = Promise.withResolvers<unknown>()
   const stop = client.subscribe<T>(

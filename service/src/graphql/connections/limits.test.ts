@@ -1,4 +1,4 @@
-/** Clients of the WebSocket that do not answer, do not read, or send too much cost others nothing. */
+/** Clients of WebSockets and event streams that do not answer, do not read, or send too much cost others nothing. */
 import assert from 'node:assert/strict'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -22,7 +22,7 @@ const verified =
 /** Makes a message of 300 bytes. */
 const name = 'x'.repeat(200)
 
-describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }, () => {
+describe('a client', { skip: testDatabases()[1]?.skip ?? true }, () => {
   let database: Database
   let world: SocketWorld
   const opened: Socket[] = []
@@ -99,6 +99,34 @@ describe('a client of the WebSocket', { skip: testDatabases()[1]?.skip ?? true }
     assert.ok(most < 25_000_000, `${Math.round(most / 1e6)} MB while 490,000 messages of 300 bytes could not be sent`)
     other.stop()
     stuck.destroy()
+  })
+
+  it('that does not read its event stream is dropped, does not grow memory and costs others nothing', async () => {
+    await using own = await startSockets(database, { stuckMs: 4_000 })
+    const other = subscribe(own.connect(), verified)
+    await until(() => own.subscriptions() === 1)
+    const { hostname, port } = new URL(own.httpUrl)
+    const stuck = connect(Number(port), hostname)
+    opened.push(stuck)
+    const names = Array.from({ length: 28 }, (_, n) => `name${n}: name`).join(' ') // 6 kB an event
+    const query = encodeURIComponent(`subscription { productVerified { product { ${names} } } }`)
+    stuck.write(
+      `GET /graphql?query=${query} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\nAuthorization: Bearer ${own.key}\r\n\r\n`,
+    )
+    await once(stuck, 'data')
+    await until(() => own.subscriptions() === 2)
+    stuck.pause()
+    const before = memory()
+    let most = 0
+    for (let round = 1; round <= 3; round += 1) {
+      await tap(2_500)
+      await until(() => other.events.length === round * 2_500)
+      most = Math.max(most, memory() - before)
+    }
+    await until(() => own.subscriptions() === 1)
+    assert.match(own.httpLines.join('\n'), /"it does not read"/)
+    assert.ok(most < 25_000_000, `${Math.round(most / 1e6)} MB while 45 MB could not be sent`)
+    other.stop()
   })
 
   it('that floods with pings without reading the answers is dropped', async () => {

@@ -169,7 +169,10 @@ describe('the key of a socket', { skip: testDatabases()[1]?.skip ?? true }, () =
   let world: SocketWorld
   before(async () => {
     database = await openOwnDatabase('migrated')
-    world = await startSockets(database, { maxConnectionsPerKey: 3, maxOperations: 3, checkKeysMs: 100 })
+    world = await startSockets(database, {
+      connections: { maxConnectionsPerKey: 3, checkKeysMs: 100 },
+      maxOperations: 3,
+    })
   })
   after(async () => {
     await world.end()
@@ -220,7 +223,7 @@ describe('the key of a socket', { skip: testDatabases()[1]?.skip ?? true }, () =
     assert.equal(await closing({ authorization: `Bearer ${text}` }), 4429)
     for (const { stop } of subscribers) stop()
     await subscribed(world, 0)
-    await until(() => world.sockets.count() === 0) // the connections of the stock client go after their last operation
+    await until(() => world.connections.count() === 0) // the connections of the stock client go after their last operation
     const client = world.connect(text)
     const three = [1, 2, 3].map(() => subscribe(client, verified))
     await subscribed(world, 3)
