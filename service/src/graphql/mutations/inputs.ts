@@ -94,12 +94,6 @@ function createInputReader() {
       return reject('idempotencyKey', 'An idempotency key has 1 to 100 printable ASCII characters.')
     },
 
-    /** Returns the key of the operation for an idempotency key. */
-    operationKey(text: Maybe<string>): string | null {
-      const key = read.idempotencyKey(text)
-      return key === null ? null : `graphql:${key}`
-    },
-
     /** Reads text of up to `max` characters without control characters. An empty text counts as left out. */
     text(value: Maybe<string>, field: string, max = 200, { lines = false } = {}): string | null | undefined {
       if (!isGiven(value)) return undefined

@@ -19,10 +19,11 @@ type RecycleInput = Input<'productId', 'signature' | 'deadline' | 'idempotencyKe
 
 export function createLifecycleMutations(
   { transfers }: { readonly transfers: TransferReads },
-  { executeWrite, previousRequest }: Writes,
+  { executeWrite, operationKeyOf, previousRequest }: Writes,
 ) {
   async function write(request: WriteRequest & { readonly tokenId: bigint }, key: string, context: GraphqlContext) {
-    return productPayload(request.tokenId, await executeWrite(request, key, context), context)
+    const operationKey = await operationKeyOf(key, context)
+    return productPayload(request.tokenId, await executeWrite(request, operationKey, context), context)
   }
 
   const activate = mutation(readStep, ({ tokenId, key }, context) => write({ kind: 'activate', tokenId }, key, context))
@@ -43,15 +44,15 @@ export function createLifecycleMutations(
       reasonHash: readNote(input.note, read),
     }),
     async ({ tokenId, key, named, reasonHash }, context) => {
-      const bits = named ?? (await allReports(tokenId, key))
+      const bits = named ?? (await allReports(tokenId, await operationKeyOf(key, context)))
       if (bits === 0) return rejectedAt('reports', `Product ${tokenId} has no reports.`)
       return write({ kind: 'resolve', tokenId, bits, reasonHash }, key, context)
     },
   )
 
   /** Returns all reports of a product. Under a key that was used before these are the reports that were resolved then. */
-  async function allReports(tokenId: bigint, key: string): Promise<number> {
-    const sent = await previousRequest(key)
+  async function allReports(tokenId: bigint, operationKey: string): Promise<number> {
+    const sent = await previousRequest(operationKey)
     if (sent?.kind === 'resolve' && sent.tokenId === tokenId) return sent.bits
     return (await transfers.position(tokenId)).record.flags & reportFlags
   }
@@ -59,12 +60,13 @@ export function createLifecycleMutations(
   const recycle = mutation(
     (input: RecycleInput, read) => ({ ...readStep(input, read), consent: readConsent(input, read) }),
     async ({ tokenId, key, consent }, context) => {
+      const operationKey = await operationKeyOf(key, context)
       if (consent === undefined) {
-        const result = await executeWrite({ kind: 'recycle', tokenId }, key, context)
+        const result = await executeWrite({ kind: 'recycle', tokenId }, operationKey, context)
         if (!result.ok && result.code === 'NOT_OWNER') return rejectedAt('signature', howToSign.RECYCLE)
         return productPayload(tokenId, result, context)
       }
-      const isRepeat = (await previousRequest(key)) !== undefined
+      const isRepeat = (await previousRequest(operationKey)) !== undefined
       const errors = isRepeat ? [] : await consentErrors(transfers, 'RECYCLE', { tokenId, ...consent })
       if (errors.length > 0) return rejected(errors)
       return write({ kind: 'recycleBySig', tokenId, ...consent }, key, context)
@@ -75,7 +77,7 @@ export function createLifecycleMutations(
 }
 
 function readStep({ productId, idempotencyKey }: StepInput, read: InputReader) {
-  return { tokenId: read.productId(productId), key: read.operationKey(idempotencyKey) }
+  return { tokenId: read.productId(productId), key: read.idempotencyKey(idempotencyKey) }
 }
 
 function readFlags(names: readonly FlagName[], read: InputReader): number {
@@ -112,14 +114,17 @@ type BindTagInput = Input<'productId' | 'uid' | 'batchId', 'gtin' | 'serialNumbe
 
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
-export function createBindTag({ tags, tagHash, itemChanged }: BindDeps, { executeWrite, executeSigned }: Writes) {
+export function createBindTag(
+  { tags, tagHash, itemChanged }: BindDeps,
+  { executeWrite, executeSigned, operationKeyOf }: Writes,
+) {
   function readBinding(input: BindTagInput, read: InputReader) {
     const tokenId = read.productId(input.productId)
     const uid = readUid(input.uid, read)
     const item = read.item(input)
     if (isGiven(input.serialNumber) && !isGiven(input.gtin))
       read.reject('gtin', 'A serial number is unique within a GTIN only: give the gtin too.')
-    const key = isGiven(input.idempotencyKey) ? read.operationKey(input.idempotencyKey) : undefined
+    const key = isGiven(input.idempotencyKey) ? read.idempotencyKey(input.idempotencyKey) : undefined
     const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so that no tag can be bound.')
     return { tokenId, uid, batchId: input.batchId, item, key, hash }
   }
@@ -133,7 +138,7 @@ export function createBindTag({ tags, tagHash, itemChanged }: BindDeps, { execut
     const result =
       key === undefined
         ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context)
-        : await executeWrite(request, key, context)
+        : await executeWrite(request, await operationKeyOf(key, context), context)
     if (!result.ok || !result.mined) return productPayload(tokenId, result, context)
     const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
     if (registered.outcome === 'refused') {
@@ -169,19 +174,20 @@ function readClaim(input: ClaimInput, read: InputReader) {
   const deadline = signature === null ? null : read.signedDeadline(input.deadline)
   if (!/^[0-9a-fA-F]{32}$/.test(picc)) read.reject('picc', 'It has 32 hex digits, from the address that the tap gave.')
   if (!/^[0-9a-fA-F]{16}$/.test(cmac)) read.reject('cmac', 'It has 16 hex digits, from the address that the tap gave.')
-  return { tokenId, claimant, signature, deadline, picc, cmac, key: read.operationKey(input.idempotencyKey) }
+  return { tokenId, claimant, signature, deadline, picc, cmac, key: read.idempotencyKey(input.idempotencyKey) }
 }
 
 const fields = { ZERO_ADDRESS: 'claimant' } as const
 
 export function createClaimProduct(
   { writer, transfers, resolveTap }: ClaimDeps,
-  { executeWrite, previousRequest }: Writes,
+  { executeWrite, operationKeyOf, previousRequest }: Writes,
 ) {
   return mutation(readClaim, async (claim, context) => {
     const { tokenId, claimant, signature: claimantSignature, deadline, picc, cmac, key } = claim
-    const previous = await previousRequest(key)
-    if (previous !== undefined) return repeatClaim(previous, claim, context)
+    const operationKey = await operationKeyOf(key, context)
+    const previous = await previousRequest(operationKey)
+    if (previous !== undefined) return repeatClaim(previous, { ...claim, key: operationKey }, context)
 
     const errors = await consentErrors(transfers, 'CLAIM', claim)
     if (errors.length > 0) return rejected(errors)
@@ -194,7 +200,7 @@ export function createClaimProduct(
     if (!attestation.ok) return rejectedAt('input', attestation.message)
     const { attester, attesterSignature } = attestation
     const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
-    return productPayload(tokenId, await executeWrite(request, key, context, fields), context)
+    return productPayload(tokenId, await executeWrite(request, operationKey, context, fields), context)
   })
 
   /** Sends the previous request again: the attester would sign another nonce now, and the tap is consumed. */

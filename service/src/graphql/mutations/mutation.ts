@@ -9,6 +9,7 @@ import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
+import type { ApiKey } from '../api-keys.ts'
 import { demandScope, type GraphqlContext } from '../context.ts'
 import type { Resolver } from '../schema.ts'
 import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
@@ -110,13 +111,33 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     }
   }
 
+  /** Returns the key of the operation for an idempotency key, which belongs to the API key that sends it. */
+  function operationKeyOf(idempotencyKey: string, { key }: GraphqlContext): Promise<string> {
+    const own = `graphql:${ownedKey(key, idempotencyKey)}`
+    return storedKey(own, `graphql:${idempotencyKey}`, async (one) => (await operations.find(one)) !== undefined)
+  }
+
   /** Returns the request that was sent under a key; null for a kind that follows from the input alone, undefined for none. */
   async function previousRequest(key: string): Promise<WriteRequest | null | undefined> {
     const operation = await operations.find(key)
     return operation && sentRequest(operation.raw)
   }
 
-  return { executeWrite, executeSigned, previousRequest }
+  return { executeWrite, executeSigned, operationKeyOf, previousRequest }
+}
+
+/** Joins an idempotency key to its API key by a space, which neither holds. */
+export function ownedKey({ id }: ApiKey, idempotencyKey: string): string {
+  return `${id} ${idempotencyKey}`
+}
+
+/** Returns the key that has a row: rows of earlier versions name no API key and keep their meaning. */
+export async function storedKey(
+  own: string,
+  former: string,
+  isStored: (key: string) => Promise<boolean>,
+): Promise<string> {
+  return !(await isStored(own)) && (await isStored(former)) ? former : own
 }
 
 /** The field that a failure is about. The others are about the whole input. */

@@ -14,7 +14,7 @@ import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext } from '../context.ts'
 import { isGiven, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
-import { mutation, rejected, rejectedAt, type Writes, type Written } from './mutation.ts'
+import { mutation, ownedKey, rejected, rejectedAt, storedKey, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
 import { formatInstant } from './typed-data.ts'
 
@@ -37,10 +37,14 @@ export function createRegisterProduct(
 
   return mutation(readNewProduct, async (product, context) => {
     if (operator === null) return rejectedAt('input', 'No operator key is configured: nothing can be minted.')
-    return inTurn(product.registration.key, () => register(product, operator, context))
+    const [own, former] = [ownedKey(context.key, product.key), product.key]
+    const key = await storedKey(own, former, (one) => registrations.has(one))
+    return inTurn(key, () =>
+      register({ ...product, registration: { ...product.registration, key } }, operator, context),
+    )
   })
 
-  async function register(product: NewProduct, to: Hex, context: GraphqlContext) {
+  async function register(product: KeyedProduct, to: Hex, context: GraphqlContext) {
     const { registration } = product
     const { key } = registration
     const outcome = await registrations.add(registration)
@@ -87,7 +91,7 @@ export function createRegisterProduct(
   }
 
   /** Returns the product of the index, or one made of the chain's record and the registration while the index is behind. */
-  async function mintedProduct(product: NewProduct, { tokenIds, indexed }: Written, { loaders }: GraphqlContext) {
+  async function mintedProduct(product: KeyedProduct, { tokenIds, indexed }: Written, { loaders }: GraphqlContext) {
     const [tokenId] = tokenIds
     if (tokenId === undefined) return null
     const found = indexed ? await loaders.productByToken.clear(tokenId).load(tokenId) : null
@@ -95,7 +99,7 @@ export function createRegisterProduct(
   }
 
   async function unindexedProduct(
-    { registration, name, brand }: NewProduct,
+    { registration, name, brand }: KeyedProduct,
     tokenId: bigint,
   ): Promise<ProductRow | null> {
     const position = await transfers.position(tokenId).catch((error: unknown) => {
@@ -134,13 +138,16 @@ type MetadataInput = Input<never, 'description' | 'imageUrl' | 'manufactureDate'
   readonly customFields?: unknown
 }
 
-/** `name` and `brand` are cleaned, as the index has them. */
+/** `key` is the caller's; `name` and `brand` are cleaned, as the index has them. */
 type NewProduct = Readonly<{
-  registration: Registration
+  key: string
+  registration: Omit<Registration, 'key'>
   metadata: Readonly<{ body: string; hash: Hex }>
   name: string
   brand: string | null
 }>
+
+type KeyedProduct = NewProduct & { readonly registration: Registration }
 
 function readNewProduct(input: RegisterProductInput, read: InputReader): NewProduct | null {
   const tagId = readTagId(input.tagId, read)
@@ -155,7 +162,7 @@ function readNewProduct(input: RegisterProductInput, read: InputReader): NewProd
   if (tagId === null || metadata === null || key === null || clean.name === undefined) return null
   const row = { tagId, serial: item?.serial ?? serial ?? null, gtin: item?.gtin ?? null, metadataHash: metadata.hash }
   const requestHash = keccak256(stringToHex(JSON.stringify([row.tagId, row.serial, row.gtin, row.metadataHash])))
-  return { registration: { key, requestHash, ...row }, metadata, name: clean.name, brand: clean.brand ?? null }
+  return { key, registration: { requestHash, ...row }, metadata, name: clean.name, brand: clean.brand ?? null }
 }
 
 function readTagId(text: string, read: InputReader): string | null {

@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import type { Sql } from '../../db/database.ts'
 
-/** `key` is the caller's; the key of the mint's operation is `register:` and this one. A serial may stand alone. */
+/** `key` is the API key's id and the caller's key; the key of the mint's operation is `register:` and this one. A serial may stand alone. */
 export type Registration = Readonly<{
   key: string
   requestHash: Hex
@@ -27,6 +27,10 @@ export function registrationStore(sql: Sql) {
   }
 
   return {
+    async has(key: string): Promise<boolean> {
+      return (await sql.query('select 1 from registration where idempotency_key = $1', [key])).length > 0
+    },
+
     /** Stores a registration, unless its key, tag name or item belongs to another one. A rejected one changes nothing. */
     async add(registration: Registration): Promise<RegistrationOutcome> {
       if (await insert(registration)) return 'added'

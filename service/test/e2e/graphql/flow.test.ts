@@ -9,6 +9,7 @@ import { keccak256, stringToHex } from 'viem'
 import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import type { ApiKey } from '../../../src/graphql/api-keys.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { alice, bob, graphqlOf, operator } from '../../support/graphql/client.ts'
 import { answered, initiated, lifeOf, transferred, type Payload, type Transfer } from '../../support/graphql/life.ts'
@@ -48,8 +49,7 @@ describe('the lifecycle by mutations', () => {
     ask = askerOf(parts.database, deps, contract)
   })
 
-  const step = (field: string, input: object, scopes?: readonly string[]) =>
-    ask(field, 'txHash product { id }', input, scopes)
+  const step = (field: string, input: object, key?: Partial<ApiKey>) => ask(field, 'txHash product { id }', input, key)
   async function is(tokenId: bigint, state: number, flags = 0): Promise<void> {
     const { record } = (await world.components.reader.read(tokenId)).asset
     assert.deepEqual([record.state, record.flags], [state, flags])
@@ -113,11 +113,9 @@ describe('the lifecycle by mutations', () => {
     const once = { productId, idempotencyKey: 'activate-it' }
     assert.equal((await done('activateProduct', once))['txHash'], (await done('activateProduct', once))['txHash'])
     await is(tokenId, 3)
-    refusalOf(
-      await step('activateProduct', { productId: '1', idempotencyKey: 'activate-it' }),
-      'idempotencyKey',
-      /another request/,
-    )
+    const another = { productId: '1', idempotencyKey: 'activate-it' }
+    refusalOf(await step('activateProduct', another), 'idempotencyKey', /another request/)
+    refusalOf(await step('activateProduct', once, { id: 'othertst' }), 'productId', /is ACTIVATED/)
   })
 
   it('claims after a tap, with consent, and answers the same again under the same key', async () => {
@@ -208,7 +206,9 @@ describe('the lifecycle by mutations', () => {
       const about =
         field.endsWith('ptTransfer') || field === 'cancelTransfer' ? { transferId: '1-1' } : { productId: '1' }
       const selection = field.endsWith('Transfer') ? 'transfer { id }' : 'product { id }'
-      await assert.rejects(ask(field, selection, { ...about, ...inputs[field] }, ['read']), { code: 'FORBIDDEN' })
+      await assert.rejects(ask(field, selection, { ...about, ...inputs[field] }, { scopes: ['read'] }), {
+        code: 'FORBIDDEN',
+      })
     })
   }
 })

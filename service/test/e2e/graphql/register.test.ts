@@ -2,6 +2,7 @@
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import type { ApiKey } from '../../../src/graphql/api-keys.ts'
 import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
 import { operator } from '../../support/index/writer-world.ts'
 
@@ -15,7 +16,7 @@ describe('registerProduct', () => {
   before(async () => void (world = await startMutationWorld()))
   after(() => world.end())
 
-  const register = (input: object, scopes?: readonly string[]) => world.ask('registerProduct', selection, input, scopes)
+  const register = (input: object, key?: Partial<ApiKey>) => world.ask('registerProduct', selection, input, key)
   const productOf = ({ product }: Payload) => product as Record<string, unknown>
   const registrations = async () => (await world.database.query('select 1 from registration')).length
 
@@ -56,6 +57,33 @@ describe('registerProduct', () => {
     both.push(await register(input))
     assert.equal(await world.supply(), supply + 1)
     assert.equal(new Set(both.map((made) => `${String(productOf(made)['id'])} ${String(made['txHash'])}`)).size, 1)
+  })
+
+  it('keeps idempotency keys apart: the same one of another API key is another registration', async () => {
+    const other = { id: 'othertst' }
+    const [first, second] = [
+      await register({ tagId: 'apart-1', name: 'Bag', idempotencyKey: 'o1' }),
+      await register({ tagId: 'apart-2', name: 'Bag', idempotencyKey: 'o1' }, other),
+    ]
+    assert.deepEqual([first.success, second.success], [true, true])
+    assert.notEqual(first['productId'], second['productId'])
+    // The second key neither sees nor repeats the registration of the first.
+    const taken = await register({ tagId: 'apart-1', name: 'Bag', idempotencyKey: 'o2' }, other)
+    assert.deepEqual([fieldsOf(taken), taken['product']], [['tagId'], null])
+  })
+
+  it('answers a request of an earlier version, whose rows name no API key, with its product', async () => {
+    const input = { tagId: 'former', name: 'Scarf', idempotencyKey: 'former-1' }
+    const made = await register(input)
+    await world.database.query(
+      `update registration set idempotency_key = 'former-1' where idempotency_key like '% former-1'`,
+    )
+    await world.database.query(
+      `update operation set idempotency_key = 'register:former-1' where idempotency_key like 'register:% former-1'`,
+    )
+    const supply = await world.supply()
+    assert.equal((await register(input))['productId'], made['productId'])
+    assert.equal(await world.supply(), supply)
   })
 
   it('refuses another request under a used key, a taken tagId and a taken item', async () => {
@@ -130,7 +158,7 @@ describe('registerProduct', () => {
   })
 
   it('needs the scope write', async () => {
-    await assert.rejects(register({ tagId: 'scope', name: 'A name' }, ['read']), { code: 'FORBIDDEN' })
+    await assert.rejects(register({ tagId: 'scope', name: 'A name' }, { scopes: ['read'] }), { code: 'FORBIDDEN' })
   })
 
   it('lands 50 at once, with nonces without a gap', async () => {

@@ -6,7 +6,8 @@ import { encodeDeployData } from 'viem'
 import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../../src/chain/transactions/writer.ts'
-import { contextFactory, indexStores, type GraphqlContext } from '../../../src/graphql/context.ts'
+import type { ApiKey } from '../../../src/graphql/api-keys.ts'
+import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
 import { mutationResolvers, type MutationDeps } from '../../../src/graphql/mutations/resolvers.ts'
 import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
 import { graphqlSchema } from '../../../src/graphql/schema.ts'
@@ -22,7 +23,8 @@ export type Payload = Record<string, unknown> & {
   success: boolean
   errors: readonly { field: string; message: string }[]
 }
-export type Ask = (field: string, selection: string, input: object, scopes?: readonly string[]) => Promise<Payload>
+/** `key` replaces values of an API key that reads and writes. */
+export type Ask = (field: string, selection: string, input: object, key?: Partial<ApiKey>) => Promise<Payload>
 
 /** The stores of mutations. */
 export function storesOf(database: Database) {
@@ -50,13 +52,13 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
     mutationResolvers(deps),
   )
   const createContext = contextFactory(indexStores(database))
-  return async (field, selection, input, scopes = ['read', 'write']) => {
+  return async (field, selection, input, given = {}) => {
     const [kind, root] =
       field === 'transferTypedData'
         ? (['query', schema.getQueryType()] as const)
         : (['mutation', schema.getMutationType()] as const)
     const inputType = String(root?.getFields()[field]?.args[0]?.type)
-    const key = { id: 'testtest', name: 'test', scopes } as GraphqlContext['key']
+    const key: ApiKey = { id: 'testtest', name: 'test', scopes: ['read', 'write'], ...given }
     const { data, errors } = await graphql({
       schema,
       source: `${kind} ($input: ${inputType}) { ${field}(input: $input) { success errors { field message } ${selection} } }`,
