@@ -1,4 +1,4 @@
-/** SIGINT and SIGTERM of a service: the first one stops it, a later one ends it at once. */
+/** SIGINT and SIGTERM of a service or a command: the first one stops it, a later one ends it at once. */
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 

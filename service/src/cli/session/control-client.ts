@@ -2,6 +2,7 @@
  * The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there, before the program of this
  * process is loaded, because loading takes most of a second.
  */
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -9,12 +10,13 @@ import type { Writable } from 'node:stream'
 import { readConfig } from '../../app/config/config.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
+import { handleSignals } from '../serve/signals.ts'
 
 export type Address = { readonly pid: number; readonly port: number; readonly token: string }
 /** One line of the response, a JSON object. */
 export type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
 
-/** Output of a command, the folder of its relative file names, and a signal that aborts when the caller leaves. */
+/** Output of a command, the folder of its relative file names, and a signal that aborts when it is interrupted or its caller leaves. */
 export type CommandIo = {
   readonly out: (line: string) => void
   readonly err: (line: string) => void
@@ -24,14 +26,18 @@ export type CommandIo = {
   readonly signal: AbortSignal
 }
 
-/** Returns the terminal of this process. */
-export function terminalIo(signal: AbortSignal): CommandIo {
+/** Returns the terminal of this process, whose first SIGINT or SIGTERM aborts the signal. */
+export function terminalIo(): CommandIo {
+  const interrupted = new AbortController()
+  const { stop, started } = handleSignals()
+  started()
+  void stop.then(() => interrupted.abort())
   return {
     out: (line) => void process.stdout.write(`${line}\n`),
     err: (line) => void process.stderr.write(`${line}\n`),
     drained: () => drainOf(process.stdout),
     cwd: process.cwd(),
-    signal,
+    signal: interrupted.signal,
   }
 }
 
@@ -51,22 +57,26 @@ export async function holderOf(dataDir: string): Promise<number | null> {
 }
 
 /**
- * Runs a command in the service that holds the data folder and returns its exit code, or null when no service does.
- * Throws one sentence when the service ends before the command.
+ * Runs a command in the service that holds the data folder and returns its exit code, or null when no service does. An interrupted
+ * command ends by itself and prints how to go on. Throws one sentence when the service ends before the command.
  */
 export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
   const address = await readAddress(addressFile(dataDir))
   if (address === null || !(await isAlive(address))) return null
-  const response = await fetch(urlOf(address), {
-    method: 'POST',
-    headers: authorization(address),
-    body: JSON.stringify({ argv, cwd: io.cwd }),
-    signal: io.signal,
-  }).catch(() => null)
+  const id = randomUUID()
+  const headers = authorization(address)
+  const interrupt = () => {
+    fetch(`${urlOf(address)}${id}`, { method: 'DELETE', headers }).catch(() => {}) // a service that is gone has ended the command
+  }
+  if (io.signal.aborted) throw new Error('The command was interrupted before it began.')
+  io.signal.addEventListener('abort', interrupt, { once: true })
+  const body = JSON.stringify({ id, argv, cwd: io.cwd })
+  const response = await fetch(urlOf(address), { method: 'POST', headers, body }).catch(() => null)
   if (response === null) throw new Error(ended)
   if (response.status !== 200 || response.body === null)
     throw new Error('The service did not take the command: it may be too long.')
   const exit = await relay(response.body, io).catch(() => null)
+  io.signal.removeEventListener('abort', interrupt)
   if (exit === null) throw new Error(ended)
   return exit
 }
@@ -128,7 +138,7 @@ function authorization({ token }: Address): { Authorization: string } {
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */
-const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'index', 'key', 'payments', 'tag'])
+const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'export', 'index', 'key', 'payments', 'tag'])
 
 /** Returns false when this process must run the command itself: no service holds the folder, or the command is no work for one. */
 export async function forwardToService(argv: readonly string[]): Promise<boolean> {
@@ -137,7 +147,7 @@ export async function forwardToService(argv: readonly string[]): Promise<boolean
   if (!groups.has(group) || isHelp) return false
   const dataDir = configuredDataDir()
   if (dataDir === null) return false
-  const io = terminalIo(new AbortController().signal)
+  const io = terminalIo()
   try {
     const exit = await runInService(dataDir, argv, io)
     if (exit === null) return false

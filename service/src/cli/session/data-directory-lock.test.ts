@@ -90,16 +90,40 @@ describe('the data directory lock', () => {
 
   it('aborts the command when its caller disconnects', async () => {
     await using lock = await held()
-    const asking = new AbortController()
     const aborted = Promise.withResolvers<void>()
-    lock.serve(async (_argv, { signal }) => {
+    lock.serve(async (_argv, { signal, out }) => {
       signal.addEventListener('abort', () => aborted.resolve())
-      asking.abort()
+      out('row 1')
       await aborted.promise
       return 1
     })
-    await assert.rejects(ask(['import'], asking.signal), /The service ended before the command did/)
+    const { port, token } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number; token: string }
+    const response = await fetch(`http://127.0.0.1:${port}/`, {
+      method: 'POST',
+      headers: { Authorization: `Bearer ${token}` },
+      body: JSON.stringify({ argv: ['import'], cwd: '/' }),
+    })
+    await response.body?.cancel()
     await aborted.promise
+  })
+
+  it('prints what an interrupted command says at its end, and leaves others running', async () => {
+    await using lock = await held()
+    const asking = new AbortController()
+    const other = Promise.withResolvers<void>()
+    lock.serve(async ([name], { signal, out }) => {
+      if (name === 'other') await other.promise
+      else {
+        asking.abort()
+        await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      }
+      out(`${name}: ${signal.aborted ? 'stopped after row 12' : 'done'}`)
+      return signal.aborted ? 1 : 0
+    })
+    const otherAsked = ask(['other'])
+    assert.deepEqual(await ask(['import'], asking.signal), { exit: 1, out: ['import: stopped after row 12'], err: [] })
+    other.resolve()
+    assert.deepEqual(await otherAsked, { exit: 0, out: ['other: done'], err: [] })
   })
 
   it('aborts running commands and waits for them before it is released', async () => {

@@ -3,7 +3,7 @@
  * that need it: the CLI sends its arguments over loopback with a token from the folder (mode 0600) and prints the response line by line
  * (`control-client.ts`). The same file keeps a second service out.
  */
-import { randomBytes } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -111,7 +111,7 @@ type Acquired = { readonly ok: true; readonly lock: DataDirectoryLock } | { read
 /** Acquires a data folder for this process, or returns the process that holds it. */
 export async function tryAcquire(dataDir: string): Promise<Acquired> {
   const token = randomBytes(32).toString('hex')
-  const state: LockState = { run: notYet, token, stopping: new AbortController(), running: new Set() }
+  const state: LockState = { run: notYet, token, stopping: new AbortController(), running: new Map() }
   const server = createServer((request, response) => {
     void respond(request, response, state).catch(() => response.destroy())
   })
@@ -133,7 +133,10 @@ export async function tryAcquire(dataDir: string): Promise<Acquired> {
   const stop = async (withinMs = 2_000) => {
     state.run = notYet
     state.stopping.abort()
-    await withDeadline(Promise.allSettled(state.running), withinMs, { onTimeout: () => undefined, ref: false })
+    await withDeadline(Promise.allSettled([...state.running.values()].map(({ ended }) => ended)), withinMs, {
+      onTimeout: () => undefined,
+      ref: false,
+    })
   }
   const release = async () => {
     await stop()
@@ -149,7 +152,8 @@ type LockState = {
   run: RunCommand
   readonly token: string
   readonly stopping: AbortController
-  readonly running: Set<Promise<number>>
+  /** By the id that the caller chose. */
+  readonly running: Map<string, { readonly interrupt: () => void; readonly ended: Promise<number> }>
 }
 
 const notYet: RunCommand = (_argv, io) => {
@@ -161,26 +165,30 @@ async function respond(request: IncomingMessage, response: ServerResponse, state
   const given = Buffer.from(request.headers.authorization ?? '')
   if (!constantTimeEqual(given, Buffer.from(`Bearer ${state.token}`))) return void response.writeHead(403).end()
   if (request.method === 'GET') return void response.writeHead(204).end()
+  if (request.method === 'DELETE') {
+    state.running.get(request.url?.slice(1) ?? '')?.interrupt()
+    return void response.writeHead(204).end()
+  }
   const command = await readCommand(request)
   if (command === null) return void response.writeHead(400).end()
-  const ended = new AbortController()
-  response.once('close', () => ended.abort())
+  const [left, interrupted] = [new AbortController(), new AbortController()]
+  response.once('close', () => left.abort())
   response.writeHead(200, { 'Content-Type': 'application/x-ndjson' })
-  const send = (line: Line) => void (ended.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
-  const { argv, cwd } = command
-  const signal = AbortSignal.any([ended.signal, state.stopping.signal])
+  const send = (line: Line) => void (left.signal.aborted || response.write(`${JSON.stringify(line)}\n`))
+  const { id, argv, cwd } = command
+  const signal = AbortSignal.any([left.signal, interrupted.signal, state.stopping.signal])
   const drained = () => drainOf(response)
-  const running = state.run(argv, { cwd, signal, drained, out: (out) => send({ out }), err: (err) => send({ err }) })
-  state.running.add(running)
-  send({ exit: await running.finally(() => state.running.delete(running)) })
+  const ended = state.run(argv, { cwd, signal, drained, out: (out) => send({ out }), err: (err) => send({ err }) })
+  state.running.set(id, { interrupt: () => interrupted.abort(), ended })
+  send({ exit: await ended.finally(() => state.running.delete(id)) })
   response.end()
 }
 
-async function readCommand(request: IncomingMessage): Promise<{ argv: string[]; cwd: string } | null> {
+async function readCommand(request: IncomingMessage): Promise<{ id: string; argv: string[]; cwd: string } | null> {
   const body = await readBody(request, { maxBytes: 64 * 1024, drainBytes: 1024 * 1024 })
-  const { argv, cwd } = (body.ok ? parseJsonObject(body.text) : null) ?? {}
+  const { id = randomUUID(), argv, cwd } = (body.ok ? parseJsonObject(body.text) : null) ?? {}
   const isArgv = Array.isArray(argv) && argv.every((word) => typeof word === 'string')
-  return isArgv && typeof cwd === 'string' ? { argv, cwd } : null
+  return isArgv && typeof cwd === 'string' && typeof id === 'string' ? { id, argv, cwd } : null
 }
 
 /**

@@ -81,10 +81,8 @@ async function runFromCommandLine(
   dataDir: string | null,
   runHere: (io: CommandIo) => Promise<number | void>,
 ): Promise<void> {
-  const stopping = new AbortController()
-  const io = terminalIo(stopping.signal)
+  const io = terminalIo()
   const exit = dataDir === null ? null : await runInService(dataDir, process.argv.slice(2), io)
-  if (exit === null) for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stopping.abort())
   process.exitCode = exit ?? (await runHere(io)) ?? 0
 }
 

@@ -1,14 +1,20 @@
 /** `touchstone export` on both databases: whole lists, cells that run nothing, and exports that go on. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { parse } from 'csv-parse/sync'
 import { Command } from 'commander'
 import { exportCommand } from '../../../src/cli/export.ts'
+import { acquireDataFolder } from '../../../src/cli/session/data-directory-lock.ts'
 import { runWithin, type Session } from '../../../src/cli/session/session.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { createTapLog } from '../../../src/tap/log/recorder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
+import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 import { bob, hashOf, insertAsset, insertTransfer } from '../../support/index/rows.ts'
 
 type Row = Record<string, string>
@@ -95,6 +101,30 @@ for (const { name, open, skip } of testDatabases())
       assert.ok(out.length < whole.length)
       const [, cursor = ''] = /^Last cursor: (\S+)$/.exec(err[0] ?? '') ?? []
       assert.deepEqual([...out, ...(await run(['products', '--after', cursor])).out], whole)
+    })
+
+    it('names its last cursor at Ctrl-C where a running service prints it', async (t) => {
+      const whole = (await run(['products'])).out
+      const folder = await mkdtemp(join(tmpdir(), 'touchstone-export-'))
+      t.after(() => rm(folder, { recursive: true }))
+      await using lock = await acquireDataFolder(folder)
+      lock.serve(async (argv, io) => {
+        // As if the reader had taken the first page and no more before the interrupt.
+        const drained = async () => void (io.signal.aborted || (await once(io.signal, 'abort')))
+        const session = { io: { ...io, drained }, store: { database } } as unknown as Session
+        const program = new Command('touchstone')
+        program.addCommand(exportCommand(async (work) => void (await work(session))))
+        const error = await runWithin(program, argv, io).catch((fault: Error) => fault)
+        if (error instanceof Error) io.err(`touchstone: ${error.message}`)
+        return error instanceof Error ? 1 : 0
+      })
+      const running = touchstone(['export', 'products', '--csv'], { DATA_DIR: folder })
+      await untilSaid(running, whole[500] ?? '')
+      running.child.kill('SIGINT')
+      const { exit, out, err } = await running.ended
+      assert.equal(exit, 1)
+      const [, cursor = ''] = /^Last cursor: (\S+)\ntouchstone: The export was ended/.exec(err) ?? []
+      assert.deepEqual([...out.trimEnd().split('\n'), ...(await run(['products', '--after', cursor])).out], whole)
     })
 
     it('prints addresses only when it is asked to', async () => {
