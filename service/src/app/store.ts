@@ -61,8 +61,8 @@ async function openKeys(
   log: Log,
   opened: AsyncDisposableStack,
 ): Promise<Pick<StoreComponents, 'tagKeys' | 'issuer' | 'attestationKeys'>> {
-  const { kek } = config.tap
-  const keyFile = kek === null ? null : { kek, demo: config.demo }
+  const { kek, previousKek } = config.tap
+  const keyFile = kek === null ? null : { kek, previousKek, demo: config.demo }
   const folder = join(config.dataDir, 'keys')
   const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags })
   const issuer = await openIssuer({

@@ -1,8 +1,9 @@
 /** Reads the environment into one frozen `Config`, and checks the settings that depend on one another. */
+import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import type { KeyName } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
-import { mapSettings } from './setting.ts'
+import { mapSettings, type Setting } from './setting.ts'
 
 /** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap`, `operator` and `gateway`. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
@@ -14,7 +15,7 @@ type Environment = Readonly<Record<string, string | undefined>>
 
 /** Throws a ConfigError that names the variable and the text found, which is left out where it is secret. */
 export function readConfig(env: Environment) {
-  const parsed = configSchema.safeParse(mapSettings(configSchema, ({ variable }) => env[variable]))
+  const parsed = configSchema.safeParse(mapSettings(configSchema, (setting) => textOf(setting, env)))
   if (!parsed.success) throw new ConfigError(parsed.error.issues[0]?.message)
   const { chain, limits, ...config } = parsed.data
   const { gateway, store, workers } = config
@@ -75,6 +76,20 @@ function assertOnePlace({ keys, operator, gateway }: Keys): void {
       throw new ConfigError(
         `${variable} is set, and KEYS places the key ${name} in the token: remove the setting, or leave ${name} out of keys=.`,
       )
+}
+
+/** Returns the text of a setting. A secret one may be in the file that NAME_FILE names; the end of its last line does not count. */
+function textOf({ variable, secret }: Setting, env: Environment): string | undefined {
+  const file = `${variable}_FILE`
+  const path = secret ? (env[file] ?? '') : ''
+  if (path === '') return env[variable]
+  if ((env[variable] ?? '') !== '')
+    throw new ConfigError(`${variable} and ${file} are both set: leave one of them empty.`)
+  try {
+    return readFileSync(path, 'utf8').replace(/\r?\n$/, '')
+  } catch (error) {
+    throw new ConfigError(`${file} names a file that cannot be read (${(error as NodeJS.ErrnoException).code}).`)
+  }
 }
 
 /** Origins to which a secret may be sent. */

@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
 import { ConfigError, readConfig } from './config.ts'
 import { settings } from './schema.ts'
+import type { Setting } from './setting.ts'
 
 describe('the configuration', () => {
   it('has a usable default for everything', () => {
@@ -122,6 +126,45 @@ describe('the configuration', () => {
         (error: Error) => error.message.includes(name) && !error.message.includes('hunter2'),
       )
     }
+  })
+
+  it('reads every secret from a file as well, and nothing else', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'touchstone-config-'))
+    after(() => rmSync(folder, { recursive: true }))
+    const texts: Readonly<Record<string, string>> = {
+      DATABASE_URL: 'postgres://127.0.0.1/touchstone',
+      DATABASE_READ_URL: 'postgres://127.0.0.2/touchstone',
+      REDIS_URL: 'redis://127.0.0.1',
+      CHAIN_RPC_URLS: 'https://a.example,https://b.example',
+      FACILITATOR_KEYS: `0x${'35'.repeat(32)},0x${'36'.repeat(32)}`,
+    }
+    const secrets = Object.entries<Setting>(settings).filter(([, { secret }]) => secret)
+    assert.ok(secrets.length > 10)
+    const [direct, inFiles]: Record<string, string>[] = [{}, {}]
+    assert.ok(direct && inFiles)
+    for (const [index, [name]] of secrets.entries()) {
+      const text = texts[name] ?? (index + 16).toString(16).repeat(32)
+      const path = join(folder, name)
+      writeFileSync(path, `${text}${index % 2 === 0 ? '\n' : ''}`)
+      direct[name] = text
+      inFiles[`${name}_FILE`] = path
+    }
+    assert.deepEqual(readConfig(inFiles), readConfig(direct))
+    const TAG_KEK_FILE = inFiles['TAG_KEK_FILE'] ?? ''
+    assert.throws(
+      () => readConfig({ TAG_KEK: '6b'.repeat(32), TAG_KEK_FILE }),
+      new ConfigError('TAG_KEK and TAG_KEK_FILE are both set: leave one of them empty.'),
+    )
+    assert.throws(
+      () => readConfig({ TAG_KEK_FILE: join(folder, 'none') }),
+      new ConfigError('TAG_KEK_FILE names a file that cannot be read (ENOENT).'),
+    )
+    writeFileSync(join(folder, 'wrong'), 'hunter2')
+    assert.throws(
+      () => readConfig({ TAG_KEK_FILE: join(folder, 'wrong') }),
+      (error: Error) => error.message.includes('TAG_KEK') && !error.message.includes('hunter2'),
+    )
+    assert.equal(readConfig({ BASE_URL_FILE: TAG_KEK_FILE }).hosts.verification.url, null)
   })
 
   it('explains every setting', () => {

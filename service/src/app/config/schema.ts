@@ -237,6 +237,11 @@ export const configSchema = z.object({
       optional(hexBytes(32, 32)),
       'Key that seals the tag key files; without it no tap is verified (503). Make one with: openssl rand -hex 32.',
     ),
+    previousKek: secret(
+      'TAG_KEK_PREVIOUS',
+      optional(hexBytes(32, 32)),
+      'Former TAG_KEK, which opens key files until touchstone key rotate-kek has sealed them again; empty: none.',
+    ),
     pepper: secret(
       'TAG_PEPPER',
       optional(hexBytes(16, 64)),

@@ -91,7 +91,9 @@ async function dev(): Promise<void> {
     PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
   }
   const { kek, pepper } = await readOrCreateDemoSecrets(dataDir)
-  const config = readConfig({ ...env, ...deployed, ...demoKeys(), TAG_KEK: kek, TAG_PEPPER: pepper })
+  const own = { ...deployed, ...demoKeys(), TAG_KEK: kek, TAG_PEPPER: pepper }
+  const noFiles = Object.fromEntries(Object.keys(own).map((name) => [`${name}_FILE`, '']))
+  const config = readConfig({ ...env, ...own, ...noFiles })
   // Loaded by the commands that start them, so that the other commands begin in half the time.
   const { startService } = await import('../../app/service.ts')
   const service = await step('database and hosts', () => startService(config, log, { deadlines: patient }))

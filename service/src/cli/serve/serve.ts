@@ -25,7 +25,10 @@ export function serveCommand(): Command {
       '--persisted <file>',
       'JSON file of the only documents that GraphQL runs, by their SHA-256 (default: every document)',
     )
-    .addHelpText('after', () => `\nEnvironment:\n${settingsHelp()}`)
+    .addHelpText(
+      'after',
+      () => `\nEnvironment (a secret may be in a file: TAG_KEK_FILE for TAG_KEK, and so on):\n${settingsHelp()}`,
+    )
     .action(serve)
 }
 

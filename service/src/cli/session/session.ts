@@ -26,6 +26,8 @@ export type Session = {
   readonly baseUrl: string
   /** Admits demo batches, software tags and demo accounts. */
   readonly demo: boolean
+  /** Whether TAG_KEK_PREVIOUS is set. */
+  readonly hasPreviousKek: boolean
   /** The token that buyers pay with. */
   readonly paymentAsset: Hex
   readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
@@ -65,12 +67,20 @@ export function tagHashOf(session: Session): TagHash {
 
 /** Makes the part of a session that is the same for every command. */
 export function sessionBase(
-  { dataDir, demo, gateway }: Config,
+  { dataDir, demo, gateway, tap }: Config,
   baseUrl: string,
   components: { readonly store: Session['store']; readonly chain: Session['chain'] },
 ): Omit<Session, 'io'> {
   const paymentAsset = gateway.asset.address
-  return { ...components, dataDir, demo, paymentAsset, baseUrl, inTurn: createQueue() }
+  return {
+    ...components,
+    dataDir,
+    demo,
+    hasPreviousKek: tap.previousKek !== null,
+    paymentAsset,
+    baseUrl,
+    inTurn: createQueue(),
+  }
 }
 
 /** Runs a command from the command line: in the running service, else in this process. */
@@ -105,7 +115,8 @@ export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work
 
 /** Adds the secrets of the demonstration in the data folder when the environment has none. */
 async function withDemoSecrets(env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
-  const secrets = (env['TAG_KEK'] ?? '') === '' ? await readDemoSecrets(readConfig(env).dataDir) : null
+  const hasKek = (env['TAG_KEK'] ?? '') !== '' || (env['TAG_KEK_FILE'] ?? '') !== ''
+  const secrets = hasKek ? null : await readDemoSecrets(readConfig(env).dataDir)
   return secrets === null ? env : { DEMO: 'on', TAG_PEPPER: secrets.pepper, ...env, TAG_KEK: secrets.kek }
 }
 

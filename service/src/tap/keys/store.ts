@@ -50,6 +50,8 @@ export type TagKeyStore = {
   readonly rekey: (record: BatchRecord) => Promise<Created>
   /** Returns false when no batch has the id. */
   readonly setStatus: (id: string, status: BatchStatus) => Promise<boolean>
+  /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
+  readonly reseal: () => Promise<readonly string[]>
   /** Reads the key file again, because another process may have written it. */
   readonly reload: () => Promise<void>
 }
@@ -161,6 +163,17 @@ export async function openTagKeyStore({
       await named(path, write(next, keyFile))
       return true
     },
+    reseal: () =>
+      inTurn(async () => {
+        const files = [
+          [path, 'tag-keys'],
+          [appPath, 'tag-app-keys'],
+        ] as const
+        const sealed: string[] = []
+        if (keyFile === null) return sealed
+        for (const [file, kind] of files) if (await named(file, resealFile(file, kind, keyFile))) sealed.push(file)
+        return sealed
+      }),
     reload,
   }
 }
@@ -196,8 +209,10 @@ const noKek = 'TAG_KEK is not set, so that no key file can be sealed. Make one: 
 const notLegal =
   'A batch id has 1 to 64 of A-Z a-z 0-9 . _ -; an epoch is a whole number; a system id has 1 to 16 ASCII characters.'
 
-/** `kek` has 32 bytes. `demo` admits demo batches and published keys; never set it in production. */
-type KeyFileOptions = Readonly<{ kek: Uint8Array; demo?: boolean }>
+/**
+ * `kek` has 32 bytes; `previousKek` only opens files. `demo` admits demo batches and published keys; never set it in production.
+ */
+type KeyFileOptions = Readonly<{ kek: Uint8Array; previousKek?: Uint8Array | null; demo?: boolean }>
 
 /** A key file cannot be used. The message is one sentence for the operator and holds no secret. */
 export class KeyFileError extends Error {}
@@ -225,8 +240,8 @@ export function sealKeys(batches: readonly BatchRecord[], kek: Uint8Array): stri
 }
 
 /** Opens the text of a key file. Throws `KeyFileError`. */
-export function openKeys(text: string, { kek, demo = false }: KeyFileOptions): readonly BatchRecord[] {
-  const { batches } = open('tag-keys', text, kek)
+export function openKeys(text: string, { demo = false, ...keks }: KeyFileOptions): readonly BatchRecord[] {
+  const { batches } = open('tag-keys', text, keks)
   const records = Array.isArray(batches) ? batches.map(batchFromJson) : [null]
   const legal = records.filter((record) => record !== null)
   if (legal.length < records.length) throw new KeyFileError('The key file holds a batch that is not legal.')
@@ -235,11 +250,11 @@ export function openKeys(text: string, { kek, demo = false }: KeyFileOptions): r
 }
 
 /** Reads the application masters (slots 0, 3 and 4) by batch id. Throws `KeyFileError`. */
-export async function readAppKeyFile(path: string, { kek }: KeyFileOptions): Promise<ReadonlyMap<string, Uint8Array>> {
-  assertKek(kek)
+export async function readAppKeyFile(path: string, keks: KeyFileOptions): Promise<ReadonlyMap<string, Uint8Array>> {
+  assertKek(keks.kek)
   const text = await readIfExists(path)
   const masters = new Map<string, Uint8Array>()
-  for (const [id, hex] of Object.entries(text === null ? {} : open('tag-app-keys', text, kek))) {
+  for (const [id, hex] of Object.entries(text === null ? {} : open('tag-app-keys', text, keks))) {
     const key = parseHex(String(hex))
     if (key?.length !== 16) throw new KeyFileError('The application key file holds a key that is not legal.')
     masters.set(id, key)
@@ -258,6 +273,14 @@ export async function writeAppKeyFile(
   await writePrivateFile(path, seal('tag-app-keys', value, kek))
 }
 
+/** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */
+async function resealFile(path: string, kind: SealedKind, options: KeyFileOptions): Promise<boolean> {
+  const text = await readIfExists(path)
+  if (text === null || unseal(kind, text, options.kek) !== null) return false
+  await writePrivateFile(path, seal(kind, open(kind, text, options), options.kek))
+  return true
+}
+
 async function readIfExists(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8')
@@ -267,9 +290,13 @@ async function readIfExists(path: string): Promise<string | null> {
   }
 }
 
-function open(kind: SealedKind, text: string, kek: Uint8Array): Readonly<Record<string, unknown>> {
+function open(
+  kind: SealedKind,
+  text: string,
+  { kek, previousKek = null }: KeyFileOptions,
+): Readonly<Record<string, unknown>> {
   assertKek(kek)
-  const opened = unseal(kind, text, kek)
+  const opened = unseal(kind, text, kek) ?? (previousKek === null ? null : unseal(kind, text, previousKek))
   if (opened === null)
     throw new KeyFileError('The key file cannot be opened: it was sealed under another TAG_KEK, or it is damaged.')
   return isObject(opened.value) ? opened.value : {}

@@ -275,3 +275,38 @@ describe('keys that are replaced while the verifier runs', () => {
     assert.notEqual(toHex(a.fileMaster), zero)
   })
 })
+
+describe('a new key encryption key', () => {
+  it('opens files together with the former one, and alone once they are sealed again', async () => {
+    const dir = mkdtempSync(join(folder, 'kek-'))
+    const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+    const next = Uint8Array.from(randomBytes(32))
+    const open = (keys: { kek: Uint8Array; previousKek?: Uint8Array }) =>
+      openTagKeyStore({ folder: dir, keyFile: { ...keys, demo: true }, shared })
+    const former = await open({ kek })
+    await former.create({ id: 'a' })
+    const secret = toHex(former.record('a')?.fileMaster ?? new Uint8Array())
+    await assert.rejects(open({ kek: next }), fails(/another TAG_KEK/))
+
+    const both = await open({ kek: next, previousKek: kek })
+    assert.deepEqual(await both.reseal(), [join(dir, 'tag-keys.json'), join(dir, 'tag-app-keys.json')])
+    assert.deepEqual(await both.reseal(), [])
+    const alone = await open({ kek: next })
+    assert.equal(toHex(alone.record('a')?.fileMaster ?? new Uint8Array()), secret)
+    assert.equal((await alone.appMaster('a'))?.length, 16)
+    await assert.rejects(former.reload(), fails(/another TAG_KEK/))
+    assert.equal(former.keys.candidates().length, 1, 'a process with the former key alone goes on with what it has')
+  })
+
+  it('finishes what an interruption left half done', async () => {
+    const dir = mkdtempSync(join(folder, 'kek-'))
+    const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+    const next = Uint8Array.from(randomBytes(32))
+    const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
+    const made = await store.create({ id: 'a' })
+    assert.ok(made.ok)
+    await writeKeyFile(join(dir, 'tag-keys.json'), [made.value], { kek: next, demo: true })
+    const both = await openTagKeyStore({ folder: dir, keyFile: { kek: next, previousKek: kek, demo: true }, shared })
+    assert.deepEqual(await both.reseal(), [join(dir, 'tag-app-keys.json')])
+  })
+})

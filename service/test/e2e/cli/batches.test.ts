@@ -1,13 +1,15 @@
 /** `touchstone tag batch import` and `rekey`: existing keys, proved by a tap, and keys that replace others (spec §4.4). */
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch } from '../../../src/tap/keys/batch.ts'
 import { hasOwnMetaKey, parseScheme, schemeNames } from '../../../src/tap/keys/derivations.ts'
-import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { copyEmptyPglite } from '../../support/database/pglite.ts'
+import { aloneCommandsOf, assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -189,5 +191,28 @@ describe('touchstone tag batch rekey', () => {
     assert.match(await refused('tag', 'batch', 'rekey', 'fresh'), /^Tags of batch fresh exist, .* give --master-file/)
     assert.match(await refused('tag', 'batch', 'rekey', 'chips'), /^Give --master-file/)
     assert.match(await refused('tag', 'batch', 'rekey', 'none'), /named none are not in this data folder/)
+  })
+})
+
+describe('touchstone key rotate-kek', () => {
+  it('seals the key files under a new key that a file holds, and the batches stay', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'touchstone-kek-'))
+    after(() => rm(folder, { recursive: true }))
+    await copyEmptyPglite(join(folder, 'store'))
+    const [former, next] = ['11'.repeat(31) + '02', '22'.repeat(31) + '03']
+    for (const [name, text] of [
+      ['former', former],
+      ['next', next],
+    ] as const)
+      await writeFile(join(folder, name), `${text}\n`, { mode: 0o600 })
+    const having = (env: Readonly<Record<string, string>>) =>
+      assertionsOf(aloneCommandsOf({ DATA_DIR: folder, ...env }, folder))
+    await having({ TAG_KEK: former }).ok('tag', 'batch', 'create', 'kept')
+    assert.match(await having({ TAG_KEK: former }).refused('key', 'rotate-kek'), /^TAG_KEK_PREVIOUS is not set/)
+    const both = having({ TAG_KEK_FILE: join(folder, 'next'), TAG_KEK_PREVIOUS_FILE: join(folder, 'former') })
+    assert.match(await both.ok('key', 'rotate-kek'), /tag-keys\.json\n.*tag-app-keys\.json\nRemove TAG_KEK_PREVIOUS/)
+    assert.match(await both.ok('key', 'rotate-kek'), /already: remove TAG_KEK_PREVIOUS/)
+    assert.match(await having({ TAG_KEK: next }).ok('tag', 'batch', 'list'), /^kept .* here$/m)
+    assert.match(await having({ TAG_KEK: former }).refused('tag', 'batch', 'list'), /sealed under another TAG_KEK/)
   })
 })
