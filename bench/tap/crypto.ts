@@ -15,7 +15,7 @@ import {
 import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
 
-type Tap = { picc: Uint8Array; cmac: Uint8Array }
+export type Tap = { picc: Uint8Array; cmac: Uint8Array }
 type Contender = { name: string; verify: (tap: Tap) => boolean | Promise<boolean>; rates: number[] }
 
 const tags = 1_000
@@ -43,36 +43,12 @@ export async function benchTapCrypto(): Promise<void> {
       `${name.padEnd(28)} ${whole(median(rates)).padStart(9)} per CPU second   ratio ×${median(ratios).toFixed(1)}`,
     )
   }
-  await trialDecryption()
 }
 
 /** Taps of as many tags of one batch. */
 export async function newTaps(count: number): Promise<{ batch: BatchRecord; taps: Tap[] }> {
   const batch = batchNamed('http')
   return { batch, taps: await tapsOf(batch, count) }
-}
-
-/** Cost of the search for the right batch: a tap of the batch that is tried last, and a forged one. */
-async function trialDecryption(): Promise<void> {
-  for (const count of [1, 64, 512]) {
-    const records = Array.from({ length: count }, (_, index) => batchNamed(`batch-${index}`))
-    const ring = createKeyRing(await Promise.all(records.map(embeddedBatch)))
-    // The order changes only by `hit`, which is not called: always the worst place.
-    const authenticate = createAuthenticate({ keys: { candidates: ring.candidates, hit: () => {} } })
-    const [tap] = await tapsOf(records.at(-1) ?? batchNamed('none'), 1)
-    const forged = { picc: new Uint8Array(16).fill(0x5a), cmac: new Uint8Array(8).fill(1) }
-    const costs: number[] = []
-    for (const { picc, cmac } of tap === undefined ? [] : [tap, forged]) {
-      const times = Math.ceil(20_000 / count)
-      const began = process.cpuUsage()
-      for (let index = 0; index < times; index++) await authenticate(picc, cmac)
-      costs.push(cpuSeconds(began) / times)
-    }
-    const [genuine = 0, refused = 0] = costs.map((seconds) => seconds * 1e6)
-    console.log(
-      `${String(count).padStart(4)} batches, the last one fits: ${genuine.toFixed(1)} µs   forged: ${refused.toFixed(1)} µs`,
-    )
-  }
 }
 
 async function round(contender: Contender, taps: readonly Tap[], count: number): Promise<void> {
@@ -124,13 +100,13 @@ function doubled(block: Buffer): Buffer {
   return out
 }
 
-function batchNamed(id: string): BatchRecord {
+export function batchNamed(id: string): BatchRecord {
   const made = newBatch({ id, demo: true })
   if (made === null) throw new Error('The batch is not legal.')
   return made.record
 }
 
-async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
+export async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
   const result = createTemplate('https://a.example/?picc={picc}&cmac={cmac}')
   if (!result.ok) throw new Error(result.error)
   const taps: Tap[] = []
@@ -144,12 +120,12 @@ async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
   return taps
 }
 
-function cpuSeconds(since: NodeJS.CpuUsage): number {
+export function cpuSeconds(since: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(since)
   return (user + system) / 1e6
 }
 
-function median(numbers: readonly number[]): number {
+export function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? Number.NaN
 }
 

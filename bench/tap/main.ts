@@ -1,11 +1,13 @@
 /**
  * `npm run bench:tap`: what checking a tap costs (spec §4.4), as ratios of interleaved rounds: the cryptography in process beside the
- * same steps built plainly on `node:crypto`, then over HTTP beside a bare server, then with the ledger on PostgreSQL.
+ * same steps built plainly on `node:crypto`, forged taps by the number of batches, then over HTTP beside a bare server, then with the ledger on PostgreSQL.
  */
 import { benchTapCrypto, newTaps } from './crypto.ts'
+import { benchForgedTaps } from './forged.ts'
 import { benchTapHttp } from './http.ts'
 
 await benchTapCrypto()
+await benchForgedTaps()
 const { batch, taps } = await newTaps(30_000)
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 await benchTapHttp(

@@ -28,6 +28,7 @@ import { type StatusIndex, statusStore } from '../passport/signing/status-store.
 import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
+import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
@@ -262,8 +263,8 @@ function createTapFlow(
   const announceTap = createTapAnnouncement(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
-      keys: tagHash === undefined ? { candidates: () => [] } : keys,
-      authenticate: createAuthenticate({ keys }),
+      keys: tagHash === undefined ? { likely: () => [] } : keys,
+      authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
       ledger: createLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       binding: bind ? createTapBinding({ secret }) : undefined,

@@ -102,6 +102,7 @@ function openVerification({ config, components, urls, limits, log }: Opening): O
       discovery: new Map([...discovery, ...documents]),
       limiter,
       tapLimiter: limits.limiterOf(most.tap, { scope: 'tap', name: 'taps' }),
+      forgeryLimiter: limits.limiterOf(most.forgedTaps, { scope: 'forged-taps' }),
       agents: {
         ...agents,
         limiter,

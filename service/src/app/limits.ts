@@ -22,7 +22,7 @@ export type Limits = AsyncDisposable & {
   readonly stats: () => LimitStats | undefined
 }
 type LimiterOptions = {
-  readonly scope: 'asset' | 'tap' | 'agents' | 'gateway' | 'refused-payments' | 'graphql' | 'wrong-keys'
+  readonly scope: 'asset' | 'tap' | 'forged-taps' | 'agents' | 'gateway' | 'refused-payments' | 'graphql' | 'wrong-keys'
   readonly windowSeconds?: number
   readonly name?: string
 }

@@ -27,6 +27,7 @@ const tapOutcomes = [
   'unbound',
   'replayed',
   'counterfeit',
+  'busy',
   'challenge',
   'malformed',
   'not_configured',

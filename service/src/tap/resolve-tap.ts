@@ -64,15 +64,26 @@ export const notConfigured = 'This verifier holds no tag keys yet.'
 /** Error text of a tap route for a prefetch, with status 503 and Retry-After. */
 export const prefetchRefused = 'A tap is not verified in advance. Open the link itself.'
 
+/** Returns status and text for a tap that cannot be judged now, because searches are limited. */
+export function busyFailure({ status }: Extract<TapOutcome, { kind: 'busy' }>): { status: number; error: string } {
+  return {
+    status,
+    error:
+      status === 429
+        ? 'Many links from this network did not verify, so that this one is not looked for now. Send it again later.'
+        : 'Many forged links are arriving, so that this one is not looked for now. Send it again.',
+  }
+}
+
 /** The query as chips write it; anything else is parsed as a general query. */
-const usualQuery = /^picc=([0-9a-fA-F]{32})&cmac=([0-9a-fA-F]{16})$/
+const usualQuery = /^(?:b=([0-9a-z]{1,16})&)?picc=([0-9a-fA-F]{32})&cmac=([0-9a-fA-F]{16})$/
 
 /** Parses the tap parameters of a raw query with every value, so that a repeated one is noticed. */
-export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac'> {
-  const [, picc, cmac] = usualQuery.exec(query) ?? []
-  if (picc !== undefined && cmac !== undefined) return { picc, cmac }
+export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cmac' | 'hint'> {
+  const [, hint, picc, cmac] = usualQuery.exec(query) ?? []
+  if (picc !== undefined && cmac !== undefined) return { picc, cmac, hint }
   const values = new URLSearchParams(query.slice(0, 4_000))
-  return { picc: values.getAll('picc'), cmac: values.getAll('cmac') }
+  return { picc: values.getAll('picc'), cmac: values.getAll('cmac'), hint: values.get('b')?.slice(0, 16) }
 }
 
 /** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app may send the challenge as a header. */

@@ -18,6 +18,10 @@ type TapParameter = string | readonly string[] | undefined
 export type TapRequest = Readonly<{
   picc: TapParameter
   cmac: TapParameter
+  /** The batch's hint in the link (parameter `b`). It orders the search and proves nothing. */
+  hint?: string | undefined
+  /** Seconds until this client, which sent too many failed cryptograms, may cause a search among all batches again. */
+  searchAfterSeconds?: number | undefined
   /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
   bindToken?: string | undefined
   challengeToken?: string | undefined
@@ -43,6 +47,8 @@ export type TappedTag = Readonly<{
 export type TapResult =
   | { readonly kind: 'malformed'; readonly error: string }
   | { readonly kind: 'not_configured' }
+  /** The batch was not found among the likely ones, and no search is allowed now. No verdict: 429 for this client, 503 for all. */
+  | { readonly kind: 'busy'; readonly status: 429 | 503; readonly seconds: number }
   | { readonly kind: 'counterfeit'; readonly reason: CounterfeitReason }
   | { readonly kind: 'replayed' }
   | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: string }
@@ -58,7 +64,7 @@ export type TapAnomaly = Readonly<{
 }>
 
 export type VerifyTapOptions = Readonly<{
-  keys: Pick<KeyRing, 'candidates'>
+  keys: Pick<KeyRing, 'likely'>
   authenticate: Authenticate
   ledger: Ledger
   tagHash: TagHash
@@ -73,15 +79,17 @@ export type VerifyTapOptions = Readonly<{
 export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
   const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly, record } = options
   return async (request) => {
-    const { consume = true, country = null } = request
+    const { consume = true, country = null, hint, searchAfterSeconds } = request
     const picc = parseParameter('picc', request.picc, 32)
     if (!(picc instanceof Uint8Array)) return picc
     const cmac = parseParameter('cmac', request.cmac, 16)
     if (!(cmac instanceof Uint8Array)) return cmac
-    if (keys.candidates().length === 0) return { kind: 'not_configured' }
+    if (keys.likely().length === 0) return { kind: 'not_configured' }
 
-    const found = await authenticate(picc, cmac)
+    const found = await authenticate(picc, cmac, { hint, maySearch: searchAfterSeconds === undefined })
     if (!found.genuine) {
+      if (found.reason === 'not_searched')
+        return { kind: 'busy', status: searchAfterSeconds === undefined ? 503 : 429, seconds: searchAfterSeconds ?? 1 }
       if (consume) record?.({ tagHash: null, counter: null, jumpFrom: null, country, outcome: 'COUNTERFEIT_SUSPECTED' })
       return { kind: 'counterfeit', reason: found.reason }
     }

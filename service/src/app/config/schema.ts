@@ -117,6 +117,11 @@ export const configSchema = z.object({
     ),
     asset: setting('RATE_LIMIT_ASSET', quota(60), 'Keyless reads a client IP may make in a window; 0: no limit.'),
     tap: setting('RATE_LIMIT_TAP', quota(30), 'Tap requests a client IP may make in a window; 0: no limit.'),
+    forgedTaps: setting(
+      'RATE_LIMIT_FORGED_TAPS',
+      quota(20),
+      'Failed cryptograms of a client IP in a window, after which its taps are tried against likely batches only, so that others at the same address are not locked out. 0: no limit.',
+    ),
     gateway: setting(
       'RATE_LIMIT_GATEWAY',
       quota(60),

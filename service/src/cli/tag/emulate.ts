@@ -74,7 +74,7 @@ export async function emulateTaps(
   const { store, dataDir, baseUrl, inTurn } = session
   const batch = getBatch(store, batchId)
   if (!batch.demo) throw new CommandError(`Only tags of demo batches can be emulated; ${batchId} is none.`)
-  const template = layOut(address ?? serviceAddress(baseUrl), batch.macInput)
+  const template = layOut(address ?? serviceAddress(baseUrl), batch)
   const path = join(dataDir, 'keys', 'demo-tags.json')
   return inTurn(async () => {
     const counters = await readCounters(path)

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import { parseHex } from '../../lib/bytes.ts'
-import { type BatchRecord, importedBatch, newBatch } from '../../tap/keys/batch.ts'
+import { type BatchRecord, createKeyRing, importedBatch, newBatch } from '../../tap/keys/batch.ts'
 import { formatScheme, hasOwnMetaKey, parseScheme, type Scheme, schemeNames } from '../../tap/keys/derivations.ts'
 import { proveKeys } from '../../tap/provisioning/key-proof.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
@@ -170,7 +170,7 @@ async function proved({ store }: Pick<Session, 'store'>, record: BatchRecord, ur
   if (!proof.ok) throw new CommandError(`These keys did not make this tap, so that nothing is stored. ${proof.error}`)
   const pair = parseHexPair(url)
   const others = store.tagKeys.keys.candidates().filter(({ id }) => id !== record.id)
-  const authenticate = createAuthenticate({ keys: { candidates: () => others, hit: () => {} }, fileKeys: null })
+  const authenticate = createAuthenticate({ keys: createKeyRing(others), fileKeys: null })
   const known = pair === null ? null : await authenticate(pair.picc, pair.cmac)
   // A tap that verifies in two batches of different epochs could be used twice.
   if (known?.genuine === true)

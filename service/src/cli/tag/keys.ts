@@ -54,7 +54,7 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
 
 async function printKeys({ store, io }: Session, address: string, options: Options): Promise<void> {
   const batch = getBatch(store, options.batch, options.epoch)
-  const template = layOut(address, batch.macInput)
+  const template = layOut(address, batch)
   const reveal = options.reveal === true
   const appMaster = reveal ? await getAppMaster(store, batch) : undefined
   const rows: KeyRow[] = []

@@ -4,10 +4,11 @@ import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
 import { CommandError } from '../session/session.ts'
 import { encodeSerial, isRegistrableSerial } from '../../domain/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
+import { batchHint } from '../../tap/keys/batch.ts'
 import { createTemplate, type TagTemplate } from '../../tap/provisioning/template.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 
-type Options = AddressOptions & { readonly macInput: MacInput; readonly json?: true }
+type Options = AddressOptions & { readonly batch?: string; readonly macInput: MacInput; readonly json?: true }
 
 export function templateCommand(print: (line: string) => void): Command {
   const command = defineCommand(
@@ -24,10 +25,17 @@ settings with ChangeFileSettings (file 02, CommMode.Full, key 0). The batch of t
     },
   )
   return addAddressOptions(command)
+    .option(
+      '--batch <id>',
+      'batch of the tags: its hint stands in the link where the address has {batch}',
+      argument.batchId,
+    )
     .option('--mac-input <input>', 'what the MAC covers: empty, or picc', argument.macInput, 'empty')
     .option('--json', 'print a JSON object')
     .action((options: Options) => {
-      for (const line of format(layOut(requiredAddress(options), options.macInput), options.json === true)) print(line)
+      const { batch, macInput, json } = options
+      const template = layOut(requiredAddress(options), { macInput, ...(batch !== undefined && { id: batch }) })
+      for (const line of format(template, json === true)) print(line)
     })
 }
 
@@ -49,10 +57,13 @@ function format(template: TagTemplate, asJson: boolean): string[] {
 export type AddressOptions = { readonly url?: string; readonly host?: string; readonly item?: string }
 
 export function addAddressOptions(command: Command): Command {
-  const url = new Option('--url <address>', 'URL with {picc} and {cmac} where the chip puts them, in quotes')
+  const url = new Option(
+    '--url <address>',
+    'URL with {picc} and {cmac} where the chip puts them, and {batch} for the batch’s hint, in quotes',
+  )
   return command
     .addOption(url.conflicts(['host', 'item']))
-    .option('--host <name>', 'short for https://<name>/api/verify?picc={picc}&cmac={cmac}')
+    .option('--host <name>', 'short for https://<name>/api/verify?b={batch}&picc={picc}&cmac={cmac}')
     .option('--item <gtin/serial>', 'with --host: the item’s own Digital Link, https://<name>/01/<gtin>/21/<serial>?…')
 }
 
@@ -65,7 +76,7 @@ export function optionalAddress({ url, host, item }: AddressOptions): string | n
   }
   if (!/^[a-z0-9.-]{1,200}(?::\d{1,5})?$/.test(host) || !URL.canParse(`https://${host}`))
     throw new CommandError('--host is a host name in lower case, such as verify.example.com.')
-  return `https://${host}${item === undefined ? '/api/verify' : itemPath(item)}?picc={picc}&cmac={cmac}`
+  return `https://${host}${item === undefined ? '/api/verify' : itemPath(item)}?b={batch}&picc={picc}&cmac={cmac}`
 }
 
 /** Returns the URL with its placeholders. Throws one sentence when no option names one. */
@@ -86,9 +97,14 @@ function itemPath(item: string): string {
   return `/01/${gtin}/21/${encodeSerial(serial)}`
 }
 
-/** Lays out the template of a URL. Throws the sentence that says why a chip cannot show it. */
-export function layOut(address: string, macInput: MacInput): TagTemplate {
-  const made = createTemplate(address, { macInput })
+/**
+ * Lays out the template of a URL, with the hint of its batch where the URL has `{batch}`. Throws the sentence that says why a chip cannot
+ * show it.
+ */
+export function layOut(address: string, { id, macInput }: { id?: string; macInput: MacInput }): TagTemplate {
+  const hinted = id === undefined ? address.replace('b={batch}&', '') : address.replace('{batch}', batchHint(id))
+  if (hinted.includes('{batch}')) throw new CommandError('{batch} stands once in an address, for the --batch given.')
+  const made = createTemplate(hinted, { macInput })
   if (!made.ok) throw new CommandError(made.error)
   return made.template
 }

@@ -38,9 +38,17 @@ export function resolveTapUrl(session: Session, url: string): Promise<TapOutcome
 }
 
 /** Parses the two parameters as a tap route does, with every value of a repeated one. */
-export function parseTapUrl(url: string): { readonly picc: string[]; readonly cmac: string[] } {
+export function parseTapUrl(url: string): {
+  readonly picc: string[]
+  readonly cmac: string[]
+  readonly hint: string | undefined
+} {
   const { searchParams } = new URL(url)
-  return { picc: searchParams.getAll('picc'), cmac: searchParams.getAll('cmac') }
+  return {
+    picc: searchParams.getAll('picc'),
+    cmac: searchParams.getAll('cmac'),
+    hint: searchParams.get('b')?.slice(0, 16),
+  }
 }
 
 /** Parses PICC data and MAC of a URL to bytes, or returns null when they are not there once each. */
@@ -58,6 +66,8 @@ export function formatRefusal(outcome: Exclude<TapOutcome, Resolved>): string {
       return `not verified: ${outcome.error}`
     case 'not_configured':
       return 'not verified: this verifier holds no tag keys (or no TAG_PEPPER).'
+    case 'busy':
+      return `not verified yet: many forged taps are arriving; try again in ${outcome.seconds} s.`
     case 'counterfeit':
       return `not verified: counterfeit (${outcome.reason}); touchstone tag doctor says more.`
     case 'replayed':

@@ -74,7 +74,7 @@ export async function writeTags(
 async function createWriter({ store, dataDir }: Session, address: string, batchId: string) {
   const { tagKeys, tags } = store
   const batch = getBatch(store, batchId)
-  const template = layOut(address, batch.macInput)
+  const template = layOut(address, batch)
   const appMaster = await getAppMaster(store, batch)
   const journal = openChipJournal(dataDir, { batch: batchId, url: template.url })
   const authenticate = createAuthenticate({ keys: tagKeys.keys })

@@ -219,6 +219,7 @@ export function createClaimProduct(
 const tapErrors: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, string>> = {
   not_configured: 'This verifier holds no tag keys, so that no tap can be checked.',
   replayed: 'This tap was used before: tap the tag again.',
+  busy: 'Many forged taps are arriving, so that this one is not looked for now: send it again.',
   challenge: 'Taps must come in pairs here (TAP_CHALLENGE): claim with touchstone asset claim.',
   unbound: 'The tag is genuine, but bound to no product.',
   malformed: 'The tap did not verify: its cryptogram is not that of a known tag.',

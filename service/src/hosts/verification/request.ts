@@ -25,6 +25,8 @@ export type Headers = Readonly<Record<string, string>>
 export type RequestHelpers = {
   /** Consumes one request of the client's quota; undefined where there is no limit. It never fails. */
   readonly consume: (c: Context<Env>, limiter: RateLimiter | undefined) => Quota | Promise<Quota> | undefined
+  /** Returns the name of the client in limits: its address, or its network. */
+  readonly clientOf: (c: Context<Env>) => string
   /** Returns the client's country where a trusted proxy names it. */
   readonly countryOf: (c: Context<Env>) => string | undefined
   /** Returns a ServiceError unchanged and makes anything else INTERNAL. The log gets the reason under the id of the request. */
@@ -40,9 +42,11 @@ export function createRequestHelpers({
   readonly clientCountry?: ClientCountry | undefined
   readonly log: Log
 }): RequestHelpers {
+  const clientOf = (c: Context<Env>) =>
+    clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))
   return {
-    consume: (c, limiter) =>
-      limiter?.take(clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))),
+    consume: (c, limiter) => limiter?.take(clientOf(c)),
+    clientOf,
     countryOf: (c) => clientCountry?.(c.env?.incoming?.socket.remoteAddress, headerReader(c)),
     faultOf(fault, c) {
       const outgoing = c?.env?.outgoing as ServerResponse | undefined

@@ -21,6 +21,25 @@ import { headerReader, rateLimited, rawQuery, type Env, type Headers, type Reque
 export type TapRouteOptions = {
   readonly resolveTap: ResolveTap
   readonly tapLimiter?: RateLimiter | undefined
+  /** Counts the failed cryptograms of a client. A client without quota causes no search; likely batches still verify. */
+  readonly forgeryLimiter?: RateLimiter | undefined
+}
+
+/** Resolves a tap within the client's budget of failed cryptograms, and counts one more if it is none of ours. */
+export async function resolveTapOf(
+  c: Context<Env>,
+  { clientOf }: RequestHelpers,
+  { resolveTap, forgeryLimiter }: TapRouteOptions,
+  request: TapRequest,
+): Promise<TapOutcome> {
+  if (forgeryLimiter === undefined) return resolveTap(request)
+  const client = clientOf(c)
+  const outcome = await resolveTap({
+    ...request,
+    searchAfterSeconds: forgeryLimiter.exhausted(client)?.resetSeconds,
+  })
+  if (outcome.kind === 'counterfeit') void forgeryLimiter.take(client)
+  return outcome
 }
 
 /** A request with a tap that is not consumed yet. */
@@ -43,10 +62,10 @@ export function tapRoute(
   helpers: RequestHelpers,
   {
     path,
-    resolveTap,
     tapLimiter,
     headers: own,
     methods = 'GET, OPTIONS',
+    ...site
   }: TapRouteOptions & { readonly path: string; readonly headers?: Headers; readonly methods?: string },
   answer: (visit: TapVisit) => Promise<Response>,
   reject: (failure: TapFailure, headers: Headers) => Response,
@@ -64,7 +83,12 @@ export function tapRoute(
     if (isPrefetch(header)) return reject({ status: 503, error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     const parameters = parseTapParameters(rawQuery(c))
     const resolve = () =>
-      resolveTap({ ...parameters, ...getTapTokens(header), country: helpers.countryOf(c), consume: !isHead })
+      resolveTapOf(c, helpers, site, {
+        ...parameters,
+        ...getTapTokens(header),
+        country: helpers.countryOf(c),
+        consume: !isHead,
+      })
     try {
       return await answer({ c, headers, header, parameters, resolve })
     } catch (error) {

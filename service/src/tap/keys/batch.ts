@@ -2,7 +2,7 @@
  * A batch as the key file stores it (spec §4.4): its settings and the two secrets that the verifier holds. The application master,
  * which can rewrite chips, is made with the batch and stored apart. The ring holds the batches that a verifier tries.
  */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { constantTimeEqual, parseHex } from '../../lib/bytes.ts'
 import { isObject } from '../../lib/json.ts'
 import { toHex } from '../bytes.ts'
@@ -48,8 +48,13 @@ export type TagBatch = Readonly<{
 
 /** The keys that a verifier tries, in their order (spec §4.4, §5). */
 export type KeyRing = Readonly<{
-  /** Returns every batch once, the likeliest first. None means that the verifier is not configured (503). */
+  /** Returns every batch once, the likeliest first. */
   candidates: () => readonly TagBatch[]
+  /**
+   * Returns the few batches to try first: those that the link names by `hint`, then those of the last genuine taps. The number does not
+   * grow with the ring. None means that the verifier is not configured (503).
+   */
+  likely: (hint?: string) => readonly TagBatch[]
   /** Reports a genuine tap of this batch. */
   hit: (batch: TagBatch) => void
   /** Tries these batches from the next tap on. */
@@ -184,21 +189,51 @@ const legal: Readonly<Record<string, (value: unknown) => boolean>> = {
   derivationVersion: optional(isWhole(0, 0xffffffff)),
 }
 
+/** Most batches of `likely` that the last genuine taps name. */
+const maxRecent = 16
+/** Most batches of one hint, which two ids share by chance. */
+const maxHinted = 4
+
 /** Creates a ring that tries the batch of the last hit first. Throws a `RangeError` when two batches have one id. */
 export function createKeyRing(batches: readonly TagBatch[]): KeyRing {
-  // The order is replaced as a whole on every change, so that a search in progress keeps its own.
-  let order = batches
+  let all: ReadonlyMap<string, TagBatch>
+  let hinted: ReadonlyMap<string, readonly TagBatch[]>
+  // The lists are replaced as a whole on every change, so that a search in progress keeps its own.
+  let recent: readonly TagBatch[]
+  let order: readonly TagBatch[] | null
   function replace(next: readonly TagBatch[]): void {
-    if (new Set(next.map(({ id }) => id)).size < next.length) throw new RangeError('Two tag batches have one id.')
+    const byId = new Map(next.map((batch) => [batch.id, batch]))
+    if (byId.size < next.length) throw new RangeError('Two tag batches have one id.')
+    all = byId
+    hinted = Map.groupBy(next, ({ id }) => batchHint(id))
+    recent = next.slice(0, maxRecent)
     order = next
   }
   replace(batches)
   return {
-    candidates: () => order,
+    candidates: () => (order ??= [...new Set([...recent, ...all.values()])]),
+    likely: (hint) => {
+      const named = hint === undefined ? undefined : hinted.get(hint)
+      return named === undefined ? recent : [...new Set([...named.slice(0, maxHinted), ...recent])]
+    },
     hit: (batch) => {
-      const known = order.find(({ id }) => id === batch.id)
-      if (known !== undefined && known !== order[0]) order = [known, ...order.filter((other) => other !== known)]
+      const known = all.get(batch.id)
+      if (known === undefined || known === recent[0]) return
+      recent = [known, ...recent.filter((other) => other !== known)].slice(0, maxRecent)
+      order = null
     },
     replace,
   }
 }
+
+/**
+ * Returns the hint of a batch, 5 characters of base 32 that its chips carry in their links as the parameter `b`. It is public, names a
+ * batch among thousands in one step, and proves nothing: the MAC decides.
+ */
+export function batchHint(id: string): string {
+  const hash = createHash('sha256').update(`touchstone batch hint ${id}`).digest()
+  return Array.from(hash.subarray(0, 5), (byte) => hintAlphabet[byte & 31]).join('')
+}
+
+/** Crockford's alphabet, without letters that look like digits. */
+const hintAlphabet = '0123456789abcdefghjkmnpqrstvwxyz'

@@ -12,6 +12,8 @@ export type Bytes = Uint8Array | Promise<Uint8Array>
 export interface AesKeyRef {
   ecbDecrypt: (block: Uint8Array) => Bytes
   cmac: (message: Uint8Array) => Bytes
+  /** Returns the first byte of a decrypted block, given as four little-endian words: a third of the cost of `ecbDecrypt`. */
+  firstByte?: (block: Uint32Array) => number
   /** Returns the key's bytes, for schemes that are not built from AES. Only an embedded key has them. */
   secret?: () => Uint8Array
   /** Overwrites the key when another one replaces it. A search in progress then finds no tap of it genuine. */
@@ -24,6 +26,7 @@ export interface AesKeyRef {
 export type AesKey = Readonly<{
   encryptBlock: (block: Uint8Array) => Uint8Array
   ecbDecrypt: (block: Uint8Array) => Uint8Array
+  firstByte: (block: Uint32Array) => number
   cmac: (message: Uint8Array) => Uint8Array
   destroy: () => void
 }>
@@ -33,14 +36,22 @@ export function createAesKey(key: Uint8Array): AesKey {
   const forward = expandForward(key)
   let backward: Uint32Array | undefined
   const raw = key.slice()
+  const schedule = () => (backward ??= unsafe.expandKeyDecLE(raw))
   return {
     encryptBlock: (block) => encryptBlock(forward.schedule, block),
-    ecbDecrypt: (block) => unsafe.decryptBlock((backward ??= unsafe.expandKeyDecLE(raw)), copyOfBlock(block)),
+    ecbDecrypt: (block) => unsafe.decryptBlock(schedule(), copyOfBlock(block)),
+    firstByte: ([a = 0, b = 0, c = 0, d = 0]) => unsafe.decrypt(schedule(), a, b, c, d).s0 & 0xff,
     cmac: (message) => cmacWith(forward, message),
     destroy: () => {
       for (const secret of [raw, forward.schedule, forward.k1, forward.k2, backward]) secret?.fill(0)
     },
   }
+}
+
+/** Returns a block as the words that `firstByte` reads. */
+export function littleEndianWords(block: Uint8Array): Uint32Array {
+  const view = new DataView(block.buffer, block.byteOffset, block.length)
+  return Uint32Array.from({ length: 4 }, (_word, index) => view.getUint32(4 * index, true))
 }
 
 /**
@@ -58,6 +69,7 @@ export function embeddedKey(key: Uint8Array): AesKeyRef {
   return {
     ecbDecrypt: (block) => usable().ecbDecrypt(block),
     cmac: (message) => usable().cmac(message),
+    firstByte: (block) => usable().firstByte(block),
     secret: () => bytes,
     destroy: () => {
       aes?.destroy()

@@ -6,15 +6,29 @@ import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { an10922, deriveFileKey, diversificationInput } from '../keys/derivations.ts'
 import type { KeyRing, TagBatch } from '../keys/batch.ts'
-import { createAesKey, type AesKey, type AesKeyRef } from './aes.ts'
-import { isMacValid, macInputBytes, readPicc, sessionVector, type CounterfeitReason } from './sun.ts'
+import { createAesKey, littleEndianWords, type AesKey, type AesKeyRef } from './aes.ts'
+import { macUnits, slowUnits, type SearchBudget } from './search-budget.ts'
+import {
+  isMacValid,
+  isPiccTag,
+  macInputBytes,
+  readPicc,
+  sessionVector,
+  type CounterfeitReason,
+  type PiccBlock,
+} from './sun.ts'
 
 export type Authenticated =
   | { readonly genuine: true; readonly batch: TagBatch; readonly uid: Uint8Array; readonly counter: number }
   | { readonly genuine: false; readonly reason: CounterfeitReason }
+  /** No likely batch made the tap, and the others were not tried. It is no verdict. */
+  | { readonly genuine: false; readonly reason: 'not_searched' }
+
+/** `hint` is the link's parameter `b`. `maySearch` false: only the likely batches are tried. */
+type AuthenticateOptions = { readonly hint?: string | undefined; readonly maySearch?: boolean | undefined }
 
 /** `picc` has 16 bytes, `cmac` 8. */
-export type Authenticate = (picc: Uint8Array, cmac: Uint8Array) => Promise<Authenticated>
+export type Authenticate = (picc: Uint8Array, cmac: Uint8Array, options?: AuthenticateOptions) => Promise<Authenticated>
 
 /** Expanded file keys of tags by the master that they were derived from, and UID. The least recently used leaves first. */
 export type FileKeyCache = Readonly<{
@@ -55,25 +69,29 @@ export function createFileKeyCache(max = 10_000): FileKeyCache {
 }
 
 /**
- * Creates the check of a tap. It throws only what a remote key store throws.
+ * Creates the check of a tap. The likely batches are tried first, at a cost that does not grow with the ring; a search among all others
+ * draws on `budget`, by default without limit. It throws only what a remote key store throws.
  */
 export function createAuthenticate({
   keys,
   fileKeys = createFileKeyCache(),
+  budget = unlimited,
 }: {
-  keys: Pick<KeyRing, 'candidates' | 'hit'>
+  keys: Pick<KeyRing, 'candidates' | 'likely' | 'hit'>
   fileKeys?: FileKeyCache | null
+  budget?: SearchBudget
 }): Authenticate {
-  return async (picc, cmac) => {
+  return async (picc, cmac, { hint, maySearch = true } = {}) => {
     if (isZero(picc) || isZero(cmac)) return counterfeit('placeholders')
-    let reason: CounterfeitReason = 'unknown_batch'
-    for (const batch of keys.candidates()) {
-      const decrypted = batch.meta.ecbDecrypt(picc)
-      const block = readPicc(decrypted instanceof Uint8Array ? decrypted : await decrypted)
-      if (block.form === 'other') continue
+    let reason = 'unknown_batch' as CounterfeitReason
+    // A wrong key shows a UID of another maker far more often than a chip has one: these are checked last.
+    const unusual: Candidate[] = []
+    const words = littleEndianWords(picc)
+
+    async function check({ batch, block }: Candidate): Promise<Authenticated | null> {
       if (!(await isSigned(batch, block.uid, block.counter, picc, cmac, fileKeys))) {
         if (reason !== 'bad_cmac') reason = block.form === 'uid and counter' ? 'bad_cmac' : 'bad_picc_tag'
-        continue
+        return null
       }
       // Genuine but misconfigured chips: their addresses could be replayed or belong to any tag of the batch.
       if (block.form === 'uid only') return counterfeit('counter_not_mirrored')
@@ -83,10 +101,73 @@ export function createAuthenticate({
       keys.hit(batch)
       return { genuine: true, batch, uid: block.uid, counter: block.counter }
     }
-    // The response time must not reveal whether one of our metaRead keys fitted.
-    if (reason !== 'bad_cmac') spendTimeOfOneMac(picc, cmac)
-    return counterfeit(reason)
+
+    async function tryBatches(batches: Iterable<TagBatch>, isPaid: (units: number) => boolean) {
+      for (const batch of batches) {
+        if (batch.meta.firstByte !== undefined && !isPiccTag(batch.meta.firstByte(words))) continue
+        const decrypted = batch.meta.ecbDecrypt(picc)
+        const block = readPicc(decrypted instanceof Uint8Array ? decrypted : await decrypted)
+        if (block.form === 'other') continue
+        if (block.uid?.[0] !== nxpMaker) {
+          unusual.push({ batch, block })
+          continue
+        }
+        if (!isPaid(unitsOf(batch, block))) return refuse(notSearched)
+        const found = await check({ batch, block })
+        if (found !== null) return found
+      }
+      return null
+    }
+
+    /** The response time must not reveal whether one of our metaRead keys fitted. */
+    function refuse(answer: Authenticated): Authenticated {
+      if (reason !== 'bad_cmac') spendTimeOfOneMac(picc, cmac)
+      return answer
+    }
+
+    const likely = keys.likely(hint)
+    const found = await tryBatches(likely, () => true)
+    if (found !== null) return found
+
+    const all = keys.candidates()
+    if (all.length > likely.length || unusual.length > 0) {
+      let paid = 0
+      const isPaid = (units: number) => {
+        paid += units
+        return maySearch && budget.spend(units)
+      }
+      const genuine = (answer: Authenticated) => {
+        budget.refund(paid)
+        return answer
+      }
+      if (!isPaid(all.length - likely.length)) return refuse(notSearched)
+      const tried = new Set(likely)
+      const rest = all.length > likely.length ? all.filter((batch) => !tried.has(batch)) : []
+      const late = await tryBatches(rest, isPaid)
+      if (late !== null) return late === notSearched ? late : genuine(late)
+      for (const candidate of unusual) {
+        if (!isPaid(unitsOf(candidate.batch, candidate.block))) return refuse(notSearched)
+        const checked = await check(candidate)
+        if (checked !== null) return genuine(checked)
+      }
+    }
+    return refuse(counterfeit(reason))
   }
+}
+
+/** A batch whose metaRead key makes a PICC block of the link. */
+type Candidate = { readonly batch: TagBatch; readonly block: Exclude<PiccBlock, { form: 'other' }> }
+
+/** First byte of a UID: NXP by ISO/IEC 7816-6, the maker of every NTAG 424 DNA. */
+const nxpMaker = 0x04
+
+const unlimited: SearchBudget = { spend: () => true, refund: () => {} }
+
+const notSearched = { genuine: false, reason: 'not_searched' } as const
+
+/** A diversified key is derived from the UID, so that a block without one is cheap. */
+function unitsOf({ derivation }: TagBatch, { uid }: Candidate['block']): number {
+  return derivation === 'sdm-backend-legacy' && uid !== null ? slowUnits : macUnits
 }
 
 async function isSigned(

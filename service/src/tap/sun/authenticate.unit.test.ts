@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import fc from 'fast-check'
 import { createAesKey, embeddedKey } from './aes.ts'
 import { type Authenticated, createAuthenticate, createFileKeyCache } from './authenticate.ts'
 import { toHex } from '../bytes.ts'
-import { type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
+import { batchHint, type BatchRecord, type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
+import { createSearchBudget } from './search-budget.ts'
 import { readPicc } from './sun.ts'
 import { testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
 
@@ -218,6 +220,68 @@ describe('batches', () => {
       assert.ok(found.genuine)
       assert.deepEqual([found.batch.id, found.batch.epoch], [record.id, index])
     }
+  })
+
+  it('are found by the hint of the link or by a recent tap, without a search', async () => {
+    const records = Array.from({ length: 40 }, (_, index) => testBatch({ id: `batch-${index}` }))
+    const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(...records)) })
+    const record = records[39] ?? testBatch()
+    const tag = await testTag(record)
+    const next = (options: Parameters<typeof authenticate>[2]) => {
+      const { picc, cmac } = tag.next()
+      return authenticate(hexToBytes(picc), hexToBytes(cmac), options)
+    }
+    const maySearch = false
+    assert.equal(reasonOf(await next({ maySearch })), 'not_searched')
+    assert.equal(reasonOf(await next({ maySearch, hint: batchHint('batch-38') })), 'not_searched')
+    assert.equal(reasonOf(await next({ maySearch, hint: batchHint(record.id) })), 'genuine')
+    assert.equal(reasonOf(await next({ maySearch })), 'genuine', 'a recent batch')
+    const other = await testTag(records[20] ?? testBatch())
+    const { picc, cmac } = other.next()
+    const found = await authenticate(hexToBytes(picc), hexToBytes(cmac), { hint: batchHint('batch-3') })
+    assert.equal(found.genuine && found.batch.id, 'batch-20', 'a wrong hint costs a search and nothing else')
+  })
+
+  it('are searched until forged taps have spent the budget; genuine ones spend none', async () => {
+    const records = Array.from({ length: 40 }, (_, index) => testBatch({ id: `batch-${index}` }))
+    const keys = createKeyRing(await testBatches(...records))
+    let at = 0
+    const budget = createSearchBudget({ perSecond: 1_000, burst: 1_000, now: () => at })
+    // Hits are not counted: every tap of the last batch needs a search.
+    const authenticate = createAuthenticate({ keys: { ...keys, hit: () => {} }, budget })
+    const tag = await testTag(records[39] ?? testBatch())
+    const genuine = async (hint?: string) => {
+      const { picc, cmac } = tag.next()
+      return reasonOf(await authenticate(hexToBytes(picc), hexToBytes(cmac), { hint }))
+    }
+    const forged = async () => reasonOf(await authenticate(randomBytes(16), randomBytes(8)))
+    for (let count = 0; count < 200; count++) assert.equal(await genuine(), 'genuine')
+    let searches = 0
+    while ((await forged()) !== 'not_searched') searches += 1
+    assert.ok(searches <= 42, `${searches} searches of 24 units each`)
+    assert.equal(await genuine(), 'not_searched')
+    assert.equal(await genuine(batchHint('batch-39')), 'genuine')
+    at += 1_000
+    assert.equal(await genuine(), 'genuine')
+  })
+
+  it('of a slow scheme cost no derivation for a UID that no chip has', async () => {
+    const record: BatchRecord = { ...testBatch(), derivation: 'sdm-backend-legacy' }
+    const [batch] = await testBatches(record)
+    assert.ok(batch)
+    let derived = 0
+    const secret = () => {
+      derived += 1
+      return record.fileMaster
+    }
+    const keys = createKeyRing([{ ...batch, fileMaster: { ...batch.fileMaster, secret } }])
+    const authenticate = createAuthenticate({ keys, budget: { spend: () => false, refund: () => {} } })
+    const meta = createAesKey(record.metaKey ?? new Uint8Array(16))
+    const picc = meta.encryptBlock(hexToBytes(`C705${'11'.repeat(6)}010000${'00'.repeat(5)}`))
+    assert.equal(reasonOf(await authenticate(picc, randomBytes(8))), 'not_searched')
+    assert.equal(derived, 0)
+    assert.equal(reasonOf(await createAuthenticate({ keys })(picc, randomBytes(8))), 'bad_cmac')
+    assert.equal(derived, 1, 'with a budget it is derived, so that no chip is refused for its UID')
   })
 
   it('may keep their keys elsewhere: promises work as well', async () => {

@@ -29,6 +29,11 @@ export type PiccBlock =
   | { readonly form: 'counter only'; readonly uid: null; readonly counter: number }
   | { readonly form: 'other' }
 
+/** Returns whether a PICC block may begin with this byte. It alone rules out most wrong keys. */
+export function isPiccTag(byte: number): boolean {
+  return byte === 0xc7 || byte === 0x87 || byte === 0x40
+}
+
 /** Parses a decrypted PICC block: tag byte, UID (7), counter (3, least significant first), random padding (ignored). */
 export function readPicc(plain: Uint8Array): PiccBlock {
   switch (plain[0] ?? 0) {

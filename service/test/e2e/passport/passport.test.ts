@@ -6,6 +6,15 @@ import assert from 'node:assert/strict'
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { batchHint, createKeyRing } from '../../../src/tap/keys/batch.ts'
+import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
+import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
+import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
+import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import {
   assertRefused,
@@ -16,6 +25,7 @@ import {
   type Reply,
   type TappedItem,
 } from '../../support/passport/passport.ts'
+import { testBatch, testBatches } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'
 
@@ -268,6 +278,49 @@ describe('signing that is off', () => {
     assert.deepEqual([did.assertionMethod, did.verificationMethod], [[], undefined])
     assert.equal((await raw(world.url, '/api/status/suspension/1')).status, 404)
     await assert.rejects(stat(join(world.settings.DATA_DIR, 'keys', 'issuer.jwks.json')), { code: 'ENOENT' })
+  })
+})
+
+describe('a client that sent too many forged taps', () => {
+  it('gets 429 where a search would be needed; a link with its batch’s hint still verifies, also for others there', async () => {
+    const { components, url } = world
+    const item = await items.bound()
+    const batch = components.tagKeys.record('test') ?? assert.fail()
+    const others = Array.from({ length: 20 }, (_batch, index) => testBatch({ id: `other-${index}` }))
+    const keys = createKeyRing(await testBatches(...others, batch))
+    const verifyTap = createVerifyTap({
+      keys,
+      authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
+      ledger: createLedger({ sql: components.database }),
+      tagHash: components.tagHash ?? assert.fail(),
+    })
+    const { verdicts } = components
+    const resolveTap = createResolveTap({ verifyTap, verdicts, announce: async () => {}, onRefused: () => {} })
+    const forgeryLimiter = createRateLimiter({ limit: 3 })
+    const log = createLog(() => {}, 'silent')
+    const host = verificationHost({
+      ...components,
+      resolveTap,
+      forgeryLimiter,
+      baseUrl: url,
+      clientKey: () => 'one network',
+      log,
+    })
+    const forged = `picc=${'a'.repeat(32)}&cmac=${'b'.repeat(16)}`
+    for (let count = 0; count < 3; count++) {
+      const reply = await host.request(`/api/verify?${forged}`)
+      assert.deepEqual([reply.status, await reply.json()], [200, { verified: false, reason: 'counterfeit' }])
+    }
+    const genuine = queryOf(item.tag.next())
+    for (const path of ['/api/verify', pathOf('GTIN', item), `/token/${item.tokenId}`]) {
+      const refused = await host.request(`${path}?${genuine}`)
+      assert.equal(refused.status, 429, path)
+      assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d?$/)
+    }
+    for (const path of ['/api/verify', pathOf('GTIN', item)]) {
+      const answered = await host.request(`${path}?b=${batchHint(batch.id)}&${genuine}`)
+      assert.equal(answered.status, 200, path)
+    }
   })
 })
 

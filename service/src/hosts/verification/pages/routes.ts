@@ -28,7 +28,7 @@ import {
   type Headers,
   type RequestHelpers,
 } from '../request.ts'
-import type { TapRouteOptions } from '../tap-guard.ts'
+import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
 import { assetsPrefix, pageAssets } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 
@@ -102,7 +102,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   async function tapResponse(visit: Visit, target: ItemTarget): Promise<Response> {
     const header = (name: string) => visit.c.req.header(name)
     if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
-    const outcome = await site.resolveTap({
+    const outcome = await resolveTapOf(visit.c, helpers, site, {
       ...parseTapParameters(visit.query),
       ...getTapTokens(header),
       country: helpers.countryOf(visit.c),
@@ -122,6 +122,8 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
         return recordResponse(visit, target, 'replayed')
       case 'not_configured':
         return noticeResponse(visit, 503, { kind: 'notConfigured', record })
+      case 'busy':
+        return noticeResponse(visit, outcome.status, { kind: 'limited', seconds: outcome.seconds })
       case 'counterfeit':
         return noticeResponse(visit, 200, { kind: 'counterfeit', checkedAt, record })
       case 'challenge':
@@ -170,8 +172,8 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     return pageResponse(context, { status: 200, html, search: view.tap.kind !== 'tapped', connect }, headers)
   }
 
-  function noticeResponse({ c, context, headers, quota }: Visit, status: number, notice: Notice): Response {
-    const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(quota?.resetSeconds) : undefined
+  function noticeResponse({ c, context, headers }: Visit, status: number, notice: Notice): Response {
+    const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(notice.seconds) : undefined
     return pageResponse(
       context,
       { status, html: noticePage(context, c.req.path, notice), search: hasSearch(notice.kind) },

@@ -12,7 +12,7 @@ import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { snapshotOf } from '../../../passport/signing/signer.ts'
 import { statusEntries } from '../../../passport/signing/status-list.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
-import { notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../../tap/verify-tap.ts'
 import { invalidTokenId, parseTokenIdSegment, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
@@ -40,6 +40,8 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
       const wrong = parameterError(parameters) ?? ('error' in path ? path : null)
       if (wrong !== null || form === null || 'error' in path) return errorResponse(wrong ?? notOffered, headers)
       const outcome = await resolve()
+      if (outcome.kind === 'busy')
+        return errorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
       const response =
         outcome.kind === 'resolved'
           ? await passportResponse(outcome, path, form, headers)
@@ -122,7 +124,7 @@ const wrongItem = { status: 404, error: 'This chip is genuine, but it does not b
 const notOffered = { status: 406, error: 'Signed passports are not offered here. Ask for application/ld+json.' }
 
 /** The failures of a tap without an item. A counterfeit has no detail. */
-const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved'>, TapFailure>> = {
+const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved' | 'busy'>, TapFailure>> = {
   malformed: malformedTap,
   not_configured: { status: 503, error: notConfigured },
   counterfeit: { status: 400, error: 'This tap is not genuine.' },

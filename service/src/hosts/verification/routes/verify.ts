@@ -5,7 +5,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { failure } from '../../../http/responses.ts'
-import { notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
 
@@ -21,6 +21,8 @@ export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Veri
       const outcome = await resolve()
       if (outcome.kind === 'malformed') return errorResponse({ status: 400, error: outcome.error }, headers)
       if (outcome.kind === 'not_configured') return errorResponse({ status: 503, error: notConfigured }, headers)
+      if (outcome.kind === 'busy')
+        return errorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
       const cookies = tapCookies(outcome)
       const body = formatOutcome(outcome, site.contract)
       return sendJson(c, body, cookies.length === 0 ? headers : { ...headers, 'Set-Cookie': cookies })
@@ -36,7 +38,7 @@ function errorResponse({ status, error }: TapFailure, headers: Headers): Respons
 
 /** The request succeeded whatever the outcome of the tap, so the status is 200. A counterfeit has no detail. */
 function formatOutcome(
-  outcome: Exclude<TapOutcome, { kind: 'malformed' | 'not_configured' }>,
+  outcome: Exclude<TapOutcome, { kind: 'malformed' | 'not_configured' | 'busy' }>,
   contract: string,
 ): object {
   switch (outcome.kind) {
