@@ -1,6 +1,6 @@
 /**
  * The registry on the local chain (spec §2.5), always at the same address: account 0's first deployment.
- * Account 0 holds every role except ATTESTER, which is account 1's. Multicall3 stands where it stands on every chain.
+ * Without other names account 0 holds every role except ATTESTER, which is account 1's. Multicall3 stands where it stands on every chain.
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem'
@@ -8,6 +8,7 @@ import registry from '../../../../contracts/artifacts/AssetRegistry.json' with {
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 import type { RpcClient } from '../rpc/client.ts'
+import { readContract } from '../rpc/contract.ts'
 import { codeAt, localRpc, placeMulticall, transact } from './transact.ts'
 
 export const localRegistry: Hex = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
@@ -16,12 +17,20 @@ export const localRegistry: Hex = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
 export type Deployment = Readonly<{ contract: Hex; codeHash: Hex; deployBlock: bigint }>
 
 /** Deploys what is missing and returns the same every time. Throws one sentence where another version of the registry stands. */
-export async function deployLocal({ rpcUrl }: { rpcUrl: string }): Promise<Deployment> {
+export async function deployLocal({
+  rpcUrl,
+  operator = publishedAddresses[0] as Hex,
+  attester = publishedAddresses[1] as Hex,
+}: {
+  rpcUrl: string
+  operator?: Hex
+  attester?: Hex
+}): Promise<Deployment> {
   const rpc = localRpc(rpcUrl)
   await placeMulticall(rpc)
   let code = await codeAt(rpc, localRegistry)
   if (code === '0x') {
-    await deployRegistry(rpc)
+    await deployRegistry(rpc, operator, attester)
     code = await codeAt(rpc, localRegistry)
   }
   if (withoutImmutables(code) !== withoutImmutables(registry.deployedBytecode as Hex)) {
@@ -29,11 +38,26 @@ export async function deployLocal({ rpcUrl }: { rpcUrl: string }): Promise<Deplo
       'The local chain holds another version of the registry contract: move the data folder away to start anew, or run the version of this program that made it.',
     )
   }
+  await assertRoles(rpc, { ISSUER_ROLE: operator, ATTESTER_ROLE: attester })
   return { contract: localRegistry, codeHash: keccak256(code), deployBlock: await firstLogBlock(rpc) }
 }
 
-async function deployRegistry(rpc: RpcClient): Promise<void> {
-  const [operator, attester] = publishedAddresses as [Hex, Hex]
+/** Throws one sentence where the roles were given to other accounts when the registry was deployed. */
+async function assertRoles(
+  rpc: RpcClient,
+  holders: Readonly<Record<'ISSUER_ROLE' | 'ATTESTER_ROLE', Hex>>,
+): Promise<void> {
+  const read = { to: localRegistry, abi: assetRegistryAbi } as const
+  for (const name of ['ISSUER_ROLE', 'ATTESTER_ROLE'] as const) {
+    const role = await readContract(rpc, { ...read, functionName: name, args: [] })
+    if (!(await readContract(rpc, { ...read, functionName: 'hasRole', args: [role, holders[name]] })))
+      throw new Error(
+        'The local chain was made for other keys: start with the KEYS of before, or move the data folder away to start anew.',
+      )
+  }
+}
+
+async function deployRegistry(rpc: RpcClient, operator: Hex, attester: Hex): Promise<void> {
   const holders = {
     admin: operator,
     issuer: operator,
@@ -44,7 +68,7 @@ async function deployRegistry(rpc: RpcClient): Promise<void> {
     attester,
   }
   const data = encodeDeployData({ abi: assetRegistryAbi, bytecode: registry.bytecode as Hex, args: [holders, '', ''] })
-  await transact(rpc, 'the registry contract', { from: operator, data, nonce: '0x0' })
+  await transact(rpc, 'the registry contract', { from: publishedAddresses[0] as Hex, data, nonce: '0x0' })
 }
 
 /** Sets the values of a deployment (its address, the chain id) to zero, as in the artifact. */

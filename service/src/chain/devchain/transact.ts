@@ -11,7 +11,7 @@ export const localRpc = (rpcUrl: string): RpcClient => createRpcClient({ url: rp
 export async function transact(
   rpc: RpcClient,
   what: string,
-  transaction: Readonly<{ from: Hex; to?: Hex; data: Hex; nonce?: Hex }>,
+  transaction: Readonly<{ from: Hex; to?: Hex; data: Hex; nonce?: Hex; value?: Hex }>,
 ): Promise<void> {
   const hash = await rpc('eth_sendTransaction', [transaction])
   const receipt = await poll(

@@ -4,8 +4,7 @@
  */
 import { connect } from 'node:net'
 import type { Command } from 'commander'
-import { bytesToHex } from 'viem'
-import { publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
+import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { startLocalChain } from '../../chain/devchain/devchain.ts'
 import {
   deployLocalAgents,
@@ -19,6 +18,7 @@ import { ConfigError, readConfig } from '../../app/config/config.ts'
 import type { Service } from '../../app/service.ts'
 import { createLog } from '../../lib/log.ts'
 import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
+import { fundAccounts, openDemoAccounts } from './accounts.ts'
 import { demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
 import { readOrCreateDemoSecrets } from './secrets.ts'
 import { handleSignals } from '../serve/signals.ts'
@@ -56,7 +56,7 @@ export function devCommand(): Command {
 
 async function dev(): Promise<void> {
   const env = { ...demonstration, ...process.env }
-  const { dataDir, hosts, localChain, logLevel } = readConfig(env)
+  const { dataDir, hosts, keys, localChain, logLevel } = readConfig(env)
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   const signals = handleSignals()
   await assertDataFolderFree(dataDir)
@@ -73,10 +73,12 @@ async function dev(): Promise<void> {
     startLocalChain({ dataDir, port: localChain.port, log: log.child('local chain') }),
   )
   opened.defer(() => chain.close())
+  const accounts = await openDemoAccounts({ keys })
   const { contract, codeHash } = await step('registry and test money', async () => {
     const payer = publishedAddresses[moneyAccounts.payer] ?? '0x'
     await installTestMoney({ rpcUrl: chain.url, fund: [{ address: payer, amount: 100_000_000n }] })
-    const deployed = await deployLocal({ rpcUrl: chain.url })
+    const deployed = await deployLocal({ rpcUrl: chain.url, ...accounts.addresses })
+    await fundAccounts(chain.url, accounts.addresses)
     await deployLocalAgents({ rpcUrl: chain.url })
     return deployed
   })
@@ -91,7 +93,7 @@ async function dev(): Promise<void> {
     PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
   }
   const { kek, pepper } = await readOrCreateDemoSecrets(dataDir)
-  const own = { ...deployed, ...demoKeys(), TAG_KEK: kek, TAG_PEPPER: pepper }
+  const own = { ...deployed, ...accounts.settings, TAG_KEK: kek, TAG_PEPPER: pepper }
   const noFiles = Object.fromEntries(Object.keys(own).map((name) => [`${name}_FILE`, '']))
   const config = readConfig({ ...env, ...own, ...noFiles })
   // Loaded by the commands that start them, so that the other commands begin in half the time.
@@ -145,16 +147,6 @@ async function tapAll(
     tapped.push({ ...item, tap: taps?.urls[0] ?? null })
   }
   return tapped
-}
-
-/** Returns keys of anvil's published accounts: 0 is the operator, 1 the attester; another one settles payments. */
-function demoKeys(): { OPERATOR_KEY: string; ATTESTER_KEY: string; FACILITATOR_KEY: string } {
-  const keys = publishedAccounts(10).map((account) => bytesToHex(account.getHdKey().privateKey ?? new Uint8Array()))
-  return {
-    OPERATOR_KEY: keys[0] ?? '',
-    ATTESTER_KEY: keys[1] ?? '',
-    FACILITATOR_KEY: keys[moneyAccounts.facilitator] ?? '',
-  }
 }
 
 /** Throws when a port is in use. It runs before anything is started, so that a wrong start changes nothing. */

@@ -4,12 +4,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { compactVerify, importJWK } from 'jose'
-import { attestationSigner, type Hex } from '@touchstone/verdict'
+import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { attestationSigner, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openKeySource } from '../../../src/payments/attestation/source.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
 import type { KeyStore } from '../../../src/keys/key.ts'
+import { startDev, touchstone } from '../../support/processes/cli.ts'
 import { createToken, skipToken, type TestToken } from '../../support/softhsm.ts'
 
 describe('keys that are made in a token', { skip: skipToken }, () => {
@@ -65,5 +66,51 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     const hash: Hex = `0x${'12'.repeat(32)}`
     const key = other.own()[1]?.key ?? assert.fail()
     assert.equal(attestationSigner(hash, await key.sign(hash)), key.address.toLowerCase())
+  })
+})
+
+describe('npm start with every key in a token', { skip: skipToken }, () => {
+  let token: TestToken
+  let dataDir: string
+  let env: Record<string, string>
+  let running: Awaited<ReturnType<typeof startDev>> | undefined
+  before(async () => {
+    token = createToken()
+    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-token-dev-'))
+    env = { ...token.env, DATA_DIR: dataDir, KEYS: token.setting, PASSPORT_SIGNING: 'on' }
+  })
+  after(async () => {
+    await running?.stop('SIGKILL')
+    token[Symbol.dispose]()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  /** Uses every key once, and returns what the public knows of them. */
+  async function useKeys({ urls, said }: Awaited<ReturnType<typeof startDev>>) {
+    const [tap = ''] = said().match(/http:\S+picc=\S+/g) ?? []
+    assert.match(await (await fetch(tap)).text(), /<body data-tap="tapped"/)
+    const paid = await touchstone(['pay', '3', '--gateway', urls.gateway], {}).ended
+    assert.equal(paid.exit, 0, paid.err)
+    const { keys } = (await (await fetch(`${urls.gateway}/.well-known/attestation.json`)).json()) as {
+      keys: PublishedKey[]
+    }
+    const { pathname, search } = new URL(tap)
+    const passport = await fetch(`${urls.verification}/api/dpp${pathname}${search}`, {
+      headers: { accept: 'application/vc+jwt' },
+    })
+    assert.equal(passport.headers.get('content-type'), 'application/vc+jwt')
+    return { keys, signedBy: decodeProtectedHeader(await passport.text()).kid?.split('#')[1] }
+  }
+
+  it('mints, taps, sells and signs; after a SIGKILL it goes on with the same keys', async () => {
+    running = await startDev(env)
+    const before = await useKeys(running)
+    assert.equal(before.signedBy, 'key-1')
+    await running.stop('SIGKILL')
+    running = await startDev(env)
+    assert.deepEqual(await useKeys(running), before)
+    assert.equal(await running.stop(), 0)
+    const kept = await readFile(join(dataDir, 'keys', 'issuer.jwks.json'), 'utf8')
+    assert.ok(!kept.includes('"d"'))
   })
 })
