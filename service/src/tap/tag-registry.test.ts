@@ -30,7 +30,8 @@ for (const { name, open, skip } of testDatabases()) {
       const row = newRow({ tokenId: 2n ** 256n - 1n, baselineCounter: 5 })
       assert.deepEqual(await tags.importTag(row), { outcome: 'registered', created: true })
       const { uid, epoch, batchId, tokenId = 0n, gtin = '', serial = '' } = row
-      const expected = { uid, epoch, batchId, tokenId, gtin, serial, lastCounter: 5, baselineCounter: 5 }
+      const known = { uid, epoch, batchId, tokenId, gtin, serial }
+      const expected = { ...known, isRegistered: true, lastCounter: 5, baselineCounter: 5 }
       assert.deepEqual(await tags.tagOfUid(uid), expected)
       assert.deepEqual(await tags.tagOfToken(tokenId), expected)
       assert.deepEqual(await tags.tagOfItem(gtin, serial), expected)

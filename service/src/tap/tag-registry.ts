@@ -35,6 +35,8 @@ export type RegisteredTag = Readonly<{
   batchId: string
   lastCounter: number
   baselineCounter: number | null
+  /** False: the tag is known by its taps alone. */
+  isRegistered: boolean
   tokenId: bigint | null
   gtin: string | null
   serial: string | null
@@ -83,6 +85,11 @@ export function tagStore(sql: Sql) {
     tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
     tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
     tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
+    /** Returns when a counter was first presented, by the clock of the database, and with which PICC block. */
+    useOf: async ({ uid, epoch, counter }: { uid: Uint8Array; epoch: number; counter: number }) => {
+      const [row] = await sql.query<{ picc: Uint8Array; at: number; age: number }>(useStatement, [uid, epoch, counter])
+      return row && { picc: row.picc, firstSeen: new Date(row.at * 1_000), ageSeconds: row.age }
+    },
     /** Returns whether a tag of this batch was ever registered or tapped. */
     hasTags: async (batchId: string): Promise<boolean> =>
       (await sql.query('SELECT 1 FROM tag WHERE batch_id = $1 LIMIT 1', [batchId])).length > 0,
@@ -118,7 +125,7 @@ function isWhole(value: number, to: number): boolean {
 }
 
 const columns = `t.uid, t.epoch, t.batch_id AS "batchId", t.last_counter AS "lastCounter",
-  t.baseline_counter AS "baselineCounter", t.token_id AS "tokenId", i.gtin, i.serial`
+  t.baseline_counter AS "baselineCounter", t.registered_at IS NOT NULL AS "isRegistered", t.token_id AS "tokenId", i.gtin, i.serial`
 
 // The former epochs end first: their counter is used up and their token is free for the new one; the count fixes this order.
 // `created` is null when the same epoch is registered under another batch.
@@ -151,6 +158,10 @@ ON CONFLICT (id) DO UPDATE SET settings = EXCLUDED.settings WHERE b.epoch = EXCL
 const statusStatement = `
 UPDATE tag_batch SET status = $2, status_at = CASE WHEN status = $2 THEN status_at ELSE clock_timestamp() END
 WHERE id = $1 RETURNING id`
+
+const useStatement = `
+SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age
+FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
 const listStatement =
   'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch ORDER BY created_at, id LIMIT 10000'

@@ -7,7 +7,8 @@ import { emulateCommand } from './emulate.ts'
 import { importCommand } from './import/import.ts'
 import { keysCommand } from './keys.ts'
 import { templateCommand } from './template.ts'
-import { doctorCommand, verifyTagCommand } from './verify.ts'
+import { doctorCommand } from './doctor.ts'
+import { verifyTagCommand } from './verify.ts'
 import { writeCommand } from './write.ts'
 
 export function tagCommand(run: RunWork, print: (line: string) => void): Command {

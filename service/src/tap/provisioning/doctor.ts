@@ -56,6 +56,7 @@ export async function diagnose(
 const texts = {
   not_an_address: 'This is not a URL of at most 2048 characters.',
   nothing_mirrored: 'The address carries no PICC block of 32 and no MAC of 16 hex digits.',
+  repeated_parameter: 'The address carries picc or cmac more than once: the verifier accepts each once.',
   placeholders: 'The address still shows placeholder zeros: SDM is off, or the chip mirrors to other offsets.',
   parameter_names: 'The parameters have other names; this verifier reads picc and cmac.',
   wrong_offsets:
@@ -225,14 +226,17 @@ type Reading = Readonly<{ picc: Uint8Array; cmac: Uint8Array; between: string }>
  */
 function readAddress(address: string): { findings: readonly Finding[]; readings: readonly Reading[] } {
   if (address.length > 2048 || !URL.canParse(address)) return { findings: [finding('not_an_address')], readings: [] }
+  const isRepeated = ['picc', 'cmac'].some((name) => new URL(address).searchParams.getAll(name).length > 1)
+  const repeated = isRepeated ? [finding('repeated_parameter')] : []
   const picc = valueOf(address, 'picc')
   const cmac = valueOf(address, 'cmac')
   if (picc !== null && cmac !== null && isHex(picc.text, 32) && isHex(cmac.text, 16)) {
     const isBlank = /^0+$/.test(picc.text) || /^0+$/.test(cmac.text)
-    if (isBlank) return { findings: [finding('placeholders')], readings: [] }
-    return { findings: [], readings: [reading(address, picc.at, cmac.at)] }
+    if (isBlank) return { findings: [...repeated, finding('placeholders')], readings: [] }
+    return { findings: repeated, readings: [reading(address, picc.at, cmac.at)] }
   }
   const readings = allReadings(address)
+  if (isRepeated) return { findings: repeated, readings }
   if (readings.length === 0)
     return { findings: [finding(/0{16}/.test(address) ? 'placeholders' : 'nothing_mirrored')], readings }
   const hasOtherNames =

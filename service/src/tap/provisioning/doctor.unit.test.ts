@@ -135,6 +135,14 @@ describe('tag doctor', () => {
       await names('wrong_offsets', { settings })
   })
 
+  it('names a parameter that is there twice, and still says whose tap it is', async () => {
+    const address = await misread(batch)
+    for (const twice of [`${address}&cmac=0102030405060708`, address.replace('?', '?picc=&'), `${address}&picc=1`])
+      assert.deepEqual(await codes(twice, [batch]), ['repeated_parameter'], twice)
+    const { uid: found } = await diagnose(`${address}&cmac=0102030405060708`, { batches: await testBatches(batch) })
+    assert.equal(found, toHex(uid))
+  })
+
   it('names what the text alone shows', async () => {
     const good = (await testTag(batch)).tap() ?? ''
     assert.deepEqual(await codes(testTemplate(batch).url, [batch]), ['placeholders'])

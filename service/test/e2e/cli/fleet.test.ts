@@ -143,7 +143,9 @@ describe('a fleet of tags by commands alone', () => {
     assert.equal(await service.stop(), 0)
     assert.match(await okOf(asProcess)('tag', 'batch', 'list'), /^2026-watches +0 +active/m)
     const ok = okOf(alone)
-    assert.match(await ok('tag', 'doctor', address), /^Nothing is wrong/)
+    const diagnosed = await alone('tag', 'doctor', address)
+    assert.equal(diagnosed.exit, 1)
+    assert.match(diagnosed.out, /No chain is configured here[^]*batch +2026-watches\n/)
     await ok('tag', 'batch', 'create', 'later')
     const keys = ['tag', 'keys', '--batch', 'later', '--uid', uidOf(5_000), '--host', 'verify.example.com']
     await ok(...keys, '--reveal', '--out', 'station.json')

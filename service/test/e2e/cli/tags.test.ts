@@ -167,7 +167,7 @@ describe('touchstone tag', () => {
 
   it('finds what is wrong with an address, without using it up', async () => {
     const url = await ok('tag', 'emulate', '--batch', 'watches', '--uid', uid, '--tap')
-    assert.match(await ok('tag', 'doctor', url), /^Nothing is wrong .*\n {2}uid +04A1B2C3D4E5F6\n/)
+    assert.match(await ok('tag', 'doctor', url), /^Nothing is wrong .*\n {2}host +\S+\n {2}uid +04A1B2C3D4E5F6\n/)
     assert.match(await ok('tag', 'verify', url), /^verified {3}yes/)
     const { picc, cmac } = parametersOf(url)
     const eaten = `https://a.example/api/verify?picc=${picc}mac=${cmac}`

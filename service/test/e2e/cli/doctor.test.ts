@@ -1,0 +1,209 @@
+/** `touchstone tag doctor` names everything that decides whether a link verifies now; its exit code is 0 only when it would (spec §4.4). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { toHex } from '../../../src/tap/bytes.ts'
+import { importedBatch, type BatchRecord } from '../../../src/tap/keys/batch.ts'
+import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { newUid, testTag } from '../../support/tap/tags.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+const item = '01/09520001000003/21/SW-0001'
+
+let world: World
+before(async () => {
+  world = await startWorld()
+  const { ok } = assertionsOf(run)
+  for (const [id, epoch] of [
+    ['watches', '0'],
+    ['renewed', '1'],
+  ] as const)
+    await ok('tag', 'batch', 'create', id, '--demo', '--epoch', epoch)
+})
+after(() => world.end())
+const run = (...argv: string[]) => commandsOf(world)(...argv)
+
+type Shown = { ok: boolean; findings: { code: string; severity: string }[]; facts: Record<string, string | number> }
+
+/** Returns the codes of the faults, then those of the notes in brackets, and what else the doctor shows. */
+async function doctor(url: string) {
+  const { exit, out } = await run('tag', 'doctor', url, '--json')
+  const { ok, findings, facts } = JSON.parse(out) as Shown
+  assert.equal(exit, ok ? 0 : 1)
+  assert.equal(
+    ok,
+    findings.every(({ severity }) => severity === 'note'),
+  )
+  const codes = findings.map(({ code, severity }) => (severity === 'note' ? `(${code})` : code))
+  const text = (await run('tag', 'doctor', url)).out
+  for (const { code } of findings) assert.match(text, new RegExp(`\\[${code}\\]$`, 'm'))
+  assert.equal(text.startsWith('Nothing is wrong with this address'), ok)
+  return { codes, facts, text }
+}
+
+/** Returns whether GET /api/verify answers `verified: true` for the link, which uses it up. */
+async function verifies(url: string): Promise<boolean> {
+  const { search } = new URL(url)
+  const answer = await world.get(`/api/verify${search}`)
+  return ((await answer.json()) as { verified: boolean }).verified
+}
+
+const recordOf = (id: string): BatchRecord => world.components.tagKeys.record(id) ?? assert.fail(id)
+
+/** A tag of the batch that is bound to a new asset, and its links. */
+async function boundTag(id = 'watches', { uid = newUid(), path = 'api/verify' } = {}) {
+  const { ok } = assertionsOf(run)
+  const tokenId = await world.mint({ name: 'Harrow 38' })
+  await ok('asset', 'bind', String(tokenId), '--uid', toHex(uid), '--batch', id)
+  return { ...(await linksOf(id, { uid, path })), tokenId }
+}
+
+async function linksOf(id: string, { uid = newUid(), path = 'api/verify', counter = 0 } = {}) {
+  const tag = await testTag(recordOf(id), { uid, counter })
+  const next = () => {
+    const { picc, cmac } = tag.next()
+    return `${world.url}/${path}?picc=${picc}&cmac=${cmac}`
+  }
+  return { uid, next }
+}
+
+describe('touchstone tag doctor', () => {
+  it('finds nothing wrong with an unused link of a bound tag, and uses nothing up', async () => {
+    const { next, uid, tokenId } = await boundTag()
+    const url = next()
+    for (const _again of [1, 2]) {
+      const { codes, facts } = await doctor(url)
+      assert.deepEqual(codes, [])
+      const { uid: shown, counter, batch, status, epoch, derivation, bound, state, registered } = facts
+      assert.deepEqual(
+        { shown, counter, batch, status, epoch, derivation, bound, state, registered, last: facts['last counter'] },
+        {
+          shown: toHex(uid),
+          counter: 1,
+          batch: 'watches',
+          status: 'active',
+          epoch: 0,
+          derivation: 'an10922',
+          bound: `asset ${tokenId}`,
+          state: 'BOUND',
+          registered: `asset ${tokenId}`,
+          last: 0,
+        },
+      )
+    }
+    assert.equal(await verifies(url), true)
+  })
+
+  it('names a used link with its time, while it passes again and afterwards', async () => {
+    const { next } = await boundTag()
+    const url = next()
+    assert.equal(await verifies(url), true)
+    const used = await doctor(url)
+    assert.deepEqual(used.codes, ['(used)'])
+    const time = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC`
+    assert.match(used.text, new RegExp(`Used at ${time}, last counter 1; the same link passes again until ${time}`))
+    await world.components.database.query(`UPDATE tap SET first_seen = first_seen - interval '1 hour'`)
+    const replayed = await doctor(url)
+    assert.deepEqual(replayed.codes, ['replayed'])
+    assert.match(replayed.text, new RegExp(`^Used at ${time}, last counter 1: a link verifies once`))
+    assert.equal(await verifies(url), false)
+  })
+
+  it('names a link that was passed over by a later one', async () => {
+    const { next } = await boundTag()
+    const [early, late] = [next(), next()]
+    assert.equal(await verifies(late), true)
+    const { codes, text } = await doctor(early)
+    assert.deepEqual(codes, ['replayed'])
+    assert.match(text, /^Counter 1 is below the last counter 2/)
+    assert.equal(await verifies(early), false)
+  })
+
+  it('names a counter that came with other bytes, and a former epoch of the chip', async () => {
+    const { next, uid } = await boundTag()
+    assert.equal(await verifies(next()), true)
+    const again = await linksOf('watches', { uid })
+    const copied = again.next()
+    assert.deepEqual((await doctor(copied)).codes, ['other_bytes'])
+    assert.equal(await verifies(copied), false)
+    const unused = next()
+    await world.components.tags.importTag({ uid, epoch: 1, batchId: 'renewed' })
+    const { codes, text } = await doctor(unused)
+    assert.ok(codes.includes('old_epoch'), codes.join())
+    assert.match(text, /registered again under epoch 1, batch renewed/)
+    assert.equal(await verifies(unused), false)
+  })
+
+  it('names a link that leads elsewhere: host, path, item, repeated parameters', async () => {
+    const { next } = await boundTag()
+    const url = next()
+    const at = (change: (url: URL) => void) => {
+      const changed = new URL(url)
+      change(changed)
+      return doctor(String(changed))
+    }
+    const elsewhere = await at((changed) => (changed.host = 'other.example'))
+    assert.deepEqual(elsewhere.codes, ['wrong_host'])
+    assert.match(elsewhere.text, /^The link opens other\.example:\d+, and this service is 127\.0\.0\.1:\d+/)
+    assert.deepEqual((await at((changed) => (changed.pathname = '/t'))).codes, ['unknown_path'])
+    assert.deepEqual((await at((changed) => (changed.pathname = `/${item}`))).codes, ['wrong_item'])
+    assert.deepEqual((await at((changed) => (changed.pathname = '/api/dpp/token/999'))).codes, ['wrong_item'])
+    assert.deepEqual((await doctor(`${url}&picc=${'0'.repeat(32)}`)).codes, ['repeated_parameter'])
+    assert.equal(await verifies(url), true)
+  })
+
+  it('takes the Digital Link of the item that the tag is bound to', async () => {
+    const { next, tokenId, uid } = await boundTag('watches', { path: item })
+    const named = { tokenId, gtin: '09520001000003', serial: 'SW-0001' }
+    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'watches', ...named })
+    const { codes, facts } = await doctor(next())
+    assert.deepEqual(codes, [])
+    assert.equal(facts['item'], '09520001000003/SW-0001')
+  })
+
+  it('names a tag that is unknown, and one that is not bound', async () => {
+    const unknown = (await linksOf('watches')).next()
+    assert.deepEqual((await doctor(unknown)).codes, ['(unregistered)', 'unbound'])
+    assert.equal(await verifies(unknown), false)
+    const { uid, next } = await linksOf('watches', { counter: 3 })
+    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'watches', baselineCounter: 3 })
+    assert.deepEqual((await doctor(next())).codes, ['unbound'])
+    const made = (await linksOf('watches', { uid, counter: 2 })).next()
+    const { codes, text } = await doctor(made)
+    assert.deepEqual(codes, ['replayed', 'unbound'])
+    assert.match(text, /^Counter 3 was used up when the tag was registered/)
+  })
+
+  it('takes a bound tag that was never registered, and says so', async () => {
+    const { ok } = assertionsOf(run)
+    const { uid, next } = await linksOf('watches')
+    const tokenId = await world.mint()
+    const tagHash = world.components.tagHash?.(uid) ?? assert.fail()
+    await world.write({ kind: 'bindTag', tokenId, tagHash })
+    const url = next()
+    assert.deepEqual((await doctor(url)).codes, ['(unregistered)'])
+    assert.equal(await verifies(url), true)
+    await ok('asset', 'flag', String(tokenId), '--reason', 'stolen')
+    const flagged = next()
+    const { codes, facts } = await doctor(flagged)
+    assert.deepEqual(codes, ['(unregistered)', '(flagged)'])
+    assert.equal(facts['state'], 'FLAGGED')
+    assert.equal(await verifies(flagged), true)
+  })
+
+  it('names strange keys and a revoked batch', async () => {
+    const { ok } = assertionsOf(run)
+    const strange = importedBatch({
+      id: 'strange',
+      demo: true,
+      scheme: { derivation: 'tagit-sdm' },
+      master: Uint8Array.from({ length: 16 }, (_, index) => index * 7 + 3),
+    })
+    const { picc, cmac } = (await testTag(strange ?? assert.fail())).next()
+    assert.deepEqual((await doctor(`${world.url}/api/verify?picc=${picc}&cmac=${cmac}`)).codes, ['unknown_keys'])
+    const { next } = await boundTag('watches')
+    await ok('tag', 'batch', 'revoke', 'watches')
+    const revoked = next()
+    assert.deepEqual((await doctor(revoked)).codes, ['revoked_batch'])
+    assert.equal(await verifies(revoked), false)
+  })
+})
