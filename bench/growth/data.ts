@@ -5,11 +5,11 @@
 import type { Database } from '../../service/src/db/database.ts'
 import { operator, type GrowthChain } from './chain.ts'
 import { withoutIndexes } from './indexes.ts'
-import { chipOf, type Model } from './models.ts'
+import { chipOf, tapsBegan, type Model } from './models.ts'
 
 export const batchId = 'growth'
 const rowsAtOnce = 250_000
-const tables = ['asset', 'transfer', 'history', 'item', 'tag', 'tap', 'asset_tap'] as const
+const tables = ['asset', 'transfer', 'history', 'item', 'tag', 'tap', 'asset_tap', 'tap_log', 'tap_anomaly'] as const
 
 export type GrowthData = {
   readonly products: number
@@ -49,7 +49,14 @@ export async function loadGrowthData(
       await Promise.all([
         insert([insertAssets, [models.length, perBlock]], [insertTransfers, [perBlock]]),
         insert([insertHistory, [models.length, perBlock, every]]),
-        insert([insertItems, [models.length]], [insertTags, []], [insertTaps, [every]], [insertFirstTaps, []]),
+        insert(
+          [insertItems, [models.length]],
+          [insertTags, []],
+          [insertTaps, [every]],
+          [insertFirstTaps, []],
+          [insertTapLog, [every]],
+          [insertAnomalies, [every]],
+        ),
       ])
       if (range[1] !== products) say(`${range[1]?.toLocaleString('en')} products in`)
     }
@@ -86,11 +93,14 @@ export async function bindSamples(
     values,
   )
   await database.query(`update history set data = s.hash from ${samples} where token_id = s.i and kind = 2`, values)
+  for (const table of ['tap_log', 'tap_anomaly'])
+    await database.query(`update ${table} set tag_hash = s.hash from ${samples} where tag_hash = ${tagOf}`, values)
 }
 
 const owner = `decode(lpad(to_hex(1 + i % 50), 40, '0'), 'hex')`
 const tagOf = `sha256(('tag ' || i)::bytea)`
 const born = `timestamptz '2025-01-01' + i * interval '1 second'`
+const seen = `timestamptz '${new Date(tapsBegan).toISOString()}' + i * interval '0.2 seconds'`
 const isTapped = 'i % 4 >= 2'
 const isBound = 'i % 4 > 0'
 const products = 'generate_series($1::int, $2::int) i'
@@ -149,3 +159,14 @@ const insertTaps = `insert into tap (uid, epoch, counter, picc, first_seen, anno
   cross join lateral (select clock_timestamp() - interval '60 days' + i * interval '0.2 seconds' as at) t where ${isTapped} and i % $3::int = 2 % $3::int order by i`
 
 const insertFirstTaps = `insert into asset_tap (token_id, tapped_at) select i, ${born} + interval '1 hour' from ${products} where ${isTapped} order by i`
+
+/** A twentieth of the presentations are replays, a fortieth suspected counterfeits; four in five have a country. */
+const insertTapLog = `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
+  select ${tagOf}, counter, case when n % 20 = 0 then 'REPLAYED' when n % 40 = 1 then 'COUNTERFEIT_SUSPECTED' else 'FRESH' end,
+    (array['FR', 'DE', 'IT', 'PT'])[1 + n % 5], date_trunc('hour', at), 1, at, at
+  from ${products} cross join generate_series(1, 2) counter
+  cross join lateral (select i / 4 * 4 + i % 2 * 2 + counter as n, ${seen} as at) t where ${isTapped} and i % $3::int = 2 % $3::int order by i`
+
+const insertAnomalies = `insert into tap_anomaly (tag_hash, kind, day, counter, last_counter, countries, times, found_at)
+  select ${tagOf}, (array['TWO_PLACES', 'COUNTER_JUMP', 'MANY_REPLAYS'])[1 + i / 4 % 3], (${seen})::date, 60, 2, array['DE', 'FR'], 5, ${seen}
+  from ${products} where ${isTapped} and i % 5 = 2 and i % $3::int = 2 % $3::int order by i`

@@ -33,6 +33,9 @@ export function uidOf(id: number): Uint8Array {
 const chipStep = 366_503_875_925 // odd, so that no number comes twice; 10 million times it still fits a bigint
 export const chipOf = `decode('04' || lpad(to_hex((i::bigint * ${chipStep}) % 281474976710656), 12, '0'), 'hex')`
 
+/** Milliseconds of the first tap: within TAP_RETENTION_DAYS, after which the service would delete it. */
+export const tapsBegan = Math.floor(Date.now() / 86_400_000 - 60) * 86_400_000
+
 export const hexOf = (hash: string): Hex => `0x${hash}`
 
 function modelOf(index: number): Model {

@@ -3,7 +3,7 @@ import { createDemoTag, type SoftwareTag } from '../../service/src/tap/provision
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
 import { requestOf } from './connection.ts'
 import type { GrowthWorld } from './world.ts'
-import { hexOf, modelOfProduct, uidOf } from './models.ts'
+import { hexOf, modelOfProduct, tapsBegan, uidOf } from './models.ts'
 
 type Asked = { readonly port: number; readonly requests: readonly string[] }
 /**
@@ -21,6 +21,9 @@ export type Row = {
 const fields = `id tagId name brand serialNumber verified createdAt updatedAt currentOwner { address } metadata { description origin }`
 const page = `edges { cursor node { ${fields} } } pageInfo { hasNextPage endCursor }`
 const transfer = 'id status timestamp txHash from { address } to { address }'
+const seenAfter = (seconds: number) => new Date(tapsBegan + seconds * 1_000).toISOString()
+const tap = 'edges { cursor node { time lastTime counter outcome country times product { id name } } }'
+const anomaly = 'edges { cursor node { time kind counter lastCounter countries times product { id name } } }'
 /** More taps than are sent to measure a row. */
 const tapsARow = 4_500
 
@@ -142,6 +145,31 @@ export const rows: readonly Row[] = [
   ),
   query('products by part of a name', `{ products(first: 20, filter: { nameContains: "jacket 000a" }) { ${page} } }`),
   query('products by a common part', `{ products(first: 20, filter: { nameContains: "jacket" }) { ${page} } }`),
+  query('taps, newest', `{ taps(first: 20) { ${tap} } }`),
+  query('taps of a product', `query ($id: ID!) { taps(first: 20, filter: { productId: $id }) { ${tap} } }`, eachSample),
+  query('taps of an outcome', `{ taps(first: 20, filter: { outcome: REPLAYED }) { ${tap} } }`),
+  query('taps of a country', `{ taps(first: 20, filter: { country: "PT" }) { ${tap} } }`),
+  query('taps of a time', `{ taps(first: 20, filter: { timeBefore: "${seenAfter(60)}" }) { ${tap} } }`),
+  query(
+    'taps of an outcome and a time',
+    `{ taps(first: 20, filter: { outcome: REPLAYED, timeBefore: "${seenAfter(180)}" }) { ${tap} } }`,
+  ),
+  query(
+    'taps of a product and an outcome',
+    `query ($id: ID!) { taps(first: 20, filter: { productId: $id, outcome: FRESH }) { ${tap} } }`,
+    eachSample,
+  ),
+  query('tapAnomalies, newest', `{ tapAnomalies(first: 20) { ${anomaly} } }`),
+  query(
+    'tapAnomalies of a product',
+    `query ($id: ID!) { tapAnomalies(first: 20, filter: { productId: $id }) { ${anomaly} } }`,
+    eachSample,
+  ),
+  query('tapAnomalies of a kind', `{ tapAnomalies(first: 20, filter: { kind: COUNTER_JUMP }) { ${anomaly} } }`),
+  query(
+    'tapAnomalies of a time',
+    `{ tapAnomalies(first: 20, filter: { timeBefore: "${seenAfter(120)}" }) { ${anomaly} } }`,
+  ),
 ]
 
 const html = ['Accept: text/html']
@@ -165,6 +193,10 @@ function query(name: string, text: string, variables: (world: GrowthWorld) => re
       ),
     }),
   }
+}
+
+function eachSample({ sampled }: GrowthWorld): { id: string }[] {
+  return sampled.map((id) => ({ id: String(id) }))
 }
 
 /** As many products as there are sampled ones, of those with transfers, all over the catalogue. */

@@ -81,7 +81,7 @@ export async function openGrowthWorld(
   const batch = await tagKeys.create({ id: batchId, demo: true })
   if (!batch.ok) throw new Error(batch.error)
   const key = newApiKey()
-  await apiKeyStore(database.sql).create({ hash: key.hash, name: 'benchmark', scopes: ['read'] })
+  await apiKeyStore(database.sql).create({ hash: key.hash, name: 'benchmark', scopes: ['read', 'taps'] })
 
   const shared = { chain, databaseUrl: database.url, secrets }
   const usual = await startService(made, { ...shared, dataDir, hosts: ['verification', 'graphql'], env: {} })

@@ -7,6 +7,7 @@ import type { ProductCondition } from '../../src/index/queries/condition.ts'
 import { type ProductPage, productPageStatement, productStore } from '../../src/index/queries/products.ts'
 import { pagesStatement } from '../../src/index/history.ts'
 import { namesStatement } from '../../src/index/queries/names.ts'
+import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { testDatabases } from '../support/database/databases.ts'
 
@@ -170,6 +171,45 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed({ text: pagesStatement(false), values }, 'history_token', 300)
   })
 
+  it('taps and anomalies, newest first and by each filter, at any depth and in both directions', async () => {
+    const tagHash = tagOf(777)
+    const span = { after: '2026-01-01T02:00:00.000000Z', before: '2026-01-01T20:00:00.000000Z' }
+    const cases: readonly [filter: TapFilter, taps: string | null, anomalies: string | null][] = [
+      [{}, 'tap_log_time', 'tap_anomaly_time'],
+      [{ tagHash }, 'tap_log_tag', 'tap_anomaly_tag'],
+      [{ outcome: 'REPLAYED' }, 'tap_log_outcome', null],
+      [{ country: 'PT' }, 'tap_log_country', null],
+      [{ kind: 'MANY_REPLAYS' }, null, 'tap_anomaly_kind'],
+    ]
+    for (const [filter, taps, anomalies] of cases)
+      for (const within of [filter, { ...filter, ...span }])
+        for (const backward of [false, true])
+          for (const after of within.tagHash ? [null] : [null, middle])
+            for (const [list, index] of [
+              [tapLists.taps, taps],
+              [tapLists.anomalies, anomalies],
+            ] as const)
+              if (index !== null)
+                await assertIndexed(tapPageStatement(list, within, { after, backward, limit: 21 }), index, 21)
+    const questions = [1, 2, 3]
+    const values = [
+      questions,
+      questions.map((n) => tagOf(n).slice(2)),
+      [null, null, null],
+      [null, null, null],
+      [21, 21, 21],
+    ]
+    for (const backward of [false, true])
+      await assertIndexed({ text: tagsStatement(backward), values }, 'tap_log_tag', 60)
+  })
+
+  it('taps by two filters, through the index of the narrower one', async () => {
+    const newest = { after: null, backward: false, limit: 21 }
+    const of = (filter: TapFilter) => tapPageStatement(tapLists.taps, filter, newest)
+    await assertIndexed(of({ tagHash: tagOf(20), outcome: 'REPLAYED' }), 'tap_log_tag', 1)
+    await assertIndexed(of({ outcome: 'COUNTERFEIT_SUSPECTED', country: 'FR' }), 'tap_log_outcome', 100)
+  })
+
   it('sums equal counts', async () => {
     const products = productStore(database)
     assert.equal(await products.count(all), 100_000)
@@ -179,6 +219,10 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     assert.equal(await transferStore(database).count({ tokenId: null, status: 'FAILED' }), 120)
   })
 })
+
+function tagOf(n: number): `0x${string}` {
+  return `0x${n.toString(16).padStart(64, '0')}`
+}
 
 async function fill(database: Database, from: number, to: number): Promise<void> {
   const rows = [from, to]
@@ -202,6 +246,21 @@ async function fill(database: Database, from: number, to: number): Promise<void>
   await database.query(
     `insert into history (block_number, log_index, token_id, kind, block_hash, tx_hash, ts)
      select n, 0, n % 20000, 3, decode(repeat('ab', 32), 'hex'), decode(repeat('cd', 32), 'hex'), now()
+     from generate_series($1::int, $2::int) n`,
+    rows,
+  )
+  await database.query(
+    `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
+     select decode(lpad(to_hex(n), 64, '0'), 'hex'), 1,
+       case when n % 20 = 0 then 'REPLAYED' when n % 1000 = 1 then 'COUNTERFEIT_SUSPECTED' else 'FRESH' end,
+       case when n % 1000 = 0 then 'PT' else (array['FR', 'DE', 'IT'])[1 + n % 4] end, '2026-01-01', 1, at, at
+     from generate_series($1::int, $2::int) n cross join lateral (select '2026-01-01'::timestamptz + n * interval '1 second' as at) t`,
+    rows,
+  )
+  await database.query(
+    `insert into tap_anomaly (tag_hash, kind, day, found_at)
+     select decode(lpad(to_hex(n), 64, '0'), 'hex'), case when n % 1000 = 0 then 'MANY_REPLAYS' else 'COUNTER_JUMP' end, '2026-01-01',
+       '2026-01-01'::timestamptz + n * interval '1 second'
      from generate_series($1::int, $2::int) n`,
     rows,
   )

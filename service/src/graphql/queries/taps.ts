@@ -88,7 +88,9 @@ function readTaps(given: PageArguments, filter: TapFilter, tagHash: Hex | null |
 async function findTag(productId: string | null | undefined, { loaders }: GraphqlContext) {
   if (productId === null || productId === undefined) return undefined
   const product = await loaders.productByToken.load(parseProductId(productId))
-  return product === null ? null : product.tagHash
+  if (product === null || product.tagHash === null) return null
+  loaders.productByTag.prime(product.tagHash, product) // each of its taps names it
+  return product.tagHash
 }
 
 function parseCountry(country: string | null | undefined): string | undefined {

@@ -97,7 +97,7 @@ type TapList = Readonly<{ table: string; time: string; columns: string }>
 const tapColumns = `id, ${hex('tag_hash')} as "tagHash", counter, outcome, country, times, ${instant('first_at')} as "firstAt",
   ${instant('last_at')} as "lastAt"`
 
-const tapLists = {
+export const tapLists = {
   taps: { table: 'tap_log', time: 'first_at', columns: tapColumns },
   anomalies: {
     table: 'tap_anomaly',
@@ -107,7 +107,12 @@ const tapLists = {
   },
 } as const satisfies Record<string, TapList>
 
-function tapPageStatement({ table, time, columns }: TapList, filter: TapFilter, { after, backward, limit }: Page) {
+/** Returns the statement of a page of taps or anomalies. */
+export function tapPageStatement(
+  { table, time, columns }: TapList,
+  filter: TapFilter,
+  { after, backward, limit }: Page,
+) {
   const values: unknown[] = []
   const [direction, behind] = backward ? ['asc', '>'] : ['desc', '<']
   const wanted = [conditionOf(time, filter, values)]
@@ -133,7 +138,8 @@ function conditionOf(time: string, filter: TapFilter, values: unknown[]): string
   return conditions.length === 0 ? 'true' : conditions.join(' and ')
 }
 
-function tagsStatement(backward: boolean): string {
+/** Returns the statement of the pages of several tags in one direction. */
+export function tagsStatement(backward: boolean): string {
   const [direction, behind, end] = backward ? ['asc', '>', '-infinity'] : ['desc', '<', 'infinity']
   return `select q.place, t.* from unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::int[])
       as q(place, tag_hash, after_at, after_id, most)
