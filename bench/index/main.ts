@@ -46,8 +46,8 @@ await bounded(600_000, async (made) => {
     return own
   }
 
-  function startOwn({ url, sql }: OwnDatabase, rpcUrl = proxy.url): Indexer {
-    const running = startOurs({ rpcUrl, contract, databaseUrl: url })
+  function startOwn({ url, sql }: OwnDatabase, rpcUrl = proxy.url, wsUrl = ''): Indexer {
+    const running = startOurs({ rpcUrl, contract, databaseUrl: url, wsUrl })
     made.defer(running.stop)
     return { running, sql, table: 'history' }
   }
@@ -65,7 +65,7 @@ await bounded(600_000, async (made) => {
     const times = await measureHead(indexer, chain, blocks)
     await indexer.running.stop()
     const at = (share: number) => `${(times[Math.floor(times.length * share)] ?? Number.NaN).toFixed(0)} ms`
-    console.log(`${name.padEnd(12)} block to row, ${blocks} blocks: p50 ${at(0.5)}   p99 ${at(0.99)}`)
+    console.log(`${name.padEnd(15)} block to row, ${blocks} blocks: p50 ${at(0.5)}   p99 ${at(0.99)}`)
   }
 
   console.log(`${whole(chain.head().events)} events in ${whole(chain.head().number)} blocks`)
@@ -81,21 +81,25 @@ await bounded(600_000, async (made) => {
   if (new Set([cold, ...warm, ...ours].map(({ digest }) => digest)).size > 1)
     throw new Error('The rows of the two differ in block, log, token or kind.')
 
-  const middle = (runs: readonly Backfill[], what: 'rate' | 'cpuSeconds' | 'peakMegabytes' | 'calls') =>
-    median(runs.map((run) => run[what]))
+  const middle = (
+    runs: readonly Backfill[],
+    what: 'rate' | 'cpuSeconds' | 'databaseSeconds' | 'peakMegabytes' | 'calls',
+  ) => median(runs.map((run) => run[what]))
   console.log(
     `CPU          Ponder cold is ${per(cold.cpuSeconds, middle(ours, 'cpuSeconds'))} of ours, warm ${per(middle(warm, 'cpuSeconds'), middle(ours, 'cpuSeconds'))} (wanted: cold ×10)\n` +
+      `PostgreSQL   Ponder cold is ${per(cold.databaseSeconds, middle(ours, 'databaseSeconds'))} of ours, warm ${per(middle(warm, 'databaseSeconds'), middle(ours, 'databaseSeconds'))}\n` +
       `rate         ours is ${per(middle(ours, 'rate'), middle(warm, 'rate'))} of Ponder warm (wanted: ×2)\n` +
       `memory       ours is ${per(middle(ours, 'peakMegabytes'), cold.peakMegabytes)} of Ponder cold, ${per(middle(ours, 'peakMegabytes'), middle(warm, 'peakMegabytes'))} of warm (wanted: ×0.5)\n` +
       `RPC calls    Ponder cold makes ${per(cold.calls, middle(ours, 'calls'))} of ours (wanted: ×10)`,
   )
-  await atHead('ours', startOwn(last, chain.url), 100)
+  await atHead('ours, announced', startOwn(last, chain.url, chain.url.replace(/^http/, 'ws')), 100)
+  await atHead('ours, polling', startOwn(last, chain.url), 30)
   await atHead('Ponder', startPonder(chain.url), 30)
 })
 
-function show(name: string, { rate, cpuSeconds, peakMegabytes, calls, methods }: Backfill): void {
+function show(name: string, { rate, cpuSeconds, databaseSeconds, peakMegabytes, calls, methods }: Backfill): void {
   const asked = Object.entries(methods).map(([method, count]) => `${method} ${whole(count)}`)
   console.log(
-    `${name.padEnd(12)} ${whole(rate)} events/s   CPU ${cpuSeconds.toFixed(1)} s   peak ${whole(peakMegabytes)} MB   RPC calls ${whole(calls)} (${asked.join(', ')})`,
+    `${name.padEnd(12)} ${whole(rate)} events/s   CPU ${cpuSeconds.toFixed(1)} s, PostgreSQL ${databaseSeconds.toFixed(1)} s   peak ${whole(peakMegabytes)} MB   RPC calls ${whole(calls)} (${asked.join(', ')})`,
   )
 }

@@ -1,7 +1,7 @@
 /** One indexer from an empty table to the head of the chain, or at the head: what it took. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Sql } from '../../service/src/db/database.ts'
-import { costOf } from '../lib/cost.ts'
+import { costOf, cpuSecondsOf } from '../lib/cost.ts'
 import type { BenchChain } from './chain.ts'
 import type { CountingProxy } from './proxy.ts'
 import type { Running } from '../lib/program.ts'
@@ -15,6 +15,8 @@ export type Indexer = { readonly running: Running; readonly sql: Sql; readonly t
 export type Backfill = {
   readonly rate: number
   readonly cpuSeconds: number
+  /** Processor time of PostgreSQL in the connections of the indexer. */
+  readonly databaseSeconds: number
   readonly peakMegabytes: number
   readonly calls: number
   readonly methods: Record<string, number>
@@ -29,6 +31,7 @@ export async function measureBackfill(indexer: Indexer, chain: BenchChain, proxy
   await reachHead(indexer, chain)
   const ended = performance.timeOrigin + performance.now()
   const { cpuSeconds, peakMegabytes } = costOf(indexer.running.pid)
+  const databaseSeconds = cpuSecondsOf(await backendsOf(indexer))
   const { calls, firstAt, methods } = await proxy.take()
   const { sql, table } = indexer
   const [rows] = await sql.query<{ count: bigint; digest: string }>(`select count(*) as count,
@@ -36,7 +39,14 @@ export async function measureBackfill(indexer: Indexer, chain: BenchChain, proxy
     from ${table}`)
   if (Number(rows?.count) !== events) throw new Error(`${table} has ${rows?.count} rows for ${events} events.`)
   const rate = events / ((ended - firstAt) / 1000)
-  return { rate, cpuSeconds, peakMegabytes, calls, methods, digest: rows?.digest ?? '' }
+  return { rate, cpuSeconds, databaseSeconds, peakMegabytes, calls, methods, digest: rows?.digest ?? '' }
+}
+
+/** Returns the processes of PostgreSQL that serve the indexer: all of its database but those that asked for its progress. */
+async function backendsOf({ sql }: Indexer): Promise<number[]> {
+  const rows = await sql.query<{ pid: number }>(`select pid from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and query not like 'select max(block_number)%'`)
+  return rows.map(({ pid }) => pid)
 }
 
 /** Waits until the table of an indexer that was just started has rows of the last block. */

@@ -15,6 +15,11 @@ export function costOf(root: number): Cost {
   }
 }
 
+/** User and system time of processes until now. Those that cannot be seen from here, as on another machine, count nothing. */
+export function cpuSecondsOf(pids: readonly number[]): number {
+  return sum(pids.map((pid) => processOf(pid)?.ticks ?? 0)) / ticksPerSecond
+}
+
 type Process = { readonly pid: number; readonly parent: number; readonly ticks: number }
 
 function treeOf(root: number): Process[] {

@@ -1,5 +1,6 @@
 /** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
 import type { Writer } from '../chain/transactions/writer.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
@@ -45,7 +46,11 @@ export async function startService(config: Config, log: Log, overrides: Componen
     serve({ ...host, onRequest: metrics?.measured(name, host.onRequest) ?? host.onRequest })
     log.info(`${name} host listens`, { port })
   }
-  if (config.roles.has('indexer')) components.indexer.start()
+  if (config.roles.has('indexer')) {
+    components.indexer.start()
+    const announced = { urls: config.chain.wsUrls, onBlock: components.indexer.wake, log: log.child('indexer') }
+    opened.adopt(createBlockAnnouncements(announced), (it) => it.close())
+  }
   opened.adopt(keepRecovering(components.writer, log), clearInterval)
 
   const resources = opened.move()

@@ -5,7 +5,7 @@ import type { KeyName } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
-/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, and the keys in `tap`, `operator` and `gateway`. */
+/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, `chain.wsUrls`, and the keys in `tap`, `operator` and `gateway`. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
 
 /** A setting that cannot be used, in one sentence that names it. */

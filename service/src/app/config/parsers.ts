@@ -85,6 +85,7 @@ export const url = (...schemes: readonly string[]): Parser<string> =>
   textThat(`a URL (${schemes.join(', ')})`, (text) => isUrl(text, schemes))
 
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
+export const isWebSocketUrl = (text: string): boolean => isUrl(text, ['ws', 'wss'])
 
 /** Accepts `redis://` or `rediss://` with a host and, optionally, an account, a port and a database number. */
 export const redisUrl = textThat('a Redis URL such as redis://user:password@host:6379/0', isRedisUrl)

@@ -14,6 +14,7 @@ import {
   ipAddress,
   isAddress,
   isHttpUrl,
+  isWebSocketUrl,
   isRange,
   list,
   mapped,
@@ -160,6 +161,11 @@ export const configSchema = z.object({
       'CHAIN_RPC_URLS',
       list('http or https URLs', isHttpUrl),
       'JSON-RPC providers, best first. Two or more survive the fault of one, in reads, writes and payments.',
+    ),
+    wsUrls: secret(
+      'CHAIN_WS_URLS',
+      list('ws or wss URLs', isWebSocketUrl),
+      'WebSockets of providers that announce new blocks (eth_subscribe newHeads), so that the index follows at once. Nothing else is read there, and INDEX_POLL_MS still holds.',
     ),
     contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),
     interface: setting(

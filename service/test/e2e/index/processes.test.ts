@@ -99,6 +99,18 @@ describe('the index of several processes', { skip: testDatabases()[1]?.skip ?? f
     await agrees()
   })
 
+  it('follows announcements of the provider that CHAIN_WS_URLS names', async () => {
+    const urls = { CHAIN_WS_URLS: chain.url.replace(/^http/, 'ws') }
+    const process = touchstone(['serve', '--only', 'indexer'], { ...env('c'), ...urls })
+    running.push(process)
+    await until(async () => {
+      await chain.mine(1)
+      return process.said().includes('new blocks are announced')
+    })
+    process.child.kill('SIGTERM')
+    assert.equal((await process.ended).exit, 0)
+  })
+
   it('follows the chain through reorganisations of depth 1, 5 and 50', async () => {
     for (const depth of [1, 5, 50]) {
       await chain.mine(depth)
