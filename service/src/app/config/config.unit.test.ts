@@ -136,6 +136,7 @@ describe('the configuration', () => {
       DATABASE_READ_URL: 'postgres://127.0.0.2/touchstone',
       REDIS_URL: 'redis://127.0.0.1',
       CHAIN_RPC_URLS: 'https://a.example,https://b.example',
+      CHAIN_WS_URLS: 'wss://a.example,ws://b.example/key',
       FACILITATOR_KEYS: `0x${'35'.repeat(32)},0x${'36'.repeat(32)}`,
     }
     const secrets = Object.entries<Setting>(settings).filter(([, { secret }]) => secret)
