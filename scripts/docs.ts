@@ -12,6 +12,7 @@ import { payCommand } from '../service/src/cli/payments/pay.ts'
 import { serveCommand } from '../service/src/cli/serve/serve.ts'
 import { storeCommands } from '../service/src/cli/store-commands.ts'
 import { verifyCommand } from '../service/src/cli/verify.ts'
+import { type Rule, rules } from '../service/src/graphql/access/rules.ts'
 import { errorRows } from '../service/src/lib/error-codes.ts'
 import { createLog } from '../service/src/lib/log.ts'
 import { createMetrics } from '../service/src/app/metrics.ts'
@@ -68,6 +69,7 @@ const tables: Readonly<Record<string, () => Table>> = {
   ],
   commands: () => [['Command', 'What it does'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
   operations: () => [['Operation', 'What it does'], operations()],
+  rights: () => [['Field', 'Scopes', 'A key with brands'], Object.entries(rules).map(rightsRow)],
   errors: () => [
     ['Condition', 'Keyless read', 'MCP tool', 'MCP request', 'A2A', 'GraphQL', 'Gateway'],
     errorRows.map(({ name, rest, tool, mcp, a2a, graphql, gateway }) => [
@@ -138,6 +140,17 @@ export function alertRules(): readonly AlertRule[] {
 }
 
 /** Queries, mutations and subscriptions as the schema has them. */
+function rightsRow([name, { needs, about, note }]: readonly [string, Rule]): string[] {
+  const scopes = needs({}).map((need) => need.map(code).join(' or '))
+  const limit =
+    about === 'brand'
+      ? 'registers these brands only'
+      : about === 'product'
+        ? 'changes their products only'
+        : 'reads their products only'
+  return [code(name), [...scopes, ...(note === undefined ? [] : [note])].join('; '), limit]
+}
+
 function operations(): string[][] {
   const schema = buildSchema(readFileSync(new URL('../service/src/graphql/schema.graphql', import.meta.url), 'utf8'))
   return [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].flatMap((type) =>

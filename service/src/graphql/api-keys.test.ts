@@ -61,7 +61,7 @@ for (const { name, open, skip } of testDatabases())
       for (const header of [`Bearer ${text}`, `bearer ${text}`])
         assert.deepEqual(await authenticate(header, ''), {
           ok: true,
-          key: { id, name: 'my app', scopes: ['read', 'write'] },
+          key: { id, name: 'my app', scopes: ['read', 'write'], brands: null },
         })
     })
 

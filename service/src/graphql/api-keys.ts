@@ -7,12 +7,12 @@ import { singleFlight } from '../lib/async/single-flight.ts'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { type Brands, type Scope, verbsOf } from './access/rights.ts'
 
-export const scopes = ['read', 'write', 'taps'] as const
-export type Scope = (typeof scopes)[number]
-
-export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[] }>
+/** `brands` are those whose products it reads and changes; null stands for all products. */
+export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[]; brands: Brands }>
 type StoredApiKey = ApiKey & { readonly hash: Uint8Array }
+type NewApiKey = Pick<StoredApiKey, 'hash' | 'name' | 'scopes'> & Partial<Pick<ApiKey, 'brands'>>
 /** Times are those of the database, as text. */
 export type ListedApiKey = ApiKey & Readonly<{ createdAt: string; lastUsedAt: string | null; revokedAt: string | null }>
 
@@ -51,7 +51,7 @@ export function createAuthenticate({
         known.delete(name)
         return null
       }
-      const key = { id: row.id, name: row.name, scopes: row.scopes }
+      const { hash: _hash, ...key } = row
       known.set(name, { key, askedAt })
       return key
     },
@@ -96,15 +96,18 @@ export type ApiKeyStore = ReturnType<typeof apiKeyStore>
 export function apiKeyStore(sql: Sql) {
   return {
     /** Stores a new key by its hash and returns its id. */
-    async create({ hash, name, scopes: granted }: Omit<StoredApiKey, 'id'>): Promise<string> {
+    async create({ hash, name, scopes, brands = null }: NewApiKey): Promise<string> {
       const id = newId()
-      await sql.query('insert into api_key (id, hash, name, scopes) values ($1, $2, $3, $4)', [id, hash, name, granted])
+      // A version without brands knows the aliases only: it must not take them from a key that is narrower than it can see.
+      const granted = brands === null ? scopes : verbsOf(scopes)
+      const values = [id, hash, name, granted, brands]
+      await sql.query('insert into api_key (id, hash, name, scopes, brands) values ($1, $2, $3, $4, $5)', values)
       return id
     },
     /** Returns all keys, revoked ones too, the oldest first, without their hashes. */
     async list(): Promise<ListedApiKey[]> {
       return sql.query<ListedApiKey>(
-        `select id, name, scopes, ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
+        `select id, name, scopes, brands, ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
            ${utc('revoked_at')} as "revokedAt"
          from api_key order by created_at, id`,
       )
@@ -119,7 +122,7 @@ export function apiKeyStore(sql: Sql) {
     },
     /** Finds the active key with this hash. */
     async find(hash: Uint8Array): Promise<StoredApiKey | undefined> {
-      const text = 'select id, name, scopes, hash from api_key where hash = $1 and revoked_at is null'
+      const text = 'select id, name, scopes, brands, hash from api_key where hash = $1 and revoked_at is null'
       return (await sql.query<StoredApiKey>(text, [hash]))[0]
     },
     /** Returns those of the ids whose keys are active. */

@@ -1,19 +1,17 @@
 /** The context of resolvers: the API key of the request, and loaders that batch its reads. */
 import DataLoader from 'dataloader'
 import type { Hex } from '@touchstone/verdict'
-import type { Database } from '../db/database.ts'
-import { historyStore, type HistoryQuestion } from '../index/history.ts'
-import { groupStore } from '../index/queries/groups.ts'
-import { readMeta } from '../index/queries/meta.ts'
-import { pastStore } from '../index/queries/past.ts'
-import { type PastBlock, productStore } from '../index/queries/products.ts'
-import { transferStore } from '../index/queries/transfers.ts'
-import { tapQueries } from '../tap/log/queries.ts'
-import type { ApiKey, Scope } from './api-keys.ts'
-import { graphqlError } from './errors.ts'
+import type { HistoryQuestion } from '../index/history.ts'
+import type { PastBlock } from '../index/queries/products.ts'
+import { type Verb, verbsOf } from './access/rights.ts'
+import { scopedStores } from './access/scoped-stores.ts'
+import type { ApiKey } from './api-keys.ts'
+import type { IndexStores } from './stores.ts'
 
 export type GraphqlContext = {
   readonly key: ApiKey
+  /** The verbs of the key's scopes. */
+  readonly verbs: ReadonlySet<Verb>
   /** Written to the log, and shown with faults that are masked. */
   readonly requestId: string
   /** Left out for events of subscriptions. */
@@ -22,35 +20,15 @@ export type GraphqlContext = {
   readonly lists: Pick<IndexStores, 'products' | 'transfers' | 'meta' | 'past' | 'groups' | 'taps'>
 }
 
-/** Throws FORBIDDEN when the key lacks the scope. */
-export function demandScope({ key }: GraphqlContext, scope: Scope): void {
-  if (!key.scopes.includes(scope))
-    throw graphqlError('FORBIDDEN', `This API key lacks the scope ${scope}. Make one with: touchstone key create`)
-}
-
-export type IndexStores = ReturnType<typeof indexStores>
-
-/** The queries of the index over one database. */
-export function indexStores(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
-  return {
-    products: productStore(database),
-    transfers: transferStore(database),
-    history: historyStore(database),
-    past: pastStore(database),
-    groups: groupStore(database),
-    meta: () => readMeta(database),
-    taps: tapQueries(database),
-  }
-}
-
 /** Creates the context of one operation. `listing`: the operation reads lists only. */
 export type CreateContext = (key: ApiKey, requestId: string, listing?: boolean) => GraphqlContext
 
 /** An operation reads one database: `listStores`, which may be a few seconds behind, when it only lists, else `stores`. */
 export function contextFactory(stores: IndexStores, listStores: IndexStores = stores): CreateContext {
   return (key, requestId, listing = false) => {
-    const lists = listing ? listStores : stores
-    return { key, requestId, lists, loaders: createLoaders(lists) }
+    const all = listing ? listStores : stores
+    const lists = key.brands === null ? all : scopedStores(all, key.brands)
+    return { key, verbs: new Set(verbsOf(key.scopes)), requestId, lists, loaders: createLoaders(lists) }
   }
 }
 

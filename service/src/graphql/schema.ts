@@ -11,6 +11,7 @@ import {
   type GraphQLSchema,
   type ValueNode,
 } from 'graphql'
+import { enforceRights } from './access/enforce.ts'
 import type { GraphqlContext } from './context.ts'
 
 /** Sources and arguments have the types of the schema; each resolver declares those it reads. */
@@ -21,7 +22,7 @@ export type ResolverMap = Readonly<Record<string, Readonly<Record<string, Resolv
 
 const schemaText = readFileSync(new URL('./schema.graphql', import.meta.url), 'utf8')
 
-/** Builds the schema. Throws when a resolver has no field. */
+/** Builds the schema with the rights that its fields need. Throws when a resolver has no field, or a root field no rule. */
 export function graphqlSchema(...maps: readonly ResolverMap[]): GraphQLSchema {
   const schema = buildSchema(schemaText)
   for (const [name, scalar] of Object.entries(scalars)) {
@@ -41,7 +42,7 @@ export function graphqlSchema(...maps: readonly ResolverMap[]): GraphQLSchema {
       Object.assign(field, typeof resolver === 'function' ? { resolve: resolver } : resolver)
     }
   }
-  return schema
+  return enforceRights(schema)
 }
 
 type Scalar = {

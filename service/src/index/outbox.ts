@@ -59,8 +59,9 @@ export function matchesFilter(event: OutboxEvent, { topic, kinds, tokenId }: Eve
   return event.kind !== null && (kinds === undefined || kinds.includes(event.kind))
 }
 
-/** Events after a position up to the event `upTo`. */
-export type EventRange = EventFilter & Readonly<{ after: bigint; upTo: bigint; limit: number }>
+/** Events after a position up to the event `upTo`; with `brands`, of products that have one of them now. */
+export type EventRange = EventFilter &
+  Readonly<{ after: bigint; upTo: bigint; limit: number; brands?: readonly string[] | null }>
 
 /** The place of an event: its number, and the microsecond of its row since 1970. */
 export type Place = Readonly<{ seq: bigint; micros: bigint }>
@@ -145,12 +146,16 @@ const newestStatement = `select seq, micros from (
 const checkStatement = `select ${positionColumns('t')}, (select ${microsOf('o')} from outbox o where o.seq = $1) as given from outbox_trim t`
 
 /** An answer without events still has one row, of what was deleted. */
-function rangeStatement({ after, upTo, limit, topic, kinds, tokenId }: EventRange) {
+function rangeStatement({ after, upTo, limit, topic, kinds, tokenId, brands = null }: EventRange) {
   const values: unknown[] = [after, upTo, limit]
   const wanted = ['o.seq > $1', 'o.seq <= $2']
   wanted.push(topic === undefined ? 'o.kind is not null' : `o.topic = $${values.push(topic)}`)
   if (kinds !== undefined) wanted.push(`o.kind = any($${values.push(kinds)}::text[])`)
   if (tokenId !== undefined) wanted.push(`o.token_id = $${values.push(tokenId.toString())}::text::numeric`)
+  if (brands !== null)
+    wanted.push(
+      `exists (select from asset a where a.token_id = o.token_id and a.brand = any($${values.push(brands)}::text[]))`,
+    )
   const text = `select t.seq as trimmed, e.* from outbox_trim t left join lateral (
       select ${columns} from outbox o where ${wanted.join(' and ')} order by o.seq limit $3) e on true
     order by e.seq`

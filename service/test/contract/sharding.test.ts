@@ -59,6 +59,11 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
   ['tap/log/recorder.ts', 'delete from tap_log', 'the same in their log'],
   ['tap/log/recorder.ts', 'delete from tap_anomaly', 'the same for anomalies'],
+  [
+    'index/queries/groups.ts',
+    'groups_of(state, flags, created_at) g',
+    'groups of the products of some brands, for a key with brands',
+  ],
   ['index/queries/products.ts', 'where tag_hash = any', 'products of a page of taps, by the commitments of their tags'],
 ]
 

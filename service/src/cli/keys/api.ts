@@ -1,29 +1,39 @@
 /** `touchstone key …`: API keys of GraphQL (spec §5), printed when they are made and never again; and the key that seals tag keys. */
+import { untrustedOf } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { newApiKey, scopes, type ListedApiKey, type Scope } from '../../graphql/api-keys.ts'
+import { type Scope, scopes, verbs, verbsOf } from '../../graphql/access/rights.ts'
+import { newApiKey, type ListedApiKey } from '../../graphql/api-keys.ts'
 import { defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 
 export function keyCommand(run: RunWork): Command {
-  const scope = new Option('--scope <scopes>', 'read, write, taps, separated by commas').default(['read'], 'read')
+  const scope = new Option('--scope <scopes>', 'verbs and their aliases, separated by commas').default(['read'], 'read')
   return defineGroup(
     'key',
     'API keys of GraphQL: each has a name and scopes, and can be revoked. And the key that seals tag keys.',
     [
       defineCommand('create', 'Makes a key and prints it, once: only its hash is stored.', {
+        notes: scopeNotes,
         examples: [
           'touchstone key create my-app --scope read,write',
           'touchstone key create back-office --scope read,taps',
+          'touchstone key create till --scope claim,read:products --brand "Calder & Wick"',
         ],
       })
         .argument('<name>', 'its purpose, such as my-app', parseName)
         .addOption(scope.argParser(parseScopes))
+        .option('--brand <brand>', 'reads and changes products of this brand only; repeat it for several', addBrand)
         .action(inSession(run, create)),
       defineCommand('list', 'Shows all keys by id and name, revoked ones too; never a key.', {
         examples: ['touchstone key list'],
       })
         .option('--json', 'print a JSON array')
         .action(inSession(run, list)),
+      defineCommand('show', 'Shows one key with all that it may do; never the key itself.', {
+        examples: ['touchstone key show k3x9a0qz'],
+      })
+        .argument('<id>', 'id of the key, as touchstone key list shows it', parseId)
+        .action(inSession(run, show)),
       defineCommand('revoke', 'Ends a key for ever: within a second its requests fail and its sockets are closed.', {
         examples: ['touchstone key revoke k3x9a0qz'],
       })
@@ -39,26 +49,55 @@ Backups hold files as they were sealed: keep the former key as long as such a ba
   )
 }
 
-type CreateOptions = { readonly scope: readonly Scope[] }
+const scopeNotes = `Scopes: ${verbs.join(', ')}.
+read is read:products and read:owners, write is every verb that changes something, taps is read:taps.`
 
-async function create({ store, io }: Session, name: string, { scope }: CreateOptions): Promise<void> {
+type CreateOptions = { readonly scope: readonly Scope[]; readonly brand?: readonly string[] }
+
+async function create({ store, io }: Session, name: string, { scope, brand }: CreateOptions): Promise<void> {
   const { text, hash } = newApiKey()
-  const id = await store.apiKeys.create({ hash, name, scopes: scope })
+  const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null })
   io.out(text)
+  const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
-    `Key ${id} (${name}) with scope ${scope.join(', ')}. It is not shown again; keep it out of browsers and repositories.`,
+    `Key ${id} (${name}) with scope ${scope.join(', ')}${limits}. It is not shown again; keep it out of browsers and repositories.`,
   )
+}
+
+async function show({ store, io }: Session, id: string): Promise<void> {
+  const key = (await store.apiKeys.list()).find((one) => one.id === id)
+  if (key === undefined) throw new CommandError(`There is no key ${id}; see touchstone key list.`)
+  const { name, scopes: given, brands, createdAt, lastUsedAt, revokedAt } = key
+  const rows = {
+    name,
+    scope: given.join(', '),
+    verbs: verbsOf(given).join(', '),
+    brands: brands?.join(', ') ?? 'all products',
+    made: createdAt,
+    'last used': lastUsedAt ?? 'never',
+    revoked: revokedAt ?? 'no',
+  }
+  for (const [label, value] of Object.entries(rows)) io.out(`${label.padEnd(10)} ${value}`)
 }
 
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
   const keys = await store.apiKeys.list()
   if (json === true) return io.out(JSON.stringify(keys, null, 2))
   if (keys.length === 0) return io.out('There is no key yet: touchstone key create <name>')
-  for (const line of formatTable(['id', 'name', 'scope', 'made', 'last used', ''], keys.map(toRow))) io.out(line)
+  for (const line of formatTable(['id', 'name', 'scope', 'brands', 'made', 'last used', ''], keys.map(toRow)))
+    io.out(line)
 }
 
-function toRow({ id, name, scopes: given, createdAt, lastUsedAt, revokedAt }: ListedApiKey): string[] {
-  return [id, name, given.join(','), createdAt, lastUsedAt ?? 'never', revokedAt === null ? '' : `revoked ${revokedAt}`]
+function toRow({ id, name, scopes: given, brands, createdAt, lastUsedAt, revokedAt }: ListedApiKey): string[] {
+  return [
+    id,
+    name,
+    given.join(','),
+    brands?.join(', ') ?? 'all',
+    createdAt,
+    lastUsedAt ?? 'never',
+    revokedAt === null ? '' : `revoked ${revokedAt}`,
+  ]
 }
 
 async function revoke({ store, io }: Session, id: string): Promise<void> {
@@ -92,5 +131,16 @@ function parseScopes(text: string): Scope[] {
   const words = text.split(',').map((word) => word.trim())
   if (words.every((word) => scopes.some((known) => known === word)))
     return scopes.filter((known) => words.includes(known))
-  throw new InvalidArgumentError('It is some of read, write and taps, separated by commas.')
+  throw new InvalidArgumentError(`It is some of these, separated by commas: ${scopes.join(', ')}.`)
 }
+
+/** Brands are compared with those of products, which are stored cleaned (spec §2.3). */
+function addBrand(text: string, before: readonly string[] = []): string[] {
+  const brands = [...new Set([...before, text])]
+  if (untrustedOf({ brand: text }).brand !== text)
+    throw new InvalidArgumentError('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
+  if (brands.length > mostBrands) throw new InvalidArgumentError(`A key has ${mostBrands} brands at most.`)
+  return brands
+}
+
+const mostBrands = 20

@@ -112,6 +112,9 @@ export type BindDeps = Readonly<{
 
 type BindTagInput = Input<'productId' | 'uid' | 'batchId', 'gtin' | 'serialNumber' | 'idempotencyKey'>
 
+/** A key with brands gets no id of a product that may be of another brand. */
+const takenElsewhere = 'The tag or the item is registered already, or the tag is of another batch: take another one.'
+
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
 export function createBindTag(
@@ -131,7 +134,10 @@ export function createBindTag(
 
   return mutation(readBinding, async ({ tokenId, uid, batchId, item = null, key, hash }, context) => {
     const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
-    if (!allowed.ok) return rejectedAt(fieldOf[allowed.about], allowed.message)
+    if (!allowed.ok) {
+      const isNamed = context.key.brands === null || allowed.about === 'batch'
+      return rejectedAt(fieldOf[allowed.about], isNamed ? allowed.message : takenElsewhere)
+    }
     const commitment = hash(uid)
     const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
     // The pair is bound once, so that it is the key where the caller gives none: a repeat registers the tag that was bound.

@@ -10,7 +10,7 @@ import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../api-keys.ts'
-import { demandScope, type GraphqlContext } from '../context.ts'
+import type { GraphqlContext } from '../context.ts'
 import type { Resolver } from '../schema.ts'
 import { readInput, type InputError, type InputReader, type Valid } from './inputs.ts'
 
@@ -25,7 +25,6 @@ export function mutation<Input, Values>(
   ) => Promise<readonly InputError[]> = async (_input, errors) => errors,
 ): Resolver {
   return async (_source, { input }: { readonly input: Input }, context) => {
-    demandScope(context, 'write')
     const found = readInput((read) => readValues(input, read))
     return found.ok ? run(found.values, context) : rejected(await explain(input, found.errors, context))
   }

@@ -4,7 +4,7 @@ import type { TransferStatus } from '../../domain/chain-index.ts'
 import type { GroupRow, ProductGroup } from '../../index/queries/groups.ts'
 import type { Keyset, PastBlock, ProductRow } from '../../index/queries/products.ts'
 import type { TransferFilter, TransferRow } from '../../index/queries/transfers.ts'
-import { demandScope, type GraphqlContext } from '../context.ts'
+import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { cleanLine, fieldResolvers, reportNames, type ProductFieldDeps } from './fields.ts'
@@ -27,14 +27,12 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
     Node: { __resolveType: (row: object) => ('initiatedAt' in row ? 'Transfer' : 'Product') },
     Query: {
       async product(_root: unknown, { id, block }: { id: string } & AtBlock, context: GraphqlContext) {
-        demandScope(context, 'read')
         const tokenId = parseProductId(id)
         const at = await findBlock(block, context)
         return at ? context.loaders.pastProduct.load({ tokenId, at }) : context.loaders.productByToken.load(tokenId)
       },
 
       async products(_root: unknown, given: ProductsArguments, context: GraphqlContext) {
-        demandScope(context, 'read')
         const { products, past } = context.lists
         const at = await findBlock(given.block, context)
         const { field = 'CREATED_AT', direction = 'DESC' } = given.orderBy ?? {}
@@ -55,7 +53,6 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       async transfers(_root: unknown, given: TransfersArguments, context: GraphqlContext) {
-        demandScope(context, 'read')
         const { transfers } = context.lists
         const { productId, status = null } = given
         const filter = parseTransferFilter(given.filter)
@@ -74,7 +71,6 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       async transfer(_root: unknown, { id, block }: { id: string } & AtBlock, context: GraphqlContext) {
-        demandScope(context, 'read')
         parseTransferId(id)
         const at = await findBlock(block, context)
         if (!at) return context.loaders.transferById.load(id)
@@ -84,7 +80,6 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       productStats(_root: unknown, given: PageArguments & { groupBy: ProductGroup }, context: GraphqlContext) {
-        demandScope(context, 'read')
         const { groups } = context.lists
         const { groupBy: group } = given
         return readConnection<Stat>(given, listKey('text', 'stats', group), ({ after, backward, limit }) => ({
@@ -97,7 +92,6 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       node(_root: unknown, { id }: { id: string }, context: GraphqlContext) {
-        demandScope(context, 'read')
         const tokenId = parseTokenId(id)
         return tokenId === null
           ? context.loaders.transferById.load(parseTransferId(id))
@@ -105,7 +99,6 @@ export function queryResolvers(deps: QueryDeps): ResolverMap {
       },
 
       async _meta(_root: unknown, _given: unknown, context: GraphqlContext) {
-        demandScope(context, 'read')
         const [{ block, comparedAt }, { head, isFaulty }] = await Promise.all([
           context.lists.meta(),
           deps.chainStatus(),

@@ -75,7 +75,7 @@ for (const { name, open, skip } of testDatabases())
           errors.map(({ extensions }) => extensions['code']),
           ['FORBIDDEN'],
         )
-        assert.match(errors[0]?.message ?? '', /scope taps/)
+        assert.match(errors[0]?.message ?? '', /scope read:taps/)
       }
     })
 

@@ -3,7 +3,7 @@ import type { Hex } from '@touchstone/verdict'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TapAnomalyKind, TapAnomalyRow, TapFilter, TapRow } from '../../tap/log/queries.ts'
 import type { TapRecordOutcome } from '../../tap/log/recorder.ts'
-import { demandScope, type GraphqlContext } from '../context.ts'
+import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { listKey, type PageArguments, readConnection } from './pages.ts'
@@ -26,14 +26,12 @@ type AnomaliesArguments = PageArguments & {
 export const tapResolvers: ResolverMap = {
   Query: {
     async taps(_root: unknown, given: TapsArguments, context: GraphqlContext) {
-      demandScope(context, 'taps')
       const { productId, outcome, country, timeAfter, timeBefore } = given.filter ?? {}
       const span = { after: timeAfter ?? undefined, before: timeBefore ?? undefined }
       const filter = { outcome: outcome ?? undefined, country: parseCountry(country), ...span }
       return readTaps(given, filter, await findTag(productId, context), context)
     },
     async tapAnomalies(_root: unknown, given: AnomaliesArguments, context: GraphqlContext) {
-      demandScope(context, 'taps')
       const { productId, kind, timeAfter, timeBefore } = given.filter ?? {}
       const span = { after: timeAfter ?? undefined, before: timeBefore ?? undefined }
       const tagHash = await findTag(productId, context)
@@ -48,7 +46,6 @@ export const tapResolvers: ResolverMap = {
   },
   Product: {
     taps(product: ProductRow, given: PageArguments, context: GraphqlContext) {
-      demandScope(context, 'taps')
       return readTaps(given, {}, product.tagHash, context)
     },
   },

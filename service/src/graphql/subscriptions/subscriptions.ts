@@ -13,7 +13,8 @@ import {
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { Log } from '../../lib/log.ts'
-import { demandScope, type GraphqlContext, type Loaders } from '../context.ts'
+import type { GraphqlContext, Loaders } from '../context.ts'
+import { permits } from '../access/rights.ts'
 import { graphqlError } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
 import { parseProductId } from '../queries/filter.ts'
@@ -57,10 +58,11 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
     return place
   }
 
-  async function subscribeTo(filter: EventFilter, after: string | null | undefined) {
+  async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key }: GraphqlContext) {
     const place = after === null || after === undefined ? null : await parseAfter(after)
-    const isWanted = filter.topic === undefined ? undefined : isComplete
-    return createEventStream(streams, { filter, after: place?.seq ?? null, ...(isWanted && { isWanted }) })
+    const isWanted = (event: SubscriptionEvent) =>
+      permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
+    return createEventStream(streams, { filter, after: place?.seq ?? null, isWanted })
   }
 
   return {
@@ -70,16 +72,16 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
         given: EventArguments & { readonly first?: number | null },
         context: GraphqlContext,
       ) {
-        demandScope(context, 'read')
         const size = given.first ?? defaultPage
         if (size < 0 || size > maxPage) throw graphqlError('BAD_USER_INPUT', `"first" is from 0 to ${maxPage}.`)
         const filter = parseFilter(given)
         const { oldest } = await outbox.check({ seq: 0n, micros: 0n })
         const after = isGiven(given.after) ? await parseAfter(given.after) : oldest
         const newest = dispatcher.newest()
-        const found = await outbox.range({ ...filter, after: after.seq, upTo: newest.seq, limit: size + 1 })
+        const { brands } = context.key
+        const found = await outbox.range({ ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 })
         if (found === null) throw await goneError()
-        const nodes = await load(found.slice(0, size))
+        const nodes = (await load(found.slice(0, size))).filter(({ product }) => permits(brands, product))
         const edges = nodes.map((node) => ({ node, cursor: node.position }))
         return {
           edges,
@@ -97,8 +99,7 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
     Subscription: {
       events: {
         subscribe(_root: unknown, given: EventArguments, context: GraphqlContext) {
-          demandScope(context, 'read')
-          return subscribeTo(parseFilter(given), given.after)
+          return subscribeTo(parseFilter(given), given.after, context)
         },
         resolve,
       },
@@ -108,15 +109,13 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
           { productId, after }: { productId: string; after?: string | null },
           context: GraphqlContext,
         ) {
-          demandScope(context, 'read')
-          return subscribeTo({ topic: 'transfer', tokenId: parseProductId(productId) }, after)
+          return subscribeTo({ topic: 'transfer', tokenId: parseProductId(productId) }, after, context)
         },
         resolve,
       },
       productVerified: {
         subscribe(_root: unknown, { after }: { after?: string | null }, context: GraphqlContext) {
-          demandScope(context, 'read')
-          return subscribeTo({ topic: 'tap' }, after)
+          return subscribeTo({ topic: 'tap' }, after, context)
         },
         resolve,
       },

@@ -8,7 +8,7 @@ export type ProductCondition =
   | Readonly<{ kind: 'verified' | 'flagged' | 'tagged'; value: boolean }>
   | Readonly<{ kind: 'tokens'; value: readonly string[] }>
   | Readonly<{ kind: 'states'; value: readonly StateCode[] }>
-  | Readonly<{ kind: 'names'; value: readonly string[] }>
+  | Readonly<{ kind: 'names' | 'brands'; value: readonly string[] }>
   /** A bit of the flags. */
   | Readonly<{ kind: 'report'; value: number }>
   | Readonly<{ kind: 'owner'; value: Hex }>
@@ -25,6 +25,8 @@ export function sqlOf(condition: ProductCondition, values: unknown[]): string {
   switch (condition.kind) {
     case 'brand':
       return `brand = ${parameter(condition.value, 'text')}`
+    case 'brands':
+      return `brand = any(${parameter(condition.value, 'text[]')})`
     case 'tagId':
       return `tag_id = ${parameter(condition.value, 'text')}`
     case 'nameContains':

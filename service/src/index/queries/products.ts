@@ -149,13 +149,19 @@ function namesOf(condition: ProductCondition): { names: readonly string[]; other
   return { names: named.value, others: { kind: 'and', of: parts.filter((part) => part !== named) } }
 }
 
-/** Splits a condition on several states into one for each, because an index over states keeps the order of one only. */
+/** Splits a condition on several brands or states into one for each, because an index over either keeps the order of one only. */
 function branchesOf(condition: ProductCondition): readonly ProductCondition[] {
   const parts = condition.kind === 'and' ? condition.of : [condition]
-  const states = parts.find((part) => part.kind === 'states')
-  if (states?.kind !== 'states' || states.value.length === 0) return [condition]
-  const others = parts.filter((part) => part !== states)
-  return states.value.map((state) => ({ kind: 'and', of: [...others, { kind: 'state', value: state }] }))
+  const several = parts.find(({ kind }) => kind === 'brands') ?? parts.find(({ kind }) => kind === 'states')
+  const each = several === undefined ? [] : eachOf(several)
+  if (each.length === 0) return [condition]
+  const others = parts.filter((part) => part !== several)
+  return each.map((one) => ({ kind: 'and', of: [...others, one] }))
+}
+
+function eachOf(condition: ProductCondition): readonly ProductCondition[] {
+  if (condition.kind === 'brands') return condition.value.map((value) => ({ kind: 'brand', value }))
+  return condition.kind === 'states' ? condition.value.map((value) => ({ kind: 'state', value })) : []
 }
 
 /** Selects the products of an earlier block, without columns. */
@@ -198,7 +204,7 @@ export type StoredProduct = Omit<ProductRow, 'tokenId' | 'indexed'> & {
 /** Conditions on one thing whose rows an index has in the order of their mints. */
 const indexedKinds: ReadonlySet<ProductCondition['kind']> = new Set([
   ...(['brand', 'tagId', 'gtin', 'serial', 'createdAfter', 'createdBefore', 'verified', 'flagged', 'tagged'] as const),
-  ...(['tokens', 'states', 'names', 'report', 'owner', 'state'] as const),
+  ...(['tokens', 'brands', 'states', 'names', 'report', 'owner', 'state'] as const),
 ])
 
 /** Returns whether an index has the rows of a page one after another; any other page is asked for its cost first. */

@@ -32,6 +32,8 @@ export type TransferFilter = Readonly<{
   party?: Hex | null
   initiatedAfter?: string | null
   initiatedBefore?: string | null
+  /** Selects the transfers of products of these brands. */
+  brands?: readonly string[]
 }>
 /** A page from the row behind `after` on, the newest first unless it goes backward. */
 export type TransferPage = TransferFilter & {
@@ -59,7 +61,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
       const { text, values } = transferPageStatement(page)
-      if (page.party && page.status !== null) await assertCheap(database, text, values)
+      if ((page.party && page.status !== null) || page.brands) await assertCheap(database, text, values)
       return (await database.query<StoredTransfer>(text, values)).map(parseRow)
     },
     /** Returns the number of transfers; null where a count takes too long. */
@@ -106,7 +108,7 @@ const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {
 
 /** Returns conditions that no row meets twice; their values are appended to `values`. */
 function conditionsOf(
-  { tokenId, status, party = null, initiatedAfter = null, initiatedBefore = null }: TransferFilter,
+  { tokenId, status, party = null, initiatedAfter = null, initiatedBefore = null, brands }: TransferFilter,
   values: unknown[],
 ): string[] {
   const all = status === null ? ['true'] : conditions[status]
@@ -117,6 +119,10 @@ function conditionsOf(
     )
   if (initiatedAfter !== null) common.push(`t.initiated_at > $${values.push(initiatedAfter)}::text::timestamptz`)
   if (initiatedBefore !== null) common.push(`t.initiated_at < $${values.push(initiatedBefore)}::text::timestamptz`)
+  if (brands !== undefined)
+    common.push(
+      `exists (select from asset b where b.pk = t.asset_pk and b.brand = any($${values.push(brands)}::text[]))`,
+    )
   const either = party === null ? [''] : partyConditions(values.push(party.slice(2)))
   return all.flatMap((one) => either.map((other) => [one, ...common, other].filter(Boolean).join(' and ')))
 }

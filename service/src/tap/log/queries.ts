@@ -41,6 +41,8 @@ export type TapFilter = Readonly<{
   kind?: TapAnomalyKind | undefined
   after?: string | undefined
   before?: string | undefined
+  /** Selects the taps of products of these brands. */
+  brands?: readonly string[] | undefined
 }>
 
 /** The time and the id of a row. */
@@ -88,8 +90,8 @@ export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'd
 }
 
 /** One index has one of these conditions in the order of time. */
-function isIndexed({ tagHash, outcome, country, kind }: TapFilter): boolean {
-  return [tagHash, outcome, country, kind].filter((value) => value !== undefined).length <= 1
+function isIndexed({ tagHash, outcome, country, kind, brands }: TapFilter): boolean {
+  return brands === undefined && [tagHash, outcome, country, kind].filter((value) => value !== undefined).length <= 1
 }
 
 type TapList = Readonly<{ table: string; time: string; columns: string }>
@@ -126,13 +128,14 @@ export function tapPageStatement(
 }
 
 function conditionOf(time: string, filter: TapFilter, values: unknown[]): string {
-  const { tagHash, outcome, country, kind, after, before } = filter
+  const { tagHash, outcome, country, kind, after, before, brands } = filter
   const conditions = [
     tagHash && `tag_hash = $${values.push(hexToBytes(tagHash))}`,
     outcome && `outcome = $${values.push(outcome)}`,
     country && `country = $${values.push(country)}`,
     kind && `kind = $${values.push(kind)}`,
     after && `${time} > $${values.push(after)}::text::timestamptz`,
+    brands && `tag_hash in (select a.tag_hash from asset a where a.brand = any($${values.push(brands)}::text[]))`,
     before && `${time} < $${values.push(before)}::text::timestamptz`,
   ].filter(Boolean)
   return conditions.length === 0 ? 'true' : conditions.join(' and ')

@@ -356,10 +356,28 @@ describe('touchstone key', () => {
     assert.match(made.err, /^Key [a-z0-9]{8} \(my-app\) with scope read, write\./)
     assert.equal(await passes(made.out), true)
     const listed = await inWorld('key', 'list')
-    assert.match(listed.out, /[a-z0-9]{8} +my-app +read,write +\d{4}-/)
+    assert.match(listed.out, /[a-z0-9]{8} +my-app +read,write +all +\d{4}-/)
     const [key] = JSON.parse((await inWorld('key', 'list', '--json')).out) as { name: string; scopes: string[] }[]
     assert.deepEqual([key?.name, key?.scopes], ['my-app', ['read', 'write']])
     assert.ok([listed.out, ...world.lines].every((text) => !text.includes(made.out.slice(8))))
+  })
+
+  it('makes a key for some verbs and brands, and shows all that it may do', async () => {
+    const brands = ['--brand', 'Calder & Wick', '--brand', 'Bolt, Inc.']
+    const made = await inWorld('key', 'create', 'till', '--scope', 'flag:lost,read', ...brands)
+    keepSecret(made.out)
+    assert.match(made.err, /with scope read, flag:lost, for products of Calder & Wick, Bolt, Inc\. only/)
+    const [, id = ''] = /^Key (\w+)/.exec(made.err) ?? []
+    const { out } = await inWorld('key', 'show', id)
+    assert.match(out, /^verbs +flag:lost, read:products, read:owners$/m)
+    assert.match(out, /^brands +Calder & Wick, Bolt, Inc\.$/m)
+    assert.ok(!out.includes(made.out.slice(8)))
+    const wrong = [
+      ['create', 'x', '--scope', 'mint,sell'],
+      ['create', 'x', '--brand', ' Bolt'],
+      ['show', 'aaaaaaaa'],
+    ]
+    for (const words of wrong) assert.notEqual((await inWorld('key', ...words)).exit, 0, words.join(' '))
   })
 
   it('revokes a key within a second', async () => {

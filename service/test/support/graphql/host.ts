@@ -1,11 +1,13 @@
 /** The GraphQL host over a database of its own, for tests of reads: rows are inserted by SQL, queries go over HTTP. */
 import type { RequestListener } from 'node:http'
-import { apiKeyStore, createAuthenticate, newApiKey, type Scope } from '../../../src/graphql/api-keys.ts'
+import { apiKeyStore, createAuthenticate, newApiKey } from '../../../src/graphql/api-keys.ts'
+import type { Scope } from '../../../src/graphql/access/rights.ts'
 import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
 import { createConnections, type ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import { createStreamOperation } from '../../../src/graphql/connections/event-stream.ts'
 import { createHttpOperation } from '../../../src/graphql/server/operation.ts'
-import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
+import { contextFactory } from '../../../src/graphql/context.ts'
+import { indexStores } from '../../../src/graphql/stores.ts'
 import { createPrepareOperation } from '../../../src/graphql/server/prepare.ts'
 import { prepareTrusted, type TrustedDocuments } from '../../../src/graphql/server/trusted-documents.ts'
 import { queryResolvers, type QueryDeps } from '../../../src/graphql/queries/queries.ts'
@@ -91,10 +93,10 @@ export async function startGraphql(
   const server = await listen({ name: 'GraphQL host', host: '127.0.0.1', port: 0, onRequest })
   const url = `http://127.0.0.1:${server.port}`
 
-  async function newKey(scopes: readonly Scope[] = ['read', 'write'], name = 'test') {
+  async function newKey(scopes: readonly Scope[] = ['read', 'write'], brands: readonly string[] | null = null) {
     const { text, hash } = newApiKey()
     keepSecret(text)
-    return { text, id: await keys.create({ hash, name, scopes }) }
+    return { text, id: await keys.create({ hash, name: 'test', scopes, brands }) }
   }
   const { text: key } = await newKey()
 

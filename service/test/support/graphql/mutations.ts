@@ -7,7 +7,8 @@ import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../../src/chain/transactions/writer.ts'
 import type { ApiKey } from '../../../src/graphql/api-keys.ts'
-import { contextFactory, indexStores } from '../../../src/graphql/context.ts'
+import { contextFactory } from '../../../src/graphql/context.ts'
+import { indexStores } from '../../../src/graphql/stores.ts'
 import { mutationResolvers, type MutationDeps } from '../../../src/graphql/mutations/resolvers.ts'
 import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
 import { graphqlSchema } from '../../../src/graphql/schema.ts'
@@ -58,7 +59,7 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
         ? (['query', schema.getQueryType()] as const)
         : (['mutation', schema.getMutationType()] as const)
     const inputType = String(root?.getFields()[field]?.args[0]?.type)
-    const key: ApiKey = { id: 'testtest', name: 'test', scopes: ['read', 'write'], ...given }
+    const key: ApiKey = { id: 'testtest', name: 'test', scopes: ['read', 'write'], brands: null, ...given }
     const { data, errors } = await graphql({
       schema,
       source: `${kind} ($input: ${inputType}) { ${field}(input: $input) { success errors { field message } ${selection} } }`,

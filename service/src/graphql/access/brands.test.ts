@@ -1,0 +1,296 @@
+/**
+ * Keys with brands (spec §5), on both databases: every query is asked before products of other brands exist by a key for all, and
+ * afterwards by a key for the first brand. Both answers must be the same to the last cursor and count.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type ExecutionResult, parse, subscribe } from 'graphql'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import { startGraphql } from '../../../test/support/graphql/host.ts'
+import { hashOf, insertAsset, insertEvent, insertTransfer, setCursor } from '../../../test/support/index/rows.ts'
+import type { Database } from '../../db/database.ts'
+import { outboxChannel, outboxStore } from '../../index/outbox.ts'
+import { createLog } from '../../lib/log.ts'
+import { createTapLog } from '../../tap/log/recorder.ts'
+import { contextFactory, createLoaders } from '../context.ts'
+import { indexStores } from '../stores.ts'
+import { createEventDispatcher, type EventDispatcher } from '../subscriptions/dispatcher.ts'
+import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from '../subscriptions/subscriptions.ts'
+
+const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
+const page = 'pageInfo { hasNextPage hasPreviousPage startCursor endCursor } totalCount'
+const taps = `edges { cursor node { id time times counter outcome country product { id } } } ${page}`
+const product = `id name brand tagId state currentOwner { address } transfers { id from { address } product { id } }
+  history { edges { cursor node { type txHash } } ${page} } taps(first: 5) { ${taps} }`
+const products = `edges { cursor node { id name } } ${page}`
+const transfers = `edges { cursor node { id status from { address } to { address } message product { id } } } ${page}`
+const event = 'position kind productId product { id name } transfer { id } cause { type }'
+
+const reads: readonly string[] = [
+  `{ product(id: "1") { ${product} } }`,
+  `{ product(id: "1", block: { number: 77 }) { id brand transfers { id } } }`,
+  '{ node(id: "1") { id } other: node(id: "1-1") { id } }',
+  `{ transfer(id: "1-1") { id message product { id } } }`,
+  `{ products { ${products} } }`,
+  `{ products(first: 1, orderBy: { field: NAME, direction: ASC }) { ${products} } }`,
+  `{ products(last: 1, orderBy: { field: UPDATED_AT }) { ${products} } }`,
+  `{ products(block: { number: 77 }) { ${products} } }`,
+  '{ products(first: 0) { totalCount } }',
+  ...[
+    'brand: "Acme"',
+    'verified: false',
+    'nameContains: "Wat"',
+    `owner: "${alice}"`,
+    'state: CLAIMED',
+    'states: [CLAIMED, MINTED]',
+    'flagged: true',
+    'tagged: true',
+    'report: STOLEN',
+    'or: [{ brand: "Acme" }, { brand: "Bolt" }]',
+    'not: { brand: "Bolt" }',
+    'not: { brand: "Acme" }',
+  ].map((filter) => `{ products(filter: { ${filter} }) { ${products} } }`),
+  `{ transfers { ${transfers} } }`,
+  `{ transfers(status: PENDING, filter: { party: "${alice}" }) { ${transfers} } }`,
+  `{ transfers(productId: "1", block: { number: 77 }) { totalCount } }`,
+  ...['BRAND', 'STATE', 'FLAG', 'DAY'].map(
+    (group) => `{ productStats(groupBy: ${group}) { edges { cursor node { key count } } ${page} } }`,
+  ),
+  `{ taps { ${taps} } }`,
+  `{ taps(filter: { country: "FR" }) { ${taps} } }`,
+  `{ tapAnomalies { edges { cursor node { id kind product { id } } } ${page} } }`,
+  `{ events { edges { cursor node { ${event} } } pageInfo { hasNextPage } } }`,
+]
+
+/** Questions about one product or transfer, by its id. */
+const lookups = (id: string): readonly string[] => [
+  `{ product(id: "${id}") { id } }`,
+  `{ product(id: "${id}", block: { number: 77 }) { id } }`,
+  `{ node(id: "${id}") { id } }`,
+  `{ node(id: "${id}-1") { id } }`,
+  `{ transfer(id: "${id}-1") { id } }`,
+  `{ transfer(id: "${id}-1", block: { number: 77 }) { id } }`,
+  `{ transfers(productId: "${id}") { ${transfers} } }`,
+  `{ transfers(productId: "${id}", block: { number: 77 }) { totalCount } }`,
+  `{ products(filter: { ids: ["${id}"] }) { ${products} } }`,
+  `{ taps(filter: { productId: "${id}" }) { ${taps} } }`,
+  `{ tapAnomalies(filter: { productId: "${id}" }) { totalCount } }`,
+  `{ events(productId: "${id}") { edges { cursor } } }`,
+]
+
+const steps: readonly (readonly [field: string, input: string, about: string])[] = [
+  ['initiateTransfer', `productId: "ID", toAddress: "${alice}"`, 'productId'],
+  ['acceptTransfer', 'transferId: "ID-1", signature: "0x"', 'transferId'],
+  ['cancelTransfer', 'transferId: "ID-1", signature: "0x"', 'transferId'],
+  ['bindTag', 'productId: "ID", uid: "04", batchId: "b"', 'productId'],
+  ['activateProduct', 'productId: "ID"', 'productId'],
+  ['claimProduct', `productId: "ID", claimant: "${alice}", picc: "", cmac: ""`, 'productId'],
+  ['flagProduct', 'productId: "ID", reports: [LOST]', 'productId'],
+  ['resolveProduct', 'productId: "ID"', 'productId'],
+  ['recycleProduct', 'productId: "ID"', 'productId'],
+]
+
+for (const { name, open, skip } of testDatabases())
+  describe(`keys with brands on ${name}`, { skip }, () => {
+    let database: Database
+    let dispatcher: EventDispatcher<SubscriptionEvent>
+    let graphql: Awaited<ReturnType<typeof startGraphql>>
+    let acme: string
+    let expected: unknown[]
+    let told: string[]
+    before(async () => {
+      database = await open()
+      const log = createLog(() => {})
+      const outbox = outboxStore(database)
+      const load = payloadLoader(
+        () => createLoaders(indexStores(database)),
+        () => alice,
+      )
+      const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
+      dispatcher = await createEventDispatcher({ outbox, listen, load, log, pollMs: 20 })
+      told = []
+      const done = (field: string) => () => {
+        told.push(field)
+        return { success: true, errors: [] }
+      }
+      const fields = ['registerProduct', ...steps.map(([field]) => field)]
+      const Mutation = Object.fromEntries(fields.map((field) => [field, done(field)]))
+      const Query = { transferTypedData: done('transferTypedData') }
+      graphql = await startGraphql(database, {
+        resolvers: [subscriptionResolvers({ dispatcher, outbox, load, log }), { Mutation, Query }],
+      })
+      await setCursor(database, { number: 77, at: '2026-01-06T00:00:00Z' })
+      await database.query("insert into index_block (number, hash) values (77, decode($1, 'hex'))", [
+        hashOf(77).slice(2),
+      ])
+      await fill(1, 'Acme')
+      await fill(2, 'Acme')
+      const forAll = (await graphql.newKey(['read', 'taps'])).text
+      expected = await answers(forAll)
+      await fill(11, 'Bolt')
+      await fill(12, undefined)
+      await tapped(null)
+      acme = (await graphql.newKey(['read', 'write', 'taps'], ['Acme'])).text
+    })
+    after(async () => {
+      await dispatcher[Symbol.asyncDispose]()
+      await graphql.end()
+      await database.close()
+    })
+
+    /** Inserts a product with transfers, a history, taps, an anomaly and events. */
+    async function fill(tokenId: number, brand: string | undefined): Promise<void> {
+      const messageHash = hashOf(600 + tokenId)
+      const state = tokenId % 2 === 0 ? 5 : 4
+      const tagHash = hashOf(tokenId)
+      const row = {
+        tokenId,
+        name: `Watch ${tokenId}`,
+        tagId: `T-${tokenId}`,
+        state,
+        flags: tokenId % 2 === 0 ? 2 : 0,
+        tagHash,
+      }
+      const assetPk = await insertAsset(database, { ...row, ...(brand !== undefined && { brand }) })
+      await insertTransfer(database, { id: `${tokenId}-1`, assetPk, messageHash, expiresAt: '9999-01-01T00:00:00Z' })
+      await database.query("insert into transfer_message (hash, body) values (decode($1, 'hex'), $2)", [
+        messageHash.slice(2),
+        `message ${tokenId}`,
+      ])
+      await insertEvent(database, { tokenId, block: tokenId })
+      await tapped(tagHash)
+      await happened(tokenId)
+    }
+    async function tapped(tagHash: string | null): Promise<void> {
+      await using log = createTapLog({ database, log: createLog(() => {}) })
+      const tag = { tagHash: tagHash as `0x${string}` | null, country: 'FR' }
+      if (tagHash === null) log.record({ ...tag, counter: null, jumpFrom: null, outcome: 'COUNTERFEIT_SUSPECTED' })
+      else log.record({ ...tag, counter: 90, jumpFrom: 1, outcome: 'FRESH' })
+    }
+    async function happened(tokenId: number): Promise<void> {
+      const text = `insert into outbox (topic, kind, token_id, payload) values ('tap', 'VERIFIED', $1::int, '{}')`
+      await database.query(text, [tokenId])
+    }
+    /** The events of the dispatcher are up to date with the outbox. */
+    async function caughtUp(): Promise<void> {
+      const { seq } = await outboxStore(database).newest()
+      while (dispatcher.newest().seq < seq) await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    async function answers(key: string): Promise<unknown[]> {
+      await caughtUp()
+      const found = []
+      for (const query of reads) {
+        const { data, errors } = await graphql.ask(query, undefined, key)
+        assert.deepEqual(errors, [], query)
+        found.push(data)
+      }
+      return found
+    }
+
+    it('read what there was before the products of others', async () => {
+      for (const [index, answer] of (await answers(acme)).entries())
+        assert.deepEqual(answer, expected[index], reads[index])
+    })
+
+    it('see more with another brand, and all products with none', async () => {
+      const totalOf = async (brands: readonly string[] | null) => {
+        const { text } = await graphql.newKey(['read'], brands)
+        const query = '{ products { totalCount edges { node { id } } } transfers { totalCount } }'
+        const { data } = await graphql.ask(query, undefined, text)
+        const found = data as unknown as {
+          products: { totalCount: number; edges: unknown[] }
+          transfers: { totalCount: number }
+        }
+        assert.equal(found.products.edges.length, found.products.totalCount)
+        return [found.products.totalCount, found.transfers.totalCount]
+      }
+      assert.deepEqual(await totalOf(['Acme', 'Bolt']), [3, 3])
+      assert.deepEqual(await totalOf(['Bolt']), [1, 1])
+      assert.deepEqual(await totalOf(['Acm']), [0, 0])
+      assert.deepEqual(await totalOf(null), [4, 4])
+    })
+
+    it('find a product of another brand as little as one that does not exist', async () => {
+      const other = lookups('11')
+      for (const [index, query] of lookups('99').entries()) {
+        const missing = await graphql.ask(query, undefined, acme)
+        for (const asked of [other[index] ?? '', lookups('12')[index] ?? '']) {
+          const found = await graphql.ask(asked, undefined, acme)
+          assert.deepEqual([found.data, found.errors], [missing.data, missing.errors], asked)
+        }
+      }
+    })
+
+    it('change no product of another brand, and learn nothing from the refusal', async () => {
+      for (const [field, input, about] of steps) {
+        const ask = async (id: string) => {
+          const query = `mutation { ${field}(input: { ${input.replace('ID', id)} }) { success txHash errors { field message } } }`
+          const { data, errors } = await graphql.ask(query, undefined, acme)
+          assert.deepEqual(errors, [])
+          return data?.[field] as unknown
+        }
+        for (const id of ['11', '12', '99'])
+          assert.deepEqual(await ask(id), {
+            success: false,
+            txHash: null,
+            errors: [{ field: about, message: `Product ${id} does not exist.` }],
+          })
+        assert.deepEqual(told.splice(0), [], field)
+        assert.deepEqual(await ask('1'), { success: true, txHash: null, errors: [] })
+        assert.deepEqual(told.splice(0), [field])
+      }
+    })
+
+    it('get nothing to sign for a product of another brand, whichever id names it', async () => {
+      for (const input of [
+        `action: INITIATE, productId: "11", toAddress: "${alice}"`,
+        'action: RECYCLE, productId: "11", transferId: "1-1"',
+        'action: CANCEL, productId: "1", transferId: "11-1"',
+      ]) {
+        const { data } = await graphql.ask(`{ transferTypedData(input: { ${input} }) { success } }`, undefined, acme)
+        assert.deepEqual(data, { transferTypedData: { success: false } }, input)
+      }
+      assert.deepEqual(told.splice(0), [])
+    })
+
+    it('register products of their brands only', async () => {
+      const register = async (brand: string) => {
+        const query = `mutation { registerProduct(input: { tagId: "n", name: "n" ${brand} }) { success errors { field message } } }`
+        return (await graphql.ask(query, undefined, acme)).data?.['registerProduct'] as unknown
+      }
+      const message = 'This API key registers products of Acme only: send one as brand.'
+      for (const brand of ['', 'brand: null', 'brand: "Bolt"', 'brand: "acme"'])
+        assert.deepEqual(await register(brand), { success: false, errors: [{ field: 'brand', message }] }, brand)
+      assert.deepEqual(told.splice(0), [])
+      assert.deepEqual(await register('brand: "Acme"'), { success: true, errors: [] })
+    })
+
+    it('get the events of their brands only, live and since a position', async () => {
+      const key = { id: 'testtest', name: 'test', scopes: ['read'], brands: ['Acme'] } as const
+      const since = await graphql.ask('{ events(first: 1) { oldest } }', undefined, acme)
+      const oldest = (since.data?.['events'] as { oldest: string } | undefined)?.oldest
+      for (const after of ['', `(after: "${oldest}")`]) {
+        const document = parse(`subscription { productVerified${after} { product { id } } }`)
+        const contextValue = contextFactory(indexStores(database))(key, 'request')
+        const stream = await subscribe({ schema: graphql.schema, document, contextValue })
+        assert.ok(Symbol.asyncIterator in stream)
+        const events = stream[Symbol.asyncIterator]()
+        if (after !== '') for (const id of ['1', '2', '2']) assert.deepEqual(await tokenOf(events), id)
+        for (const tokenId of [11, 12, 2]) await happened(tokenId)
+        assert.deepEqual(await tokenOf(events), '2')
+        await events.return?.()
+      }
+    })
+    async function tokenOf(events: AsyncIterator<ExecutionResult>): Promise<unknown> {
+      const { value } = (await events.next()) as {
+        value: ExecutionResult<{ productVerified: { product: { id: string } } }>
+      }
+      return value.data?.productVerified.product.id
+    }
+
+    it('are unknown to a version without brands, which finds no scope of its own in them', async () => {
+      const rows = await database.query<{ scopes: string[] }>('select scopes from api_key where brands is not null')
+      assert.ok(rows.length > 0)
+      for (const { scopes } of rows) assert.ok(!scopes.some((scope) => ['read', 'write', 'taps'].includes(scope)))
+    })
+  })

@@ -1,0 +1,60 @@
+/**
+ * The rights of API keys (spec §5): a scope is a verb, or an alias of several. A key with brands reads and changes the products of these
+ * brands only.
+ */
+import { graphqlError } from '../errors.ts'
+
+export const verbs = [
+  'mint',
+  'bind',
+  'activate',
+  'claim',
+  'transfer',
+  'flag:lost',
+  'flag:stolen',
+  'flag:recall',
+  'flag:tamper',
+  'resolve',
+  'recycle',
+  'read:products',
+  'read:owners',
+  'read:taps',
+] as const
+export type Verb = (typeof verbs)[number]
+
+/**
+ * The scopes of keys from before there were verbs. What a write or a tap answers with has its owner in it, so that these aliases include
+ * `read:owners`; without `read:products` that verb opens no query.
+ */
+const aliases = {
+  read: ['read:products', 'read:owners'],
+  write: [...verbs.filter((verb) => !verb.startsWith('read:')), 'read:owners'],
+  taps: ['read:taps', 'read:owners'],
+} as const satisfies Readonly<Record<string, readonly Verb[]>>
+
+export const scopes = ['read', 'write', 'taps', ...verbs] as const
+export type Scope = (typeof scopes)[number]
+
+/** Returns the verbs of scopes, in the order of the list. */
+export function verbsOf(given: readonly Scope[]): Verb[] {
+  const all = new Set<Verb>(
+    given.flatMap((scope) => (scope in aliases ? aliases[scope as keyof typeof aliases] : (scope as Verb))),
+  )
+  return verbs.filter((verb) => all.has(verb))
+}
+
+/** Throws FORBIDDEN where none of the verbs that suffice is among those of the key. */
+export function demandVerb(own: ReadonlySet<Verb>, sufficient: readonly Verb[]): void {
+  if (sufficient.some((verb) => own.has(verb))) return
+  const named = sufficient.join(' or ')
+  throw graphqlError('FORBIDDEN', `This API key lacks the scope ${named}. Make one with: touchstone key create`)
+}
+
+/** The brands of a key; null stands for all products, also those without a brand. */
+export type Brands = readonly string[] | null
+
+/** Returns whether a key with these brands may read and change a product. A product that is not known is of no brand. */
+export function permits(brands: Brands, product: { readonly brand: string | null } | null): boolean {
+  if (brands === null) return true
+  return product !== null && product.brand !== null && brands.includes(product.brand)
+}
