@@ -10,9 +10,10 @@ import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
 import type { RegisteredTag } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { listUids } from './uids.ts'
 import { formatRefusal, parseHexPair, parseTapUrl } from './verify.ts'
 
-type Options = { readonly uid?: readonly Uint8Array[]; readonly json?: true }
+type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
 
 export function doctorCommand(run: RunWork): Command {
   return defineCommand(
@@ -27,13 +28,15 @@ would verify now, 1 when not, or when that cannot be found out.`,
   )
     .argument('<url>', 'address that the tag gave, in quotes')
     .option('--uid <uids>', 'UIDs it may be, for a tag that hides its own or has its keys swapped', argument.uids)
+    .option('--file <file>', 'file with such UIDs, one in each line, or a table with a column uid')
     .option('--json', 'print a JSON object')
     .action(inSession(run, doctor))
 }
 
-async function doctor(session: Session, url: string, { uid: uids = [], json }: Options): Promise<number> {
+async function doctor(session: Session, url: string, { uid, file, json }: Options): Promise<number> {
   const { io } = session
   if (url.length > 2_048) throw new CommandError('An address has at most 2048 characters.')
+  const uids = uid === undefined && file === undefined ? [] : await listUids(session.io, { uid, file })
   const report = await examine(session, url, uids)
   if (json === true) io.out(JSON.stringify(report, null, 2))
   else for (const line of format(report)) io.out(line)

@@ -12,11 +12,13 @@ import {
 } from '../../tap/provisioning/key-rows.ts'
 import { argument, defineCommand } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { listUids } from './uids.ts'
 import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
 
 type Options = AddressOptions & {
   readonly batch: string
-  readonly uid: readonly Uint8Array[]
+  readonly uid?: readonly Uint8Array[]
+  readonly file?: string
   readonly epoch?: number
   readonly format: KeyRowFormat
   readonly reveal?: true
@@ -39,7 +41,8 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
   )
   return addAddressOptions(command)
     .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
-    .requiredOption('--uid <uids>', 'UID of a tag, or several separated by commas', argument.uids)
+    .option('--uid <uids>', 'UID of a tag, or several separated by commas', argument.uids)
+    .option('--file <file>', 'file with the UIDs, one in each line, or a table with a column uid')
     .option('--epoch <n>', 'fail when the batch has another epoch', argument.epoch)
     .addOption(new Option('--format <format>', 'format of the rows').choices(keyRowFormats).default('json'))
     .option('--reveal', 'include the keys, which needs --out')
@@ -53,13 +56,13 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
 }
 
 async function printKeys({ store, io }: Session, address: string, options: Options): Promise<void> {
+  const uids = await listUids(io, options)
   const batch = getBatch(store, options.batch, options.epoch)
   const template = layOut(address, batch)
   const reveal = options.reveal === true
   const appMaster = reveal ? await getAppMaster(store, batch) : undefined
   const rows: KeyRow[] = []
-  for (const uid of options.uid)
-    rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
+  for (const uid of uids) rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
   const text = renderKeyRows(rows, options.format)
   if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)
@@ -95,7 +98,8 @@ export async function getAppMaster(
   return appMaster
 }
 
-async function writeNew(path: string, text: string): Promise<void> {
+/** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */
+export async function writeNew(path: string, text: string): Promise<void> {
   try {
     const file = await open(path, 'wx', 0o600)
     await file.writeFile(text).finally(() => file.close())

@@ -6,6 +6,7 @@ import { batchCommand } from './batch.ts'
 import { emulateCommand } from './emulate.ts'
 import { importCommand } from './import/import.ts'
 import { keysCommand } from './keys.ts'
+import { prepareCommand } from './prepare.ts'
 import { templateCommand } from './template.ts'
 import { doctorCommand } from './doctor.ts'
 import { verifyTagCommand } from './verify.ts'
@@ -19,6 +20,7 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
       batchCommand(run),
       templateCommand(print),
       keysCommand(run),
+      prepareCommand(run),
       writeCommand(run),
       importCommand(run),
       verifyTagCommand(run),
@@ -27,8 +29,8 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
     ],
     `From blank chips to products:
   1. touchstone tag batch create 2026-watches
-  2. touchstone tag template --host verify.example.com
-  3. touchstone tag keys --batch 2026-watches --uid 04… --host verify.example.com --reveal --out station.json
-  4. write the tags, then: touchstone tag import tags.csv --mint --bind --activate`,
+  2. touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com --reveal   (for a station of your own)
+     or touchstone tag write --from tags.csv --batch 2026-watches --host verify.example.com    (with a PC/SC reader)
+  3. touchstone tag import tags.csv --batch 2026-watches --mint --bind --activate`,
   )
 }

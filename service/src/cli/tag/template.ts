@@ -86,6 +86,24 @@ export function requiredAddress(options: AddressOptions): string {
   throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
 }
 
+/**
+ * Returns the URL of one item with its placeholders: with --host its Digital Link, or /api/verify for a tag without an item; with --url
+ * that URL, in which `{gtin}` and `{serial}` stand for the item. Null: the URL has them, and there is no item.
+ */
+export function addressOfItem(
+  options: Pick<AddressOptions, 'url' | 'host'>,
+  item: { readonly gtin: string; readonly serial: string } | undefined,
+): string | null {
+  const { url, host } = options
+  if (url === undefined)
+    return requiredAddress({
+      ...(host !== undefined && { host }),
+      ...(item !== undefined && { item: `${item.gtin}/${item.serial}` }),
+    })
+  if (item === undefined) return /\{(?:gtin|serial)\}/.test(url) ? null : url
+  return url.replaceAll('{gtin}', item.gtin).replaceAll('{serial}', () => encodeSerial(item.serial))
+}
+
 function itemPath(item: string): string {
   const [gtinText = ''] = item.split('/', 1)
   const gtin = parseAnyGtin(gtinText)

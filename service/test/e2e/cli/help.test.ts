@@ -92,7 +92,7 @@ const wrong: readonly (readonly [string, RegExp])[] = [
   ['tag batch import x --scheme direct', /required option '--master-file <file>' not specified/],
   ['tag batch import x --scheme direct --master-file f --file-key-no 5', /A slot is 0, 1, 2, 3 or 4/],
   ['tag template', /Give the address/],
-  ['tag keys --batch b', /required option '--uid <uids>' not specified/],
+  ['tag keys --batch b', /Give the address/],
   ['tag keys --batch b --uid 08AA --host a.example', /begins with 04/],
   [
     'tag keys --batch b --uid 04DE5F1EACC040 --host a.example --format xml',

@@ -1,6 +1,6 @@
 /** `touchstone tag import` (spec §3, §4.4): each row once, however often it is interrupted, corrected and run again. */
 import assert from 'node:assert/strict'
-import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { encodeFunctionData } from 'viem'
@@ -10,8 +10,11 @@ import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { toHex } from '../../../src/tap/bytes.ts'
+import { batchHint } from '../../../src/tap/keys/batch.ts'
+import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
 import { keys } from '../../support/index/writer-world.ts'
-import { commandsOf, type Ran } from '../../support/processes/cli.ts'
+import { assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { noMetadata, startWorld, type World } from '../../support/world.ts'
 
@@ -56,12 +59,21 @@ describe('touchstone tag import', () => {
     assert.equal(await supply(), 0)
     assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--dry-run')), '2 ready')
     assert.equal(await supply(), 0)
-    assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')), '2 done')
+    const whole = await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')
+    assert.equal(summary(whole), '2 done')
+    assert.match(whole.out, /^On chain: 1 mints of up to 200 rows, 2 bindings, 2 activations; 1 batches of reads\.$/m)
     assert.deepEqual(await report('plain.csv'), [
       `2,${uidOf(1)},b,0,1,done,"minted, bound, activated, registered"`,
       `3,${uidOf(2)},b,0,2,done,"minted, bound, activated, registered"`,
     ])
     assert.equal(summary(await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate')), '2 unchanged')
+    const { seconds, ...again } = JSON.parse(
+      (await run('tag', 'import', 'plain.csv', '--mint', '--bind', '--activate', '--json')).out,
+    ) as { seconds: number }
+    assert.ok(seconds >= 0)
+    const outcomes = { done: 0, unchanged: 2, ready: 0, refused: 0, pending: 0, failed: 0 }
+    const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
+    assert.deepEqual(again, { rows: 2, ...outcomes, ...sent, report: `${path('plain.csv')}.report.csv`, ended: null })
     assert.deepEqual((await tapped(uidOf(2))).asset.tokenId, '2')
     assert.equal((await tapped(uidOf(2))).asset.lifecycleState, 'ACTIVATED')
   })
@@ -87,19 +99,74 @@ describe('touchstone tag import', () => {
     const reasons = (await report('mixed.csv')).map((line) => line.replace(/^\d+,[^,]*,[^,]*,[^,]*,[^,]*,/, ''))
     assert.deepEqual(reasons, [
       'done,"minted, bound, registered"',
-      'refused,The item 09520001000010 A is in the file before.',
-      `refused,This tag ${uidOf(3)} is in the file before.`,
-      'refused,There is no batch named none.',
-      'refused,Batch leaked is revoked.',
-      'refused,Batch b has epoch 0.',
-      'refused,Another tag is registered with this asset.',
-      'refused,This tag is registered with asset 1.',
-      'refused,"A UID has 14 hex digits and begins with 04, such as 04DE5F1EACC040. A spreadsheet may have made a number of it."',
+      'refused,"Column serial: item 09520001000010 A is in the file before; remove one of the two."',
+      `refused,"Column uid: tag ${uidOf(3)} is in the file before; remove one of the two."`,
+      'refused,"Column batch: There is no batch named none; touchstone tag batch list names all."',
+      'refused,"Column batch: Batch leaked is revoked; its tags need another batch."',
+      'refused,"Column epoch: Batch b has epoch 0; leave the cell empty for it."',
+      'refused,"Column tokenId: Another tag is registered with this asset; leave the cell empty to mint a new one."',
+      'refused,"Column tokenId: This tag is registered with asset 1; leave the cell empty for it."',
+      'refused,"Column uid: A UID has 14 hex digits and begins with 04, such as 04DE5F1EACC040. Format the column as text: a spreadsheet may have made a number of it."',
       'refused,Asset 9999 does not exist.',
     ])
     assert.equal(await supply(), 3)
     const { untrusted } = (await (await world.get('/api/asset/3')).json()) as { untrusted: { name: string } }
     assert.equal(untrusted.name, 'Watch')
+  })
+
+  const chip = '04A1B2C3D4E5F6'
+  const { ok, refused } = assertionsOf((...argv) => run(...argv))
+
+  it('takes the UIDs of a file, one a line or a table with a column uid', async () => {
+    await writeFile(path('uids.txt'), `${chip}\n04:a1:b2:c3:d4:e5:f7\n${chip}\n`)
+    await writeFile(path('uids.csv'), `gtin;uid\n9520001000010;${chip}\n;04A1B2C3D4E5F7\n`)
+    const command = ['tag', 'keys', '--batch', 'b', '--host', 'v.example']
+    const [lines, table] = [await ok(...command, '--file', 'uids.txt'), await ok(...command, '--file', 'uids.csv')]
+    assert.equal(lines, table)
+    assert.deepEqual(
+      (JSON.parse(lines) as { uid: string }[]).map((row) => row.uid),
+      [chip, '04A1B2C3D4E5F7'],
+    )
+    await writeFile(path('uids.txt'), `${chip}\n4.8E+13\n`)
+    assert.match(await refused(...command, '--file', 'uids.txt'), /Line 2 of .*uids\.txt, column uid: A UID has 14 hex/)
+    assert.match(await refused(...command, '--file', 'none.txt'), /There is no file/)
+    assert.match(await refused(...command), /Name the tags: --uid 04…, or --file/)
+  })
+
+  it('prepares every chip of a file with its own link, and nothing while a row is wrong', async () => {
+    const rows = ['uid,gtin,serial,name', `${chip},9520001000010,A/7,Watch`, '04A1B2C3D4E5F7,,,Watch']
+    await writeFile(path('chips.csv'), rows.join('\n'))
+    const prepare = ['tag', 'prepare', 'chips.csv', '--batch', 'b', '--host', 'v.example']
+    assert.match(await ok(...prepare), /^2 chips prepared in .*chips\.csv\.prepared\.csv, without keys\.$/)
+    const out = path('chips.json')
+    const said = await ok(...prepare, '--format', 'json', '--reveal', '--out', 'chips.json', '--json')
+    assert.deepEqual(JSON.parse(said), { rows: 2, keys: true, out })
+    assert.equal((await stat(out)).mode & 0o777, 0o600)
+    const chips = JSON.parse(await readFile(out, 'utf8')) as { url: string; ndef: string; keys: string[] }[]
+    const hint = batchHint('b')
+    const zeros = `b=${hint}&picc=${'0'.repeat(32)}&cmac=${'0'.repeat(16)}`
+    assert.deepEqual(
+      chips.map(({ url }) => url),
+      [`https://v.example/01/09520001000010/21/A%2F7?${zeros}`, `https://v.example/api/verify?${zeros}`],
+    )
+    const record = world.components.tagKeys.record('b') ?? assert.fail()
+    const appMaster = await world.components.tagKeys.appMaster('b')
+    const expected = await deriveTagKeys(record, Uint8Array.from(Buffer.from(chip, 'hex')), appMaster)
+    assert.deepEqual(chips[0]?.keys, expected.map(toHex))
+
+    await writeFile(path('wrong.csv'), [...rows, `${chip},,,Twice`, '04A1B2C3D4E5F8,9520001000011,B,'].join('\n'))
+    const wrong = await run('tag', 'prepare', 'wrong.csv', '--batch', 'b', '--host', 'v.example')
+    assert.equal(wrong.exit, 1)
+    assert.match(wrong.err, /^touchstone: 2 rows of .*wrong\.csv must be corrected; nothing was done\.$/m)
+    assert.match(
+      wrong.err,
+      /^ {2}line 4: Column uid: tag 04A1B2C3D4E5F6 is in line 2 already; remove one of the two\.$/m,
+    )
+    assert.match(wrong.err, /^ {2}line 5: Column gtin: .*check digit/m)
+    await assert.rejects(stat(path('wrong.csv.prepared.csv')))
+    const own = 'https://v.example/{gtin}/{serial}?picc={picc}&cmac={cmac}'
+    const url = await run('tag', 'prepare', 'chips.csv', '--batch', 'b', '--url', own)
+    assert.match(url.err, /line 3: Column gtin: It is empty, and --url has \{gtin\}/)
   })
 
   it('does nothing at all for a file that is broken', async () => {
@@ -112,6 +179,10 @@ describe('touchstone tag import', () => {
     assert.match((await run('tag', 'import', 'wrong-head.csv')).err, /names a column "colour"/)
     await write('bind.csv', 'uid,batch', `${uidOf(22)},b`)
     assert.equal(summary(await run('tag', 'import', 'bind.csv', '--bind')), '1 refused')
+    await write('item.csv', 'uid,gtin,serial', `${uidOf(22)},9520001000010,Z`)
+    assert.match((await run('tag', 'import', 'item.csv')).err, /column batch, or give --batch for all rows/)
+    assert.equal(summary(await run('tag', 'import', 'item.csv', '--batch', 'b')), '1 refused')
+    assert.match((await report('item.csv'))[0] ?? '', /Column tokenId: .*add --mint/)
   })
 
   it('gives a tag that the chain knows its own token again, also when the store was lost', async () => {

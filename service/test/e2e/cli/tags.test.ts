@@ -1,7 +1,7 @@
 /** `touchstone tag …`, `tag write` with chips and a reader in software, and `key …`, all within one service (spec §4.4, §5). */
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
-import { readFile, stat, readdir } from 'node:fs/promises'
+import { readFile, readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { readConfig } from '../../../src/app/config/config.ts'

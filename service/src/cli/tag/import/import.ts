@@ -1,16 +1,16 @@
 /** `touchstone tag import`: registers tags from a CSV file and, if wanted, brings them onto the chain (spec §3, §4.4). */
-import { createReadStream } from 'node:fs'
-import { open, stat } from 'node:fs/promises'
+import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
-import { csvLine, readCsv } from './csv.ts'
+import { csvLine } from './csv.ts'
+import { countRows, readWindows } from './file.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { chainOf, CommandError, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
-import { type ImportChain, type RowOutcome, importColumns, parseHead, parseRow, type ParsedRow } from './rows.ts'
-import { createImporter, type RowResult, type Wanted } from './steps.ts'
+import { type ImportChain, type RowOutcome, importColumns } from './rows.ts'
+import { createImporter, type RowResult, type Sent, type Wanted } from './steps.ts'
 
-type Options = { mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: true }
+type Options = { batch?: string; mint?: true; bind?: true; activate?: true; to?: Hex; dryRun?: true; json?: true }
 
 export function importCommand(run: RunWork): Command {
   return defineCommand(
@@ -18,21 +18,26 @@ export function importCommand(run: RunWork): Command {
     'Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.',
     {
       notes: `Columns: ${importColumns.join(', ')}
-uid and batch are needed in every row; epoch is the batch's when empty; gtin and serial go together; counter is the tap
+uid is needed in every row, and batch unless --batch names it; epoch is the batch's when empty; gtin and serial go together; counter is the tap
 counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
 
 Each row is checked before anything is done for it. Running the import again does what is missing and nothing else, so
 after an interruption, or when rows were corrected, run it again on this machine. <file>.report.csv has the outcome of
 each row. Exit code 0 when every row is done, 1 when not.`,
-      examples: ['touchstone tag import tags.csv --mint --bind --activate'],
+      examples: [
+        'touchstone tag import tags.csv --mint --bind --activate',
+        'touchstone tag import tags.csv --batch 2026-watches --mint --bind',
+      ],
     },
   )
     .argument('<file>', 'CSV file, its first line names the columns')
+    .option('--batch <id>', 'batch of the rows that name none', argument.batchId)
     .option('--mint', 'mint an asset for each row without tokenId, with the metadata of the row')
     .option('--bind', 'bind each tag to its asset on chain')
     .option('--activate', 'activate each asset')
     .option('--to <address>', 'owner of what is minted (default: the operator)', argument.address)
     .option('--dry-run', 'check every row and report what would be done; nothing is written')
+    .option('--json', 'print a JSON object')
     .action(inSession(run, importTags))
 }
 
@@ -44,7 +49,7 @@ async function importTags(session: Session, file: string, options: Options): Pro
   if (busy.has(store.tags)) throw new CommandError('Another import is at work; run this one when it is done.')
   busy.add(store.tags)
   try {
-    return await importFile(session, resolve(io.cwd, file), toWanted(session, options))
+    return await importFile(session, resolve(io.cwd, file), toWanted(session, options), options)
   } finally {
     busy.delete(store.tags)
   }
@@ -55,15 +60,20 @@ function toWanted(session: Session, options: Options): Wanted {
   return { mint, bind, activate, dryRun, to: options.to ?? (mint ? operatorOf(session) : '0x') }
 }
 
-async function importFile(session: Session, path: string, wanted: Wanted): Promise<number> {
+async function importFile(
+  session: Session,
+  path: string,
+  wanted: Wanted,
+  { batch, json }: Pick<Options, 'batch' | 'json'>,
+): Promise<number> {
   const { io } = session
-  const rows = await countRows(path)
+  const rows = await countRows(path, { batch })
   const importer = await createImporter(session, chainFor(session, wanted), wanted)
   const report = await openReport(`${path}.report.csv`)
   const tally = createTally(rows, (line) => io.err(line))
   let end: string | null = null
   try {
-    for await (const window of readWindows(path)) {
+    for await (const window of readWindows(path, { batch })) {
       const results = await importer.run(window, tally.count)
       await report.write(results)
       if (io.signal.aborted) end = 'it was stopped'
@@ -73,33 +83,21 @@ async function importFile(session: Session, path: string, wanted: Wanted): Promi
   } finally {
     await report.close()
   }
-  io.out(`${tally.summary()}${wanted.dryRun ? ' (dry run)' : ''}. Report: ${path}.report.csv`)
-  if (end !== null) io.err(`touchstone: the import ended early: ${end}; run it again to go on.`)
-  return tally.isClean() && end === null ? 0 : 1
-}
-
-/** Reads the whole file before the first row is acted on, so that a malformed one changes nothing. */
-async function countRows(path: string): Promise<number> {
-  const found = await stat(path).catch(() => null)
-  if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
-  let rows = 0
-  for await (const window of readWindows(path)) rows += window.length
-  return rows
-}
-
-/** Yields rows by 200, which one transaction can mint. */
-async function* readWindows(path: string): AsyncGenerator<ParsedRow[]> {
-  let places: ReturnType<typeof parseHead> | undefined
-  let window: ParsedRow[] = []
-  for await (const row of readCsv(createReadStream(path) as AsyncIterable<Buffer>)) {
-    if (places === undefined) places = parseHead(row.cells)
-    else if (window.push(parseRow(places, row)) === 200) {
-      yield window
-      window = []
-    }
+  const sent = importer.sent()
+  const isDone = tally.isClean() && end === null
+  if (json === true)
+    io.out(JSON.stringify({ rows, ...tally.json(), ...sent, report: `${path}.report.csv`, ended: end }, null, 2))
+  else {
+    io.out(`${tally.summary()}${wanted.dryRun ? ' (dry run)' : ''}. Report: ${path}.report.csv`)
+    if (!wanted.dryRun && (wanted.mint || wanted.bind || wanted.activate)) io.out(formatSent(sent))
   }
-  if (places === undefined) throw new CommandError('The file is empty; its first line names the columns.')
-  if (window.length > 0) yield window
+  if (end !== null) io.err(`touchstone: the import ended early: ${end}; run it again to go on.`)
+  return isDone ? 0 : 1
+}
+
+/** Formats the calls on chain. One transaction mints up to 200 rows; the contract binds and activates one token in each. */
+function formatSent({ mint, bind, activate, reads }: Sent): string {
+  return `On chain: ${mint} mints of up to 200 rows, ${bind} bindings, ${activate} activations; ${reads} batches of reads.`
 }
 
 function chainFor(session: Session, { mint, bind, activate }: Wanted): ImportChain | null {
@@ -136,9 +134,11 @@ function createTally(rows: number, print: (line: string) => void) {
       counts[outcome]++
       if (total() % 100 !== 0 && performance.now() - printedAt < 1_000) return
       printedAt = performance.now()
-      print(`  ${total()} of ${rows} rows: ${format().join(', ')} (${seconds()} s)`)
+      const left = ((rows - total()) / total()) * (performance.now() - began)
+      print(`  ${total()} of ${rows} rows: ${format().join(', ')} (${seconds()} s, ${Math.ceil(left / 1_000)} s left)`)
     },
     summary: () => `${total()} of ${rows} rows in ${seconds()} s: ${format().join(', ') || 'nothing to do'}`,
+    json: () => ({ ...counts, seconds: Number(seconds()) }),
     isClean: () => counts.refused + counts.pending + counts.failed === 0,
   }
 }

@@ -14,7 +14,7 @@ import { toHex } from '../../../tap/bytes.ts'
 import { batchIdPattern } from '../../../tap/keys/batch.ts'
 import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
 
-type ImportRow = Readonly<{
+export type ImportRow = Readonly<{
   line: number
   uid: Uint8Array
   /** The UID as 14 upper-case hex digits. */
@@ -35,10 +35,13 @@ export type ParsedRow =
   | { readonly ok: false; readonly line: number; readonly uid: string; readonly reason: string }
 
 export const importColumns = ['uid', 'batch', 'epoch', 'tokenId', 'gtin', 'serial', 'counter', ...metadataKeys] as const
-type Column = (typeof importColumns)[number]
+export type Column = (typeof importColumns)[number]
+
+/** `batch` is that of rows without one. */
+export type RowDefaults = { readonly batch?: string | undefined }
 
 /** Parses the header to the place of each column. Throws one sentence for an unknown or repeated column, or without uid or batch. */
-export function parseHead(head: readonly string[]): ReadonlyMap<Column, number> {
+export function parseHead(head: readonly string[], defaults: RowDefaults = {}): ReadonlyMap<Column, number> {
   const places = new Map<Column, number>()
   for (const [place, cell] of head.entries()) {
     const name = cell.trim().toLowerCase().replace('token_id', 'tokenid')
@@ -50,18 +53,30 @@ export function parseHead(head: readonly string[]): ReadonlyMap<Column, number> 
     if (places.has(column)) throw new CommandError(`The first line names the column ${column} twice.`)
     places.set(column, place)
   }
-  for (const column of ['uid', 'batch'] as const)
-    if (!places.has(column)) throw new CommandError(`The first line must name the column ${column}.`)
+  if (!places.has('uid')) throw new CommandError('The first line must name the column uid.')
+  if (!places.has('batch') && defaults.batch === undefined)
+    throw new CommandError('The first line must name the column batch, or give --batch for all rows.')
   return places
 }
 
 /** Parses one row. One wrong cell rejects the whole row. */
-export function parseRow(places: ReadonlyMap<Column, number>, { line, cells }: CsvRow): ParsedRow {
-  const cell = (column: Column) => (cells[places.get(column) ?? -1] ?? '').trim()
+export function parseRow(
+  places: ReadonlyMap<Column, number>,
+  { line, cells }: CsvRow,
+  defaults: RowDefaults = {},
+): ParsedRow {
+  const cell = (column: Column) => {
+    const text = (cells[places.get(column) ?? -1] ?? '').trim()
+    return text === '' && column === 'batch' ? (defaults.batch ?? '') : text
+  }
   const uid = parseUid(cell('uid'))
   const refused = (reason: string): ParsedRow => ({ ok: false, line, uid: uid === null ? '' : toHex(uid), reason })
-  if (cells.length > places.size) return refused(`There are ${cells.length} cells under ${places.size} columns.`)
-  if (uid === null) return refused(`${uidSentence} A spreadsheet may have made a number of it.`)
+  if (cells.length > places.size)
+    return refused(`There are ${cells.length} cells under ${places.size} columns: quote a cell that holds a comma.`)
+  if (uid === null)
+    return refused(
+      inColumn('uid', `${uidSentence} Format the column as text: a spreadsheet may have made a number of it.`),
+    )
   const found = parseValues(cell)
   if (typeof found === 'string') return refused(found)
   return { ok: true, row: { line, uid, uidText: toHex(uid), ...found } }
@@ -69,19 +84,31 @@ export function parseRow(places: ReadonlyMap<Column, number>, { line, cells }: C
 
 function parseValues(cell: (column: Column) => string): Omit<ImportRow, 'line' | 'uid' | 'uidText'> | string {
   const batchId = cell('batch')
-  if (!batchIdPattern.test(batchId)) return 'The batch is not an id (1 to 64 of A-Z a-z 0-9 . _ and -).'
+  if (!batchIdPattern.test(batchId)) return inColumn('batch', 'A batch id has 1 to 64 of A-Z a-z 0-9 . _ and -.')
   const epoch = parseWhole(cell('epoch'), 0x7fffffff)
-  if (epoch === null) return 'The epoch is not a whole number.'
+  if (epoch === null) return inColumn('epoch', 'An epoch is a whole number; leave it empty for that of the batch.')
   const counter = parseWhole(cell('counter'), 0xffffff)
-  if (counter === null) return 'The counter is not a whole number up to 16777215.'
+  if (counter === null)
+    return inColumn('counter', 'A counter is a whole number up to 16777215; leave it empty for none.')
   const tokenId = cell('tokenId') === '' ? undefined : parseTokenId(cell('tokenId'))
-  if (tokenId === null || tokenId === 0n) return 'The tokenId is not a decimal number from 1.'
+  if (tokenId === null || tokenId === 0n)
+    return inColumn('tokenId', 'A token id is a decimal number from 1; leave it empty to mint one.')
   const item = parseItem(cell('gtin'), cell('serial'))
   if (typeof item === 'string') return item
-  const fields = metadataKeys.map((key) => [key, cell(key)]).filter(([, text]) => text !== '')
+  const fields = metadataKeys.map((key) => [key, cell(key)] as const).filter(([, text]) => text !== '')
   const metadata = fields.length === 0 ? undefined : canonicalMetadata(Object.fromEntries(fields))
-  if (metadata?.ok === false) return metadata.message
+  if (metadata?.ok === false) return inColumn(wrongField(fields) ?? 'name', metadata.message)
   return { batchId, epoch, counter, tokenId, item, metadata }
+}
+
+/** Returns the first field that is wrong alone; undefined when only the whole is too long. */
+function wrongField(fields: readonly (readonly [Column, string])[]): Column | undefined {
+  return fields.find(([key, text]) => !canonicalMetadata({ [key]: text }).ok)?.[0]
+}
+
+/** Formats the reason of a rejected row: the column, then what it must hold. */
+export function inColumn(column: Column, sentence: string): string {
+  return `Column ${column}: ${sentence}`
 }
 
 function parseWhole(text: string, to: number): number | undefined | null {
@@ -92,9 +119,10 @@ function parseWhole(text: string, to: number): number | undefined | null {
 function parseItem(gtinText: string, serial: string): ImportRow['item'] | string {
   if (gtinText === '' && serial === '') return undefined
   const gtin = parseAnyGtin(gtinText)
-  if (gtin === null) return gtinText === '' ? 'A serial needs a gtin.' : gtinSentence
-  if (serial === '') return 'A gtin needs a serial.'
-  return isRegistrableSerial(serial) ? { gtin, serial } : serialSentence
+  if (gtin === null)
+    return inColumn('gtin', gtinText === '' ? 'A serial needs a gtin; fill both or none.' : gtinSentence)
+  if (serial === '') return inColumn('serial', 'A gtin needs a serial; fill both or none.')
+  return isRegistrableSerial(serial) ? { gtin, serial } : inColumn('serial', serialSentence)
 }
 
 /** The components of the chain that an import uses. */
@@ -127,14 +155,16 @@ export async function createPlanner(tags: Tags) {
   const seen = new Set<string>()
 
   function findRepeated({ uidText, tokenId, item }: ImportRow): string | null {
-    const names = [
-      `This tag ${uidText}`,
-      ...(tokenId === undefined ? [] : [`Asset ${tokenId}`]),
-      ...(item === undefined ? [] : [`The item ${item.gtin} ${item.serial}`]),
+    const names: readonly (readonly [Column, string])[] = [
+      ['uid', `tag ${uidText}`],
+      ...(tokenId === undefined ? [] : [['tokenId', `asset ${tokenId}`] as const]),
+      ...(item === undefined ? [] : [['serial', `item ${item.gtin} ${item.serial}`] as const]),
     ]
-    const repeated = names.find((name) => seen.has(name)) ?? null
-    if (repeated === null) for (const name of names) seen.add(name)
-    return repeated
+    const repeated = names.find(([, name]) => seen.has(name))
+    if (repeated !== undefined)
+      return inColumn(repeated[0], `${repeated[1]} is in the file before; remove one of the two.`)
+    for (const [, name] of names) seen.add(name)
+    return null
   }
 
   return async function plan(read: ParsedRow): Promise<Plan | Stop> {
@@ -142,12 +172,15 @@ export async function createPlanner(tags: Tags) {
     const { row } = read
     const { uid, uidText, batchId, item } = row
     const batch = batches.get(batchId)
-    if (batch === undefined) return refused(`There is no batch named ${batchId}.`)
-    if (batch.status === 'revoked') return refused(`Batch ${batchId} is revoked.`)
+    if (batch === undefined)
+      return refused(inColumn('batch', `There is no batch named ${batchId}; touchstone tag batch list names all.`))
+    if (batch.status === 'revoked')
+      return refused(inColumn('batch', `Batch ${batchId} is revoked; its tags need another batch.`))
     const epoch = row.epoch ?? batch.epoch
-    if (epoch !== batch.epoch) return refused(`Batch ${batchId} has epoch ${batch.epoch}.`)
+    if (epoch !== batch.epoch)
+      return refused(inColumn('epoch', `Batch ${batchId} has epoch ${batch.epoch}; leave the cell empty for it.`))
     const repeated = findRepeated(row)
-    if (repeated !== null) return refused(`${repeated} is in the file before.`)
+    if (repeated !== null) return refused(repeated)
     const known = await tags.tagOfUid(uid)
     if (known !== undefined && known.epoch > epoch) return refused(refusals.newer_epoch)
     if (known?.epoch === epoch && known.batchId !== batchId) return refused(refusals.other_batch)
@@ -155,7 +188,9 @@ export async function createPlanner(tags: Tags) {
     if (onItem !== undefined && !sameUid(onItem.uid, uid)) return refused(refusals.item_taken)
     const tokenId = row.tokenId ?? known?.tokenId ?? undefined
     if (known !== undefined && known.tokenId !== null && known.tokenId !== tokenId)
-      return refused(`This tag is registered with asset ${known.tokenId}.`)
+      return refused(
+        inColumn('tokenId', `This tag is registered with asset ${known.tokenId}; leave the cell empty for it.`),
+      )
     const onToken = tokenId === undefined ? undefined : await tags.tagOfToken(tokenId)
     if (onToken !== undefined && !sameUid(onToken.uid, uid)) return refused(refusals.token_taken)
     return { row, epoch, name: `${uidText}-${epoch}`, known, tokenId }
@@ -169,6 +204,7 @@ export async function createPlanner(tags: Tags) {
 export async function boundTokens(
   { source, contract, tagHash }: ImportChain,
   plans: readonly Plan[],
+  onRead: () => void,
 ): Promise<ReadonlyMap<string, bigint>> {
   const found = new Map<string, bigint>()
   const head = await source.head()
@@ -177,6 +213,7 @@ export async function boundTokens(
     const datas = part.map(({ row: { uid } }) =>
       encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash(uid)] }),
     )
+    onRead()
     const answers = await source.calls(contract.toLowerCase() as Hex, datas, head)
     if (answers === nonCanonical) throw chainUnavailable('the block is not canonical')
     for (const [index, { row }] of part.entries()) {
@@ -193,11 +230,14 @@ const perRequest = 50
 
 /** The sentences for a row that the tag registry refuses. */
 export const refusals: Readonly<Record<Extract<ImportOutcome, { outcome: 'refused' }>['because'], string>> = {
-  newer_epoch: 'This chip is registered under a higher epoch.',
-  other_batch: 'This tag is registered in another batch of the same epoch.',
-  token_taken: 'Another tag is registered with this asset.',
-  item_taken: 'Another tag is registered with this gtin and serial.',
-  not_legal: 'The row is not legal.',
+  newer_epoch: inColumn('batch', 'This chip is registered under a higher epoch; name the batch of that.'),
+  other_batch: inColumn('batch', 'This tag is registered in another batch of the same epoch; name that one.'),
+  token_taken: inColumn(
+    'tokenId',
+    'Another tag is registered with this asset; leave the cell empty to mint a new one.',
+  ),
+  item_taken: inColumn('serial', 'Another tag is registered with this gtin and serial; each item has its own serial.'),
+  not_legal: inColumn('serial', 'The gtin and serial cannot be registered; check the digits and the signs of both.'),
 }
 
 function sameUid(left: Uint8Array, right: Uint8Array): boolean {

@@ -32,19 +32,19 @@ describe('a row of an import', () => {
 
   it('is refused as a whole for any cell that is wrong, and says which', () => {
     const wrong: readonly (readonly [number, string, RegExp])[] = [
-      [0, '4.8E+13', /spreadsheet/],
-      [1, '', /batch/],
-      [2, '-1', /epoch/],
-      [3, '0x10', /tokenId/],
+      [0, '4.8E+13', /^Column uid: .*spreadsheet/],
+      [1, '', /^Column batch: /],
+      [2, '-1', /^Column epoch: .*leave it empty/],
+      [3, '0x10', /^Column tokenId: /],
       [3, '0', /tokenId/],
-      [4, '9520001000011', /check digit/],
+      [4, '9520001000011', /^Column gtin: .*check digit/],
       [4, '', /A serial needs a gtin/],
       [5, '', /A gtin needs a serial/],
-      [5, 'a b', /serial/],
+      [5, 'a b', /^Column serial: /],
       [5, '..', /serial/],
-      [6, '16777216', /counter/],
-      [7, 'x'.repeat(16_400), /16 kB/],
-      [8, '\ud800', /surrogate/],
+      [6, '16777216', /^Column counter: /],
+      [7, 'x'.repeat(16_400), /^Column name: .*16 kB/],
+      [8, '\ud800', /^Column brand: .*surrogate/],
     ]
     for (const [place, cell, reason] of wrong) {
       const result = read(...good.with(place, cell))
@@ -59,6 +59,9 @@ describe('a row of an import', () => {
   it('stands under a head that names only what is known, once, with uid and batch', () => {
     assert.throws(() => parseHead(['uid', 'batch', 'Serial No']), /names a column "Serial No"; columns are uid, batch/)
     assert.throws(() => parseHead(['uid', 'batch', 'UID']), /names the column uid twice/)
-    assert.throws(() => parseHead(['uid', 'epoch']), /must name the column batch/)
+    assert.throws(() => parseHead(['uid', 'epoch']), /must name the column batch, or give --batch/)
+    const own = parseHead(['uid', 'gtin', 'serial'], { batch: 'b' })
+    const result = parseRow(own, { line: 2, cells: ['04DE5F1EACC040', '', ''] }, { batch: 'b' })
+    assert.equal(result.ok && result.row.batchId, 'b')
   })
 })

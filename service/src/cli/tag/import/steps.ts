@@ -13,6 +13,7 @@ import { CommandError, type Session } from '../../session/session.ts'
 import {
   boundTokens,
   createPlanner,
+  inColumn,
   type ImportChain,
   isStop,
   notMined,
@@ -49,8 +50,12 @@ export async function createImporter(session: Session, chain: ImportChain | null
   const { store, dataDir, io } = session
   const { tags } = store
   const planRow = await createPlanner(tags)
-  const mints = chain === null || wanted.dryRun ? null : await openMints({ ...chain, dataDir, isRegistered })
+  const mints =
+    chain === null || wanted.dryRun
+      ? null
+      : await openMints({ ...chain, dataDir, isRegistered, onSent: () => (sent.mint += 1) })
   let isChainDown = false
+  const sent = { mint: 0, bind: 0, activate: 0, reads: 0 }
 
   async function isRegistered(name: string): Promise<boolean> {
     const [uid = '', epochText] = name.split('-')
@@ -74,7 +79,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
   async function withKnownTokens(plans: readonly (Plan | Stop)[]): Promise<(Plan | Stop)[]> {
     const missing = plans.filter((plan) => !isStop(plan) && plan.tokenId === undefined) as Plan[]
     if (chain === null || missing.length === 0) return [...plans]
-    const bound = await retried(() => boundTokens(chain, missing))
+    const bound = await retried(() => boundTokens(chain, missing, () => (sent.reads += 1)))
     return plans.map((plan) => {
       if (isStop(plan) || plan.tokenId !== undefined) return plan
       if ('outcome' in bound) return bound
@@ -82,7 +87,9 @@ export async function createImporter(session: Session, chain: ImportChain | null
       if (minted === 'pending') return notMined
       const tokenId = minted ?? bound.get(plan.row.uidText)
       if (tokenId === undefined && wanted.bind && !wanted.mint)
-        return refused('The row has no tokenId to bind the tag to; --mint makes one.')
+        return refused(
+          inColumn('tokenId', 'It is empty, so that there is no asset to bind the tag to; fill it, or add --mint.'),
+        )
       return { ...plan, tokenId }
     })
   }
@@ -112,7 +119,7 @@ export async function createImporter(session: Session, chain: ImportChain | null
         [wanted.bind, bindTag],
         [wanted.activate, activateAsset],
       ] as const) {
-        const end = isWanted ? await step(chain, plan, plan.tokenId) : null
+        const end = isWanted ? await step({ ...chain, sent }, plan, plan.tokenId) : null
         if (typeof end === 'string') done.push(end)
         else if (end !== null) return end
       }
@@ -133,6 +140,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
       (item === undefined || (known.gtin === item.gtin && known.serial === item.serial)) &&
       (counter === undefined || (known.baselineCounter !== null && known.lastCounter >= counter))
     if (isSame) return false
+    if (item !== undefined && tokenId === undefined)
+      return refused(inColumn('tokenId', 'It is empty, and an item needs its asset; fill it, or add --mint.'))
     const answer = await tags.importTag({
       uid,
       epoch,
@@ -156,8 +165,11 @@ export async function createImporter(session: Session, chain: ImportChain | null
     }
   }
 
-  return { run }
+  return { run, sent: (): Sent => sent }
 }
+
+/** Transactions that were sent, and batches of reads. */
+export type Sent = Readonly<{ mint: number; bind: number; activate: number; reads: number }>
 
 const stopped: Stop = { outcome: 'failed', detail: 'The import was stopped before this row.' }
 
@@ -176,11 +188,16 @@ function resultOf(read: ParsedRow, plan: Plan | Stop, { outcome, detail }: Stop)
 }
 
 /** A step on chain (spec §3, BOUND and ACTIVATED). Returns what was done, `null` when it was done before, or why the row ends. Throws CHAIN_UNAVAILABLE. */
-type Step = (chain: ImportChain, plan: Plan, tokenId: bigint) => Promise<string | null | Stop>
+type Step = (
+  chain: ImportChain & { sent: { bind: number; activate: number } },
+  plan: Plan,
+  tokenId: bigint,
+) => Promise<string | null | Stop>
 
 const bindTag: Step = async (chain, { row, name }, tokenId) => {
   const tagHash = chain.tagHash(row.uid)
   const result = await written(chain, { kind: 'bindTag', tokenId, tagHash }, `tag-${name}-bind-${tokenId}`)
+  if (isSent(result)) chain.sent.bind += 1
   if (result.ok) return endOf(result, 'bound')
   const bound = await chain.reader.readByTag(tagHash)
   return bound.tokenId === tokenId ? null : refused(result.message)
@@ -188,6 +205,7 @@ const bindTag: Step = async (chain, { row, name }, tokenId) => {
 
 const activateAsset: Step = async (chain, { name }, tokenId) => {
   const result = await written(chain, { kind: 'activate', tokenId }, `tag-${name}-activate-${tokenId}`)
+  if (isSent(result)) chain.sent.activate += 1
   if (result.ok) return endOf(result, 'activated')
   const { asset } = await chain.reader.read(tokenId)
   return asset.record.state > 2 ? null : refused(result.message)
@@ -195,6 +213,10 @@ const activateAsset: Step = async (chain, { name }, tokenId) => {
 
 type Write = ImportChain['writer']['write']
 type Result = Awaited<ReturnType<Write>>
+
+function isSent(result: Result): boolean {
+  return result.ok && result.status !== 'SIMULATED' && !result.repeated
+}
 
 function endOf(result: Extract<Result, { ok: true }>, done: string): string | null | Stop {
   if (result.status !== 'CONFIRMED') return notMined
@@ -228,10 +250,13 @@ export async function openMints({
   dataDir,
   writer,
   isRegistered,
+  onSent = () => {},
 }: {
   dataDir: string
   writer: Pick<Components['writer'], 'write'>
   isRegistered: (name: string) => Promise<boolean>
+  /** Reports a transaction that was not sent before. */
+  onSent?: () => void
 }): Promise<Mints> {
   const folder = join(dataDir, 'imports')
   const tokens = new Map<string, bigint | 'pending'>()
@@ -255,6 +280,7 @@ export async function openMints({
       await forget(group)
       return result.message
     }
+    if (isSent(result)) onSent()
     const minted = result.ok && result.status === 'CONFIRMED' ? result.tokenIds : []
     for (const [index, { name }] of rows.entries()) if (waiting.has(name)) tokens.set(name, minted[index] ?? 'pending')
     open.set(key, { group, waiting })

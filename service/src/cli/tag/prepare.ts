@@ -1,0 +1,140 @@
+/**
+ * `touchstone tag prepare`: one CSV file becomes the data of every chip (spec §4.4): its own Digital Link, NDEF, offsets, settings and,
+ * with --reveal, keys. `tag write --from` and `tag import` read the same file.
+ */
+import { resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { Option, type Command } from 'commander'
+import type { BatchRecord } from '../../tap/keys/batch.ts'
+import {
+  keyRow,
+  keyRowFormats,
+  renderKeyRows,
+  type KeyRow,
+  type KeyRowFormat,
+} from '../../tap/provisioning/key-rows.ts'
+import type { TagTemplate } from '../../tap/provisioning/template.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import { assertNoErrors, readRows, type RowError } from './import/file.ts'
+import { type ImportRow, inColumn } from './import/rows.ts'
+import { getAppMaster, getBatch, writeNew } from './keys.ts'
+import { addressOfItem, layOut, type AddressOptions } from './template.ts'
+
+type RowAddress = Pick<AddressOptions, 'url' | 'host'>
+type Options = RowAddress & {
+  readonly batch?: string
+  readonly format: KeyRowFormat
+  readonly reveal?: true
+  readonly out?: string
+  readonly json?: true
+}
+
+export function prepareCommand(run: RunWork): Command {
+  const command = defineCommand(
+    'prepare',
+    'Makes the data of every chip from a CSV file: its own link, NDEF, offsets, settings and, with --reveal, keys.',
+    {
+      notes: `The first line names the columns: uid, and as many as you like of batch, gtin, serial, name and those of tag import. A row
+with gtin and serial gets its Digital Link, any other /api/verify; in --url {gtin} and {serial} stand for those of the row. All rows are
+checked first, and nothing is written while one is wrong. The result goes to <file>.prepared.<format>, readable by its owner only. Give
+the same file to tag write --from, and to tag import when the chips are made.`,
+      examples: [
+        'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com',
+        'touchstone tag prepare tags.csv --batch 2026-watches --host verify.example.com --format gototags --reveal',
+      ],
+    },
+  )
+  return addRowAddressOptions(command)
+    .argument('<file>', 'CSV file, its first line names the columns')
+    .option('--batch <id>', 'batch of the rows that name none', argument.batchId)
+    .addOption(new Option('--format <format>', 'format of the result').choices(keyRowFormats).default('csv'))
+    .option('--reveal', 'include the keys: remove the result when the tags are made')
+    .option('--out <file>', 'new file for the result (mode 0600)')
+    .option('--json', 'print a JSON object')
+    .action(inSession(run, prepare))
+}
+
+/** Adds --host and --url of commands with a link for each row. */
+function addRowAddressOptions(command: Command): Command {
+  const url = new Option(
+    '--url <address>',
+    'URL with {picc} and {cmac}, and {gtin}, {serial}, {batch} of the row, in quotes',
+  )
+  return command
+    .addOption(url.conflicts('host'))
+    .option('--host <name>', 'host of the links: https://<name>/01/<gtin>/21/<serial>?…')
+}
+
+async function prepare(session: Session, file: string, options: Options): Promise<void> {
+  const { io } = session
+  const { reveal = false, format, json } = options
+  const path = resolve(io.cwd, file)
+  const chips = await prepareChips(session, path, options)
+  const masters = await appMasters(session, reveal ? chips : [])
+  const rows: KeyRow[] = []
+  for (const [index, { row, batch, template }] of chips.entries()) {
+    if (index % rowsPerTurn === 0) await setImmediate()
+    const appMaster = masters.get(batch.id)
+    rows.push(await keyRow({ batch, uid: row.uid, template, reveal, ...(appMaster && { appMaster }) }))
+  }
+  const out = resolve(io.cwd, options.out ?? `${path}.prepared.${extensions[format]}`)
+  await writeNew(out, renderKeyRows(rows, format))
+  if (json === true) return io.out(JSON.stringify({ rows: rows.length, keys: reveal, out }, null, 2))
+  const keys = reveal ? ', keys included: remove it when the tags are made' : ', without keys'
+  io.out(`${rows.length} ${rows.length === 1 ? 'chip' : 'chips'} prepared in ${out}${keys}.`)
+}
+
+/** Rows between two turns of the event loop, because the command may run in the service. */
+const rowsPerTurn = 100
+
+const extensions: Readonly<Record<KeyRowFormat, string>> = {
+  json: 'json',
+  csv: 'csv',
+  gototags: 'gototags.csv',
+  apdu: 'apdu.txt',
+}
+
+/** A chip with the data of its own row. */
+type PreparedChip = { readonly row: ImportRow; readonly batch: BatchRecord; readonly template: TagTemplate }
+
+/** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
+async function prepareChips(
+  { store }: Pick<Session, 'store'>,
+  path: string,
+  options: RowAddress & { readonly batch?: string | undefined },
+): Promise<PreparedChip[]> {
+  if (options.url === undefined && options.host === undefined)
+    throw new CommandError('Give the address: --host verify.example.com, or --url with a full one.')
+  const chips: PreparedChip[] = []
+  const errors: RowError[] = []
+  for (const [index, row] of (await readRows(path, { batch: options.batch })).entries()) {
+    if (index % rowsPerTurn === 0) await setImmediate()
+    const batch = getBatch(store, row.batchId, row.epoch)
+    const address = addressOfItem(options, row.item)
+    const fail = (reason: string) => errors.push({ line: row.line, reason })
+    if (address === null) fail(inColumn('gtin', 'It is empty, and --url has {gtin} or {serial}; fill both columns.'))
+    else
+      try {
+        chips.push({ row, batch, template: layOut(address, batch) })
+      } catch (error) {
+        if (!(error instanceof CommandError)) throw error
+        fail(inColumn('serial', error.message))
+      }
+  }
+  assertNoErrors(path, errors)
+  return chips
+}
+
+/** Returns the application masters of the batches of these chips, as far as their schemes have one. */
+async function appMasters(
+  { store }: Pick<Session, 'store'>,
+  chips: readonly PreparedChip[],
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  const masters = new Map<string, Uint8Array>()
+  for (const batch of new Map(chips.map((chip) => [chip.batch.id, chip.batch])).values()) {
+    const master = await getAppMaster(store, batch)
+    if (master !== undefined) masters.set(batch.id, master)
+  }
+  return masters
+}
