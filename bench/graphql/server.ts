@@ -17,7 +17,7 @@ import { parseFilter, type ProductFilter } from '../../service/src/graphql/queri
 import { queryResolvers } from '../../service/src/graphql/queries/queries.ts'
 import { graphqlSchema } from '../../service/src/graphql/schema.ts'
 import { createFormatError } from '../../service/src/graphql/errors.ts'
-import { clientKeys } from '../../service/src/http/client-ip.ts'
+import { clientAddresses, clientKeys } from '../../service/src/http/client-ip.ts'
 import { createRateLimiter } from '../../service/src/http/rate-limit/limiter.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
 import { productStore, type Keyset, type ProductRow } from '../../service/src/index/queries/products.ts'
@@ -50,6 +50,7 @@ async function graphqlHost(): Promise<RequestListener> {
     authenticate: createAuthenticate({ keys, log: silent }),
     limiter: createRateLimiter({ limit: 1e9 }),
     clientKey: clientKeys([]),
+    clientAddress: clientAddresses([]),
     operation: createHttpOperation(steps),
     stream: createStreamOperation({ ...steps, connections, log: silent }),
     playground: (_request, response) => response.end(),

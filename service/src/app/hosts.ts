@@ -36,7 +36,7 @@ import { createGraphqlHost } from '../hosts/graphql/host.ts'
 import { verificationListener } from '../hosts/verification/host.ts'
 import { docsPages } from '../hosts/verification/routes/docs.ts'
 import { clientCountries } from '../http/client-country.ts'
-import { clientKeys } from '../http/client-ip.ts'
+import { clientAddresses, clientKeys } from '../http/client-ip.ts'
 import type { OnUpgrade } from '../http/listener.ts'
 import { identified } from '../http/request.ts'
 import { withDocument } from '../http/static-document.ts'
@@ -254,6 +254,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
       log,
     }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),
+    clientAddress: clientAddresses(config.limits.trustedProxies),
     clientKey: clientKeys(config.limits.trustedProxies),
     log,
   }

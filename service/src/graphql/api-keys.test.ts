@@ -43,7 +43,11 @@ for (const { name, open, skip } of testDatabases())
       }
       const limiter = attempts === undefined ? undefined : createRateLimiter({ limit: attempts, now: () => clock.at })
       const authenticate = createAuthenticate({ keys: watched, attempts: limiter, log, now: () => clock.at })
-      return { clock, counts, ask: (text: string | undefined) => authenticate(text && `Bearer ${text}`, '192.0.2.1') }
+      return {
+        clock,
+        counts,
+        ask: (text: string | undefined) => authenticate(text && `Bearer ${text}`, '192.0.2.1', '192.0.2.1'),
+      }
     }
 
     it('have 256 random bits after ts_live_, and only their hash is kept', async () => {
@@ -59,7 +63,7 @@ for (const { name, open, skip } of testDatabases())
       const { text, id } = await make(['read', 'write'])
       const authenticate = createAuthenticate({ keys, log })
       for (const header of [`Bearer ${text}`, `bearer ${text}`])
-        assert.deepEqual(await authenticate(header, ''), {
+        assert.deepEqual(await authenticate(header, '', ''), {
           ok: true,
           key: { id, name: 'my app', scopes: ['read', 'write'], brands: null },
         })
@@ -68,12 +72,39 @@ for (const { name, open, skip } of testDatabases())
     it('end within a second of their revocation also when the clock is set back meanwhile', async (t) => {
       const { text, id } = await make()
       const authenticate = createAuthenticate({ keys, log })
-      assert.equal((await authenticate(`Bearer ${text}`, '')).ok, true)
+      assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, true)
       const now = Date.now
       t.mock.method(Date, 'now', () => now() - 600_000)
       await keys.revoke(id)
       await delay(1_010)
-      assert.equal((await authenticate(`Bearer ${text}`, '')).ok, false)
+      assert.equal((await authenticate(`Bearer ${text}`, '', '')).ok, false)
+    })
+
+    it('end when they expire, and are narrowed to verbs for versions that know no end', async () => {
+      const { hash, text } = newApiKey()
+      keepSecret(text)
+      const id = await keys.create({ hash, name: 'soon', scopes: ['read'], expiresAt: Date.now() + 3_600_000 })
+      const { ask, clock } = asking()
+      assert.equal((await ask(text)).ok, true)
+      assert.deepEqual(await keys.active([id]), [id])
+      const listed = (await keys.list()).find((one) => one.id === id)
+      assert.deepEqual(listed?.scopes, ['read:products', 'read:owners'])
+      await database.query('update api_key set expires_at = clock_timestamp() where id = $1', [id])
+      clock.at += 1_000
+      assert.deepEqual(await ask(text), { ok: false, because: 'wrong' })
+      assert.deepEqual(await keys.active([id]), [])
+    })
+
+    it('are good in their networks only', async () => {
+      const { hash, text } = newApiKey()
+      keepSecret(text)
+      await keys.create({ hash, name: 'office', scopes: ['read'], networks: ['192.0.2.0/24', '2001:db8::1'] })
+      const authenticate = createAuthenticate({ keys, log })
+      const from = (address: string) => authenticate(`Bearer ${text}`, '', address)
+      for (const address of ['192.0.2.7', '::ffff:192.0.2.7', '2001:db8::1'])
+        assert.equal((await from(address)).ok, true)
+      for (const address of ['192.0.3.7', '2001:db8::2', '', 'unknown'])
+        assert.deepEqual(await from(address), { ok: false, because: 'elsewhere' }, address)
     })
 
     it('are missing or wrong otherwise', async () => {

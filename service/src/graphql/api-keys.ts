@@ -2,6 +2,7 @@
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../db/database.ts'
+import { createTrust } from '../http/client-ip.ts'
 import type { RateLimiter } from '../http/rate-limit/limiter.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { constantTimeEqual } from '../lib/bytes.ts'
@@ -11,18 +12,26 @@ import { type Brands, type Scope, verbsOf } from './access/rights.ts'
 
 /** `brands` are those whose products it reads and changes; null stands for all products. */
 export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[]; brands: Brands }>
-type StoredApiKey = ApiKey & { readonly hash: Uint8Array }
-type NewApiKey = Pick<StoredApiKey, 'hash' | 'name' | 'scopes'> & Partial<Pick<ApiKey, 'brands'>>
+/** `networks` are the addresses and CIDR ranges that may use it; null stands for all. */
+type StoredApiKey = ApiKey & Readonly<{ hash: Uint8Array; networks: readonly string[] | null }>
+/** `expiresAt` is in unix milliseconds. */
+type NewApiKey = Pick<StoredApiKey, 'hash' | 'name' | 'scopes'> &
+  Partial<Pick<StoredApiKey, 'brands' | 'networks'> & Readonly<{ expiresAt: number | null }>>
 /** Times are those of the database, as text. */
-export type ListedApiKey = ApiKey & Readonly<{ createdAt: string; lastUsedAt: string | null; revokedAt: string | null }>
+export type ListedApiKey = Omit<StoredApiKey, 'hash'> &
+  Readonly<{ createdAt: string; expiresAt: string | null; lastUsedAt: string | null; revokedAt: string | null }>
 
-/** `wrong` covers revoked keys; `busy` means that the client has tried too many unknown keys. */
+/** `wrong` covers revoked and expired keys, `elsewhere` those that may not be used from this address; `busy` means that the client has tried too many unknown keys. */
 type Authenticated =
   | { readonly ok: true; readonly key: ApiKey }
-  | { readonly ok: false; readonly because: 'missing' | 'wrong' | 'busy' }
+  | { readonly ok: false; readonly because: 'missing' | 'wrong' | 'elsewhere' | 'busy' }
 
 /** `authorization` is the value of the header or connection parameter; `client` identifies the quota of wrong keys. */
-export type Authenticate = (authorization: string | undefined, client: string) => Promise<Authenticated>
+export type Authenticate = (
+  authorization: string | undefined,
+  client: string,
+  address: string,
+) => Promise<Authenticated>
 
 const knownMs = 1_000
 const touchMs = 60_000
@@ -40,20 +49,21 @@ export function createAuthenticate({
   readonly log: Log
   readonly now?: () => number
 }): Authenticate {
-  const known = new LRUCache<string, { readonly key: ApiKey; readonly askedAt: number }>({ max: 10_000 })
+  const known = new LRUCache<string, KnownKey & { readonly askedAt: number }>({ max: 10_000 })
   const touched = new LRUCache<string, number>({ max: 10_000 })
 
   const lookUp = singleFlight(
-    async (name: string, hash: Uint8Array): Promise<ApiKey | null> => {
+    async (name: string, hash: Uint8Array): Promise<KnownKey | null> => {
       const askedAt = now()
       const row = await keys.find(hash)
       if (row === undefined || !constantTimeEqual(row.hash, hash)) {
         known.delete(name)
         return null
       }
-      const { hash: _hash, ...key } = row
-      known.set(name, { key, askedAt })
-      return key
+      const { hash: _hash, networks, ...key } = row
+      const found = { key, isWithin: networks === null ? () => true : createTrust(networks) }
+      known.set(name, { ...found, askedAt })
+      return found
     },
     (name) => name,
   )
@@ -65,7 +75,7 @@ export function createAuthenticate({
     keys.touch(id).catch((error: unknown) => log.warn('use of a key not noted', { key: id, reason: reasonOf(error) }))
   }
 
-  return async (authorization, client) => {
+  return async (authorization, client, address) => {
     if (authorization === undefined || authorization === '') return { ok: false, because: 'missing' }
     const [, text] = /^Bearer +(ts_live_[A-Za-z0-9_-]{43})$/i.exec(authorization) ?? []
     if (text === undefined) return { ok: false, because: 'wrong' }
@@ -74,12 +84,15 @@ export function createAuthenticate({
     const kept = known.get(name)
     const isFresh = kept !== undefined && now() - kept.askedAt < knownMs
     if (kept === undefined && (await attempts?.take(client))?.allowed === false) return { ok: false, because: 'busy' }
-    const key = isFresh ? kept.key : await lookUp(name, hash)
-    if (key === null) return { ok: false, because: 'wrong' }
-    touch(key)
-    return { ok: true, key }
+    const found = isFresh ? kept : await lookUp(name, hash)
+    if (found === null) return { ok: false, because: 'wrong' }
+    if (!found.isWithin(address)) return { ok: false, because: 'elsewhere' }
+    touch(found.key)
+    return { ok: true, key: found.key }
   }
 }
+
+type KnownKey = Readonly<{ key: ApiKey; isWithin: (address: string) => boolean }>
 
 /** Makes a key: the text, which is shown once, and the hash that is stored. */
 export function newApiKey(): { readonly text: string; readonly hash: Uint8Array } {
@@ -96,18 +109,19 @@ export type ApiKeyStore = ReturnType<typeof apiKeyStore>
 export function apiKeyStore(sql: Sql) {
   return {
     /** Stores a new key by its hash and returns its id. */
-    async create({ hash, name, scopes, brands = null }: NewApiKey): Promise<string> {
+    async create({ hash, name, scopes, brands = null, networks = null, expiresAt = null }: NewApiKey): Promise<string> {
       const id = newId()
-      // A version without brands knows the aliases only: it must not take them from a key that is narrower than it can see.
-      const granted = brands === null ? scopes : verbsOf(scopes)
-      const values = [id, hash, name, granted, brands]
-      await sql.query('insert into api_key (id, hash, name, scopes, brands) values ($1, $2, $3, $4, $5)', values)
+      // A version without these limits knows the aliases only: it must not take them from a key that is narrower than it can see.
+      const isLimited = brands !== null || networks !== null || expiresAt !== null
+      const granted = isLimited ? verbsOf(scopes) : scopes
+      const expiry = expiresAt === null ? null : new Date(expiresAt).toISOString()
+      await sql.query(insertStatement, [id, hash, name, granted, brands, networks, expiry])
       return id
     },
     /** Returns all keys, revoked ones too, the oldest first, without their hashes. */
     async list(): Promise<ListedApiKey[]> {
       return sql.query<ListedApiKey>(
-        `select id, name, scopes, brands, ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
+        `select id, name, scopes, brands, networks, ${utc('expires_at')} as "expiresAt", ${utc('created_at')} as "createdAt", ${utc('last_used_at')} as "lastUsedAt",
            ${utc('revoked_at')} as "revokedAt"
          from api_key order by created_at, id`,
       )
@@ -122,12 +136,12 @@ export function apiKeyStore(sql: Sql) {
     },
     /** Finds the active key with this hash. */
     async find(hash: Uint8Array): Promise<StoredApiKey | undefined> {
-      const text = 'select id, name, scopes, brands, hash from api_key where hash = $1 and revoked_at is null'
+      const text = `select id, name, scopes, brands, networks, hash from api_key where hash = $1 and ${isActive}`
       return (await sql.query<StoredApiKey>(text, [hash]))[0]
     },
     /** Returns those of the ids whose keys are active. */
     async active(ids: readonly string[]): Promise<string[]> {
-      const text = 'select id from api_key where id = any($1) and revoked_at is null'
+      const text = `select id from api_key where id = any($1) and ${isActive}`
       return (await sql.query<{ id: string }>(text, [ids])).map(({ id }) => id)
     },
     /** Records that a key was used now. */
@@ -141,5 +155,10 @@ function newId(): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
   return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('')
 }
+
+const isActive = 'revoked_at is null and (expires_at > clock_timestamp()) is not false'
+
+const insertStatement = `insert into api_key (id, hash, name, scopes, brands, networks, expires_at)
+  values ($1, $2, $3, $4, $5, $6, $7::text::timestamptz)`
 
 const utc = (column: string) => `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`

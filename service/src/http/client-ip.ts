@@ -5,27 +5,34 @@
 import { BlockList, isIP } from 'node:net'
 
 export type ClientKey = (peer: string | undefined, forwardedFor: string | undefined) => string
+export type ClientAddress = ClientKey
 
 /** `trustedProxies` are addresses or CIDR ranges, such as `10.0.0.0/8`. Throws for a text that is neither. */
 export function clientKeys(trustedProxies: readonly string[]): ClientKey {
-  if (trustedProxies.length === 0) return (peer) => keyOf(plain(peer))
+  const addressOf = clientAddresses(trustedProxies)
+  return (peer, forwardedFor) => keyOf(addressOf(peer, forwardedFor))
+}
+
+/** Returns the whole address of the client, by the same rules. */
+export function clientAddresses(trustedProxies: readonly string[]): ClientAddress {
+  if (trustedProxies.length === 0) return plain
   const isTrusted = createTrust(trustedProxies)
   return (peer, forwardedFor) => {
     let client = plain(peer)
-    if (forwardedFor === undefined || !isTrusted(client)) return keyOf(client)
+    if (forwardedFor === undefined || !isTrusted(client)) return client
     for (const hop of forwardedFor.slice(-2_000).split(',').reverse()) {
       const address = plain(hop.trim())
       if (isIP(address) === 0) break
       client = address
       if (!isTrusted(address)) break
     }
-    return keyOf(client)
+    return client
   }
 }
 
-/** Returns whether an address, or a peer, is one of the proxies. Throws for a text that is neither address nor CIDR range. */
-export function createTrust(trustedProxies: readonly string[]): (address: string | undefined) => boolean {
-  const trusted = toBlockList(trustedProxies)
+/** Returns whether an address, or a peer, is in one of the ranges. Throws for a text that is neither address nor CIDR range. */
+export function createTrust(ranges: readonly string[]): (address: string | undefined) => boolean {
+  const trusted = toBlockList(ranges)
   return (given) => {
     const address = plain(given)
     return isIP(address) !== 0 && trusted.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4')

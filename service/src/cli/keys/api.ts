@@ -3,7 +3,8 @@ import { untrustedOf } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../graphql/access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../graphql/api-keys.ts'
-import { defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
+import { createTrust } from '../../http/client-ip.ts'
+import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 
 export function keyCommand(run: RunWork): Command {
@@ -18,11 +19,18 @@ export function keyCommand(run: RunWork): Command {
           'touchstone key create my-app --scope read,write',
           'touchstone key create back-office --scope read,taps',
           'touchstone key create till --scope claim,read:products --brand "Calder & Wick"',
+          'touchstone key create partner --network 10.0.0.0/8,192.0.2.7 --expires 2030-01-31',
         ],
       })
         .argument('<name>', 'its purpose, such as my-app', parseName)
         .addOption(scope.argParser(parseScopes))
         .option('--brand <brand>', 'reads and changes products of this brand only; repeat it for several', addBrand)
+        .option(
+          '--network <ranges>',
+          'usable from these addresses and CIDR ranges only, separated by commas',
+          parseNetworks,
+        )
+        .option('--expires <time>', 'ends at this day or time in UTC, such as 2030-01-31', parseExpiry)
         .action(inSession(run, create)),
       defineCommand('list', 'Shows all keys by id and name, revoked ones too; never a key.', {
         examples: ['touchstone key list'],
@@ -52,11 +60,17 @@ Backups hold files as they were sealed: keep the former key as long as such a ba
 const scopeNotes = `Scopes: ${verbs.join(', ')}.
 read is read:products and read:owners, write is every verb that changes something, taps is read:taps.`
 
-type CreateOptions = { readonly scope: readonly Scope[]; readonly brand?: readonly string[] }
+type CreateOptions = {
+  readonly scope: readonly Scope[]
+  readonly brand?: readonly string[]
+  readonly network?: readonly string[]
+  readonly expires?: number
+}
 
-async function create({ store, io }: Session, name: string, { scope, brand }: CreateOptions): Promise<void> {
+async function create({ store, io }: Session, name: string, options: CreateOptions): Promise<void> {
+  const { scope, brand, network: networks = null, expires: expiresAt = null } = options
   const { text, hash } = newApiKey()
-  const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null })
+  const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null, networks, expiresAt })
   io.out(text)
   const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
@@ -67,13 +81,15 @@ async function create({ store, io }: Session, name: string, { scope, brand }: Cr
 async function show({ store, io }: Session, id: string): Promise<void> {
   const key = (await store.apiKeys.list()).find((one) => one.id === id)
   if (key === undefined) throw new CommandError(`There is no key ${id}; see touchstone key list.`)
-  const { name, scopes: given, brands, createdAt, lastUsedAt, revokedAt } = key
+  const { name, scopes: given, brands, networks, createdAt, expiresAt, lastUsedAt, revokedAt } = key
   const rows = {
     name,
     scope: given.join(', '),
     verbs: verbsOf(given).join(', '),
     brands: brands?.join(', ') ?? 'all products',
+    networks: networks?.join(', ') ?? 'all',
     made: createdAt,
+    expires: expiresAt ?? 'never',
     'last used': lastUsedAt ?? 'never',
     revoked: revokedAt ?? 'no',
   }
@@ -88,16 +104,18 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
     io.out(line)
 }
 
-function toRow({ id, name, scopes: given, brands, createdAt, lastUsedAt, revokedAt }: ListedApiKey): string[] {
-  return [
-    id,
-    name,
-    given.join(','),
-    brands?.join(', ') ?? 'all',
-    createdAt,
-    lastUsedAt ?? 'never',
-    revokedAt === null ? '' : `revoked ${revokedAt}`,
-  ]
+function toRow({
+  id,
+  name,
+  scopes: given,
+  brands,
+  createdAt,
+  lastUsedAt,
+  expiresAt,
+  revokedAt,
+}: ListedApiKey): string[] {
+  const end = revokedAt === null ? expiresAt && `expires ${expiresAt}` : `revoked ${revokedAt}`
+  return [id, name, given.join(','), brands?.join(', ') ?? 'all', createdAt, lastUsedAt ?? 'never', end ?? '']
 }
 
 async function revoke({ store, io }: Session, id: string): Promise<void> {
@@ -134,13 +152,31 @@ function parseScopes(text: string): Scope[] {
   throw new InvalidArgumentError(`It is some of these, separated by commas: ${scopes.join(', ')}.`)
 }
 
+function parseNetworks(text: string): string[] {
+  const ranges = text.split(',', mostLimits + 1).map((range) => range.trim())
+  if (ranges.length > mostLimits) throw new InvalidArgumentError(`A key has ${mostLimits} networks at most.`)
+  try {
+    createTrust(ranges)
+  } catch {
+    throw new InvalidArgumentError('It is addresses and CIDR ranges, such as 10.0.0.0/8,192.0.2.7.')
+  }
+  return ranges
+}
+
+function parseExpiry(text: string): number {
+  const time = argument.time(text)
+  if (time <= Date.now()) throw new InvalidArgumentError('A key ends in the future.')
+  return time
+}
+
 /** Brands are compared with those of products, which are stored cleaned (spec §2.3). */
 function addBrand(text: string, before: readonly string[] = []): string[] {
   const brands = [...new Set([...before, text])]
   if (untrustedOf({ brand: text }).brand !== text)
     throw new InvalidArgumentError('A brand has 1 to 200 characters that can be seen, without spaces at its ends.')
-  if (brands.length > mostBrands) throw new InvalidArgumentError(`A key has ${mostBrands} brands at most.`)
+  if (brands.length > mostLimits) throw new InvalidArgumentError(`A key has ${mostLimits} brands at most.`)
   return brands
 }
 
-const mostBrands = 20
+/** The most brands, and the most networks. */
+const mostLimits = 20

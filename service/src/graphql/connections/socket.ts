@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { GraphQLError } from 'graphql'
 import { handleProtocols, makeServer, type ServerOptions } from 'graphql-ws'
 import { WebSocket, WebSocketServer, type RawData } from 'ws'
-import type { ClientKey } from '../../http/client-ip.ts'
+import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget } from '../../http/request.ts'
 import type { OnUpgrade } from '../../http/listener.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
@@ -28,6 +28,7 @@ export type SocketServerOptions = OperationSteps & {
   readonly maxOperations?: number
   readonly authenticate: Authenticate
   readonly clientKey: ClientKey
+  readonly clientAddress: ClientAddress
   readonly log: Log
   /** Connections of one client that have sent no key yet. */
   readonly maxUnauthenticated?: number
@@ -36,7 +37,15 @@ export type SocketServerOptions = OperationSteps & {
 
 /** Returns the listener of upgrades. `connections` closes the sockets. */
 export function createSocketServer(options: SocketServerOptions): OnUpgrade {
-  const { connections, authenticate, clientKey, log, keepAliveMs = 7_000, maxUnauthenticated = 100 } = options
+  const {
+    connections,
+    authenticate,
+    clientKey,
+    clientAddress,
+    log,
+    keepAliveMs = 7_000,
+    maxUnauthenticated = 100,
+  } = options
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: 65_536,
@@ -49,8 +58,10 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
   const rejectionCodes = { ...closeCodes, 'too-many': tooMany }
 
   function accept(socket: WebSocket, request: IncomingMessage, client: string): void {
+    const address = clientAddress(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for'))
+
     async function admit(parameter: string | undefined): Promise<ApiKey | null> {
-      const authenticated = await authenticate(parameter ?? request.headers.authorization, client)
+      const authenticated = await authenticate(parameter ?? request.headers.authorization, client, address)
       const rejection = authenticated.ok ? connections.claim(connection, authenticated.key.id) : authenticated.because
       if (rejection !== null) attached.close(...rejectionCodes[rejection])
       if (!authenticated.ok || rejection !== null) return null
@@ -82,9 +93,10 @@ export function createSocketServer(options: SocketServerOptions): OnUpgrade {
 type CloseCode = readonly [code: number, reason: string]
 
 /** Clients of graphql-ws reconnect after every code but 4401. */
-const closeCodes: Readonly<Record<'missing' | 'wrong' | 'busy' | 'stopping', CloseCode>> = {
+const closeCodes: Readonly<Record<'missing' | 'wrong' | 'elsewhere' | 'busy' | 'stopping', CloseCode>> = {
   missing: [4401, 'Unauthorized'],
   wrong: [4403, 'Forbidden'],
+  elsewhere: [4403, 'Forbidden'],
   busy: [4429, 'Too many unknown keys'],
   stopping: [1001, 'Going away'],
 }

@@ -8,7 +8,7 @@ import type { ErrorCode } from '../../graphql/errors.ts'
 import { acceptsOnlyEvents, type StreamOperation } from '../../graphql/connections/event-stream.ts'
 import type { HttpOperation } from '../../graphql/server/operation.ts'
 import { readBody, type Body, type BodyFailure } from '../../http/body.ts'
-import type { ClientKey } from '../../http/client-ip.ts'
+import type { ClientAddress, ClientKey } from '../../http/client-ip.ts'
 import { getHeader, parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { livenessBody, quotaHeaders, sendError } from '../../http/responses.ts'
@@ -20,6 +20,7 @@ export type GraphqlHost = {
   /** By API key. Left out: no limit. */
   readonly limiter?: RateLimiter | undefined
   readonly clientKey: ClientKey
+  readonly clientAddress: ClientAddress
   readonly operation: HttpOperation
   /** Answers requests that accept an event stream. */
   readonly stream: StreamOperation
@@ -52,8 +53,9 @@ const healthHeaders = {
 
 async function graphqlRoute(host: GraphqlHost, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.method === 'OPTIONS') return void response.writeHead(204, { Allow: 'GET, POST, OPTIONS' }).end()
-  const client = host.clientKey(request.socket.remoteAddress, getHeader(request, 'x-forwarded-for'))
-  const authenticated = await host.authenticate(request.headers.authorization, client)
+  const origin = [request.socket.remoteAddress, getHeader(request, 'x-forwarded-for')] as const
+  const { authorization } = request.headers
+  const authenticated = await host.authenticate(authorization, host.clientKey(...origin), host.clientAddress(...origin))
   if (!authenticated.ok) {
     const { error, headers } = keyFailures[authenticated.because]
     return reject(request, response, error, headers)
@@ -104,8 +106,16 @@ const keyFailures = {
     headers: { 'WWW-Authenticate': 'Bearer' },
   },
   wrong: {
-    error: [401, 'UNAUTHENTICATED', 'This API key is wrong or revoked. Make one with: touchstone key create <name>'],
+    error: [
+      401,
+      'UNAUTHENTICATED',
+      'This API key is wrong, expired or revoked. Make one with: touchstone key create <name>',
+    ],
     headers: { 'WWW-Authenticate': 'Bearer error="invalid_token"' }, // RFC 6750 §3
+  },
+  elsewhere: {
+    error: [403, 'FORBIDDEN', 'This API key may not be used from your network. See touchstone key show <id>'],
+    headers: {},
   },
   busy: {
     error: [429, 'RATE_LIMITED', 'Too many requests with unknown keys. Try again in a minute.'],

@@ -345,7 +345,7 @@ describe('touchstone key', () => {
 
   /** As the GraphQL host asks, for every request. */
   let authenticate: Authenticate
-  const passes = async (key: string) => (await authenticate(`Bearer ${key}`, '')).ok
+  const passes = async (key: string) => (await authenticate(`Bearer ${key}`, '', '127.0.0.1')).ok
 
   it('makes a key that works, prints it once, and lists it by id and name only', async () => {
     assert.match((await inWorld('key', 'list')).out, /no key yet/)
@@ -363,18 +363,32 @@ describe('touchstone key', () => {
   })
 
   it('makes a key for some verbs and brands, and shows all that it may do', async () => {
-    const brands = ['--brand', 'Calder & Wick', '--brand', 'Bolt, Inc.']
-    const made = await inWorld('key', 'create', 'till', '--scope', 'flag:lost,read', ...brands)
+    const brands = ['--brand', 'Calder & Wick', '--brand', 'Bolt, Inc.', '--network', '127.0.0.0/8,10.0.0.1']
+    const made = await inWorld(
+      'key',
+      'create',
+      'till',
+      '--scope',
+      'flag:lost,read',
+      ...brands,
+      '--expires',
+      '2099-01-01',
+    )
     keepSecret(made.out)
     assert.match(made.err, /with scope read, flag:lost, for products of Calder & Wick, Bolt, Inc\. only/)
     const [, id = ''] = /^Key (\w+)/.exec(made.err) ?? []
     const { out } = await inWorld('key', 'show', id)
     assert.match(out, /^verbs +flag:lost, read:products, read:owners$/m)
     assert.match(out, /^brands +Calder & Wick, Bolt, Inc\.$/m)
+    assert.match(out, /^networks +127\.0\.0\.0\/8, 10\.0\.0\.1$/m)
+    assert.match(out, /^expires +2099-01-01T00:00:00Z$/m)
     assert.ok(!out.includes(made.out.slice(8)))
     const wrong = [
       ['create', 'x', '--scope', 'mint,sell'],
       ['create', 'x', '--brand', ' Bolt'],
+      ['create', 'x', '--network', '10.0.0.0/33'],
+      ['create', 'x', '--network', 'localhost'],
+      ['create', 'x', '--expires', '2020-01-01'],
       ['show', 'aaaaaaaa'],
     ]
     for (const words of wrong) assert.notEqual((await inWorld('key', ...words)).exit, 0, words.join(' '))

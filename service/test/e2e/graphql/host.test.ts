@@ -5,8 +5,11 @@ import { connect } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
+import { clientAddresses } from '../../../src/http/client-ip.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { type Database } from '../../../src/db/database.ts'
+import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { keepSecret } from '../../support/evidence.ts'
 import { graphqlError } from '../../../src/graphql/errors.ts'
 
 describe('the GraphQL host', () => {
@@ -194,6 +197,31 @@ describe('the GraphQL host', () => {
     const { errors } = await graphql.ask('mutation { activateProduct(input: {productId: 1}) { success } }', {}, text)
     assert.equal(errors[0]?.extensions['code'], 'FORBIDDEN')
     assert.deepEqual((await graphql.ask('{ product(id: 1) { id } }', {}, text)).data, { product: null })
+  })
+
+  it('refuses a key outside its networks, and a forwarded address counts from a proxy only', async () => {
+    const { text, hash } = newApiKey()
+    keepSecret(text)
+    await graphql.keys.create({ hash, name: 'office', scopes: ['read'], networks: ['192.0.2.0/24'] })
+    const proxied = await startGraphql(database, { host: { clientAddress: clientAddresses(['127.0.0.1']) } })
+    try {
+      const statuses = []
+      for (const { url } of [graphql, proxied])
+        for (const from of ['192.0.2.9', '192.0.3.9']) {
+          const headers = {
+            Authorization: `Bearer ${text}`,
+            'Content-Type': 'application/json',
+            'X-Forwarded-For': from,
+          }
+          const answer = await fetch(`${url}/graphql`, { method: 'POST', headers, body: '{"query":"{ __typename }"}' })
+          const { errors } = (await answer.json()) as { errors?: { extensions: { code: string } }[] }
+          statuses.push([answer.status, errors?.[0]?.extensions.code])
+        }
+      const refused = [403, 'FORBIDDEN']
+      assert.deepEqual(statuses, [refused, refused, [200, undefined], refused])
+    } finally {
+      await proxied.end()
+    }
   })
 
   it('counts requests by key and returns the window', async () => {

@@ -15,7 +15,7 @@ import { tapResolvers } from '../../../src/graphql/queries/taps.ts'
 import { graphqlSchema, type ResolverMap } from '../../../src/graphql/schema.ts'
 import { createFormatError } from '../../../src/graphql/errors.ts'
 import { cachedMetadata, metadataStore } from '../../../src/assets/metadata-store.ts'
-import { clientKeys } from '../../../src/http/client-ip.ts'
+import { clientAddresses, clientKeys } from '../../../src/http/client-ip.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
@@ -84,6 +84,7 @@ export async function startGraphql(
   const onRequest = createGraphqlHost({
     authenticate: createAuthenticate({ keys, log }),
     clientKey: clientKeys([]),
+    clientAddress: clientAddresses([]),
     operation: createHttpOperation(steps),
     stream: createStreamOperation({ ...steps, connections, log, stuckMs }),
     playground: ((_request, response) => response.end('the playground')) satisfies RequestListener,

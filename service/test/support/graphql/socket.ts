@@ -14,7 +14,7 @@ import type { TrustedDocuments } from '../../../src/graphql/server/trusted-docum
 import { createFormatError } from '../../../src/graphql/errors.ts'
 import { createSocketServer, type SocketServerOptions } from '../../../src/graphql/connections/socket.ts'
 import { payloadLoader, subscriptionResolvers } from '../../../src/graphql/subscriptions/subscriptions.ts'
-import { clientKeys } from '../../../src/http/client-ip.ts'
+import { clientAddresses, clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { outboxChannel, outboxStore } from '../../../src/index/outbox.ts'
@@ -81,6 +81,7 @@ export async function startSockets(
     authenticate: createAuthenticate({ keys, log }),
     connections: graphql.connections,
     clientKey: clientKeys([]),
+    clientAddress: clientAddresses([]),
     log,
     ...options,
   })
