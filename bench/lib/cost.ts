@@ -8,7 +8,15 @@ export type Cost = { readonly cpuSeconds: number; readonly peakMegabytes: number
 
 /** User and system time of a process with all its descendants until now, and the highest resident memory of each of them, added up. */
 export function costOf(root: number): Cost {
-  const tree = treeOf(root)
+  return sumOf(treeOf(root))
+}
+
+/** The same of one process without its descendants. */
+export function ownCostOf(pid: number): Cost {
+  return sumOf([processOf(pid) ?? []].flat())
+}
+
+function sumOf(tree: readonly Process[]): Cost {
   return {
     cpuSeconds: sum(tree.map(({ ticks }) => ticks)) / ticksPerSecond,
     peakMegabytes: sum(tree.map(({ pid }) => peakKilobytes(pid))) / 1000,
@@ -48,8 +56,17 @@ function processOf(pid: number): Process | null {
 }
 
 function peakKilobytes(pid: number): number {
+  return kilobytes(pid, 'VmHWM')
+}
+
+/** Resident memory of a process now, in MB; 0 for a process that does not run. */
+export function residentMegabytes(pid: number): number {
+  return kilobytes(pid, 'VmRSS') / 1_000
+}
+
+function kilobytes(pid: number, line: 'VmHWM' | 'VmRSS'): number {
   try {
-    return Number(/^VmHWM:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
+    return Number(new RegExp(`^${line}:\\s+(\\d+)`, 'm').exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0)
   } catch {
     return 0
   }

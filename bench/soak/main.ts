@@ -7,10 +7,9 @@
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
-import { warnWhenBusy } from '../lib/cost.ts'
+import { residentMegabytes, warnWhenBusy } from '../lib/cost.ts'
 import { openFleet } from '../chaos/fleet.ts'
 import { median } from '../lib/processes.ts'
-import { residentMegabytes } from './memory.ts'
 import { kinds, openMix, type Kind } from './mix.ts'
 import { arrive, type Arrived } from './arrivals.ts'
 

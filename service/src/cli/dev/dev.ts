@@ -34,7 +34,7 @@ const demonstration = {
   CHAIN_MAX_HEAD_AGE_SECONDS: '0',
   CHAIN_INTERFACE: 'registry',
   PROOF_BUNDLE: 'on',
-  INDEX_POLL_MS: '25',
+  INDEX_POLL_MS: '200',
   LOG_LEVEL: 'warn',
   DEMO: 'on',
 }
