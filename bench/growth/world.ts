@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { apiKeyStore, newApiKey } from '../../service/src/graphql/api-keys.ts'
 import { migrate } from '../../service/src/db/migrate.ts'
 import { tagStore } from '../../service/src/tap/tag-registry.ts'
-import type { BatchRecord } from '../../service/src/tap/keys/batch.ts'
+import type { StoredBatch } from '../../service/src/tap/keys/batch.ts'
 import { openTagKeyStore } from '../../service/src/tap/keys/store.ts'
 import { createTagHash } from '../../service/src/tap/tag-hash.ts'
 import { startGrowthChain, type GrowthChain } from './chain.ts'
@@ -22,7 +22,7 @@ export type GrowthWorld = {
   readonly minted: number
   readonly models: readonly Model[]
   readonly database: OwnDatabase
-  readonly batch: BatchRecord
+  readonly batch: StoredBatch
   /** Products that are on chain and can be tapped, all over the catalogue. */
   readonly sampled: readonly number[]
   /** `verification` and `graphql` are ports of the service as it comes; `cold` keeps no verdict (CHAIN_CACHE=off). */

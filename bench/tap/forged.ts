@@ -82,7 +82,7 @@ async function ringOf(count: number, derivation: Derivation) {
     ...batchNamed(`batch-${index}`),
     derivation,
   }))
-  const keys = createKeyRing(await Promise.all(records.map(embeddedBatch)))
+  const keys = createKeyRing(await Promise.all(records.map((record) => embeddedBatch(record))))
   const flooded = createAuthenticate({ keys, budget: createSearchBudget() })
   const last = records.at(-1) ?? batchNamed('none')
   await exhaust(flooded, count)

@@ -12,6 +12,7 @@ import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
+import { createStation } from '../tap/keys/station.ts'
 import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
@@ -48,6 +49,9 @@ export async function joinStore(config: Config, log: Log, opened: AsyncDisposabl
   return { database, ...stores, apiKeys: apiKeyStore(database), keyStores, ...keys }
 }
 
+/** The application masters of tag batches, in a folder that a verifier and a backup can go without. */
+const stationFile = join('station', 'station.keys')
+
 /** Every change renames a file into the folder, which changes its time. Network folders send no events, so it is polled. */
 const pollMs = 1_000
 
@@ -64,7 +68,14 @@ async function openKeys(
   const { kek, previousKek } = config.tap
   const keyFile = kek === null ? null : { kek, previousKek, demo: config.demo }
   const folder = join(config.dataDir, 'keys')
-  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags })
+  const station = createStation({
+    path: join(config.dataDir, stationFile),
+    kek: config.tap.stationKek,
+    former: keyFile && { path: join(folder, 'tag-app-keys.json'), keks: keyFile },
+  })
+  const moved = await station.adopt()
+  if (moved > 0) log.info('application keys moved to station.keys', { batches: moved })
+  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags, station, keyStore: keyStores('tags') })
   const issuer = await openIssuer({
     folder,
     signing: config.passport.signing && config.roles.has('verification'),

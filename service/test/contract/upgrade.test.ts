@@ -17,7 +17,7 @@ import { newUid, testTag } from '../support/tap/tags.ts'
 import { operator, startWriterWorld } from '../support/index/writer-world.ts'
 import { readMigrations } from '../../src/db/migrate.ts'
 import { newApiKey } from '../../src/graphql/api-keys.ts'
-import { readKeyFile } from '../../src/tap/keys/store.ts'
+import { readKeyFile } from '../../src/tap/keys/key-file.ts'
 
 const before = await commitBeforeNewestMigration()
 const mustRun = process.env['REQUIRE_SERVICES'] === '1' && 'reason' in before && !before.isExcuse

@@ -23,7 +23,11 @@ export type World = Awaited<ReturnType<typeof startWorld>>
 export const noMetadata: Hex = `0x${'0'.repeat(64)}`
 /** The deadlines of the service, but for a machine that does other things too. */
 const deadlines = { attemptTimeoutMs: 15_000, readTimeoutMs: 30_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
-const secrets = { TAG_KEK: '6b'.repeat(31) + '01', TAG_PEPPER: '70'.repeat(31) + '02' }
+const secrets = {
+  TAG_KEK: '6b'.repeat(31) + '01',
+  STATION_KEK: '73'.repeat(31) + '03',
+  TAG_PEPPER: '70'.repeat(31) + '02',
+}
 
 /** `env` overrules the settings; `rpcUrl` puts something between the service and the chain. */
 export async function startWorld({

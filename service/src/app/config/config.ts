@@ -1,6 +1,7 @@
 /** Reads the environment into one frozen `Config`, and checks the settings that depend on one another. */
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
+import { constantTimeEqual } from '../../lib/bytes.ts'
 import type { KeyName } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
@@ -34,6 +35,9 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
     )
+  const { kek, stationKek } = config.tap
+  if (kek !== null && stationKek !== null && constantTimeEqual(kek, stationKek))
+    throw new ConfigError('STATION_KEK must be another key than TAG_KEK: a verifier has no key of the station.')
   if (config.tap.countryHeader !== null && limits.trustedProxies.length === 0)
     throw new ConfigError('TAP_COUNTRY_HEADER needs TRUSTED_PROXIES, the proxies that set it.')
   if (gateway.facilitatorHeadersFile !== null && !confidential.test(gateway.facilitatorUrl ?? ''))

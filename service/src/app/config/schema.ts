@@ -253,6 +253,11 @@ export const configSchema = z.object({
       optional(hexBytes(32, 32)),
       'Former TAG_KEK, which opens key files until touchstone key rotate-kek has sealed them again; empty: none.',
     ),
+    stationKek: secret(
+      'STATION_KEK',
+      optional(hexBytes(32, 32)),
+      'Key that seals station.keys, the application keys of tag batches, where chips are written; never on a verifier. Make one with: openssl rand -hex 32.',
+    ),
     pepper: secret(
       'TAG_PEPPER',
       optional(hexBytes(16, 64)),

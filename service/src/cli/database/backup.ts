@@ -34,16 +34,20 @@ export function backupCommand(run: RunBare): Command {
     'Writes the database and the key files of the data folder into one file, while the service runs.',
     {
       notes: `The file HOLDS SECRETS: sealed tag keys, the keys of issuer and attestations, all payments and owners. Keep it as you keep
-those (its mode is 0600). TAG_KEK, TAG_PEPPER and other keys of the environment are not in it; it is useless without them.
+those (its mode is 0600). TAG_KEK, TAG_PEPPER and other keys of the environment are not in it, nor the secrets that npm start made in
+keys/demo.json; it is useless without them. station.keys is in it only with --with-station-keys: a verifier never needs that file.
 An embedded database serves nothing else while it is read: several seconds for 100,000 rows.`,
       examples: ['touchstone backup touchstone.backup'],
     },
   )
     .argument('<file>', 'a new file, such as touchstone.backup')
-    .action((file: string) => run((session) => backup(session, file)))
+    .option('--with-station-keys', 'include station.keys, the sealed application keys, which can rewrite chips')
+    .action((file: string, { withStationKeys }: { readonly withStationKeys?: true }) =>
+      run((session) => backup(session, file, withStationKeys === true)),
+    )
 }
 
-async function backup(session: BareSession, file: string): Promise<void> {
+async function backup(session: BareSession, file: string, withStation: boolean): Promise<void> {
   const { io, config } = session
   const path = resolve(io.cwd, file)
   const isTaken = await access(path).then(
@@ -55,7 +59,7 @@ async function backup(session: BareSession, file: string): Promise<void> {
     writeBackup(path, async (write) => {
       await dumpDatabase(database, createDump(write, session))
       // Files come after the rows: a key that has no row is harmless, a row that has no key is not.
-      for await (const part of readDataFiles(config.dataDir)) await write({ kind: 'file', part })
+      for await (const part of readDataFiles(config.dataDir, { withStation })) await write({ kind: 'file', part })
     }),
   ).catch((error: NodeJS.ErrnoException) => {
     if (['ENOENT', 'EACCES', 'EROFS', 'ENOSPC'].includes(error.code ?? '') && error.path !== undefined)
@@ -63,7 +67,8 @@ async function backup(session: BareSession, file: string): Promise<void> {
     throw error
   })
   io.out(`${formatCounts(counts)}: ${path}`)
-  io.err('The file holds secrets: keep it as you keep keys. TAG_KEK and TAG_PEPPER are not in it.')
+  const left = withStation ? 'TAG_KEK, STATION_KEK and TAG_PEPPER are' : 'TAG_KEK, TAG_PEPPER and station.keys are'
+  io.err(`The file holds secrets: keep it as you keep keys. ${left} not in it.`)
 }
 
 function createDump(write: WriteLine, { io, config }: BareSession): Parameters<typeof dumpDatabase>[1] {

@@ -1,23 +1,32 @@
 /**
- * The files of a data folder in a backup: sealed tag keys, keys of issuer and attestations, secrets and counters of a demonstration
- * (`keys`), and the state of an interrupted import (`imports`). The database and the chain of a demonstration are left out.
+ * The files of a data folder in a backup: sealed tag keys, keys of issuer and attestations, counters of a demonstration (`keys`), the state
+ * of an interrupted import (`imports`) and, on request, the keys of the personalisation station (`station`). The database, and the chain
+ * and the secrets of a demonstration, are left out.
  */
 import { createReadStream } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
 import type { BackupFilePart } from './backup-file.ts'
 
-const folders = ['keys', 'imports']
+const folders = ['keys', 'imports', 'station']
+/** They open the sealed files beside them. */
+const secrets: ReadonlySet<string> = new Set(['keys/demo.json'])
+/** Application keys of chips; the second place is that of earlier versions. */
+const isOfStation = (file: string) => file.startsWith('station/') || file === 'keys/tag-app-keys.json'
 const partBytes = 192 * 1024
 
 /** Yields each file in parts, in the order of names. */
-export async function* readDataFiles(dataDir: string): AsyncGenerator<BackupFilePart> {
+export async function* readDataFiles(
+  dataDir: string,
+  { withStation }: { readonly withStation: boolean },
+): AsyncGenerator<BackupFilePart> {
   for (const folder of folders) {
     const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing)
     const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
     for (const path of paths) {
       if (!(await stat(path)).isFile()) continue
       const file = relative(dataDir, path).split(sep).join('/')
+      if (secrets.has(file) || (isOfStation(file) && !withStation)) continue
       let parts = 0
       for await (const chunk of createReadStream(path, { highWaterMark: partBytes }) as AsyncIterable<Buffer>) {
         parts += 1

@@ -92,8 +92,8 @@ async function dev(): Promise<void> {
     AGENT_REPUTATION_REGISTRY: localAgentRegistries.reputation,
     PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
   }
-  const { kek, pepper } = await readOrCreateDemoSecrets(dataDir)
-  const own = { ...deployed, ...accounts.settings, TAG_KEK: kek, TAG_PEPPER: pepper }
+  const { kek, stationKek, pepper } = await readOrCreateDemoSecrets(dataDir)
+  const own = { ...deployed, ...accounts.settings, TAG_KEK: kek, STATION_KEK: stationKek, TAG_PEPPER: pepper }
   const noFiles = Object.fromEntries(Object.keys(own).map((name) => [`${name}_FILE`, '']))
   const config = readConfig({ ...env, ...own, ...noFiles })
   // Loaded by the commands that start them, so that the other commands begin in half the time.

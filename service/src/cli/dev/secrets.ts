@@ -1,17 +1,18 @@
 /** The secrets of a demonstration, made once and stored in its data folder (mode 0600). A production service takes its own from the environment. */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseJsonObject } from '../../lib/json.ts'
 import { writePrivateFile } from '../../lib/sealed-file.ts'
 
-/** Hex texts for TAG_KEK and TAG_PEPPER. */
-type DemoSecrets = { readonly kek: string; readonly pepper: string }
+/** Hex texts for TAG_KEK, STATION_KEK and TAG_PEPPER. */
+type DemoSecrets = { readonly kek: string; readonly stationKek: string; readonly pepper: string }
 
 export async function readOrCreateDemoSecrets(dataDir: string): Promise<DemoSecrets> {
   const known = await readDemoSecrets(dataDir)
   if (known !== null) return known
-  const secrets = { kek: randomBytes(32).toString('hex'), pepper: randomBytes(32).toString('hex') }
+  const [kek = '', stationKek = '', pepper = ''] = [1, 2, 3].map(() => randomBytes(32).toString('hex'))
+  const secrets = { kek, stationKek, pepper }
   await mkdir(join(dataDir, 'keys'), { recursive: true, mode: 0o700 })
   await writePrivateFile(fileOf(dataDir), JSON.stringify(secrets))
   return secrets
@@ -31,9 +32,16 @@ export async function readDemoSecrets(dataDir: string): Promise<DemoSecrets | nu
 }
 
 function parseSecrets(text: string): DemoSecrets | null {
-  const { kek, pepper } = parseJsonObject(text) ?? {}
+  const { kek, pepper, stationKek = stationKekOf(kek) } = parseJsonObject(text) ?? {}
   const isKey = (value: unknown) => typeof value === 'string' && /^[0-9a-f]{64}$/.test(value)
-  return isKey(kek) && isKey(pepper) ? ({ kek, pepper } as DemoSecrets) : null
+  return isKey(kek) && isKey(stationKek) && isKey(pepper) ? ({ kek, stationKek, pepper } as DemoSecrets) : null
+}
+
+/** A data folder of an earlier version has no secret of the station: it follows from the other one. */
+function stationKekOf(kek: unknown): string {
+  return createHash('sha256')
+    .update(`touchstone station ${String(kek)}`)
+    .digest('hex')
 }
 
 function fileOf(dataDir: string): string {

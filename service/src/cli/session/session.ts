@@ -117,7 +117,8 @@ export async function runAlone(env: NodeJS.ProcessEnv, io: CommandIo, work: Work
 async function withDemoSecrets(env: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
   const hasKek = (env['TAG_KEK'] ?? '') !== '' || (env['TAG_KEK_FILE'] ?? '') !== ''
   const secrets = hasKek ? null : await readDemoSecrets(readConfig(env).dataDir)
-  return secrets === null ? env : { DEMO: 'on', TAG_PEPPER: secrets.pepper, ...env, TAG_KEK: secrets.kek }
+  if (secrets === null) return env
+  return { DEMO: 'on', TAG_PEPPER: secrets.pepper, STATION_KEK: secrets.stationKek, ...env, TAG_KEK: secrets.kek }
 }
 
 /** The environment of a command that changes the database as a whole. It opens and migrates nothing by itself. */

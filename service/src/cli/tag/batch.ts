@@ -57,9 +57,16 @@ async function create({ store, io, inTurn }: Session, id: string, options: Creat
   const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
   if (!made.ok) throw new CommandError(made.error)
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
-  io.out(
-    'Keep TAG_KEK and the folder keys/ of the data folder: without both no tag of this batch verifies or can be changed.',
-  )
+  const { record, appMaster } = store.tagKeys
+  if (record(id)?.fileMaster === null)
+    return io.out(
+      'Its masters are in the PKCS#11 token and cannot leave it. Keep TAG_KEK and the folder keys/ besides.',
+    )
+  io.out('Keep TAG_KEK and the folder keys/ of the data folder: without both no tag of this batch verifies.')
+  if ((await appMaster(id)) !== undefined)
+    io.out(
+      'Keep STATION_KEK and station/station.keys where chips are written: without both none of its chips can be changed.',
+    )
 }
 
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {

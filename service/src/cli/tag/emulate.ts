@@ -83,7 +83,8 @@ export async function emulateTaps(
     if (known !== undefined && known.epoch > batch.epoch)
       throw new CommandError(`Tag ${toHex(uid)} belongs to batch ${known.batchId} now; ${batchId} is an older epoch.`)
     const seen = known !== undefined && known.epoch === batch.epoch ? known.lastCounter : 0
-    const tag = await createDemoTag({ batch, uid, template, counter: Math.max(counters[name] ?? 0, seen) })
+    const fileMaster = store.tagKeys.fileMaster(batchId)
+    const tag = await createDemoTag({ batch, fileMaster, uid, template, counter: Math.max(counters[name] ?? 0, seen) })
     const urls = Array.from({ length: count }, () => toOpenable(tag.tap(), baseUrl))
     await mkdir(join(dataDir, 'keys'), { recursive: true, mode: 0o700 })
     await writePrivateFile(path, JSON.stringify({ ...counters, [name]: tag.counter() }))

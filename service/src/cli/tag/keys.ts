@@ -2,13 +2,14 @@
 import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
-import type { BatchRecord } from '../../tap/keys/batch.ts'
+import type { StoredBatch } from '../../tap/keys/batch.ts'
 import {
   keyRow,
   keyRowFormats,
   renderKeyRows,
   type KeyRow,
   type KeyRowFormat,
+  type Masters,
 } from '../../tap/provisioning/key-rows.ts'
 import { argument, defineCommand } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
@@ -60,9 +61,9 @@ async function printKeys({ store, io }: Session, address: string, options: Optio
   const batch = getBatch(store, options.batch, options.epoch)
   const template = layOut(address, batch)
   const reveal = options.reveal === true
-  const appMaster = reveal ? await getAppMaster(store, batch) : undefined
+  const masters = reveal ? await getMasters(store, batch) : {}
   const rows: KeyRow[] = []
-  for (const uid of uids) rows.push(await keyRow({ batch, uid, template, reveal, ...(appMaster && { appMaster }) }))
+  for (const uid of uids) rows.push(await keyRow({ batch, uid, template, reveal, masters }))
   const text = renderKeyRows(rows, options.format)
   if (options.out === undefined) return io.out(text.trimEnd())
   const file = resolve(io.cwd, options.out)
@@ -72,7 +73,7 @@ async function printKeys({ store, io }: Session, address: string, options: Optio
 }
 
 /** Returns the batch with its keys. Throws `CommandError` when they are elsewhere, or the epoch is another. */
-export function getBatch(store: Session['store'], id: string, epoch?: number): BatchRecord {
+export function getBatch(store: Session['store'], id: string, epoch?: number): StoredBatch {
   const batch = store.tagKeys.record(id)
   if (batch === undefined)
     throw new CommandError(
@@ -85,17 +86,14 @@ export function getBatch(store: Session['store'], id: string, epoch?: number): B
   return batch
 }
 
-/** Returns the application master of a batch, which `boltcard` does not need. Throws `CommandError` when it is elsewhere. */
-export async function getAppMaster(
-  store: Session['store'],
-  { id, derivation }: BatchRecord,
-): Promise<Uint8Array | undefined> {
-  const appMaster = await store.tagKeys.appMaster(id)
-  if (appMaster === undefined && derivation !== 'boltcard')
+/** Returns the masters of a batch; `boltcard` needs no application master. Throws `CommandError` when that is elsewhere. */
+export async function getMasters(store: Session['store'], { id, derivation }: StoredBatch): Promise<Masters> {
+  const app = await store.tagKeys.appMaster(id)
+  if (app === undefined && derivation !== 'boltcard')
     throw new CommandError(
-      `The application keys of batch ${id} are not in this data folder: use the station that holds them.`,
+      `The application keys of batch ${id} are not here: use the station that holds station.keys, with its STATION_KEK.`,
     )
-  return appMaster
+  return { app, file: store.tagKeys.fileMaster(id) }
 }
 
 /** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */

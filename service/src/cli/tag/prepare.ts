@@ -5,8 +5,9 @@
 import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Option, type Command } from 'commander'
-import type { BatchRecord } from '../../tap/keys/batch.ts'
+import type { StoredBatch } from '../../tap/keys/batch.ts'
 import {
+  type Masters,
   keyRow,
   keyRowFormats,
   renderKeyRows,
@@ -18,7 +19,7 @@ import { argument, defineCommand, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import { assertNoErrors, readRows, type RowError } from './import/file.ts'
 import { type ImportRow, inColumn } from './import/rows.ts'
-import { getAppMaster, getBatch, writeNew } from './keys.ts'
+import { getBatch, getMasters, writeNew } from './keys.ts'
 import { addressOfItem, layOut, type AddressOptions } from './template.ts'
 
 type RowAddress = Pick<AddressOptions, 'url' | 'host'>
@@ -71,12 +72,11 @@ async function prepare(session: Session, file: string, options: Options): Promis
   const { reveal = false, format, json } = options
   const path = resolve(io.cwd, file)
   const chips = await prepareChips(session, path, options)
-  const masters = await appMasters(session, reveal ? chips : [])
+  const masters = await mastersOf(session, reveal ? chips : [])
   const rows: KeyRow[] = []
   for (const [index, { row, batch, template }] of chips.entries()) {
     if (index % rowsPerTurn === 0) await setImmediate()
-    const appMaster = masters.get(batch.id)
-    rows.push(await keyRow({ batch, uid: row.uid, template, reveal, ...(appMaster && { appMaster }) }))
+    rows.push(await keyRow({ batch, uid: row.uid, template, reveal, masters: masters.get(batch.id) ?? {} }))
   }
   const out = resolve(io.cwd, options.out ?? `${path}.prepared.${extensions[format]}`)
   await writeNew(out, renderKeyRows(rows, format))
@@ -96,7 +96,7 @@ const extensions: Readonly<Record<KeyRowFormat, string>> = {
 }
 
 /** A chip with the data of its own row. */
-type PreparedChip = { readonly row: ImportRow; readonly batch: BatchRecord; readonly template: TagTemplate }
+type PreparedChip = { readonly row: ImportRow; readonly batch: StoredBatch; readonly template: TagTemplate }
 
 /** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
 async function prepareChips(
@@ -126,15 +126,14 @@ async function prepareChips(
   return chips
 }
 
-/** Returns the application masters of the batches of these chips, as far as their schemes have one. */
-async function appMasters(
+/** Returns the masters of the batches of these chips. */
+async function mastersOf(
   { store }: Pick<Session, 'store'>,
   chips: readonly PreparedChip[],
-): Promise<ReadonlyMap<string, Uint8Array>> {
-  const masters = new Map<string, Uint8Array>()
+): Promise<ReadonlyMap<string, Masters>> {
+  const masters = new Map<string, Masters>()
   for (const batch of new Map(chips.map((chip) => [chip.batch.id, chip.batch])).values()) {
-    const master = await getAppMaster(store, batch)
-    if (master !== undefined) masters.set(batch.id, master)
+    masters.set(batch.id, await getMasters(store, batch))
   }
   return masters
 }

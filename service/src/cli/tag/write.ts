@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { Command } from 'commander'
 import { argument, defineCommand } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { getAppMaster, getBatch } from './keys.ts'
+import { getBatch, getMasters } from './keys.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from './template.ts'
 import { parseTapUrl } from './verify.ts'
 import {
@@ -75,10 +75,10 @@ async function createWriter({ store, dataDir }: Session, address: string, batchI
   const { tagKeys, tags } = store
   const batch = getBatch(store, batchId)
   const template = layOut(address, batch)
-  const appMaster = await getAppMaster(store, batch)
+  const masters = await getMasters(store, batch)
   const journal = openChipJournal(dataDir, { batch: batchId, url: template.url })
   const authenticate = createAuthenticate({ keys: tagKeys.keys })
-  const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, appMaster)
+  const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, masters)
 
   return async function write(transmit: Transmit): Promise<string> {
     const personalisation = { transmit, template, keysOf, version: batch.epoch % 256, journal }

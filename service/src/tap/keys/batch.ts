@@ -61,14 +61,17 @@ export type KeyRing = Readonly<{
   replace: (batches: readonly TagBatch[]) => void
 }>
 
-export type BatchRecord = Readonly<
+export type BatchRecord<Master extends Uint8Array | null = Uint8Array> = Readonly<
   Omit<TagBatch, 'meta' | 'fileMaster' | 'demo'> & {
     demo: boolean
     /** Absent where the scheme derives metaRead from its master. */
     metaKey?: Uint8Array
-    fileMaster: Uint8Array
+    fileMaster: Master
   }
 >
+
+/** A file master of null is in a token (PKCS#11). The metaRead key is never there: forged taps would occupy the token. */
+export type StoredBatch = BatchRecord<Uint8Array | null>
 
 export type NewBatchOptions = Readonly<{
   id: string
@@ -112,16 +115,27 @@ export function importedBatch({ scheme, master, metaKey, ...options }: ImportedB
   return batchFromJson(batchToJson(record)) === null ? null : record
 }
 
-/** Makes a batch usable by the verifier, with its keys in this process. Throws a `RangeError` without a metaRead key. */
-export async function embeddedBatch(record: BatchRecord): Promise<TagBatch> {
-  const { metaKey: _, fileMaster, ...settings } = record
-  return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: embeddedKey(fileMaster) }
+/**
+ * Makes a batch usable by the verifier. `master` is a file master that is in a token; all other keys are in this process. Throws a
+ * `RangeError` without a metaRead key or a file master.
+ */
+export async function embeddedBatch(record: StoredBatch, master?: AesKeyRef): Promise<TagBatch> {
+  const { metaKey: _, fileMaster: __, ...settings } = record
+  return { ...settings, meta: embeddedKey(await metaKeyOf(record)), fileMaster: masterOf(record, master) }
+}
+
+function masterOf({ id, fileMaster }: StoredBatch, stored?: AesKeyRef): AesKeyRef {
+  if (fileMaster !== null) return embeddedKey(fileMaster)
+  if (stored === undefined) throw new RangeError(`The file master of batch ${id} is in a token.`)
+  return stored
 }
 
 /** Returns whether two records of a batch hold the same keys and derive from them alike. */
-export function hasSameKeys(left: BatchRecord, right: BatchRecord): boolean {
-  const isSame = (one?: Uint8Array, other?: Uint8Array) =>
-    one === undefined || other === undefined ? one === other : constantTimeEqual(one, other)
+export function hasSameKeys(left: StoredBatch, right: StoredBatch): boolean {
+  const isSame = (one?: Uint8Array | null, other?: Uint8Array | null) =>
+    one === undefined || other === undefined || one === null || other === null
+      ? one === other
+      : constantTimeEqual(one, other)
   return (
     left.derivation === right.derivation &&
     schemeParameters[left.derivation].every((name) => (left[name] ?? 0) === (right[name] ?? 0)) &&
@@ -130,28 +144,34 @@ export function hasSameKeys(left: BatchRecord, right: BatchRecord): boolean {
   )
 }
 
-/** Returns the two keys on one chip of the batch that a verifier needs. Throws a `RangeError` without a metaRead key. */
+/**
+ * Returns the two keys on one chip of the batch that a verifier needs. `master` is a file master that is in a token. Throws a `RangeError`
+ * without a metaRead key or a file master.
+ */
 export async function chipKeys(
-  batch: BatchRecord,
+  batch: StoredBatch,
   uid: Uint8Array,
+  master?: AesKeyRef,
 ): Promise<{ metaKey: Uint8Array; fileKey: Uint8Array }> {
-  const fileKey = await deriveFileKey({ ...batch, fileMaster: embeddedKey(batch.fileMaster) }, uid)
-  return { metaKey: await metaKeyOf(batch), fileKey: fileKey ?? batch.fileMaster }
+  const fileKey = (await deriveFileKey({ ...batch, fileMaster: masterOf(batch, master) }, uid)) ?? batch.fileMaster
+  if (fileKey === null)
+    throw new RangeError(`The scheme ${batch.derivation} of batch ${batch.id} cannot be in a token.`)
+  return { metaKey: await metaKeyOf(batch), fileKey }
 }
 
-async function metaKeyOf({ id, metaKey, derivation, fileMaster }: BatchRecord): Promise<Uint8Array> {
-  const key = metaKey ?? (await deriveMetaKey(derivation, fileMaster))
+async function metaKeyOf({ id, metaKey, derivation, fileMaster }: StoredBatch): Promise<Uint8Array> {
+  const key = metaKey ?? (fileMaster && (await deriveMetaKey(derivation, fileMaster)))
   if (key === null) throw new RangeError(`The batch ${id} has no metaRead key.`)
   return key
 }
 
 /** Converts a batch to JSON with its keys as hex. The result belongs inside a sealed file only. */
-export function batchToJson({ metaKey, fileMaster, ...settings }: BatchRecord): Record<string, unknown> {
-  return { ...settings, ...(metaKey && { metaKey: toHex(metaKey) }), fileMaster: toHex(fileMaster) }
+export function batchToJson({ metaKey, fileMaster, ...settings }: StoredBatch): Record<string, unknown> {
+  return { ...settings, ...(metaKey && { metaKey: toHex(metaKey) }), fileMaster: fileMaster && toHex(fileMaster) }
 }
 
 /** Parses the JSON form, or returns `null` when it is not a legal batch. */
-export function batchFromJson(json: unknown): BatchRecord | null {
+export function batchFromJson(json: unknown): StoredBatch | null {
   if (!isObject(json)) return null
   const { metaKey, fileMaster, ...settings } = json
   for (const [name, isLegal] of Object.entries(legal)) if (!isLegal(settings[name])) return null
@@ -159,15 +179,17 @@ export function batchFromJson(json: unknown): BatchRecord | null {
   const master = typeof fileMaster === 'string' ? parseHex(fileMaster) : null
   const meta = typeof metaKey === 'string' ? parseHex(metaKey) : undefined
   const { derivation, systemId } = settings as { derivation: Derivation; systemId: string }
-  if (master === null || meta === null || (hasOwnMetaKey(derivation) && meta === undefined)) return null
+  const isStored = fileMaster === null && derivation === 'an10922'
+  if ((master === null && !isStored) || meta === null || (hasOwnMetaKey(derivation) && meta === undefined)) return null
   if (derivation === 'an10922-systemid' ? systemIdBytes(systemId) === null : systemId.length > 16) return null
   const masterBytes = derivation.startsWith('sdm-backend') ? [16, 32] : [16]
-  if (!masterBytes.includes(master.length) || (meta !== undefined && meta.length !== 16)) return null
-  return { ...(settings as BatchRecord), fileMaster: master, ...(meta && { metaKey: meta }) }
+  if ((master !== null && !masterBytes.includes(master.length)) || (meta !== undefined && meta.length !== 16))
+    return null
+  return { ...(settings as StoredBatch), fileMaster: master, ...(meta && { metaKey: meta }) }
 }
 
 /** Returns the settings without any key: for the database, `tag batch list` and logs. */
-export function publicSettings({ metaKey: _meta, fileMaster: _master, ...settings }: BatchRecord) {
+export function publicSettings({ metaKey: _meta, fileMaster: _master, ...settings }: StoredBatch) {
   return settings
 }
 

@@ -1,32 +1,28 @@
 /**
  * The tag key store: the batches of this verifier with their keys, as they change while it runs (spec §4.4, §5). It joins the sealed key
- * files, the batch settings that all instances share, and the ring that taps are tried against. A new batch verifies here at once
- * and on other instances when the key file is copied there. The verifier's file holds the batches; a second one, for the personalisation
- * station, holds the application masters, which can rewrite chips. Both are sealed under TAG_KEK.
+ * file, the batch settings that all instances share, and the ring that taps are tried against. A new batch verifies here at once
+ * and on other instances when the key file is copied there. File masters may be in a token instead (PKCS#11).
  */
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createQueue } from '../../lib/async/concurrency.ts'
-import { parseHex } from '../../lib/bytes.ts'
-import { isObject } from '../../lib/json.ts'
-import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed-file.ts'
-import { toHex } from '../bytes.ts'
+import type { KeyStore } from '../../keys/key.ts'
+import type { AesKeyRef } from '../sun/aes.ts'
 import {
-  batchFromJson,
   type BatchRecord,
-  batchToJson,
   embeddedBatch,
   hasSameKeys,
   newBatch,
   type NewBatchOptions,
   publicSettings,
+  type StoredBatch,
   type BatchStatus,
   createKeyRing,
   type KeyRing,
   type TagBatch,
 } from './batch.ts'
-import { schemeParameters } from './derivations.ts'
-import { isPublishedKey } from './published.ts'
+import { KeyFileError, type KeyFileOptions, named, readKeyFile, resealFile, writeKeyFile } from './key-file.ts'
+import { makeStored, type Station, storedNames } from './station.ts'
 
 /** The part of a batch that all instances share; it holds no key. */
 export type SharedBatches = {
@@ -35,14 +31,17 @@ export type SharedBatches = {
 }
 
 /** `error` is one sentence for the operator and holds no secret. */
-type Created = { readonly ok: true; readonly value: BatchRecord } | { readonly ok: false; readonly error: string }
+type Created = { readonly ok: true; readonly value: StoredBatch } | { readonly ok: false; readonly error: string }
 
 export type TagKeyStore = {
   /** Always provides the newest keys. */
   readonly keys: Omit<KeyRing, 'replace'>
   /** Returns the batch with a copy of its keys, for personalisation and software tags. */
-  readonly record: (id: string) => BatchRecord | undefined
-  readonly appMaster: (id: string) => Promise<Uint8Array | undefined>
+  readonly record: (id: string) => StoredBatch | undefined
+  /** Returns the file master of the batch, in this process or in a token. It is destroyed when it is replaced. */
+  readonly fileMaster: (id: string) => AesKeyRef | undefined
+  /** Returns the application master; undefined where it is elsewhere. */
+  readonly appMaster: (id: string) => Promise<AesKeyRef | undefined>
   readonly create: (options: NewBatchOptions) => Promise<Created>
   /** Stores the keys of tags that another system personalised. They have no application master here. */
   readonly add: (record: BatchRecord) => Promise<Created>
@@ -61,10 +60,16 @@ export async function openTagKeyStore({
   folder,
   keyFile,
   shared,
+  station = null,
+  keyStore = null,
 }: {
   readonly folder: string
   readonly keyFile: KeyFileOptions | null
   readonly shared: SharedBatches
+  /** The place of application masters; null: batches are made for software tags only. */
+  readonly station?: Station | null
+  /** The place of the masters of new batches; null: the key file and the station. */
+  readonly keyStore?: KeyStore | null
 }): Promise<TagKeyStore> {
   const path = join(folder, 'tag-keys.json')
   const appPath = join(folder, 'tag-app-keys.json')
@@ -77,9 +82,9 @@ export async function openTagKeyStore({
   for (const record of records()) await share(record)
 
   /** Keys that stay are the same objects afterwards, with what was derived from them. All others are destroyed. */
-  async function use(next: readonly BatchRecord[]): Promise<void> {
+  async function use(next: readonly StoredBatch[]): Promise<void> {
     const before = loaded
-    loaded = await Promise.all(next.map((record) => load(record, before.get(record.id)))).then(
+    loaded = await Promise.all(next.map((record) => load(record, before.get(record.id), keyStore))).then(
       (all) => new Map(all.map((one) => [one.record.id, one])),
     )
     ring.replace([...loaded.values()].map(({ batch }) => batch))
@@ -97,28 +102,38 @@ export async function openTagKeyStore({
     })
   }
 
-  function write(next: readonly BatchRecord[], options: KeyFileOptions): Promise<void> {
+  function write(next: readonly StoredBatch[], options: KeyFileOptions): Promise<void> {
     return inTurn(async () => {
       await writeKeyFile(path, next, options)
       await use(next)
     })
   }
 
-  function share(record: BatchRecord): Promise<boolean> {
+  function share(record: StoredBatch): Promise<boolean> {
     return shared.putBatch({ id: record.id, epoch: record.epoch, settings: publicSettings(record) })
   }
 
-  async function add(record: BatchRecord, appMaster: Uint8Array | null): Promise<Created> {
+  /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */
+  async function place({ record, appMaster }: NonNullable<ReturnType<typeof newBatch>>): Promise<StoredBatch> {
+    const names = storedNames(record.id)
+    if (keyStore !== null) {
+      for (const name of [names.app, names.file]) await makeStored(keyStore, name)
+      return { ...record, fileMaster: null }
+    }
+    if (record.demo && station?.isOpen !== true) return record
+    if (station === null) throw new KeyFileError('The application keys of a batch have no place here.')
+    await station.add(record.id, appMaster)
+    return record
+  }
+
+  async function add(id: string, make: () => Promise<StoredBatch>): Promise<Created> {
     if (keyFile === null) return { ok: false, error: noKek }
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await reload()
-      if (loaded.has(record.id)) throw new KeyFileError(`A batch named ${record.id} exists already.`)
+      if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.
-      if (appMaster !== null) {
-        const masters = new Map(await named(appPath, readAppKeyFile(appPath, keyFile))).set(record.id, appMaster)
-        await writeAppKeyFile(appPath, masters, keyFile)
-      }
+      const record = await make()
       await write([...records(), record], keyFile)
       await share(record)
       return { ok: true, value: record }
@@ -134,18 +149,21 @@ export async function openTagKeyStore({
       const record = loaded.get(id)?.record
       return record && { ...record, ...copyOfKeys(record) }
     },
-    appMaster: async (id) =>
-      keyFile === null ? undefined : (await named(appPath, readAppKeyFile(appPath, keyFile))).get(id),
+    fileMaster: (id) => loaded.get(id)?.batch.fileMaster,
+    appMaster: async (id) => (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
     async create(options) {
       const made = newBatch(options)
-      return made === null ? { ok: false, error: notLegal } : add(made.record, made.appMaster)
+      return made === null ? { ok: false, error: notLegal } : add(options.id, () => place(made))
     },
-    add: (record) => add(record, null),
+    add: (record) => add(record.id, async () => record),
     async rekey(record) {
       if (keyFile === null) return { ok: false, error: noKek }
       try {
         await reload()
-        if (!loaded.has(record.id)) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
+        const former = loaded.get(record.id)
+        if (former === undefined) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
+        if (former.record.fileMaster === null)
+          return { ok: false, error: `The keys of batch ${record.id} are in a token: make another batch instead.` }
         const next = records().map((known) => (known.id === record.id ? record : known))
         await write(next, keyFile)
         await share(record)
@@ -178,11 +196,18 @@ export async function openTagKeyStore({
   }
 }
 
-type LoadedBatch = Readonly<{ record: BatchRecord; batch: TagBatch }>
+type LoadedBatch = Readonly<{ record: StoredBatch; batch: TagBatch }>
 
 /** Makes a batch usable, with the key objects of `known` where its keys are the same. */
-async function load(record: BatchRecord, known: LoadedBatch | undefined): Promise<LoadedBatch> {
-  if (known === undefined || !hasSameKeys(known.record, record)) return { record, batch: await embeddedBatch(record) }
+async function load(
+  record: StoredBatch,
+  known: LoadedBatch | undefined,
+  keyStore: KeyStore | null,
+): Promise<LoadedBatch> {
+  if (known === undefined || !hasSameKeys(known.record, record)) {
+    const stored = record.fileMaster === null ? await storedMaster(record, keyStore) : undefined
+    return { record, batch: await embeddedBatch(record, stored) }
+  }
   const { metaKey: _, fileMaster: __, ...settings } = record
   const { metaKey, fileMaster } = known.record
   for (const twin of [record.fileMaster, record.metaKey]) if (twin !== fileMaster && twin !== metaKey) twin?.fill(0)
@@ -192,137 +217,20 @@ async function load(record: BatchRecord, known: LoadedBatch | undefined): Promis
   }
 }
 
-function copyOfKeys({ fileMaster, metaKey }: BatchRecord): Pick<BatchRecord, 'fileMaster' | 'metaKey'> {
-  return { fileMaster: fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
+/** Throws `KeyFileError` when the master is not where the settings place it. */
+async function storedMaster({ id }: StoredBatch, keyStore: KeyStore | null): Promise<AesKeyRef> {
+  const name = storedNames(id).file
+  if (keyStore === null)
+    throw new KeyFileError(`The keys of batch ${id} are in a PKCS#11 token: name it in KEYS, with tags among its keys.`)
+  const key = await keyStore.aesKey(name)
+  if (key === null) throw new KeyFileError(`The PKCS#11 token has no key named ${name}, the file master of a batch.`)
+  return key
 }
 
-/** Adds the path to the sentence of a `KeyFileError`. */
-async function named<T>(path: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (error) {
-    throw error instanceof KeyFileError ? new KeyFileError(`${error.message} (${path})`) : error
-  }
+function copyOfKeys({ fileMaster, metaKey }: StoredBatch): Pick<StoredBatch, 'fileMaster' | 'metaKey'> {
+  return { fileMaster: fileMaster && fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 
 const noKek = 'TAG_KEK is not set, so that no key file can be sealed. Make one: openssl rand -hex 32'
 const notLegal =
   'A batch id has 1 to 64 of A-Z a-z 0-9 . _ -; an epoch is a whole number; a system id has 1 to 16 ASCII characters.'
-
-/**
- * `kek` has 32 bytes; `previousKek` only opens files. `demo` admits demo batches and published keys; never set it in production.
- */
-type KeyFileOptions = Readonly<{ kek: Uint8Array; previousKek?: Uint8Array | null; demo?: boolean }>
-
-/** A key file cannot be used. The message is one sentence for the operator and holds no secret. */
-export class KeyFileError extends Error {}
-
-/** Reads the verifier's batches. A missing file holds no batches. Throws `KeyFileError`. */
-export async function readKeyFile(path: string, options: KeyFileOptions): Promise<readonly BatchRecord[]> {
-  const text = await readIfExists(path)
-  return text === null ? [] : openKeys(text, options)
-}
-
-/** Replaces the verifier's batches. Throws `KeyFileError` for batches that `readKeyFile` would reject. */
-export async function writeKeyFile(
-  path: string,
-  batches: readonly BatchRecord[],
-  { kek, demo = false }: KeyFileOptions,
-): Promise<void> {
-  assertKek(kek)
-  assertUsable(batches, demo)
-  await writePrivateFile(path, sealKeys(batches, kek))
-}
-
-/** Seals batches into the text of a key file. */
-export function sealKeys(batches: readonly BatchRecord[], kek: Uint8Array): string {
-  return seal('tag-keys', { batches: batches.map(batchToJson) }, kek)
-}
-
-/** Opens the text of a key file. Throws `KeyFileError`. */
-export function openKeys(text: string, { demo = false, ...keks }: KeyFileOptions): readonly BatchRecord[] {
-  const { batches } = open('tag-keys', text, keks)
-  const records = Array.isArray(batches) ? batches.map(batchFromJson) : [null]
-  const legal = records.filter((record) => record !== null)
-  if (legal.length < records.length) throw new KeyFileError('The key file holds a batch that is not legal.')
-  assertUsable(legal, demo)
-  return legal
-}
-
-/** Reads the application masters (slots 0, 3 and 4) by batch id. Throws `KeyFileError`. */
-export async function readAppKeyFile(path: string, keks: KeyFileOptions): Promise<ReadonlyMap<string, Uint8Array>> {
-  assertKek(keks.kek)
-  const text = await readIfExists(path)
-  const masters = new Map<string, Uint8Array>()
-  for (const [id, hex] of Object.entries(text === null ? {} : open('tag-app-keys', text, keks))) {
-    const key = parseHex(String(hex))
-    if (key?.length !== 16) throw new KeyFileError('The application key file holds a key that is not legal.')
-    masters.set(id, key)
-  }
-  return masters
-}
-
-/** Replaces the application masters. Throws `KeyFileError`. */
-export async function writeAppKeyFile(
-  path: string,
-  masters: ReadonlyMap<string, Uint8Array>,
-  { kek }: KeyFileOptions,
-): Promise<void> {
-  assertKek(kek)
-  const value = Object.fromEntries([...masters].map(([id, key]) => [id, toHex(key)]))
-  await writePrivateFile(path, seal('tag-app-keys', value, kek))
-}
-
-/** Seals a file under the present key that is still sealed under the previous one. Returns whether it was. Throws `KeyFileError`. */
-async function resealFile(path: string, kind: SealedKind, options: KeyFileOptions): Promise<boolean> {
-  const text = await readIfExists(path)
-  if (text === null || unseal(kind, text, options.kek) !== null) return false
-  await writePrivateFile(path, seal(kind, open(kind, text, options), options.kek))
-  return true
-}
-
-async function readIfExists(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
-    throw error
-  }
-}
-
-function open(
-  kind: SealedKind,
-  text: string,
-  { kek, previousKek = null }: KeyFileOptions,
-): Readonly<Record<string, unknown>> {
-  assertKek(kek)
-  const opened = unseal(kind, text, kek) ?? (previousKek === null ? null : unseal(kind, text, previousKek))
-  if (opened === null)
-    throw new KeyFileError('The key file cannot be opened: it was sealed under another TAG_KEK, or it is damaged.')
-  return isObject(opened.value) ? opened.value : {}
-}
-
-function assertKek(kek: Uint8Array): void {
-  if (kek.length !== 32) throw new KeyFileError('TAG_KEK must be a key of 32 bytes.')
-  if (isPublishedKey(kek)) throw new KeyFileError('TAG_KEK must be a random key.')
-}
-
-/** Rejects published keys, and keys under which one tap would count in two batches. */
-function assertUsable(batches: readonly BatchRecord[], demo: boolean): void {
-  const ids = new Set<string>()
-  const idOfKeys = new Map<string, string>()
-  for (const batch of batches) {
-    const { id, fileMaster, metaKey, derivation } = batch
-    if (ids.has(id)) throw new KeyFileError(`Two batches have the id ${id}.`)
-    ids.add(id)
-    if (batch.demo && !demo) throw new KeyFileError(`The batch ${id} is for demos and cannot be used here.`)
-    if (!demo && (isPublishedKey(fileMaster) || (metaKey !== undefined && isPublishedKey(metaKey))))
-      throw new KeyFileError(`The batch ${id} has a factory key or a published example key.`)
-    // A tap that verifies in two batches of different epochs could be used twice.
-    const secrets = [toHex(fileMaster), metaKey && toHex(metaKey)]
-    const keys = [derivation, ...schemeParameters[derivation].map((name) => batch[name] ?? 0), ...secrets].join(' ')
-    const other = idOfKeys.get(keys)
-    if (other !== undefined) throw new KeyFileError(`The batches ${other} and ${id} have the same keys.`)
-    idOfKeys.set(keys, id)
-  }
-}

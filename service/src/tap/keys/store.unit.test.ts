@@ -5,18 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { batchFromJson, batchToJson, embeddedBatch, newBatch, publicSettings, type BatchRecord } from './batch.ts'
+import { seal } from '../../lib/sealed-file.ts'
 import { toHex } from '../bytes.ts'
-import {
-  KeyFileError,
-  openKeys,
-  openTagKeyStore,
-  readAppKeyFile,
-  readKeyFile,
-  sealKeys,
-  type TagKeyStore,
-  writeAppKeyFile,
-  writeKeyFile,
-} from './store.ts'
+import { KeyFileError, openKeys, readKeyFile, sealKeys, writeKeyFile } from './key-file.ts'
+import { createStation } from './station.ts'
+import { openTagKeyStore, type TagKeyStore } from './store.ts'
 import { isPublishedKey, publishedKeys } from './published.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { newUid, testBatch, testTag } from '../../../test/support/tap/tags.ts'
@@ -154,17 +147,58 @@ describe('the key file', () => {
   })
 })
 
+const stationKek = Uint8Array.from(randomBytes(32))
+const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+
 describe('application masters', () => {
   it('are in a file of their own, which the verifier cannot take for its keys', async () => {
-    const path = join(folder, 'app.json')
-    assert.deepEqual(await readAppKeyFile(path, { kek }), new Map())
+    const path = join(folder, 'station', 'station.keys')
+    const station = createStation({ path, kek: stationKek, former: null })
+    assert.equal(await station.appMaster('a'), undefined)
     const made = newBatch({ id: 'a' })
     assert.ok(made)
-    const masters = new Map([['a', made.appMaster]])
-    await writeAppKeyFile(path, masters, { kek })
-    assert.deepEqual(await readAppKeyFile(path, { kek }), masters)
-    await assert.rejects(readKeyFile(path, { kek }), fails(/damaged/))
-    await assert.rejects(readAppKeyFile(path, { kek: Uint8Array.from(randomBytes(32)) }), fails(/damaged/))
+    await station.add('a', made.appMaster)
+    assert.deepEqual((await station.appMaster('a'))?.secret?.(), made.appMaster)
+    assert.equal(statSync(path).mode & 0o777, 0o600)
+    assert.ok(!readFileSync(path, 'utf8').toUpperCase().includes(toHex(made.appMaster)))
+    await assert.rejects(readKeyFile(path, { kek: stationKek }), fails(/damaged/))
+    const other = createStation({ path, kek, former: null })
+    await assert.rejects(other.appMaster('a'), fails(/another STATION_KEK/))
+    await assert.rejects(other.add('b', made.appMaster), fails(/another STATION_KEK/))
+  })
+
+  it('are neither made nor read on a verifier, which verifies all the same', async () => {
+    const dir = mkdtempSync(join(folder, 'verifier-'))
+    const path = join(dir, 'station.keys')
+    const open = (key: Uint8Array | null) =>
+      openTagKeyStore({
+        folder: dir,
+        keyFile: { kek },
+        shared,
+        station: createStation({ path, kek: key, former: null }),
+      })
+    const refused = await (await open(null)).create({ id: 'a' })
+    assert.match(refused.ok ? '' : refused.error, /^STATION_KEK is not set/)
+    assert.ok((await (await open(stationKek)).create({ id: 'a' })).ok)
+    const verifier = await open(null)
+    assert.equal(verifier.keys.candidates().length, 1)
+    assert.equal(await verifier.appMaster('a'), undefined)
+    assert.match(readFileSync(join(dir, 'tag-keys.json'), 'utf8'), /"tag-keys"/)
+  })
+
+  it('of an earlier version move away from the tag keys', async () => {
+    const dir = mkdtempSync(join(folder, 'former-'))
+    const master = Uint8Array.from(randomBytes(16))
+    const former = { path: join(dir, 'tag-app-keys.json'), keks: { kek } }
+    writeFileSync(former.path, seal('tag-app-keys', { a: toHex(master) }, kek))
+    const path = join(dir, 'station', 'station.keys')
+    const verifier = createStation({ path, kek: null, former })
+    assert.equal(await verifier.adopt(), 0)
+    assert.deepEqual((await verifier.appMaster('a'))?.secret?.(), master)
+    const station = createStation({ path, kek: stationKek, former })
+    assert.deepEqual([await station.adopt(), await station.adopt()], [1, 0])
+    assert.deepEqual((await station.appMaster('a'))?.secret?.(), master)
+    assert.deepEqual(readdirSync(dir), ['station'])
   })
 })
 
@@ -200,7 +234,6 @@ describe('a new batch', () => {
 })
 
 describe('keys that are replaced while the verifier runs', () => {
-  const shared = { putBatch: async () => true, setBatchStatus: async () => true }
   const zero = '0'.repeat(32)
 
   async function openStore() {
@@ -248,7 +281,7 @@ describe('keys that are replaced while the verifier runs', () => {
       [former.fileMaster, former.metaKey].map((key) => key && toHex(key)),
       [zero, zero],
     )
-    assert.notEqual(copy && toHex(copy.fileMaster), zero)
+    assert.notEqual(copy && toHex(copy.fileMaster ?? new Uint8Array()), zero)
     const after = sent(store)
     const keyOf = (rows: typeof before, id: string) => rows.find((row) => row.id === id)?.fileMaster
     assert.notEqual(keyOf(after, 'a'), keyOf(before, 'a'))
@@ -279,12 +312,12 @@ describe('keys that are replaced while the verifier runs', () => {
 describe('a new key encryption key', () => {
   it('opens files together with the former one, and alone once they are sealed again', async () => {
     const dir = mkdtempSync(join(folder, 'kek-'))
-    const shared = { putBatch: async () => true, setBatchStatus: async () => true }
     const next = Uint8Array.from(randomBytes(32))
     const open = (keys: { kek: Uint8Array; previousKek?: Uint8Array }) =>
       openTagKeyStore({ folder: dir, keyFile: { ...keys, demo: true }, shared })
     const former = await open({ kek })
-    await former.create({ id: 'a' })
+    await former.create({ id: 'a', demo: true })
+    writeFileSync(join(dir, 'tag-app-keys.json'), seal('tag-app-keys', { a: '0b'.repeat(16) }, kek))
     const secret = toHex(former.record('a')?.fileMaster ?? new Uint8Array())
     await assert.rejects(open({ kek: next }), fails(/another TAG_KEK/))
 
@@ -293,18 +326,23 @@ describe('a new key encryption key', () => {
     assert.deepEqual(await both.reseal(), [])
     const alone = await open({ kek: next })
     assert.equal(toHex(alone.record('a')?.fileMaster ?? new Uint8Array()), secret)
-    assert.equal((await alone.appMaster('a'))?.length, 16)
+    const station = {
+      path: join(dir, 'none'),
+      kek: null,
+      former: { path: join(dir, 'tag-app-keys.json'), keks: { kek: next } },
+    }
+    assert.equal((await createStation(station).appMaster('a'))?.secret?.().length, 16)
     await assert.rejects(former.reload(), fails(/another TAG_KEK/))
     assert.equal(former.keys.candidates().length, 1, 'a process with the former key alone goes on with what it has')
   })
 
   it('finishes what an interruption left half done', async () => {
     const dir = mkdtempSync(join(folder, 'kek-'))
-    const shared = { putBatch: async () => true, setBatchStatus: async () => true }
     const next = Uint8Array.from(randomBytes(32))
     const store = await openTagKeyStore({ folder: dir, keyFile: { kek, demo: true }, shared })
-    const made = await store.create({ id: 'a' })
+    const made = await store.create({ id: 'a', demo: true })
     assert.ok(made.ok)
+    writeFileSync(join(dir, 'tag-app-keys.json'), seal('tag-app-keys', { a: '0b'.repeat(16) }, kek))
     await writeKeyFile(join(dir, 'tag-keys.json'), [made.value], { kek: next, demo: true })
     const both = await openTagKeyStore({ folder: dir, keyFile: { kek: next, previousKek: kek, demo: true }, shared })
     assert.deepEqual(await both.reseal(), [join(dir, 'tag-app-keys.json')])

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { describe, it } from 'node:test'
 import { createChip, type Chip } from '../../../test/support/tap/chip.ts'
 import { newUid, parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
+import { embeddedKey } from '../sun/aes.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { toHex } from '../bytes.ts'
@@ -56,7 +57,7 @@ describe('personalisation', () => {
   const batch = testBatch({ id: 'b', epoch: 258 })
   const template = testTemplate(batch)
   const appMaster = Uint8Array.from(randomBytes(16))
-  const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, appMaster)
+  const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, { app: embeddedKey(appMaster) })
 
   /** A journal, and everything that was sent after which entry. */
   function station() {

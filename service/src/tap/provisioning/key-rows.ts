@@ -3,9 +3,9 @@
  * and settings. A row with revealed keys belongs into a private file (`writePrivateFile`) only.
  */
 import { hexToBytes } from '@noble/hashes/utils.js'
-import { createAesKey, embeddedKey } from '../sun/aes.ts'
+import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { an10922, boltcardKeys, diversificationInput } from '../keys/derivations.ts'
-import { chipKeys, type BatchRecord } from '../keys/batch.ts'
+import { chipKeys, type StoredBatch } from '../keys/batch.ts'
 import { toHex } from '../bytes.ts'
 import { plainCommands, updateBinary } from './personalise.ts'
 import type { TagTemplate } from './template.ts'
@@ -30,17 +30,19 @@ export type KeyRow = Readonly<{
 }>
 
 export type KeyRowOptions = Readonly<{
-  batch: BatchRecord
+  batch: StoredBatch
   uid: Uint8Array
   template: TagTemplate
-  /** The batch's application master; needed to reveal keys 0, 3 and 4 (not for `boltcard`). */
-  appMaster?: Uint8Array
+  masters?: Masters
   reveal?: boolean
 }>
 
+/** `app` derives keys 0, 3 and 4 (not for `boltcard`); `file` is a file master that is in a token. */
+export type Masters = Readonly<{ app?: AesKeyRef | undefined; file?: AesKeyRef | undefined }>
+
 /** Makes the row of one tag. Throws a `RangeError` when keys are to be revealed and the application master is missing. */
-export async function keyRow({ batch, uid, template, appMaster, reveal = false }: KeyRowOptions): Promise<KeyRow> {
-  const keys = reveal ? (await deriveTagKeys(batch, uid, appMaster)).map(toHex) : null
+export async function keyRow({ batch, uid, template, masters, reveal = false }: KeyRowOptions): Promise<KeyRow> {
+  const keys = reveal ? (await deriveTagKeys(batch, uid, masters)).map(toHex) : null
   const { url, piccOffset, macInputOffset, macOffset } = template
   return {
     uid: toHex(uid),
@@ -59,16 +61,15 @@ export async function keyRow({ batch, uid, template, appMaster, reveal = false }
 
 /** Derives the five keys of a tag by slot. Slots 0, 3 and 4 come from the application master, diversified with the slot number. */
 export async function deriveTagKeys(
-  batch: BatchRecord,
+  batch: StoredBatch,
   uid: Uint8Array,
-  appMaster?: Uint8Array,
+  { app, file }: Masters = {},
 ): Promise<Uint8Array[]> {
-  if (batch.derivation === 'boltcard')
+  if (batch.derivation === 'boltcard' && batch.fileMaster !== null)
     return (await boltcardKeys(embeddedKey(batch.fileMaster), uid, batch.derivationVersion ?? 0)).slots
-  if (appMaster === undefined) throw new RangeError(`The application master of batch ${batch.id} is needed.`)
-  const app = createAesKey(appMaster)
+  if (app === undefined) throw new RangeError(`The application master of batch ${batch.id} is needed.`)
   const appKey = async (keyNo: number) => an10922(app, diversificationInput(uid, keyNo, batch.systemId))
-  const { metaKey, fileKey } = await chipKeys(batch, uid)
+  const { metaKey, fileKey } = await chipKeys(batch, uid, file)
   return [await appKey(0), metaKey, fileKey, await appKey(3), await appKey(4)]
 }
 

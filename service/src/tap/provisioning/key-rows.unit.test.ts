@@ -3,13 +3,14 @@ import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { toHex } from '../bytes.ts'
 import { keyRow, keyRowFormats, renderKeyRows, deriveTagKeys } from './key-rows.ts'
+import { embeddedKey } from '../sun/aes.ts'
 import { createSoftwareTag } from './software-tag.ts'
 import { createAuthenticate } from '../sun/authenticate.ts'
 import { createKeyRing } from '../keys/batch.ts'
 import { parametersOf, testBatch, testBatches, testTemplate } from '../../../test/support/tap/tags.ts'
 
 const uid = hexToBytes('04782E21801D80')
-const appMaster = new Uint8Array(16).fill(0x5a).map((byte, index) => byte ^ index)
+const masters = { app: embeddedKey(new Uint8Array(16).fill(0x5a).map((byte, index) => byte ^ index)) }
 
 describe('a key row', () => {
   const batch = testBatch({ epoch: 259 })
@@ -30,7 +31,7 @@ describe('a key row', () => {
       macOffset: 80,
       settings: '4000E0C1FF122A0000500000500000',
     })
-    const revealed = await keyRow({ batch, uid, template, appMaster, reveal: true })
+    const revealed = await keyRow({ batch, uid, template, masters, reveal: true })
     assert.equal(new Set(revealed.keys).size, 5)
     await assert.rejects(keyRow({ batch, uid, template, reveal: true }), RangeError)
   })
@@ -38,7 +39,7 @@ describe('a key row', () => {
   it('makes a tag that this verifier takes for genuine, with either MAC input', async () => {
     for (const macInput of ['empty', 'picc'] as const) {
       const own = testBatch({ macInput })
-      const row = await keyRow({ batch: own, uid, template: testTemplate(own), appMaster, reveal: true })
+      const row = await keyRow({ batch: own, uid, template: testTemplate(own), masters, reveal: true })
       const [, metaKey, fileKey] = (row.keys ?? []).map(hexToBytes)
       assert.ok(metaKey && fileKey)
       const tag = createSoftwareTag({
@@ -59,8 +60,8 @@ describe('a key row', () => {
 
   it('differs by tag in all keys but metaRead', async () => {
     const [one, other] = [
-      await deriveTagKeys(batch, uid, appMaster),
-      await deriveTagKeys(batch, hexToBytes('04782E21801D81'), appMaster),
+      await deriveTagKeys(batch, uid, masters),
+      await deriveTagKeys(batch, hexToBytes('04782E21801D81'), masters),
     ]
     assert.deepEqual(
       one.map((key, slot) => toHex(key) === toHex(other[slot] ?? key)),
@@ -86,7 +87,7 @@ describe('the formats of key rows', () => {
     const batch = testBatch()
     const template = testTemplate(batch)
     const hidden = await keyRow({ batch, uid, template })
-    const shown = await keyRow({ batch, uid, template, appMaster, reveal: true })
+    const shown = await keyRow({ batch, uid, template, masters, reveal: true })
     for (const format of keyRowFormats) {
       const [without, within] = [renderKeyRows([hidden], format), renderKeyRows([shown], format)]
       for (const key of shown.keys ?? ['']) {

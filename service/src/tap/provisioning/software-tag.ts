@@ -3,12 +3,12 @@
  * and MAC into file 02 by its own file settings. It holds keys in plain memory and is for demo batches only.
  */
 import { randomBytes } from 'node:crypto'
-import { createAesKey } from '../sun/aes.ts'
+import { type AesKeyRef, createAesKey } from '../sun/aes.ts'
 import { hexToBytes, utf8ToBytes } from '@noble/hashes/utils.js'
 import { toHex, join, littleEndian } from '../bytes.ts'
 import { sessionVector, sunMac } from '../sun/sun.ts'
 import { parseFileUrl, type TagTemplate } from './template.ts'
-import { chipKeys, type BatchRecord } from '../keys/batch.ts'
+import { chipKeys, type StoredBatch } from '../keys/batch.ts'
 
 export type SoftwareTag = Readonly<{
   /** Executes one ISO 7816 command and returns the answer with its status word. */
@@ -138,15 +138,17 @@ const capabilityContainer = hexToBytes('001720010000FF0406E104010000000506E10500
 
 /** Creates a software tag personalised as a chip of this batch. Throws a `RangeError` for a batch that is not a demo batch. */
 export async function createDemoTag(options: {
-  batch: BatchRecord
+  batch: StoredBatch
+  /** A file master that is in a token. */
+  fileMaster?: AesKeyRef | undefined
   uid: Uint8Array
   template: TagTemplate
   /** Number of reads so far. */
   counter?: number
   random?: (length: number) => Uint8Array
 }): Promise<SoftwareTag> {
-  const { batch, uid, template, ...rest } = options
+  const { batch, fileMaster, uid, template, ...rest } = options
   if (!batch.demo) throw new RangeError('Only tags of demo batches can be emulated.')
   const { ndef, settings } = template
-  return createSoftwareTag({ uid, ...(await chipKeys(batch, uid)), ndef, settings, ...rest })
+  return createSoftwareTag({ uid, ...(await chipKeys(batch, uid, fileMaster)), ndef, settings, ...rest })
 }

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
-import { importedBatch, type BatchRecord } from '../../../src/tap/keys/batch.ts'
+import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -47,7 +47,7 @@ async function verifies(url: string): Promise<boolean> {
   return ((await answer.json()) as { verified: boolean }).verified
 }
 
-const recordOf = (id: string): BatchRecord => world.components.tagKeys.record(id) ?? assert.fail(id)
+const recordOf = (id: string): StoredBatch => world.components.tagKeys.record(id) ?? assert.fail(id)
 
 /** A tag of the batch that is bound to a new asset, and its links. */
 async function boundTag(id = 'watches', { uid = newUid(), path = 'api/verify' } = {}) {

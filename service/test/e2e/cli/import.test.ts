@@ -151,7 +151,7 @@ describe('touchstone tag import', () => {
     )
     const record = world.components.tagKeys.record('b') ?? assert.fail()
     const appMaster = await world.components.tagKeys.appMaster('b')
-    const expected = await deriveTagKeys(record, Uint8Array.from(Buffer.from(chip, 'hex')), appMaster)
+    const expected = await deriveTagKeys(record, Uint8Array.from(Buffer.from(chip, 'hex')), { app: appMaster })
     assert.deepEqual(chips[0]?.keys, expected.map(toHex))
 
     await writeFile(path('wrong.csv'), [...rows, `${chip},,,Twice`, '04A1B2C3D4E5F8,9520001000011,B,'].join('\n'))

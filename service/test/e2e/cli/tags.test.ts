@@ -128,7 +128,9 @@ describe('touchstone tag', () => {
   it('gives keys only when asked, only into a new file that its owner alone can read', async () => {
     const record = world.components.tagKeys.record('watches') ?? assert.fail()
     const appMaster = await world.components.tagKeys.appMaster('watches')
-    const secrets = (await deriveTagKeys(record, Uint8Array.from(Buffer.from(uid, 'hex')), appMaster)).map(toHex)
+    const secrets = (await deriveTagKeys(record, Uint8Array.from(Buffer.from(uid, 'hex')), { app: appMaster })).map(
+      toHex,
+    )
     const keys = ['tag', 'keys', '--batch', 'watches', '--uid', `${uid},04:a1:b2:c3:d4:e5:f7`, '--host', 'v.example']
     for (const format of ['json', 'csv', 'gototags', 'apdu']) {
       const shown = await ok(...keys, '--format', format)

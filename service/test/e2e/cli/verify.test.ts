@@ -38,7 +38,7 @@ describe('GET /api/verify', () => {
   before(async () => {
     const created = await world.components.tagKeys.create({ id: 'test', demo: true })
     assert.ok(created.ok)
-    batch = created.value
+    batch = created.value as BatchRecord
   })
 
   async function boundTag(name = 'A product'): Promise<{ tag: Tag; tokenId: bigint }> {

@@ -10,6 +10,7 @@ import { rowsOf, startFullWorld, textOf } from '../../support/database/backup-wo
 import { testDatabases } from '../../support/database/databases.ts'
 import { until } from '../../support/wait.ts'
 import { queryOf } from '../../support/passport/passport.ts'
+import { readBackup } from '../../../src/cli/database/backup-file.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup.ts'
 import { migrate, readMigrations } from '../../../src/db/migrate.ts'
@@ -22,6 +23,7 @@ describe('a backup', { skip }, () => {
   let original: Awaited<ReturnType<typeof rowsOf>>
   before(async () => {
     full = await startFullWorld()
+    assert.equal((await full.run('tag', 'batch', 'create', 'chips')).exit, 0)
     file = join(full.world.settings.DATA_DIR, 'whole.backup')
     // The service goes on, and its reconciliation notes when it looked at a payment: the rows of the backup are those that stayed.
     await until(async () => {
@@ -29,7 +31,7 @@ describe('a backup', { skip }, () => {
       original = await rowsOf(full.world.components.database)
       const { exit, out, err } = await full.run('backup', 'whole.backup')
       assert.equal(exit, 0, err)
-      assert.match(out, /^\d+ rows of \d+ tables and [4-9] files: \//)
+      assert.match(out, /^\d+ rows of \d+ tables and [3-9] files: \//)
       assert.match(err, /holds secrets/)
       return isDeepStrictEqual(await rowsOf(full.world.components.database), original)
     })
@@ -49,6 +51,32 @@ describe('a backup', { skip }, () => {
     )
     assert.match((await full.run('backup', 'whole.backup')).err, /exists\. A backup is never written over another one/)
     assert.match((await full.run('backup', 'no/such/folder')).err, /cannot be written \(ENOENT\)/)
+  })
+
+  it('has the keys of the station only on request, and never the secrets of a demonstration', async () => {
+    const { DATA_DIR } = full.world.settings
+    await writeFile(join(DATA_DIR, 'keys', 'demo.json'), '{}')
+    await writeFile(join(DATA_DIR, 'keys', 'tag-app-keys.json'), '{}')
+    const filesOf = async (name: string, ...options: string[]) => {
+      const { exit, err } = await full.run('backup', name, ...options)
+      assert.equal(exit, 0, err)
+      const files = new Set<string>()
+      for await (const line of readBackup(join(DATA_DIR, name))) if (line.kind === 'file') files.add(line.part.file)
+      return [...files]
+    }
+    const usual = await filesOf('verifier.backup')
+    assert.ok(usual.includes('keys/tag-keys.json'))
+    const all = await filesOf('station.backup', '--with-station-keys')
+    assert.deepEqual(
+      all.filter((name) => !usual.includes(name)),
+      ['keys/tag-app-keys.json', 'station/station.keys'],
+    )
+    assert.ok(!all.includes('keys/demo.json'))
+    for (const name of ['demo.json', 'tag-app-keys.json']) await rm(join(DATA_DIR, 'keys', name))
+    const place = await full.place('PGlite')
+    assert.equal((await place.run('restore', join(DATA_DIR, 'station.backup'))).exit, 0)
+    const kept = ['station', 'station.keys'] as const
+    assert.deepEqual(await readFile(join(place.settings.DATA_DIR, ...kept)), await readFile(join(DATA_DIR, ...kept)))
   })
 
   it('restores into PostgreSQL and from there into an embedded database: the same rows, files and answers', async () => {

@@ -52,6 +52,7 @@ describe('the image', { skip }, () => {
       GRAPHQL_PORT: String(graphql),
       PASSPORT_SIGNING: 'on',
       TAG_KEK: `${'6b'.repeat(31)}01`,
+      STATION_KEK: `${'73'.repeat(31)}03`,
       TAG_PEPPER: `${'70'.repeat(31)}02`,
     }
   })
@@ -129,8 +130,8 @@ describe('the image', { skip }, () => {
     assert.equal((await fetch(`http://127.0.0.1:${env['GRAPHQL_PORT']}/playground`)).status, 200)
     const made = await run([...(image?.command ?? []).slice(0, -1), 'tag', 'batch', 'create', 'spring'])
     assert.equal(made.exit, 0, made.said)
-    const files = readdirSync(join(data, 'keys')).toSorted()
-    assert.deepEqual(files, ['issuer.jwks.json', 'tag-app-keys.json', 'tag-keys.json'])
+    assert.deepEqual(readdirSync(join(data, 'keys')).toSorted(), ['issuer.jwks.json', 'tag-keys.json'])
+    assert.deepEqual(readdirSync(join(data, 'station')), ['station.keys'])
     if (isRoot)
       assert.match((await run(['touch', '/app-is-read-only'])).said, /Read-only file system|Permission denied/)
 

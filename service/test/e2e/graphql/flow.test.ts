@@ -10,7 +10,7 @@ import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { ApiKey } from '../../../src/graphql/api-keys.ts'
-import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { alice, bob, graphqlOf, operator } from '../../support/graphql/client.ts'
 import { answered, initiated, lifeOf, transferred, type Payload, type Transfer } from '../../support/graphql/life.ts'
 import { askerOf, awaitIndexed, storesOf, type Ask, type Payload as Written } from '../../support/graphql/mutations.ts'
@@ -20,7 +20,7 @@ import { eventually } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 let world: World
-let batch: BatchRecord
+let batch: StoredBatch
 before(async () => {
   world = await startWorld()
   const created = await world.components.tagKeys.create({ id: 'test', demo: true })

@@ -1,6 +1,6 @@
 /** The service with its private keys in a PKCS#11 token, SoftHSM2. */
 import assert from 'node:assert/strict'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -112,5 +112,6 @@ describe('npm start with every key in a token', { skip: skipToken }, () => {
     assert.equal(await running.stop(), 0)
     const kept = await readFile(join(dataDir, 'keys', 'issuer.jwks.json'), 'utf8')
     assert.ok(!kept.includes('"d"'))
+    assert.deepEqual((await readdir(dataDir)).includes('station'), false)
   })
 })

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import type { Metadata } from '../../../src/assets/metadata.ts'
-import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { newUid, testTag } from '../tap/tags.ts'
 import type { World } from '../world.ts'
 
@@ -35,7 +35,7 @@ export function raw(url: string, path: string, init: { method?: string; headers?
 export async function openItems(world: World) {
   const created = await world.components.tagKeys.create({ id: 'test', demo: true })
   assert.ok(created.ok)
-  const batch: BatchRecord = created.value
+  const batch: StoredBatch = created.value
   const secrets = new Set<string>(publishedAddresses.map((address) => address.slice(2)))
   let serials = 0
 

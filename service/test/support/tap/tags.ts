@@ -4,6 +4,7 @@ import {
   embeddedBatch,
   newBatch,
   type BatchRecord,
+  type StoredBatch,
   type NewBatchOptions,
   type TagBatch,
 } from '../../../src/tap/keys/batch.ts'
@@ -20,11 +21,11 @@ export function testBatch(options: Partial<NewBatchOptions> = {}): BatchRecord {
   return made.record
 }
 
-export function testBatches(...records: readonly BatchRecord[]): Promise<TagBatch[]> {
-  return Promise.all(records.map(embeddedBatch))
+export function testBatches(...records: readonly StoredBatch[]): Promise<TagBatch[]> {
+  return Promise.all(records.map((record) => embeddedBatch(record)))
 }
 
-export function testTemplate(batch: BatchRecord, address = usualAddress): TagTemplate {
+export function testTemplate(batch: StoredBatch, address = usualAddress): TagTemplate {
   const result = createTemplate(address, { macInput: batch.macInput })
   if (!result.ok) throw new Error(result.error)
   return result.template
@@ -32,7 +33,7 @@ export function testTemplate(batch: BatchRecord, address = usualAddress): TagTem
 
 /** A tag of the batch; without `uid` a new one. */
 export async function testTag(
-  batch: BatchRecord,
+  batch: StoredBatch,
   {
     uid = newUid(),
     counter = 0,
@@ -40,7 +41,7 @@ export async function testTag(
   }: { uid?: Uint8Array; counter?: number; template?: TagTemplate } = {},
 ): Promise<SoftwareTag & { uid: Uint8Array; next: () => { picc: string; cmac: string } }> {
   const tag = await createDemoTag({ batch, uid, counter, template })
-  for (const key of [batch.fileMaster, batch.metaKey ?? new Uint8Array()]) keepSecret(Buffer.from(key).toString('hex'))
+  for (const key of [batch.fileMaster, batch.metaKey]) if (key) keepSecret(Buffer.from(key).toString('hex'))
   const next = () => {
     const tap = parametersOf(tag.tap())
     keepSecret(tap.picc)

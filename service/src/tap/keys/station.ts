@@ -1,0 +1,97 @@
+/**
+ * The personalisation station: the application masters of batches (slots 0, 3 and 4), which can rewrite chips (spec §4.4). A verifier needs
+ * none of them. They are in a file of their own, sealed under STATION_KEK, or never leave a token.
+ */
+import { mkdir, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { KeyStore } from '../../keys/key.ts'
+import { createQueue } from '../../lib/async/concurrency.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import { seal, writePrivateFile } from '../../lib/sealed-file.ts'
+import { toHex } from '../bytes.ts'
+import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
+import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed, readIfExists } from './key-file.ts'
+
+export type Station = Readonly<{
+  /** Whether masters can be made here: the file has its key. */
+  isOpen: boolean
+  /** Returns undefined where the master is elsewhere. Throws `KeyFileError` for a file that cannot be opened. */
+  appMaster: (batchId: string) => Promise<AesKeyRef | undefined>
+  /** Stores the master of a new batch. Throws `KeyFileError` without STATION_KEK. */
+  add: (batchId: string, master: Uint8Array) => Promise<void>
+  /** Moves masters that an earlier version sealed beside the tag keys. Returns their number. */
+  adopt: () => Promise<number>
+}>
+
+type StationOptions = Readonly<{
+  path: string
+  /** STATION_KEK, 32 bytes; null on a verifier. */
+  kek: Uint8Array | null
+  /** File of earlier versions, sealed under TAG_KEK. */
+  former: Readonly<{ path: string; keks: KeyFileOptions }> | null
+}>
+
+/** Opens the file of the station. */
+export function createStation({ path, kek, former }: StationOptions): Station {
+  const inTurn = createQueue()
+  const own = async () =>
+    kek === null ? new Map<string, Uint8Array>() : named(path, readMasters(path, { kek }, 'STATION_KEK'))
+  const earlier = async () =>
+    former === null
+      ? new Map<string, Uint8Array>()
+      : named(former.path, readMasters(former.path, former.keks, 'TAG_KEK'))
+
+  async function write(masters: ReadonlyMap<string, Uint8Array>, key: Uint8Array): Promise<void> {
+    const value = Object.fromEntries([...masters].map(([id, master]) => [id, toHex(master)]))
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writePrivateFile(path, seal('tag-app-keys', value, key))
+  }
+
+  return {
+    isOpen: kek !== null,
+    async appMaster(batchId) {
+      const master = (await own()).get(batchId) ?? (await earlier()).get(batchId)
+      return master && embeddedKey(master)
+    },
+    add: (batchId, master) =>
+      inTurn(async () => {
+        if (kek === null) throw new KeyFileError(noStationKek)
+        await write(new Map(await own()).set(batchId, master), kek)
+      }),
+    adopt: () =>
+      inTurn(async () => {
+        const masters = kek === null ? null : await earlier()
+        if (kek === null || former === null || masters === null || masters.size === 0) return 0
+        await write(new Map([...masters, ...(await own())]), kek)
+        await rm(former.path)
+        return masters.size
+      }),
+  }
+}
+
+const noStationKek =
+  'STATION_KEK is not set, so that the application keys of a batch cannot be sealed. Make batches where chips are written, with a DATA_DIR of that machine and STATION_KEK (openssl rand -hex 32); verifiers need neither.'
+
+async function readMasters(
+  path: string,
+  keks: KeyFileOptions,
+  variable: string,
+): Promise<ReadonlyMap<string, Uint8Array>> {
+  assertKek(keks.kek, variable)
+  const text = await readIfExists(path)
+  const masters = new Map<string, Uint8Array>()
+  for (const [id, hex] of Object.entries(text === null ? {} : openSealed('tag-app-keys', text, keks, variable))) {
+    const key = parseHex(String(hex))
+    if (key?.length !== 16) throw new KeyFileError('The application key file holds a key that is not legal.')
+    masters.set(id, key)
+  }
+  return masters
+}
+
+/** Returns the names of a batch's masters in a token. */
+export const storedNames = (batchId: string) => ({ file: `tag/${batchId}/file`, app: `tag/${batchId}/app` })
+
+/** Returns the key of this name, made at the first call: a crash may have left it without its batch. */
+export async function makeStored(store: KeyStore, name: string): Promise<AesKeyRef> {
+  return (await store.aesKey(name)) ?? (await store.generateAesKey(name))
+}
