@@ -74,7 +74,7 @@ export function preflight(methods: string): Response {
     headers: {
       ...openToAll,
       'Access-Control-Allow-Methods': methods,
-      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match, X-Request-Id',
+      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match, X-Request-Id, X-Tap-Challenge',
       'Access-Control-Max-Age': '86400',
     },
   })

@@ -53,10 +53,20 @@ export function createResolveTap({
   }
 }
 
-/** Returns whether a request is a prefetch or a link preview, which must not consume a tap (Fetch, `Sec-Purpose`). */
+/**
+ * Returns whether a request is a prefetch (Fetch, `Sec-Purpose`; Safari sends `X-Purpose`), or comes from a robot that previews links in
+ * messages. Neither must consume a tap.
+ */
 export function isPrefetch(header: (name: string) => string | undefined): boolean {
-  return ['sec-purpose', 'purpose', 'x-moz'].some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
+  const isEarly = purposeHeaders.some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
+  return isEarly || previewRobots.test(header('user-agent')?.slice(0, 1_000) ?? '')
 }
+
+const purposeHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
+
+/** Robots by the names in their User-Agent. iMessage names itself as those of Facebook and X; people in their apps have others. */
+const previewRobots =
+  /WhatsApp\/|Slackbot|Slack-ImgProxy|Twitterbot|facebookexternalhit|Facebot|Discordbot|TelegramBot|LinkedInBot|SkypeUriPreview|Mastodon\/|Iframely|Embedly|redditbot|Pinterestbot|Googlebot|Google-PageRenderer|bingbot|BingPreview|Applebot/i
 
 /** Error text of a tap route while the verifier holds no keys, with status 503. */
 export const notConfigured = 'This verifier holds no tag keys yet.'
@@ -86,7 +96,7 @@ export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cm
   return { picc: values.getAll('picc'), cmac: values.getAll('cmac'), hint: values.get('b')?.slice(0, 16) }
 }
 
-/** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app may send the challenge as a header. */
+/** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
 export function getTapTokens(
   header: (name: string) => string | undefined,
 ): Pick<TapRequest, 'bindToken' | 'challengeToken'> {
@@ -94,7 +104,7 @@ export function getTapTokens(
   const valueOf = (pattern: RegExp) => (cookies === undefined ? undefined : pattern.exec(cookies)?.[1])
   return {
     bindToken: valueOf(bindCookie),
-    challengeToken: valueOf(challengeCookie) ?? header('x-tap-challenge')?.slice(0, 200),
+    challengeToken: header('x-tap-challenge')?.slice(0, 200) ?? valueOf(challengeCookie),
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * Tap tokens: two optional stricter rules for taps (spec §4.4). Under TAP_BIND only the client that presented a tap first may repeat it.
- * Under TAP_CHALLENGE a second tap must follow the first, against addresses that were harvested from a chip in advance.
+ * Under TAP_CHALLENGE the next tap must follow within seconds, against an address that was harvested from a chip in advance. Two
+ * addresses in a row, harvested after the last tap, still pass: a chip has no clock, so that no verifier can date its taps.
  * Both are stateless: a token is an HMAC over the tap, and the replay ledger keeps every tap from counting twice.
  */
 import { createHmac } from 'node:crypto'
@@ -31,7 +32,7 @@ export function createTapBinding({ secret }: { secret: Uint8Array }): TapBinding
 export type TapChallenge = Readonly<{
   /** Issues a token that asks for another tap of the same chip within `seconds`. */
   issue: (tap: TokenTap) => { token: string; seconds: number }
-  /** Returns whether `tap` answers the challenge: in time, and 1 to 8 counts after the first tap. */
+  /** Returns whether `tap` answers the challenge: in time, and the next count after the first tap. */
   isAnswered: (tap: TokenTap, presented: string | undefined) => boolean
 }>
 
@@ -52,15 +53,13 @@ export function createTapChallenge({
     isAnswered: (tap, presented) => {
       const [, first, until, text] = /^(\d{1,8})\.(\d{1,12})\.([\w-]{43})$/.exec(presented ?? '') ?? []
       if (first === undefined || until === undefined || text === undefined) return false
-      const counts = tap.counter - Number(first)
-      if (counts < 1 || counts > challengeCounts || now() / 1000 > Number(until)) return false
+      if (tap.counter !== Number(first) + 1 || now() / 1000 > Number(until)) return false
       return isMac(mac({ ...tap, counter: Number(first) }, Number(until)), text)
     },
   }
 }
 
-const challengeSeconds = 60
-const challengeCounts = 8
+const challengeSeconds = 30
 
 function createMac(secret: Uint8Array, purpose: string): (tap: TokenTap, until: number) => Buffer {
   if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')

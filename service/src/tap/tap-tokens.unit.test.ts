@@ -33,13 +33,9 @@ describe('a tap challenge', () => {
   const challenge = createTapChallenge({ secret, now: () => time })
   const { token, seconds } = challenge.issue(tap)
 
-  it('is answered by the next eight counts of the same epoch of the same chip', () => {
+  it('is answered by the next count of the same epoch of the same chip, and no other', () => {
     for (let counter = 0; counter < 30; counter++) {
-      assert.equal(
-        challenge.isAnswered({ ...tap, counter }, token),
-        counter > 10 && counter <= 18,
-        `counter ${counter}`,
-      )
+      assert.equal(challenge.isAnswered({ ...tap, counter }, token), counter === 11, `counter ${counter}`)
     }
     assert.equal(challenge.isAnswered({ ...tap, counter: 11, epoch: 1 }, token), false)
     assert.equal(challenge.isAnswered({ ...tap, counter: 11, uid: newUid() }, token), false)
@@ -47,17 +43,17 @@ describe('a tap challenge', () => {
 
   it('cannot be altered', () => {
     const [counter, until, mac] = token.split('.')
-    const next = { ...tap, counter: 12 }
-    assert.equal(challenge.isAnswered(next, `11.${until}.${mac}`), false)
+    const next = { ...tap, counter: 11 }
+    assert.equal(challenge.isAnswered({ ...tap, counter: 13 }, `12.${until}.${mac}`), false)
     assert.equal(challenge.isAnswered(next, `${counter}.${Number(until) + 1}.${mac}`), false)
     for (const wrong of [undefined, '', '10', `${token}A`, '..']) assert.equal(challenge.isAnswered(next, wrong), false)
     const binding = createTapBinding({ secret }).token(tap)
     assert.equal(challenge.isAnswered(next, `${counter}.0.${binding}`), false)
   })
 
-  it('holds for 60 seconds', () => {
-    assert.equal(seconds, 60)
-    time += 60_000
+  it('holds for 30 seconds', () => {
+    assert.equal(seconds, 30)
+    time += 30_000
     assert.equal(challenge.isAnswered({ ...tap, counter: 11 }, token), true)
     time += 1000
     assert.equal(challenge.isAnswered({ ...tap, counter: 11 }, token), false)

@@ -291,7 +291,7 @@ export const configSchema = z.object({
     challenge: setting(
       'TAP_CHALLENGE',
       toggle('off'),
-      'on: a second tap within 60 s must follow the first, against addresses read in advance.',
+      'on: the chip’s next tap must follow within 30 s, against an address read in advance; two in a row still pass.',
     ),
   }),
   passport: z.object({

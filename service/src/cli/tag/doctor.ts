@@ -269,7 +269,7 @@ async function verifierFindings({ chain }: Session, url: string): Promise<Findin
   const outcome = await chain?.resolveTap({ ...parseTapUrl(url), consume: false })
   if (outcome === undefined || outcome.kind === 'resolved') return []
   if (outcome.kind === 'challenge')
-    return [fault('tap_again', 'TAP_CHALLENGE is on: a second tap must follow this one within a minute.')]
+    return [fault('tap_again', 'TAP_CHALLENGE is on: the next tap must follow this one within 30 seconds.')]
   if (outcome.kind === 'replayed')
     return [fault('other_client', 'TAP_BIND is on: only the browser that presented this tap first may repeat it.')]
   return [fault('not_verified', formatRefusal(outcome))]

@@ -129,7 +129,7 @@ const failures: Readonly<Record<Exclude<TapOutcome['kind'], 'resolved' | 'busy'>
   not_configured: { status: 503, error: notConfigured },
   counterfeit: { status: 400, error: 'This tap is not genuine.' },
   replayed: { status: 400, error: 'This tap was used before. Tap the item again.' },
-  challenge: { status: 400, error: 'One tap is not enough here. Tap the item once more within a minute.' },
+  challenge: { status: 400, error: 'One tap is not enough here. Tap the item once more within 30 seconds.' },
   unbound: { status: 404, error: 'This chip is genuine, but it belongs to no item yet.' },
 }
 
