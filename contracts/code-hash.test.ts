@@ -7,10 +7,13 @@ import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { createPublicClient, createWalletClient, http, keccak256, type Hex } from 'viem'
 import { baseSepolia } from 'viem/chains'
+import { deployments } from '@touchstone/verdict'
 import { assetRegistryAbi } from '../service/src/domain/registry-abi.ts'
 import { registryCodeHash } from './code-hash.ts'
 
-const { bytecode } = JSON.parse(readFileSync(join(import.meta.dirname, 'artifacts/AssetRegistry.json'), 'utf8'))
+const [bytecode, bytecodeV1] = ['AssetRegistry', 'AssetRegistryV1'].map(
+  (name) => JSON.parse(readFileSync(join(import.meta.dirname, `artifacts/${name}.json`), 'utf8')).bytecode as Hex,
+) as [Hex, Hex]
 
 describe('a deployed AssetRegistry', () => {
   let anvil: ChildProcess
@@ -26,15 +29,22 @@ describe('a deployed AssetRegistry', () => {
 
   it('has the code hash computed from the artifact, wherever it stands', async () => {
     const reader = createPublicClient({ transport: http(url) })
-    const [first, second] = [await deploy(url), await deploy(url)]
-    for (const address of [first, second]) {
+    const [first, second, old] = [await deploy(url), await deploy(url), await deploy(url, bytecodeV1)]
+    for (const [address, version] of [[first, '2'] as const, [second, '2'] as const, [old, '1'] as const]) {
       const code = (await reader.getCode({ address })) ?? '0x'
-      assert.equal(registryCodeHash({ chainId: 84532n, address }), keccak256(code))
+      assert.equal(registryCodeHash({ chainId: 84532n, address }, version), keccak256(code))
     }
     assert.notEqual(
       registryCodeHash({ chainId: 84532n, address: first }),
       registryCodeHash({ chainId: 1n, address: first }),
     )
+  })
+
+  it('of the local chain has the published code hash, in both versions', () => {
+    for (const [name, version] of [['local', '2'] as const, ['local-v1', '1'] as const]) {
+      const { contract: address, codeHash } = deployments[name]
+      assert.equal(codeHash, registryCodeHash({ chainId: 84532n, address }, version))
+    }
   })
 
   it('answers through the generated ABI', async () => {
@@ -63,7 +73,7 @@ async function listeningAt(child: ChildProcess): Promise<string> {
 }
 
 /** From one of anvil's own unlocked accounts, which holds every role. */
-async function deploy(url: string): Promise<Hex> {
+async function deploy(url: string, code = bytecode): Promise<Hex> {
   const wallet = createWalletClient({ chain: baseSepolia, transport: http(url) })
   const [account] = await wallet.getAddresses()
   assert.ok(account !== undefined)
@@ -76,7 +86,7 @@ async function deploy(url: string): Promise<Hex> {
     guardian: account,
     recycler: account,
   }
-  const hash = await wallet.deployContract({ account, abi: assetRegistryAbi, bytecode, args: [holders, '', ''] })
+  const hash = await wallet.deployContract({ account, abi: assetRegistryAbi, bytecode: code, args: [holders, '', ''] })
   const receipt = await createPublicClient({ transport: http(url) }).waitForTransactionReceipt({
     hash,
     pollingInterval: 20,

@@ -2,7 +2,7 @@
  * The code hash that a deployment of AssetRegistry must have, from the committed artifact alone. Its code holds
  * the signing domain (EIP-712), so each chain and address has a hash of its own; storage proofs are checked against it.
  *
- * `node contracts/code-hash.ts <chain id> <address>` prints it.
+ * `node contracts/code-hash.ts <chain id> <address> [1]` prints it; `1` for a deployment of version 1.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -22,19 +22,33 @@ import type { Artifact } from './solidity.ts'
 const domain = { name: 'AssetRegistry', version: '1' }
 const domainType = 'EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)'
 
+/** Version 1 is kept as it was deployed: its sources are in the history of this repository. */
+const artifactOf = { '1': 'AssetRegistryV1.json', '2': 'AssetRegistry.json' } as const
+
 if (import.meta.main) {
-  const [chainId = '', address = ''] = process.argv.slice(2)
-  if (/^[0-9]+$/.test(chainId) && isAddress(address, { strict: false })) {
-    process.stdout.write(`${registryCodeHash({ chainId: BigInt(chainId), address })}\n`)
+  const [chainId = '', address = '', version = '2'] = process.argv.slice(2)
+  if (/^[0-9]+$/.test(chainId) && isAddress(address, { strict: false }) && isVersion(version)) {
+    process.stdout.write(`${registryCodeHash({ chainId: BigInt(chainId), address }, version)}\n`)
   } else {
-    process.stderr.write('Give a decimal chain id and an address: node contracts/code-hash.ts 84532 0x…\n')
+    process.stderr.write(
+      'Give a decimal chain id and an address, and 1 for version 1: node contracts/code-hash.ts 84532 0x…\n',
+    )
     process.exitCode = 1
   }
 }
 
+function isVersion(text: string): text is keyof typeof artifactOf {
+  return Object.hasOwn(artifactOf, text)
+}
+
 /** keccak256 of the runtime code at `address` on `chainId`, as eth_getProof reports it. */
-export function registryCodeHash({ chainId, address }: { chainId: bigint; address: Hex }): Hex {
-  const artifact: Artifact = JSON.parse(readFileSync(join(import.meta.dirname, 'artifacts/AssetRegistry.json'), 'utf8'))
+export function registryCodeHash(
+  { chainId, address }: { chainId: bigint; address: Hex },
+  version: keyof typeof artifactOf = '2',
+): Hex {
+  const artifact: Artifact = JSON.parse(
+    readFileSync(join(import.meta.dirname, 'artifacts', artifactOf[version]), 'utf8'),
+  )
   return keccak256(withImmutables(artifact, immutables(chainId, address)))
 }
 

@@ -36,7 +36,7 @@ export type Artifact = {
 
 /** The settings of foundry.toml, in the compiler's own words. */
 const settings = {
-  optimizer: { enabled: true, runs: 20_000 },
+  optimizer: { enabled: true, runs: 10_000 },
   evmVersion: 'cancun',
   metadata: { bytecodeHash: 'none', appendCBOR: false },
   outputSelection: { '*': { '*': ['abi', 'evm.bytecode', 'evm.deployedBytecode', 'storageLayout'] } },

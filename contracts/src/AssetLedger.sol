@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-import {AccessControl} from "@openzeppelin/contracts/access/AccessControl.sol";
 import {IERC165} from "@openzeppelin/contracts/utils/introspection/IERC165.sol";
 import {IERC4906} from "@openzeppelin/contracts/interfaces/IERC4906.sol";
 import {IERC5267} from "@openzeppelin/contracts/interfaces/IERC5267.sol";
 import {IERC721} from "@openzeppelin/contracts/token/ERC721/IERC721.sol";
 import {IERC721Metadata} from "@openzeppelin/contracts/token/ERC721/extensions/IERC721Metadata.sol";
 import {EIP712} from "@openzeppelin/contracts/utils/cryptography/EIP712.sol";
+import {ERC165} from "@openzeppelin/contracts/utils/introspection/ERC165.sol";
 import {Strings} from "@openzeppelin/contracts/utils/Strings.sol";
 import {IAssetRegistry} from "./IAssetRegistry.sol";
 import {NONE} from "./Lifecycle.sol";
 
 /// The storage of the registry and everything that reads it (spec §2.5).
 /// The ERC-721 core is written out, because a token's whole record has to fit in one slot.
-abstract contract AssetLedger is IAssetRegistry, IERC721Metadata, IERC4906, AccessControl, EIP712 {
+abstract contract AssetLedger is IAssetRegistry, IERC721Metadata, IERC4906, ERC165, EIP712 {
     /// One slot, bit 0 lowest: owner 0-159, timestamp 160-223, state 224-231, flags 232-239, reserved 240-255.
     struct Asset {
         address owner;
@@ -32,16 +32,18 @@ abstract contract AssetLedger is IAssetRegistry, IERC721Metadata, IERC4906, Acce
         uint32 nonce;
     }
 
-    /// Slot 3, after AccessControl (0) and EIP712 (1, 2). Storage proofs depend on it: it never moves.
+    /// Counted ids end far below the refused ones near 2^247.
+    uint64 internal _lastId;
+    uint64 internal _supply;
+    /// The highest imported id that the counter could meet.
+    uint64 internal _highestImport;
+    /// Slot 3, after EIP712 (0, 1) and the counters (2). Storage proofs depend on it: it never moves.
     mapping(uint256 tokenId => Asset) internal _assets;
     mapping(address owner => uint256) internal _balances;
     mapping(bytes32 tagHash => uint256) internal _tokenByTag;
     mapping(uint256 tokenId => bytes32) internal _tagByToken;
     mapping(uint256 tokenId => bytes32) internal _metadataHashes;
     mapping(uint256 tokenId => Pending) internal _pending;
-    /// Counted ids end far below the refused ones, the lowest of which is near 2^247.
-    uint64 internal _lastId;
-    uint64 internal _supply;
     string internal _tokenBaseURI;
     string internal _contractURI;
 
@@ -176,7 +178,7 @@ abstract contract AssetLedger is IAssetRegistry, IERC721Metadata, IERC4906, Acce
     }
 
     /// The reads beyond the standards are listed one by one, so that a reader can ask which of them it may use.
-    function supportsInterface(bytes4 interfaceId) public view override(AccessControl, IERC165) returns (bool) {
+    function supportsInterface(bytes4 interfaceId) public view virtual override(ERC165, IERC165) returns (bool) {
         return interfaceId == type(IERC721).interfaceId || interfaceId == type(IERC721Metadata).interfaceId
             || interfaceId == bytes4(0x49064906) // ERC-4906
             || interfaceId == this.locked.selector // ERC-5192

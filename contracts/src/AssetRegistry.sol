@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
+import {
+    AccessControlDefaultAdminRules
+} from "@openzeppelin/contracts/access/extensions/AccessControlDefaultAdminRules.sol";
+import {AssetLedger} from "./AssetLedger.sol";
 import {AssetTransfers} from "./AssetTransfers.sol";
 import {
     NONE, MINTED, BOUND, ACTIVATED, CLAIMED, FLAGGED, RECYCLED,
     OWNER_FLAGS, REPORT_FLAGS, ALL_FLAGS, TAMPER,
+    ADMIN_DELAY, RECYCLE_DELAY, ATTESTER_LIMIT, SHARED_IDS, COUNTED_IDS,
     ISSUER, BINDER, QA, ATTESTER, GUARDIAN, RECYCLER
 } from "./Lifecycle.sol";
 
 /// The digital twins of physical items and their lifecycle (spec §2.5, §3).
 /// Fixed for ever: no proxy, no owner's switch, no way to burn. The admin names who holds the roles; nobody else can
-/// change a record than the accounts named beside each function.
-contract AssetRegistry is AssetTransfers {
+/// change a record than the accounts named beside each function. There is one admin at any time; its successor accepts
+/// after a delay (AccessControlDefaultAdminRules).
+contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
     /// Who holds the roles from the first block on. Zero leaves a role empty; more holders come by grantRole.
     struct Holders {
         address admin;
@@ -31,6 +37,16 @@ contract AssetRegistry is AssetTransfers {
     bytes32 public constant GUARDIAN_ROLE = GUARDIAN;
     bytes32 public constant RECYCLER_ROLE = RECYCLER;
 
+    /// What an attester has used of its day. `perDay` is zero for the default.
+    struct Allowance {
+        uint32 day;
+        uint32 used;
+        uint32 perDay;
+    }
+
+    mapping(uint256 tokenId => uint64 notBefore) private _recyclable;
+    mapping(address attester => Allowance) private _allowances;
+
     bytes32 private constant CLAIM_TYPE = keccak256(
         "Claim(uint256 tokenId,address claimant,bytes32 tagHash,uint32 tapCounter,uint32 nonce,uint256 deadline)"
     );
@@ -39,9 +55,9 @@ contract AssetRegistry is AssetTransfers {
     bytes32 private constant RECYCLE_TYPE =
         keccak256("Recycle(uint256 tokenId,address owner,uint32 nonce,uint256 deadline)");
 
-    constructor(Holders memory holders, string memory tokenBaseURI, string memory contractURI_) {
-        if (holders.admin == address(0)) revert ZeroAddress();
-        _grantRole(DEFAULT_ADMIN_ROLE, holders.admin);
+    constructor(Holders memory holders, string memory tokenBaseURI, string memory contractURI_)
+        AccessControlDefaultAdminRules(ADMIN_DELAY, holders.admin)
+    {
         _grantUnlessZero(ISSUER, holders.issuer);
         _grantUnlessZero(BINDER, holders.binder);
         _grantUnlessZero(QA, holders.qa);
@@ -81,8 +97,7 @@ contract AssetRegistry is AssetTransfers {
     function mintWithId(address to, uint256 tokenId, bytes32 metadata) external onlyRole(ISSUER) {
         if (_refused(tokenId)) revert TokenIdRefused(tokenId);
         if (_assets[tokenId].state != NONE) revert TokenIdTaken(tokenId);
-        // An import that counts up by itself moves the counter along, so that the next mint has nothing to skip.
-        if (tokenId == uint256(_lastId) + 1 && tokenId <= type(uint64).max) _lastId = uint64(tokenId);
+        if (tokenId > _highestImport && tokenId < SHARED_IDS) _highestImport = uint64(tokenId);
         _addSupply(to, 1);
         _mint(to, tokenId, metadata);
     }
@@ -128,6 +143,7 @@ contract AssetRegistry is AssetTransfers {
         if (claimant == address(0)) revert ZeroAddress();
         _checkDeadline(deadline);
         _checkRole(ATTESTER, attester);
+        _count(attester);
         uint32 nonce = _pending[tokenId].nonce;
         _checkSignature(attester, _claimHash(tokenId, claimant, tapCounter, nonce, deadline), attesterSig);
         if (msg.sender != claimant) {
@@ -174,14 +190,32 @@ contract AssetRegistry is AssetTransfers {
         if (asset.state == FLAGGED && asset.flags & REPORT_FLAGS == 0) {
             uint8 before = uint8(asset.reserved);
             asset.reserved = 0;
+            if (before == CLAIMED) delete _recyclable[tokenId];
             _storeState(tokenId, asset, before, msg.sender);
         } else {
             _store(tokenId, asset);
         }
     }
 
-    /// To RECYCLED, the end. From CLAIMED only the owner; from FLAGGED an account that is RECYCLER and GUARDIAN;
-    /// from the earlier states RECYCLER. Owner, flags and tag stay as history.
+    /// Starts the notice after which a claimed item that was reported may be recycled. It ends when the last report bit is
+    /// cleared. RECYCLER that is GUARDIAN.
+    function announceRecycle(uint256 tokenId) external onlyRole(RECYCLER) onlyRole(GUARDIAN) {
+        Asset memory asset = _inState(tokenId, FLAGGED);
+        if (uint8(asset.reserved) != CLAIMED) revert WrongState(tokenId, uint8(asset.reserved));
+        uint64 notBefore = _recyclable[tokenId];
+        if (notBefore != 0) revert RecycleLocked(tokenId, notBefore);
+        notBefore = uint64(block.timestamp) + RECYCLE_DELAY;
+        _recyclable[tokenId] = notBefore;
+        emit RecycleAnnounced(tokenId, notBefore, msg.sender);
+    }
+
+    /// Second from which a reported, claimed item may be recycled; zero when it was not announced.
+    function recyclableFrom(uint256 tokenId) external view returns (uint64 notBefore) {
+        return _recyclable[tokenId];
+    }
+
+    /// To RECYCLED, the end. From CLAIMED only the owner; from FLAGGED an account that is RECYCLER and GUARDIAN, and for
+    /// a claimed item after its announcement; from the earlier states RECYCLER. Owner, flags and tag stay as history.
     function recycle(uint256 tokenId) external {
         Asset memory asset = _existing(tokenId);
         if (asset.state == RECYCLED) revert WrongState(tokenId, RECYCLED);
@@ -189,7 +223,10 @@ contract AssetRegistry is AssetTransfers {
             if (msg.sender != asset.owner) revert NotOwner(tokenId, msg.sender);
         } else {
             _checkRole(RECYCLER);
-            if (asset.state == FLAGGED) _checkRole(GUARDIAN);
+            if (asset.state == FLAGGED) {
+                _checkRole(GUARDIAN);
+                if (uint8(asset.reserved) == CLAIMED) _checkNotice(tokenId);
+            }
         }
         _recycle(tokenId, asset, msg.sender);
     }
@@ -217,15 +254,48 @@ contract AssetRegistry is AssetTransfers {
         emit ContractURIUpdated();
     }
 
+    /// Claims and TAMPER marks that an attester may sign or make in a day; zero restores the default. DEFAULT_ADMIN.
+    /// To stop an attester, revoke its role.
+    function setAttesterLimit(address attester, uint32 perDay) external onlyRole(DEFAULT_ADMIN_ROLE) {
+        _allowances[attester].perDay = perDay;
+        emit AttesterLimitSet(attester, perDay);
+    }
+
+    /// The most that an attester may do in a day, and what it did today.
+    function attesterAllowance(address attester) external view returns (uint32 perDay, uint32 used) {
+        Allowance memory allowance = _today(attester);
+        return (allowance.perDay, allowance.used);
+    }
+
+    /// The version of this contract. Version 1 has no such function.
+    function version() external pure returns (uint256) {
+        return 2;
+    }
+
+    function supportsInterface(bytes4 interfaceId)
+        public
+        view
+        override(AssetLedger, AccessControlDefaultAdminRules)
+        returns (bool)
+    {
+        return super.supportsInterface(interfaceId);
+    }
+
+    /// The admin's place is never left empty.
+    function _beginDefaultAdminTransfer(address newAdmin) internal override {
+        if (newAdmin == address(0)) revert ZeroAddress();
+        super._beginDefaultAdminTransfer(newAdmin);
+    }
+
     function _grantUnlessZero(bytes32 role, address account) private {
         if (account != address(0)) _grantRole(role, account);
     }
 
+    /// The first taken id ends the counting before the imports: it goes on after the highest of them, where all are free.
     function _nextId(uint64 lastId) private view returns (uint64 tokenId) {
-        tokenId = lastId;
-        do {
-            ++tokenId;
-        } while (_assets[tokenId].state != NONE);
+        tokenId = lastId + 1;
+        if (tokenId < SHARED_IDS && _assets[tokenId].state != NONE) tokenId = _highestImport + 1;
+        if (tokenId == SHARED_IDS) tokenId = COUNTED_IDS;
     }
 
     function _addSupply(address to, uint64 count) private {
@@ -245,9 +315,10 @@ contract AssetRegistry is AssetTransfers {
 
     /// 0 means "no token" in getTokenByTag. The others would make the 128 bytes that a gateway hashes and signs,
     /// abi.encode(tokenId, state, chainId, timestamp), an unsigned typed transaction (EIP-2718): a type byte below
-    /// 0x80, then an RLP list of 125 bytes; or, for an untyped one, a list of 126.
+    /// 0x80, then an RLP list of 125 bytes; or, for an untyped one, a list of 126. The last range is the counter's own.
     function _refused(uint256 tokenId) private pure returns (bool) {
-        return tokenId == 0 || (tokenId >> 232) & 0x80ffff == 0x00f87d || tokenId >> 240 == 0xf87e;
+        return tokenId == 0 || (tokenId >> 232) & 0x80ffff == 0x00f87d || tokenId >> 240 == 0xf87e
+            || (tokenId >= COUNTED_IDS && tokenId <= type(uint64).max);
     }
 
     function _checkDeadline(uint256 deadline) private view {
@@ -264,12 +335,35 @@ contract AssetRegistry is AssetTransfers {
         );
     }
 
+    /// Counts one action of an attester, or refuses it when the day's are used up.
+    function _count(address attester) private {
+        Allowance memory allowance = _today(attester);
+        if (allowance.used >= allowance.perDay) revert AttesterLimitReached(attester, allowance.perDay);
+        ++allowance.used;
+        _allowances[attester] = allowance;
+    }
+
+    function _today(address attester) private view returns (Allowance memory allowance) {
+        allowance = _allowances[attester];
+        uint32 day = uint32(block.timestamp / 1 days);
+        if (allowance.day != day) (allowance.day, allowance.used) = (day, 0);
+        if (allowance.perDay == 0) allowance.perDay = ATTESTER_LIMIT;
+    }
+
+    function _checkNotice(uint256 tokenId) private view {
+        uint64 notBefore = _recyclable[tokenId];
+        if (notBefore == 0 || block.timestamp < notBefore) revert RecycleLocked(tokenId, notBefore);
+    }
+
     /// The record, if the sender may set and clear these bits on it.
-    function _flaggable(uint256 tokenId, uint8 bits) private view returns (Asset memory asset) {
+    function _flaggable(uint256 tokenId, uint8 bits) private returns (Asset memory asset) {
         asset = _existing(tokenId);
         if (bits == 0 || bits & ~ALL_FLAGS != 0) revert InvalidFlags(bits);
         if (asset.state < BOUND || asset.state == RECYCLED) revert WrongState(tokenId, asset.state);
-        if (bits & TAMPER != 0) _checkRole(ATTESTER);
+        if (bits & TAMPER != 0) {
+            _checkRole(ATTESTER);
+            _count(msg.sender);
+        }
         if (bits & REPORT_FLAGS != 0 && !hasRole(GUARDIAN, msg.sender)) {
             uint8 held = asset.state == FLAGGED ? uint8(asset.reserved) : asset.state;
             bool ownerMay = msg.sender == asset.owner && held == CLAIMED && bits & REPORT_FLAGS & ~OWNER_FLAGS == 0;

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {SignatureChecker} from "@openzeppelin/contracts/utils/cryptography/SignatureChecker.sol";
 import {AssetLedger} from "./AssetLedger.sol";
-import {MINTED, CLAIMED} from "./Lifecycle.sol";
+import {MINTED, CLAIMED, RECYCLED} from "./Lifecycle.sol";
 
 /// Ownership moves in two steps: the owner offers, the recipient accepts, and nothing moves before.
 /// Each step is a call of the party itself, or a relayer's call with that party's EIP-712 signature.
@@ -15,6 +15,8 @@ abstract contract AssetTransfers is AssetLedger {
     bytes32 private constant ACCEPT_TYPE =
         keccak256("AcceptTransfer(uint256 tokenId,address from,address to,uint64 expiry,uint32 nonce)");
     bytes32 private constant CANCEL_TYPE = keccak256("CancelTransfer(uint256 tokenId,address from,uint32 nonce)");
+    bytes32 private constant INVALIDATE_TYPE =
+        keccak256("InvalidateNonce(uint256 tokenId,address owner,uint32 nonce)");
 
     /// Offers the asset to `to` until the second `expiry`. Owner only. While an offer stands there is no second one:
     /// it has to be cancelled first.
@@ -60,17 +62,43 @@ abstract contract AssetTransfers is AssetLedger {
         _accept(tokenId, asset, pending);
     }
 
-    /// Takes the offer back, or declines it. Owner or recipient.
+    /// Takes the offer back, or declines it, also while FLAGGED. Owner or recipient.
     function cancelTransfer(uint256 tokenId) external {
-        _cancel(tokenId, _movable(tokenId).owner, msg.sender);
+        _cancel(tokenId, _unfinished(tokenId).owner, msg.sender);
     }
 
     /// As cancelTransfer, with the CancelTransfer of `signer`, who is the owner or the recipient.
     function cancelTransferBySig(uint256 tokenId, address signer, bytes calldata signature) external {
-        address owner = _movable(tokenId).owner;
+        address owner = _unfinished(tokenId).owner;
         uint32 nonce = _pending[tokenId].nonce;
         _checkSignature(signer, keccak256(abi.encode(CANCEL_TYPE, tokenId, owner, nonce)), signature);
         _cancel(tokenId, owner, signer);
+    }
+
+    /// Voids what was signed for this token and not sent, and cancels what is pending, also while FLAGGED. Owner only.
+    function invalidateNonce(uint256 tokenId) external {
+        if (msg.sender != _unfinished(tokenId).owner) revert NotOwner(tokenId, msg.sender);
+        _invalidate(tokenId, msg.sender);
+    }
+
+    /// As invalidateNonce, with the owner's InvalidateNonce over the current nonce.
+    function invalidateNonceBySig(uint256 tokenId, bytes calldata signature) external {
+        address owner = _unfinished(tokenId).owner;
+        _checkSignature(
+            owner, keccak256(abi.encode(INVALIDATE_TYPE, tokenId, owner, _pending[tokenId].nonce)), signature
+        );
+        _invalidate(tokenId, owner);
+    }
+
+    function _unfinished(uint256 tokenId) private view returns (Asset memory asset) {
+        asset = _existing(tokenId);
+        if (asset.state == RECYCLED) revert WrongState(tokenId, RECYCLED);
+    }
+
+    function _invalidate(uint256 tokenId, address actor) private {
+        uint32 nonce = _pending[tokenId].nonce;
+        _drop(tokenId, nonce + 1, actor);
+        emit NonceInvalidated(tokenId, nonce, actor);
     }
 
     function _movable(uint256 tokenId) private view returns (Asset memory asset) {

@@ -84,6 +84,11 @@ contract AttestationVerifier is Ownable2Step {
         domainSeparatorV2 = _domain("2", assetChainId_, assetRegistry);
     }
 
+    /// Refused: without an owner no leaked key could be revoked.
+    function renounceOwnership() public pure override {
+        revert OwnableInvalidOwner(address(0));
+    }
+
     // Keys, as /.well-known/attestation.json of the gateway lists them
 
     /// Enters a key, or changes its window: the end of a retired one. What is revoked stays revoked.

@@ -30,6 +30,12 @@ interface IAssetRegistry {
     /// Also emitted when a claim, a restocking or recycling drops a pending transfer.
     event TransferCancelled(uint256 indexed tokenId, uint32 nonce, address actor);
 
+    /// The owner's signatures up to `nonce` are void; a pending transfer is cancelled.
+    event NonceInvalidated(uint256 indexed tokenId, uint32 nonce, address actor);
+    /// The item may be recycled from the second `notBefore` on, unless its reports are resolved first.
+    event RecycleAnnounced(uint256 indexed tokenId, uint64 notBefore, address actor);
+    event AttesterLimitSet(address indexed attester, uint32 perDay);
+
     /// ERC-5192: emitted once, at mint.
     event Locked(uint256 tokenId);
     /// ERC-7572.
@@ -37,7 +43,7 @@ interface IAssetRegistry {
 
     error ZeroAddress();
     error AssetNotFound(uint256 tokenId);
-    /// 0, or an id that would make a signed attestation preimage a transaction.
+    /// 0, an id that would make a signed attestation preimage a transaction, or one kept for the counter.
     error TokenIdRefused(uint256 tokenId);
     error TokenIdTaken(uint256 tokenId);
     /// The asset is in `state`, from which this step does not lead.
@@ -63,6 +69,11 @@ interface IAssetRegistry {
 
     error SignatureExpired(uint256 deadline);
     error InvalidSignature(address signer);
+
+    /// A claimed item that was reported is recycled from `notBefore` on, and announced once; zero: it was not announced.
+    error RecycleLocked(uint256 tokenId, uint64 notBefore);
+    /// The attester has used up its claims and TAMPER marks of this day.
+    error AttesterLimitReached(address attester, uint32 perDay);
 
     /// Approvals and the ERC-721 transfers do not exist here (ERC-5192); use initiateTransfer and acceptTransfer.
     error TransfersLocked();

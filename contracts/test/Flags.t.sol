@@ -71,7 +71,7 @@ contract FlagsTest is World {
         fails(recycler, call_, lacks(recycler, registry.GUARDIAN_ROLE()));
         fails(guardian, call_, lacks(guardian, registry.RECYCLER_ROLE()));
         fails(owner, call_, lacks(owner, registry.RECYCLER_ROLE()));
-        does(warden, call_);
+        recycleAfterNotice(tokenId);
         require(stateOf(tokenId) == 6 && flagsOf(tokenId) == 0x04, "recycled, with its history");
         require(registry.ownerOf(tokenId) == owner && registry.getTagByToken(tokenId) != 0, "owner and tag stay");
     }

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {AssetRegistry} from "../src/AssetRegistry.sol";
-import {FLAGGED, RECYCLED} from "../src/Lifecycle.sol";
+import {CLAIMED, FLAGGED, RECYCLED} from "../src/Lifecycle.sol";
 import {Vm, World} from "./World.sol";
 
 /// Lives at random: any step, on any token, mostly by the one who may and sometimes by anybody.
@@ -15,6 +15,7 @@ contract Handler is World {
         address to;
         uint64 expiry;
         uint32 nonce;
+        uint64 notBefore;
     }
 
     uint256 private constant MOST_TOKENS = 6;
@@ -86,7 +87,11 @@ contract Handler is World {
         // Row: from; bit: to.
         uint8[6] memory ways = [0, 0x44, 0x68, 0x70, 0x68, 0x5c];
         require(ways[from] & (1 << to) != 0, "not a way of the lifecycle");
-        if (from == FLAGGED && to != RECYCLED) require(to == uint8(a.word >> 240), "back to where it was flagged");
+        if (from != FLAGGED) return;
+        uint8 held = uint8(a.word >> 240);
+        require(to == RECYCLED || to == held, "back to where it was flagged");
+        if (to == RECYCLED && held == CLAIMED) require(a.notBefore != 0 && a.notBefore <= block.timestamp, "announced");
+        require(to == RECYCLED || b.notBefore == 0, "an announcement ends with the reports");
     }
 
     function announced(Vm.Log[] memory logs, uint256 id) private pure returns (bool) {
@@ -107,6 +112,7 @@ contract Handler is World {
         if (kind == 8 || kind == 9) return bits & 0x20 != 0 ? attester : bits % 3 == 0 ? holder : guardian;
         if (kind == 10) return stateOf(id) == 4 ? holder : warden;
         if (kind == 12) return issuer;
+        if (kind == 15) return warden;
         return holder;
     }
 
@@ -115,7 +121,9 @@ contract Handler is World {
         if (kind == 2) return abi.encodeCall(registry.activate, (id));
         // Claims use the tag the token has, which need not be its own first choice.
         if (kind == 3) return claimOf(id, bits % 2 == 0 ? owner : issuer);
-        if (kind == 4 || kind >= 13) return offerOf(id, bits % 2 == 0 ? recipient : owner);
+        if (kind == 14) return abi.encodeCall(registry.invalidateNonce, (id));
+        if (kind == 15) return abi.encodeCall(registry.announceRecycle, (id));
+        if (kind == 4 || kind == 13) return offerOf(id, bits % 2 == 0 ? recipient : owner);
         if (kind == 5) return abi.encodeCall(registry.acceptTransfer, (id));
         if (kind == 6) return abi.encodeCall(registry.cancelTransfer, (id));
         if (kind == 7) return abi.encodeCall(registry.restock, (id));
@@ -146,7 +154,8 @@ contract Handler is World {
         for (uint256 i = 0; i < found.length; ++i) {
             uint256 id = ids[i];
             (address to, uint64 expiry, uint32 nonce) = registry.pendingTransfer(id);
-            found[i] = Trace(wordOf(id), registry.getTagByToken(id), registry.metadataHash(id), to, expiry, nonce);
+            (bytes32 tag, bytes32 metadata) = (registry.getTagByToken(id), registry.metadataHash(id));
+            found[i] = Trace(wordOf(id), tag, metadata, to, expiry, nonce, registry.recyclableFrom(id));
         }
     }
 }

@@ -20,7 +20,9 @@ contract LifecycleTest is World {
         Flag,
         Resolve,
         Recycle,
-        RecycleBySig
+        RecycleBySig,
+        Announce,
+        Invalidate
     }
 
     struct Case {
@@ -40,40 +42,40 @@ contract LifecycleTest is World {
     }
 
     function test_minted() public {
-        explore(Case(MINTED, 0, maker, 0, false), 5);
-        explore(Case(MINTED, 0, maker, 0, true), 7);
+        explore(Case(MINTED, 0, maker, 0, false), 6);
+        explore(Case(MINTED, 0, maker, 0, true), 8);
     }
 
     function test_bound() public {
-        explore(Case(BOUND, 0, maker, 0, false), 22);
-        explore(Case(BOUND, 0, maker, 0x20, true), 24);
+        explore(Case(BOUND, 0, maker, 0, false), 23);
+        explore(Case(BOUND, 0, maker, 0x20, true), 25);
     }
 
     function test_activated() public {
-        explore(Case(ACTIVATED, 0, maker, 0, false), 34);
-        explore(Case(ACTIVATED, 0, maker, 0x20, true), 36);
+        explore(Case(ACTIVATED, 0, maker, 0, false), 35);
+        explore(Case(ACTIVATED, 0, maker, 0x20, true), 37);
     }
 
     function test_claimed() public {
-        explore(Case(CLAIMED, 0, owner, 0, false), 23);
-        explore(Case(CLAIMED, 0, owner, 0x20, true), 25);
-        explore(Case(CLAIMED, 0, issuer, 0, true), 26);
+        explore(Case(CLAIMED, 0, owner, 0, false), 24);
+        explore(Case(CLAIMED, 0, owner, 0x20, true), 26);
+        explore(Case(CLAIMED, 0, issuer, 0, true), 27);
     }
 
     function test_flaggedWhenBound() public {
-        explore(Case(FLAGGED, BOUND, maker, 0x04, false), 18);
-        explore(Case(FLAGGED, BOUND, maker, 0x2b, true), 18);
+        explore(Case(FLAGGED, BOUND, maker, 0x04, false), 19);
+        explore(Case(FLAGGED, BOUND, maker, 0x2b, true), 21);
     }
 
     function test_flaggedWhenActivated() public {
-        explore(Case(FLAGGED, ACTIVATED, maker, 0x01, false), 18);
-        explore(Case(FLAGGED, ACTIVATED, maker, 0x1f, true), 18);
+        explore(Case(FLAGGED, ACTIVATED, maker, 0x01, false), 19);
+        explore(Case(FLAGGED, ACTIVATED, maker, 0x1f, true), 21);
     }
 
     function test_flaggedWhenClaimed() public {
-        explore(Case(FLAGGED, CLAIMED, owner, 0x01, false), 21);
-        explore(Case(FLAGGED, CLAIMED, owner, 0x06, true), 21);
-        explore(Case(FLAGGED, CLAIMED, issuer, 0x3f, false), 21);
+        explore(Case(FLAGGED, CLAIMED, owner, 0x01, false), 22);
+        explore(Case(FLAGGED, CLAIMED, owner, 0x06, true), 24);
+        explore(Case(FLAGGED, CLAIMED, issuer, 0x3f, false), 22);
     }
 
     function test_recycled() public {
@@ -130,7 +132,7 @@ contract LifecycleTest is World {
         require(uint16(word >> 240) == (remembers ? before : 0), "reserved");
         (address to,,) = registry.pendingTransfer(tokenId);
         bool dropped = step == Step.Claim || step == Step.Accept || step == Step.Cancel || step == Step.Restock
-            || step == Step.Recycle || step == Step.RecycleBySig;
+            || step == Step.Recycle || step == Step.RecycleBySig || step == Step.Invalidate;
         address expected = step == Step.Initiate ? buyer : c.offered && !dropped ? recipient : address(0);
         require(to == expected, "pending transfer");
     }
@@ -145,7 +147,12 @@ contract LifecycleTest is World {
         if (step == Step.Initiate) return (open && caller == c.holder && !c.offered, c.state);
         if (step == Step.Accept) return (open && c.offered && caller == recipient, c.state);
         if (step == Step.Cancel) {
-            return (open && c.offered && (caller == c.holder || caller == recipient), c.state);
+            bool party = caller == c.holder || caller == recipient;
+            return ((open || c.state == FLAGGED) && c.offered && party, c.state);
+        }
+        if (step == Step.Invalidate) return ((open || c.state == FLAGGED) && caller == c.holder, c.state);
+        if (step == Step.Announce) {
+            return (c.state == FLAGGED && c.before == CLAIMED && caller == warden, c.state);
         }
         if (step == Step.Restock) return (c.state == CLAIMED && caller == issuer && c.holder == issuer, ACTIVATED);
         if (step == Step.Flag) return flagRow(c, bits, caller);
@@ -177,7 +184,8 @@ contract LifecycleTest is World {
 
     function recycleRow(Case memory c, address caller) private view returns (bool) {
         if (c.state == CLAIMED) return caller == c.holder;
-        if (c.state == FLAGGED) return caller == warden;
+        // What a customer has claimed needs an announcement first.
+        if (c.state == FLAGGED) return caller == warden && c.before != CLAIMED;
         bool early = c.state == MINTED || c.state == BOUND || c.state == ACTIVATED;
         return early && (caller == recycler || caller == warden);
     }
@@ -197,6 +205,8 @@ contract LifecycleTest is World {
         if (step == Step.Flag) return abi.encodeCall(registry.flag, (tokenId, bits, REASON));
         if (step == Step.Resolve) return abi.encodeCall(registry.resolve, (tokenId, bits, REASON));
         if (step == Step.Recycle) return abi.encodeCall(registry.recycle, (tokenId));
+        if (step == Step.Announce) return abi.encodeCall(registry.announceRecycle, (tokenId));
+        if (step == Step.Invalidate) return abi.encodeCall(registry.invalidateNonce, (tokenId));
         bytes32 hash = recycleHash(tokenId, caller, nonceOf(tokenId), START + 60);
         return abi.encodeCall(registry.recycleBySig, (tokenId, START + 60, signed(caller, hash)));
     }
@@ -211,7 +221,8 @@ contract LifecycleTest is World {
         if (c.flags & 0x1f != 0) does(guardian, abi.encodeCall(registry.flag, (tokenId, c.flags & 0x1f, REASON)));
         if (c.state != RECYCLED) return tokenId;
         address caller = base == CLAIMED && c.before != FLAGGED ? c.holder : warden;
-        does(caller, abi.encodeCall(registry.recycle, (tokenId)));
+        if (base == CLAIMED && c.before == FLAGGED) recycleAfterNotice(tokenId);
+        else does(caller, abi.encodeCall(registry.recycle, (tokenId)));
     }
 
     function traceOf(uint256 tokenId) private view returns (bytes32) {

@@ -106,7 +106,7 @@ contract MintTest is World {
     /// Counted ids are 64 bits wide; the lowest refused id lies above all of them.
     function test_countingCannotReachARefusedId() public {
         require(uint256(0x00f87d) << 232 > type(uint64).max, "far apart");
-        vm.store(address(registry), bytes32(uint256(9)), bytes32(uint256(type(uint64).max)));
+        vm.store(address(registry), bytes32(uint256(2)), bytes32(uint256(type(uint64).max)));
         (bool success,) = attempt(issuer, abi.encodeCall(registry.mint, (maker, METADATA)));
         require(!success, "the counter does not wrap");
         does(issuer, abi.encodeCall(registry.mintWithId, (maker, uint256(type(uint64).max) + 1, METADATA)));

@@ -172,7 +172,6 @@ contract TransfersTest is World {
         bytes memory reason = because(IAssetRegistry.WrongState.selector, tokenId, FLAGGED);
         fails(recipient, abi.encodeCall(registry.acceptTransfer, (tokenId)), reason);
         fails(stranger, acceptCall(recipient, owner, 2), reason);
-        fails(owner, abi.encodeCall(registry.cancelTransfer, (tokenId)), reason);
         does(guardian, abi.encodeCall(registry.resolve, (tokenId, 0x04, REASON)));
         does(recipient, abi.encodeCall(registry.acceptTransfer, (tokenId)));
     }

@@ -158,6 +158,15 @@ abstract contract World {
         );
     }
 
+    /// A reported item that was claimed: announced, and recycled when the notice is over. The time is that of before.
+    function recycleAfterNotice(uint256 tokenId) internal {
+        uint256 time = block.timestamp;
+        does(warden, abi.encodeCall(registry.announceRecycle, (tokenId)));
+        vm.warp(registry.recyclableFrom(tokenId));
+        does(warden, abi.encodeCall(registry.recycle, (tokenId)));
+        vm.warp(time);
+    }
+
     function offer(uint256 tokenId) internal {
         address from = registry.ownerOf(tokenId);
         does(from, abi.encodeCall(registry.initiateTransfer, (tokenId, recipient, uint64(START + 3 days), REASON)));
@@ -248,6 +257,14 @@ abstract contract World {
     function cancelHash(uint256 tokenId, address from, uint32 nonce) internal pure returns (bytes32) {
         return keccak256(
             abi.encode(keccak256("CancelTransfer(uint256 tokenId,address from,uint32 nonce)"), tokenId, from, nonce)
+        );
+    }
+
+    function invalidateHash(uint256 tokenId, address owner_, uint32 nonce) internal pure returns (bytes32) {
+        return keccak256(
+            abi.encode(
+                keccak256("InvalidateNonce(uint256 tokenId,address owner,uint32 nonce)"), tokenId, owner_, nonce
+            )
         );
     }
 

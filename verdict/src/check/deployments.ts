@@ -17,9 +17,10 @@ export type Deployment = Readonly<{
 
 /**
  * Known deployments by name. `base-sepolia` is pinned by default. `local` is the chain of `npm start`: anyone can deploy at its address
- * on another chain, because its deployer's key is public, so it counts only where the caller names it.
+ * on another chain, because its deployer's key is public, so it counts only where the caller names it. `local-v1` is that chain where an
+ * earlier release made it, with version 1 of the contract.
  */
-export const deployments: Readonly<Record<'base-sepolia' | 'local', Deployment>> = {
+export const deployments: Readonly<Record<'base-sepolia' | 'local' | 'local-v1', Deployment>> = {
   'base-sepolia': {
     chainId: 84532,
     contract: '0x3aDc7EFDb58Ae85483eFf5D4966D916185f31d1D',
@@ -27,6 +28,12 @@ export const deployments: Readonly<Record<'base-sepolia' | 'local', Deployment>>
     recordsSlot: null,
   },
   local: {
+    chainId: 84532,
+    contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
+    codeHash: '0xd5c88dd6f37ded425ba40a7032df0461c1c9f5e396baa891083c02c84ff42c0f',
+    recordsSlot: 3n,
+  },
+  'local-v1': {
     chainId: 84532,
     contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
     codeHash: '0x63457361c2d8ed183aa8b27713d539930809f9cad8a673839c5c8b4880f22894',

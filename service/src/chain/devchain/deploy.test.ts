@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { keccak256, toBytes } from 'viem'
-import type { Hex } from '@touchstone/verdict'
+import { deployments, type Hex } from '@touchstone/verdict'
+import { deployVersion1 } from '../../../test/support/version-1.ts'
 import { startTestChain, type TestChain } from '../../../test/support/test-chain.ts'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 import { isPublishedAddress, publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
@@ -45,6 +46,18 @@ describe('the registry on the local chain', () => {
   it('has a Multicall3 where every chain has it', async () => {
     const code = await rpc('eth_getCode', ['0xcA11bde05977b3631167028862bE2a173976CA11', 'latest'])
     assert.ok(typeof code === 'string' && code.length > 1000)
+  })
+
+  it('may be version 1, as an earlier release made it', async () => {
+    const old = await startTestChain()
+    try {
+      await deployVersion1(old)
+      const { contract, codeHash, deployBlock } = await deployLocal({ rpcUrl: old.url })
+      assert.deepEqual([contract, deployBlock], [deployment.contract, 1n])
+      assert.equal(codeHash, deployments['local-v1'].codeHash)
+    } finally {
+      await old.close()
+    }
   })
 
   it('is rejected in one sentence when it is another version', async () => {

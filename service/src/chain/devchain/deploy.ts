@@ -5,6 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem'
 import registry from '../../../../contracts/artifacts/AssetRegistry.json' with { type: 'json' }
+import registryV1 from '../../../../contracts/artifacts/AssetRegistryV1.json' with { type: 'json' }
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { assetRegistryAbi } from '../../domain/registry-abi.ts'
 import type { RpcClient } from '../rpc/client.ts'
@@ -16,7 +17,10 @@ export const localRegistry: Hex = '0x5fbdb2315678afecb367f032d93f642f64180aa3'
 /** `contract` in lower case; `codeHash` is keccak256 of its code; the first log is in `deployBlock`. */
 export type Deployment = Readonly<{ contract: Hex; codeHash: Hex; deployBlock: bigint }>
 
-/** Deploys what is missing and returns the same every time. Throws one sentence where another version of the registry stands. */
+/** A local chain keeps the version that it was made with. */
+const readable = [registry, registryV1]
+
+/** Deploys what is missing and returns the same every time. Throws one sentence where an unknown version of the registry stands. */
 export async function deployLocal({
   rpcUrl,
   operator = publishedAddresses[0] as Hex,
@@ -33,7 +37,7 @@ export async function deployLocal({
     await deployRegistry(rpc, operator, attester)
     code = await codeAt(rpc, localRegistry)
   }
-  if (withoutImmutables(code) !== withoutImmutables(registry.deployedBytecode as Hex)) {
+  if (!readable.some((version) => isCodeOf(version, code))) {
     throw new Error(
       'The local chain holds another version of the registry contract: move the data folder away to start anew, or run the version of this program that made it.',
     )
@@ -71,12 +75,11 @@ async function deployRegistry(rpc: RpcClient, operator: Hex, attester: Hex): Pro
   await transact(rpc, 'the registry contract', { from: publishedAddresses[0] as Hex, data, nonce: '0x0' })
 }
 
-/** Sets the values of a deployment (its address, the chain id) to zero, as in the artifact. */
-function withoutImmutables(code: Hex): Hex {
+/** Compares code with an artifact, in which the values of a deployment (its address, the chain id) are zero. */
+function isCodeOf({ deployedBytecode, immutableReferences }: (typeof readable)[number], code: Hex): boolean {
   const bytes = hexToBytes(code)
-  for (const { start, length } of Object.values(registry.immutableReferences).flat())
-    bytes.fill(0, start, start + length)
-  return bytesToHex(bytes)
+  for (const { start, length } of Object.values(immutableReferences).flat()) bytes.fill(0, start, start + length)
+  return bytesToHex(bytes) === deployedBytecode
 }
 
 async function firstLogBlock(rpc: RpcClient): Promise<bigint> {

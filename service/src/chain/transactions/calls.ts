@@ -13,7 +13,7 @@ export type WriteRequest =
   | Readonly<{ kind: 'mintWithId'; to: Hex; tokenId: bigint; metadataHash: Hex }>
   | Readonly<{ kind: 'setMetadataHash'; tokenId: bigint; metadataHash: Hex }>
   | Readonly<{ kind: 'bindTag'; tokenId: bigint; tagHash: Hex }>
-  | Readonly<{ kind: 'activate' | 'restock' | 'recycle'; tokenId: bigint }>
+  | Readonly<{ kind: 'activate' | 'restock' | 'recycle' | 'announceRecycle'; tokenId: bigint }>
   | Readonly<{
       kind: 'claim'
       tokenId: bigint
@@ -76,6 +76,7 @@ const writes: {
   activate: ['qa', 'tokenId'],
   restock: ['issuer', 'tokenId'],
   recycle: ['recycler', 'tokenId'],
+  announceRecycle: ['recycler', 'tokenId'],
   claim: [
     'relayer',
     'tokenId',

@@ -32,11 +32,23 @@ const sentences = {
   TransferExpired: ['TRANSFER_EXPIRED', 'The pending transfer of asset $0 has expired.'],
   TransferToOwner: ['TRANSFER_TO_OWNER', 'Asset $0 already belongs to the recipient.'],
   ExpiryPassed: ['EXPIRY_PASSED', 'The transfer would expire in the past.'],
+  RecycleLocked: [
+    'RECYCLE_LOCKED',
+    'Asset $0 was claimed: it can be recycled 30 days after its announcement (touchstone asset announce-recycle).',
+  ],
+  AttesterLimitReached: [
+    'ATTESTER_LIMIT',
+    'The attester key has reached its limit of this day; the admin of the contract can raise it (setAttesterLimit).',
+  ],
   SignatureExpired: ['SIGNATURE_EXPIRED', 'The deadline of the signature has passed.'],
   InvalidSignature: ['INVALID_SIGNATURE', 'The signature does not fit the request, its signer or the current nonce.'],
   TransfersLocked: ['TRANSFERS_LOCKED', 'The registry has no direct transfers; use initiate and accept.'],
   AccessControlUnauthorizedAccount: ['ROLE_MISSING', 'The operator key does not hold the role that this step needs.'],
   AccessControlBadConfirmation: ['REFUSED', 'The contract refused the call.'],
+  AccessControlEnforcedDefaultAdminDelay: ['REFUSED', 'The contract refused the call.'],
+  AccessControlEnforcedDefaultAdminRules: ['REFUSED', 'The contract refused the call.'],
+  AccessControlInvalidDefaultAdmin: ['REFUSED', 'The contract refused the call.'],
+  SafeCastOverflowedUintDowncast: ['REFUSED', 'The contract refused the call.'],
   InvalidShortString: ['REFUSED', 'The contract refused the call.'],
   StringTooLong: ['REFUSED', 'The contract refused the call.'],
 } as const satisfies Record<ContractError, readonly [code: string, sentence: string]>

@@ -35,6 +35,11 @@ export function assetCommand(run: RunWork): Command {
         'recycle',
         'Ends the life of an asset for ever. Only its owner can recycle a claimed one, and only the authority a flagged one.',
       ),
+      stepCommand(
+        run,
+        'announceRecycle',
+        'Announces that a flagged asset which was claimed will be recycled: recycle works 30 days later.',
+      ),
       showCommand(run),
       historyCommand(run),
     ],
@@ -84,11 +89,15 @@ async function bind(session: Session, tokenId: bigint, options: BindOptions): Pr
   return written.exit
 }
 
-function stepCommand(run: RunWork, kind: 'activate' | 'recycle', description: string): Command {
-  const command = defineCommand(kind, description, { examples: [`touchstone asset ${kind} 7 --dry-run`] })
+const stepNames = { activate: 'activate', recycle: 'recycle', announceRecycle: 'announce-recycle' } as const
+const changes = { activate: 'activate', recycle: 'recycle', announceRecycle: 'announce the recycling of' } as const
+
+function stepCommand(run: RunWork, kind: keyof typeof stepNames, description: string): Command {
+  const name = stepNames[kind]
+  const command = defineCommand(name, description, { examples: [`touchstone asset ${name} 7 --dry-run`] })
   return addWriteOptions(command.argument('<id>', 'token id of the asset', argument.tokenId)).action(
     inSession(run, async (session, tokenId: bigint, options: WriteOptions) => {
-      return (await write(session, { kind, tokenId }, options, `${kind} asset ${tokenId}`)).exit
+      return (await write(session, { kind, tokenId }, options, `${changes[kind]} asset ${tokenId}`)).exit
     }),
   )
 }

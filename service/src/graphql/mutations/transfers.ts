@@ -104,7 +104,7 @@ export function createTransferMutations(
       async (answered, context) => {
         const { tokenId, nonce, signature } = answered
         const position = await transfers.position(tokenId)
-        const errors = await answerErrors(position, nonce, context)
+        const errors = await answerErrors(action, position, nonce, context)
         if (errors.length > 0) return repeatAnswer(answered, errors, context)
         const { signers, signable } = answers[action](position, nonce)
         for (const signer of signers)
@@ -115,16 +115,21 @@ export function createTransferMutations(
           `This is not the signature of the ${party} of this transfer over what transferTypedData gives for action ${action} (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
         )
       },
-      explainAnswer,
+      (input, errors, context) => explainAnswer(action, input, errors, context),
     )
   }
 
   /** A transfer that cannot be answered needs no signature. */
-  async function explainAnswer({ transferId }: AnswerInput, errors: readonly InputError[], context: GraphqlContext) {
+  async function explainAnswer(
+    action: keyof typeof answers,
+    { transferId }: AnswerInput,
+    errors: readonly InputError[],
+    context: GraphqlContext,
+  ) {
     const found = readInput((read) => read.transferId(transferId))
     if (!found.ok || !isUnsigned(errors)) return errors
     const { tokenId, nonce } = found.values
-    const reasons = await answerErrors(await transfers.position(tokenId), nonce, context)
+    const reasons = await answerErrors(action, await transfers.position(tokenId), nonce, context)
     return reasons.length > 0 ? reasons : errors
   }
 

@@ -151,7 +151,7 @@ async function typedStep(
     const { action, id: transferId, nonce } = values
     const deadline = action === 'ACCEPT' ? offer.expiry : null
     const { signable } = answers[action](position, nonce)
-    return { errors: await answerErrors(position, nonce, context), signable, deadline, transferId }
+    return { errors: await answerErrors(action, position, nonce, context), signable, deadline, transferId }
   }
   const { action, to, messageHash, deadline = latestDeadline(position) } = values
   if (action === 'INITIATE') {
@@ -194,8 +194,12 @@ export function offerErrors(position: TransferPosition, { to, expiry }: { to: He
   return errors
 }
 
-/** Returns every reason against accepting or cancelling the offer that raised the nonce to `nonce`. */
+/**
+ * Returns every reason against accepting or cancelling the offer that raised the nonce to `nonce`. A flagged product's offer may be
+ * cancelled; version 1 of the contract refuses that itself.
+ */
 export async function answerErrors(
+  action: keyof typeof answers,
   position: TransferPosition,
   nonce: number,
   context: GraphqlContext,
@@ -211,7 +215,7 @@ export async function answerErrors(
     )
   if (block.timestamp > offer.expiry)
     return about(`The transfer expired at ${formatInstant(offer.expiry)}; the owner may offer the product again.`)
-  const reason = immovable(position)
+  const reason = action === 'CANCEL' && record.state === 5 ? null : immovable(position)
   return reason === null ? [] : about(reason)
 }
 

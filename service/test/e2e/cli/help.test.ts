@@ -56,7 +56,18 @@ describe('the help of touchstone', () => {
     ])
       assert.ok(names.includes(`tag ${name}`), name)
     for (const name of ['verify', 'doctor', 'emulate']) assert.ok(names.includes(`tag ${name}`), name)
-    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'show', 'history'])
+    for (const name of [
+      'mint',
+      'bind',
+      'activate',
+      'claim',
+      'flag',
+      'resolve',
+      'recycle',
+      'announce-recycle',
+      'show',
+      'history',
+    ])
       assert.ok(names.includes(`asset ${name}`), name)
   })
 
@@ -76,7 +87,7 @@ describe('the help of touchstone', () => {
   }
 
   it('says of every command that writes to the chain that it can be tried first', async () => {
-    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle'])
+    for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'announce-recycle'])
       assert.match((await run('asset', name, '--help')).out, /--dry-run .*\n[^]*--key <key>/)
   })
 })

@@ -148,7 +148,7 @@ describe('transfers by signature', () => {
     const input = await offer(await ownedBy(alice.address))
     const { id: transferId } = transferOf(await initiate(input))
     const tokenId = BigInt(input.productId)
-    await done({ kind: 'bindTag', tokenId, tagHash: hash(78) })
+    await done({ kind: 'bindTag', tokenId, tagHash: hash(0xca7) })
     const { signature } = await sign({ action: 'ACCEPT', transferId }, bob)
     const guardian = keccak256(stringToHex('GUARDIAN_ROLE'))
     await send(
@@ -357,6 +357,16 @@ describe('a transfer by signature is refused', () => {
     refusalOf(await accept({ transferId, signature }), 'transferId', /is flagged/)
     await done({ kind: 'resolve', ...flag })
     assert.equal((await accept({ transferId, signature })).success, true)
+  })
+
+  it('of a flagged product is cancelled all the same', async () => {
+    const productId = await ownedBy(alice.address)
+    const tokenId = BigInt(productId)
+    await done({ kind: 'bindTag', tokenId, tagHash: hash(0xca8) })
+    const { id: transferId } = transferOf(await initiate(await offer(productId)))
+    await done({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: hash(0) })
+    const { signature } = await sign({ action: 'CANCEL', transferId }, alice)
+    assert.equal((await cancel({ transferId, signature })).success, true)
   })
 
   it('once it has expired, and the owner may offer again', async () => {

@@ -22,11 +22,12 @@ import {
 const acts = fc.array(fc.tuple(fc.nat(7), fc.nat(10_000)), { minLength: 40, maxLength: 60 })
 
 for (const { name, open, skip } of testDatabases()) {
-  describe(`the index in ${name}`, { skip }, () => {
+  const version = name === 'PGlite' ? 1 : 2
+  describe(`the index of version ${version} of the contract in ${name}`, { skip }, () => {
     let chain: IndexChain
     let database: Database
     before(async () => {
-      ;[chain, database] = await Promise.all([startIndexChain(), open()])
+      ;[chain, database] = await Promise.all([startIndexChain({ version }), open()])
     })
     afterEach(() => chain.endIndexers())
     after(async () => {

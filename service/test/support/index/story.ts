@@ -22,6 +22,15 @@ export async function wholeLife(chain: IndexChain, tag: Hex): Promise<void> {
   await by(alice, 'acceptTransfer', id)
   await by(operator, 'flag', id, 1, hash(5))
   await by(operator, 'resolve', id, 1, hash(6))
+  if (chain.version === 2) {
+    await by(alice, 'initiateTransfer', id, bob.address, 2n ** 40n, hash(7))
+    await by(operator, 'flag', id, 4, hash(8))
+    await by(alice, 'cancelTransfer', id)
+    await by(operator, 'announceRecycle', id)
+    await by(operator, 'resolve', id, 4, hash(9))
+    await by(alice, 'initiateTransfer', id, bob.address, 2n ** 40n, hash(10))
+    await by(alice, 'invalidateNonce', id)
+  }
   await chain.mine(6)
 }
 

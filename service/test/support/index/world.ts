@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toEventSelector, toHex } from 'viem'
+import { deployVersion1 } from '../version-1.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { startTestAnvil, sourceOver } from '../rpc-anvil.ts'
 import { eventKinds } from '../../../src/domain/registry-event.ts'
@@ -31,9 +32,10 @@ const eventOf = new Map(
 
 export type IndexChain = Awaited<ReturnType<typeof startIndexChain>>
 
-/** Blocks are made by transactions only. */
-export async function startIndexChain() {
+/** Blocks are made by transactions only. `version` is that of the registry's contract. */
+export async function startIndexChain({ version = 2 }: { version?: 1 | 2 } = {}) {
   const anvil = await startTestAnvil()
+  if (version === 1) await deployVersion1(anvil)
   const { contract, deployBlock } = await deployLocal({ rpcUrl: anvil.url })
   const indexers = new Set<Indexer>()
   const endIndexers = async () => {
@@ -77,6 +79,7 @@ export async function startIndexChain() {
     /** Ends every indexer over this chain: one that a failed test left behind would disturb the next. */
     endIndexers,
     contract,
+    version,
     deployBlock,
     encode,
     send,
