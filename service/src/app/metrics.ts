@@ -151,6 +151,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
     ['/mcp', 'mcp'],
     ['/01/', 'item-page'],
     ['/token/', 'token-page'],
+    ['/tap', 'tap-page'],
     ['/assets/', 'page-file'],
     ['/', 'home'],
     ['/a2a', 'a2a'],

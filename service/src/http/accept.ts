@@ -29,6 +29,12 @@ export function qualityOf(ranges: readonly MediaRange[], type: string): number {
   return range === undefined ? 0 : namedQuality(ranges, range)
 }
 
+/** Returns whether a browser navigates: it names HTML, and prefers it to JSON. A program that accepts anything does not. */
+export function prefersPage(accept: string | null): boolean {
+  const ranges = mediaRanges(accept)
+  return namedQuality(ranges, 'text/html') > qualityOf(ranges, 'application/json')
+}
+
 /** Signed forms of a passport, best first: a JWS (VC-JOSE-COSE) and an embedded `eddsa-jcs-2022` proof. */
 export const signedForms = ['application/vc+jwt', 'application/vc'] as const
 export type SignedForm = (typeof signedForms)[number]

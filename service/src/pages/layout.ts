@@ -36,7 +36,7 @@ export function documentOf(context: PageContext, page: Page): string {
 ${page.links}
 <script type="module" src="${assets}/page.js"></script>
 </head>
-<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}>
+<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}${html` data-path="${page.path}"`}>
 <a class="skip" href="#result">${frame.skip}</a>
 <header>
 <div class="top wrap"><a class="home" href="${hrefIn(context, '/')}" aria-label="${frame.home}">${mark}<span dir="ltr">Touchstone</span></a>

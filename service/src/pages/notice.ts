@@ -11,11 +11,11 @@ export type Notice =
   | { readonly kind: 'counterfeit' | 'other'; readonly checkedAt: number; readonly record?: string | undefined }
   | { readonly kind: 'unbound'; readonly counter: number; readonly checkedAt: number; readonly block: number }
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
-  | { readonly kind: 'badLink' | 'badToken' | 'unknown' | 'prefetch' }
+  | { readonly kind: 'badLink' | 'badToken' | 'unknown' | 'prefetch' | 'incomplete' | 'replayed' }
   /** `tapped`: the visit carried a tap, which stays valid for another try. */
   | { readonly kind: 'chain' | 'fault'; readonly tapped: boolean }
   /** `record`: path of the untapped page. */
-  | { readonly kind: 'notConfigured'; readonly record: string }
+  | { readonly kind: 'notConfigured'; readonly record?: string | undefined }
 
 export type NoticeKind = Notice['kind']
 
@@ -63,6 +63,8 @@ const looks: Readonly<Record<NoticeKind, Look>> = {
   fault: { tone: 'warn', icon: 'alarm', retry: true },
   notConfigured: { tone: 'warn', icon: 'wait', retry: true },
   prefetch: { tone: 'plain', icon: 'tap' },
+  incomplete: { tone: 'plain', icon: 'tap' },
+  replayed: { tone: 'warn', icon: 'tap' },
 }
 
 /** Returns whether the page holds a search form: its policy must let the form go. */
@@ -77,8 +79,10 @@ type Words = {
   readonly advice?: readonly string[]
 }
 
-function wordsOf({ notices, search }: Texts, notice: Notice): Words {
+function wordsOf({ notices, search, results }: Texts, notice: Notice): Words {
   if (notice.kind === 'badToken') return { title: notices.badLinkTitle, text: search.badToken }
+  if (notice.kind === 'incomplete' || notice.kind === 'replayed')
+    return { title: results[`${notice.kind}Title`], text: results[`${notice.kind}Text`] }
   const words = { title: notices[`${notice.kind}Title`], text: notices[`${notice.kind}Text`] }
   if ('seconds' in notice) return { ...words, text: fill(words.text, { seconds: notice.seconds }) }
   if ('checkedAt' in notice) return { ...words, advice: notices[`${notice.kind}Advice`] }

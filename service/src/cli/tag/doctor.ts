@@ -90,7 +90,7 @@ function linkStage({ baseUrl }: Session, url: string): Stage {
       ? [
           fault(
             'unknown_path',
-            'No tap route has this path: /api/verify, /api/dpp/…, /01/{gtin}/21/{serial}, /token/{tokenId}.',
+            'No tap route has this path: /tap, /api/verify, /api/dpp/…, /01/{gtin}/21/{serial}, /token/{tokenId}.',
           ),
         ]
       : []),
@@ -102,7 +102,7 @@ type Target = { readonly tokenId: bigint } | { readonly gtin: string; readonly s
 
 /** Returns what the path of a tap route names, or null for another path. */
 function targetOf(path: string): Target | null {
-  if (path === '/api/verify') return 'any'
+  if (path === '/api/verify' || path === '/tap') return 'any'
   const [, token] = /^(?:\/api\/dpp)?\/token\/(\d+)$/.exec(path) ?? []
   const tokenId = token === undefined ? null : parseTokenId(token)
   if (tokenId !== null) return { tokenId }

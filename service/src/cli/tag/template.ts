@@ -63,7 +63,10 @@ export function addAddressOptions(command: Command): Command {
   )
   return command
     .addOption(url.conflicts(['host', 'item']))
-    .option('--host <name>', 'short for https://<name>/api/verify?b={batch}&picc={picc}&cmac={cmac}')
+    .option(
+      '--host <name>',
+      'short for https://<name>/tap?b={batch}&picc={picc}&cmac={cmac}, which opens the page of the tagged item',
+    )
     .option('--item <gtin/serial>', 'with --host: the item’s own Digital Link, https://<name>/01/<gtin>/21/<serial>?…')
 }
 
@@ -76,7 +79,7 @@ export function optionalAddress({ url, host, item }: AddressOptions): string | n
   }
   if (!/^[a-z0-9.-]{1,200}(?::\d{1,5})?$/.test(host) || !URL.canParse(`https://${host}`))
     throw new CommandError('--host is a host name in lower case, such as verify.example.com.')
-  return `https://${host}${item === undefined ? '/api/verify' : itemPath(item)}?b={batch}&picc={picc}&cmac={cmac}`
+  return `https://${host}${item === undefined ? '/tap' : itemPath(item)}?b={batch}&picc={picc}&cmac={cmac}`
 }
 
 /** Returns the URL with its placeholders. Throws one sentence when no option names one. */

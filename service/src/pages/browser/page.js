@@ -32,7 +32,7 @@ document.addEventListener('submit', (event) => {
 
 /**
  * Takes the tap out of the address bar at once, so that a copied address holds none. The entry of the session history keeps the tap for as
- * long as the service lets it be repeated, so that a reload shows the same result.
+ * long as the service lets it be repeated, so that a reload shows the same result. /tap becomes the address of the item that it shows.
  */
 function keepTap() {
   const here = new URL(location.href)
@@ -41,7 +41,8 @@ function keepTap() {
   if (tap.size > 0) {
     for (const name of ['picc', 'cmac']) search.delete(name)
     const until = tapState === 'tapped' ? Date.now() + Number(tapWindow) * 1000 : tapState === 'retry' ? Infinity : 0
-    const address = `${here.pathname}${search.size > 0 ? `?${search}` : ''}${here.hash}`
+    const path = here.pathname === '/tap' ? (document.body.dataset.path ?? '/tap') : here.pathname
+    const address = `${path}${search.size > 0 ? `?${search}` : ''}${here.hash}`
     history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
   } else if (tapState === undefined && heldTap() !== undefined) location.replace(withTap(here))
 }

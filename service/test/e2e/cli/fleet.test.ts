@@ -65,7 +65,7 @@ describe('a fleet of tags by commands alone', () => {
     assert.match(await ok('tag', 'batch', 'list'), /^2026-watches +0 +active +empty +an10922 +here +demo$/m)
     assert.match(
       await ok('tag', 'template', '--host', 'verify.example.com'),
-      /^picc offset +42\nmac input offset +80\nmac offset +80\nfile settings +4000E0C1FF122A0000500000500000$/m,
+      /^picc offset +35\nmac input offset +73\nmac offset +73\nfile settings +4000E0C1FF12230000490000490000$/m,
     )
   })
 

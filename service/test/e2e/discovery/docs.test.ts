@@ -75,7 +75,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/product\(id/, /"state":"CLAIMED"/],
   [/products\(/, /"totalCount":\d+/],
   [/batch create/, /spring-watches/],
-  [/tag template/, /4000E0C1FF122A0000500000500000/],
+  [/tag template/, /4000E0C1FF12230000490000490000/],
   [/tag prepare/, /^2 chips prepared in /],
   [/^printf /, /^uid,gtin,/],
   [/tag import/, /2 of 2 rows .* 2 done/],

@@ -172,6 +172,14 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await shows(page, genuine)
   })
 
+  it('opens the link of an API as the page of the item, under the address of the item', async () => {
+    await using page = await browser.open(`${world.url}/api/verify?${await world.tap('activated')}`)
+    assert.equal(await headingOf(page), genuine)
+    assert.equal(page.url(), world.url + (await world.pathOf('activated')))
+    await page.reload()
+    await shows(page, genuine)
+  })
+
   it('says of the copied link of a tap, after its time, that it was already used', async () => {
     const link = await world.tapped('bound')
     await using first = await browser.open(link)

@@ -189,7 +189,7 @@ describe('the pages', () => {
     const second = await fetch(`${path}?${world.downTap()}`, { headers: { 'x-tap-challenge': token } })
     const page = await second.text()
     assert.deepEqual([second.status, headingOf(page)], [502, 'The blockchain could not be read'])
-    assert.match(page, /<body data-tap="retry">/)
+    assert.match(page, /<body data-tap="retry" data-path=/)
     assert.match(page, /The chip was read\. The same link may be tried again\./)
   })
 })
@@ -217,6 +217,49 @@ describe('the paths of the pages', () => {
     await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
     assert.equal(headingOf(await (await fetch(url)).text()), 'This link was already used')
   })
+
+  it('open the item of a tap whose link names none, and a browser gets there from the link of an API', async () => {
+    const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
+    const query = await world.tap('activated')
+    const link = `${world.url}/api/verify?${query}`
+    const sent = await fetch(link, { headers: browser, redirect: 'manual' })
+    const { location, vary, 'cache-control': cache } = Object.fromEntries(sent.headers)
+    assert.deepEqual([sent.status, location, vary, cache], [303, `/tap?${query}`, 'Accept', 'no-store'])
+    assert.equal(await usesOf(query), 0, 'the way to the page uses nothing up')
+    const page = await fetch(link, { headers: browser })
+    const text = await page.text()
+    assert.deepEqual([page.status, headingOf(text)], [200, 'Genuine chip, tapped now'])
+    assert.ok(text.includes(` data-path="${await world.pathOf('activated')}">`))
+    assert.equal(await usesOf(query), 1)
+
+    // Programs get JSON as before, and see the same tap.
+    for (const accept of [
+      '*/*',
+      'application/json',
+      'application/json, text/plain, */*',
+      'text/html, application/json',
+    ]) {
+      const answer = await fetch(link, { headers: { Accept: accept } })
+      assert.equal(((await answer.json()) as { verified: boolean }).verified, true, accept)
+    }
+    await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
+    const shown = async (path: string) => {
+      const response = await fetch(world.url + path, { headers: browser })
+      return [response.status, headingOf(await response.text())]
+    }
+    assert.deepEqual(await shown(`/tap?${query}`), [200, 'This link was already used'])
+    assert.deepEqual(await shown('/tap'), [400, 'The tap was not read completely'])
+    assert.deepEqual(await shown('/api/verify?picc=00'), [400, 'The tap was not read completely'])
+    const altered = (await world.tap('activated')).replace(/.$/, (last) => (last === '0' ? '1' : '0'))
+    assert.deepEqual(await shown(`/tap?${altered}`), [200, 'This chip is not genuine'])
+    const { status } = await fetch(link, { method: 'HEAD', headers: browser })
+    assert.equal(status, 405)
+  })
+
+  async function usesOf(query: string) {
+    const picc = Buffer.from(new URLSearchParams(query).get('picc') ?? '', 'hex')
+    return (await world.components.database.query('SELECT 1 FROM tap WHERE picc = $1', [picc])).length
+  }
 
   it('embed the passport that the API gives, and give machines theirs', async () => {
     const path = await world.pathOf('claimed')

@@ -44,16 +44,17 @@ type Visit = {
   readonly hasTap: boolean
 }
 
-/** The meaning of a path: one item, one token, a class, or a notice. */
-type Target = ItemTarget | Extract<DigitalLink, { kind: 'class' }> | NoticeTarget
+/** The meaning of a path: one item, one token, the item of whichever tap it carries, a class, or a notice. */
+type Target = ItemTarget | TapTarget | Extract<DigitalLink, { kind: 'class' }> | NoticeTarget
 type ItemTarget = { readonly kind: 'token'; readonly tokenId: bigint } | Extract<DigitalLink, { kind: 'item' }>
+type TapTarget = { readonly kind: 'tap' }
 type NoticeTarget = { readonly kind: 'notice'; readonly status: 400 | 404; readonly notice: Notice }
 
 export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRoutes): void {
   const assets = pageAssets()
 
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
-  for (const path of ['/', '/01/*', '/token/*']) {
+  for (const path of ['/', '/01/*', '/token/*', tapPath]) {
     app.options(path, () => preflight(readMethods))
     app.all(path, answer)
   }
@@ -86,7 +87,8 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const { path } = c.req
     const linked = await resolveLinkRequest(site, { path, query, accept: c.req.header('accept'), quota })
     if (linked !== null) return linked
-    const target = path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
+    const target =
+      path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
     if (target === null) return c.notFound()
     if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
     if (target.kind === 'class') return classResponse(visit, target.gtin)
@@ -99,7 +101,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     return pageResponse(visit.context, { status: 200, html, search: true }, visit.headers)
   }
 
-  async function tapResponse(visit: Visit, target: ItemTarget): Promise<Response> {
+  async function tapResponse(visit: Visit, target: ItemTarget | TapTarget): Promise<Response> {
     const header = (name: string) => visit.c.req.header(name)
     if (isPrefetch(header)) return noticeResponse(visit, 503, { kind: 'prefetch' })
     const outcome = await resolveTapOf(visit.c, helpers, site, {
@@ -112,9 +114,9 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     return response
   }
 
-  async function outcomeResponse(visit: Visit, target: ItemTarget, outcome: TapOutcome): Promise<Response> {
+  async function outcomeResponse(visit: Visit, target: ItemTarget | TapTarget, outcome: TapOutcome): Promise<Response> {
     const checkedAt = Math.floor((site.now ?? Date.now)() / 1000)
-    const record = visit.c.req.path
+    const record = target.kind === 'tap' ? undefined : visit.c.req.path
     switch (outcome.kind) {
       case 'malformed':
         return recordResponse(visit, target, 'incomplete')
@@ -137,9 +139,10 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
         const tokenId = BigInt(verdict.token_id)
         const item = await itemOf(tokenId, target)
         const isNamed =
-          target.kind === 'token'
+          target.kind === 'tap' ||
+          (target.kind === 'token'
             ? target.tokenId === tokenId
-            : item?.gtin === target.gtin && item.serial === target.serial
+            : item?.gtin === target.gtin && item.serial === target.serial)
         return isNamed
           ? itemResponse(visit, { verdict, item, tap: outcome })
           : noticeResponse(visit, 200, { kind: 'other', checkedAt, record })
@@ -149,9 +152,12 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   async function recordResponse(
     visit: Visit,
-    target: ItemTarget,
+    target: ItemTarget | TapTarget,
     tap: 'untapped' | 'incomplete' | 'replayed',
   ): Promise<Response> {
+    // Only the chip names the item: without a tap that counts, there is no record to show.
+    if (target.kind === 'tap')
+      return noticeResponse(visit, tap === 'replayed' ? 200 : 400, { kind: tap === 'replayed' ? tap : 'incomplete' })
     const tokenId = target.kind === 'token' ? target.tokenId : await site.items.tokenOfItem(target)
     const known = tokenId === null ? null : await site.verdicts.answer(tokenId)
     if (tokenId === null || known === null) return noticeResponse(visit, 404, { kind: 'unknown' })
@@ -159,9 +165,9 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   }
 
   /** Reads the names of a token. Only a path that names an item depends on the store. */
-  function itemOf(tokenId: bigint, target: ItemTarget) {
+  function itemOf(tokenId: bigint, target: ItemTarget | TapTarget) {
     const found = site.items.itemOfToken(tokenId)
-    return target.kind === 'token' ? found.catch(() => null) : found
+    return target.kind === 'item' ? found : found.catch(() => null)
   }
 
   async function itemResponse({ context, headers }: Visit, found: Found): Promise<Response> {
@@ -181,6 +187,10 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     )
   }
 }
+
+/** Path of the page that opens the item of a tap, for links that name no item. */
+export const tapPath = '/tap'
+const tapTarget = { kind: 'tap' } as const
 
 function parseLinkTarget(path: string): Target {
   const link = parseDigitalLink(path)

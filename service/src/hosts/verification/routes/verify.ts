@@ -4,15 +4,27 @@
 import type { Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
+import { prefersPage } from '../../../http/accept.ts'
 import { failure } from '../../../http/responses.ts'
-import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
-import { sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { busyFailure, notConfigured, tapCookies, tapHeaders, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { tapPath } from '../pages/routes.ts'
+import { rawQuery, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
 
 /** `contract` is the registry's address, EIP-55 checksummed. */
 export type VerifyRoutes = TapRouteOptions & { readonly contract: string }
 
 export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: VerifyRoutes): void {
+  // A browser gets a page: links of chips that were written with this path open it too. Nothing is consumed here.
+  app.get('/api/verify', async (c, next) => {
+    const query = rawQuery(c)
+    const isPlain = query.length <= 2_000 && /^[\x21-\x7e]*$/.test(query)
+    if (c.req.method !== 'GET' || !isPlain || !prefersPage(c.req.header('accept') ?? null)) return next()
+    return new Response(null, {
+      status: 303,
+      headers: { ...tapHeaders, Vary: 'Accept', Location: `${tapPath}?${query}` },
+    })
+  })
   tapRoute(
     app,
     helpers,
