@@ -10,6 +10,7 @@ import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
+import { removeDrafts } from '../lib/sealed-file.ts'
 import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
 import { createStation } from '../tap/keys/station.ts'
@@ -68,6 +69,8 @@ async function openKeys(
   const { kek, previousKek } = config.tap
   const keyFile = kek === null ? null : { kek, previousKek, demo: config.demo }
   const folder = join(config.dataDir, 'keys')
+  const drafts = await removeDrafts(folder)
+  if (drafts > 0) log.info('unfinished files removed', { folder, drafts })
   const station = createStation({
     path: join(config.dataDir, stationFile),
     kek: config.tap.stationKek,

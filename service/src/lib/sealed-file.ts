@@ -3,8 +3,9 @@
  * Files are written whole or not at all, readable by their owner only.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { link, open, rename, rm, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { ServiceError } from './errors.ts'
 import type { JsonObject } from './json.ts'
 
 /** The kind is part of the seal, so that one kind cannot be passed off as the other. */
@@ -64,6 +65,8 @@ async function placePrivateFile(
   try {
     await writeFile(draft, text, { flag: 'wx', mode: 0o600, flush: true })
     await place(draft, path)
+  } catch (error) {
+    throw fileFault(path, error)
   } finally {
     await rm(draft, { force: true })
   }
@@ -72,6 +75,46 @@ async function placePrivateFile(
   await folder.sync().finally(() => folder.close())
 }
 
+/** Milliseconds after which a draft belongs to no process that still writes it. */
+const draftMs = 3_600_000
+
+/** Removes drafts below a folder that killed processes left there. Returns how many. */
+export async function removeDrafts(folder: string): Promise<number> {
+  const names = await readdir(folder, { recursive: true }).catch(() => [])
+  let removed = 0
+  for (const path of names.filter((name) => /\.[0-9a-f]{12}\.tmp$/.test(name)).map((name) => join(folder, name))) {
+    const found = await lstat(path).catch(() => null)
+    if (found === null || !found.isFile() || Date.now() - found.mtimeMs < draftMs) continue
+    await rm(path, { force: true })
+    removed += 1
+  }
+  return removed
+}
+
 function associated(kind: SealedKind): Buffer {
   return Buffer.from(`touchstone ${kind} v1`)
+}
+
+/** Returns the sentence of a fault, or null for one that needs no remedy of its own, such as a name that is taken. */
+function faultSentence(path: string, error: unknown): string | null {
+  const code = (error as NodeJS.ErrnoException | null | undefined)?.code ?? ''
+  const remedy = Object.hasOwn(remedies, code) ? remedies[code] : undefined
+  return remedy === undefined ? null : `${path} cannot be written: ${remedy(dirname(path))}`
+}
+
+/** Returns a fault as INTERNAL with its sentence, or the error as it is. */
+export function fileFault(path: string, error: unknown): unknown {
+  const sentence = faultSentence(path, error)
+  return sentence === null ? error : new ServiceError('INTERNAL', sentence, { cause: error })
+}
+
+const remedies: Readonly<Record<string, (folder: string) => string>> = {
+  ENOSPC: (folder) =>
+    `the disk of ${folder} is full. Free space on it, then run this again; what was there before is intact.`,
+  EDQUOT: (folder) =>
+    `the quota of this user on the disk of ${folder} is used up. Raise it or remove files, then run this again.`,
+  EROFS: (folder) => `${folder} is on a read-only file system. Mount it writable, or name another folder.`,
+  EACCES: (folder) => `this user may not write to ${folder}. Run the command as the user who owns it.`,
+  EPERM: (folder) => `this user may not write to ${folder}. Run the command as the user who owns it.`,
+  EIO: (folder) => `the disk of ${folder} reports an error. Check it before anything else is written there.`,
 }

@@ -1,7 +1,7 @@
 /** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
-import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
+import { createPrivateFile } from '../../lib/sealed-file.ts'
 import type { StoredBatch } from '../../tap/keys/batch.ts'
 import {
   keyRow,
@@ -99,12 +99,9 @@ export async function getMasters(store: Session['store'], { id, derivation }: St
 /** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */
 export async function writeNew(path: string, text: string): Promise<void> {
   try {
-    const file = await open(path, 'wx', 0o600)
-    await file.writeFile(text).finally(() => file.close())
+    await createPrivateFile(path, text)
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    throw new CommandError(
-      code === 'EEXIST' ? `${path} exists already; give --out a new file.` : `${path} cannot be written (${code}).`,
-    )
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    throw isTaken ? new CommandError(`${path} exists already; give --out a new file.`) : error
   }
 }

@@ -37,7 +37,7 @@ export function prepareCommand(run: RunWork): Command {
     'Makes the data of every chip from a CSV file: its own link, NDEF, offsets, settings and, with --reveal, keys.',
     {
       notes: `The first line names the columns: uid, and as many as you like of batch, gtin, serial, name and those of tag import. A row
-with gtin and serial gets its Digital Link, any other /api/verify; in --url {gtin} and {serial} stand for those of the row. All rows are
+with gtin and serial gets its Digital Link, any other /tap; in --url {gtin} and {serial} stand for those of the row. All rows are
 checked first, and nothing is written while one is wrong. The result goes to <file>.prepared.<format>, readable by its owner only. Give
 the same file to tag write --from, and to tag import when the chips are made.`,
       examples: [

@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import { argument, defineCommand } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import { getBatch, getMasters } from './keys.ts'
+import { pcscSentence, removed } from './pcsc.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from './template.ts'
 import { parseTapUrl } from './verify.ts'
 import {
@@ -161,8 +162,8 @@ async function* chipsOn(
   const chips: Transmit[] = []
   let failure: Error | undefined
   let wake = () => {}
-  const fail = () => {
-    failure = new CommandError('The PC/SC service or the reader failed: is pcscd running, is the reader connected?')
+  const fail = (error: unknown) => {
+    failure = new CommandError(pcscSentence(error))
     wake()
   }
   const nfc = new NFC()
@@ -195,7 +196,10 @@ async function* chipsOn(
 
 /** Sends a command. Null means that its chip was removed. */
 async function transmit(reader: Reader, command: Uint8Array | null): Promise<Uint8Array> {
-  const answer = command === null ? null : await reader.transmit(Buffer.from(command), 258).catch(() => null)
-  if (answer === null) throw new ChipError('The chip was taken away too early: put it back.')
-  return Uint8Array.from(answer)
+  if (command === null) throw new ChipError(removed)
+  try {
+    return Uint8Array.from(await reader.transmit(Buffer.from(command), 258))
+  } catch (error) {
+    throw new ChipError(pcscSentence(error, removed))
+  }
 }

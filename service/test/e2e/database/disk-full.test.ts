@@ -1,12 +1,13 @@
 /** A disk that is full under the embedded database: a sentence that names folder and remedy, and nothing that lasts longer than the fault. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { ServiceError } from '../../../src/lib/errors.ts'
+import { writePrivateFile } from '../../../src/lib/sealed-file.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 import { touchstone } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
@@ -46,6 +47,23 @@ describe('an embedded database on a full disk', { skip }, () => {
   afterEach(() => {
     free()
     rmSync(store, { recursive: true, force: true })
+  })
+
+  it('keeps a key file as it was, without a draft beside it, and names the remedy', async () => {
+    const path = join(disk, 'tag-keys.json')
+    await writePrivateFile(path, 'before')
+    fill()
+    await assert.rejects(writePrivateFile(path, 'x'.repeat(100_000)), {
+      message: `${path} cannot be written: the disk of ${disk} is full. Free space on it, then run this again; what was there before is intact.`,
+    })
+    assert.equal(readFileSync(path, 'utf8'), 'before')
+    assert.deepEqual(
+      readdirSync(disk).filter((name) => name.endsWith('.tmp')),
+      [],
+    )
+    free()
+    await writePrivateFile(path, 'after')
+    assert.equal(readFileSync(path, 'utf8'), 'after')
   })
 
   it('is not opened where it cannot be made, or not recovered, and opens once there is space', async () => {

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { ServiceError } from './errors.ts'
+import { createPrivateFile, fileFault, removeDrafts, writePrivateFile } from './sealed-file.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'touchstone-files-'))
+after(() => rmSync(folder, { recursive: true }))
+
+describe('private files', () => {
+  it('lose the drafts that a killed process left, and no other file', async () => {
+    mkdirSync(join(folder, 'chips'))
+    const hours = (count: number) => new Date(Date.now() - count * 3_600_000)
+    for (const [name, age] of [
+      ['tag-keys.json.0123456789ab.tmp', 2],
+      ['chips/04A1.json.0123456789ab.tmp', 2],
+      ['tag-keys.json.ba9876543210.tmp', 0],
+      ['tag-keys.json', 2],
+      ['notes.tmp', 2],
+    ] as const) {
+      writeFileSync(join(folder, name), 'x')
+      utimesSync(join(folder, name), hours(age), hours(age))
+    }
+    assert.equal(await removeDrafts(folder), 2)
+    assert.deepEqual(readdirSync(folder).toSorted(), [
+      'chips',
+      'notes.tmp',
+      'tag-keys.json',
+      'tag-keys.json.ba9876543210.tmp',
+    ])
+    assert.deepEqual(readdirSync(join(folder, 'chips')), [])
+    assert.equal(await removeDrafts(join(folder, 'none')), 0)
+  })
+
+  it('are created once, and replaced as a whole', async () => {
+    const path = join(folder, 'file')
+    await createPrivateFile(path, 'one')
+    await assert.rejects(createPrivateFile(path, 'two'), { code: 'EEXIST' })
+    assert.equal(readFileSync(path, 'utf8'), 'one')
+    await writePrivateFile(path, 'two')
+    assert.equal(readFileSync(path, 'utf8'), 'two')
+  })
+})
+
+describe('a fault of the file system', () => {
+  const fault = (code: string) => Object.assign(new Error(code), { code })
+
+  it('is a sentence with a remedy, and its cause is for the log', () => {
+    const full = fault('ENOSPC')
+    const said = fileFault('/data/keys/tag-keys.json', full)
+    assert.ok(said instanceof ServiceError)
+    assert.equal(
+      said.message,
+      '/data/keys/tag-keys.json cannot be written: the disk of /data/keys is full. Free space on it, then run this again; what was there before is intact.',
+    )
+    assert.equal(said.cause, full)
+    for (const code of ['EDQUOT', 'EROFS', 'EACCES', 'EPERM', 'EIO'])
+      assert.match(String(fileFault('/data/a', fault(code))), /\/data\/a cannot be written: .*\/data.*\.$/)
+  })
+
+  it('stays as it is where the caller decides', () => {
+    const taken = fault('EEXIST')
+    assert.equal(fileFault('/data/a', taken), taken)
+    for (const other of [null, undefined, 'text', fault('constructor')]) assert.equal(fileFault('/a', other), other)
+  })
+})
