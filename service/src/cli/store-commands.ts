@@ -8,6 +8,7 @@ import type { RunCommand } from './session/data-directory-lock.ts'
 import { backupCommand, restoreCommand } from './database/backup.ts'
 import { type RunBare, runWithin, type RunWork, formatError, sessionBase } from './session/session.ts'
 import { keyCommand } from './keys/api.ts'
+import { hsmCommand } from './keys/hsm.ts'
 import { indexCommand } from './chain-index.ts'
 import { exportCommand } from './export.ts'
 import { paymentsCommand } from './payments/payments.ts'
@@ -21,6 +22,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     indexCommand(run),
     exportCommand(run),
     keyCommand(run),
+    hsmCommand(print),
     attestCommand(run, ({ store }) => store.attestationKeys()),
     paymentsCommand(run),
     migrateCommand(runBare),

@@ -8,6 +8,8 @@ import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { attestationSigner, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openKeySource } from '../../../src/payments/attestation/source.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { facilitatorAccounts } from '../../../src/app/keys.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
 import type { KeyStore } from '../../../src/keys/key.ts'
 import { startDev, touchstone } from '../../support/processes/cli.ts'
@@ -26,6 +28,23 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     await keyStore[Symbol.asyncDispose]()
     token[Symbol.dispose]()
     await rm(folder, { recursive: true })
+  })
+
+  it('are made by a command that prints their addresses', async () => {
+    const run = async (...args: string[]) =>
+      touchstone(['hsm', ...args], { ...token.env, KEYS: token.setting, DATA_DIR: folder }).ended
+    const made = await run('generate', 'operator', 'facilitator', 'facilitator-2')
+    assert.deepEqual([made.exit, made.err], [0, ''])
+    assert.match(made.out, /^operator  secp256k1  0x[0-9a-fA-F]{40}\nfacilitator  .*\nfacilitator-2  .*\n$/)
+    const again = await run('generate', 'operator')
+    assert.deepEqual([again.exit, again.err], [1, 'touchstone: The PKCS#11 token has a key named operator already.\n'])
+    const listed = (await run('list')).out
+    for (const address of made.out.match(/0x[0-9a-fA-F]{40}/g) ?? []) assert.ok(listed.includes(address))
+    const accounts = await facilitatorAccounts(readConfig({}), () => keyStore)
+    assert.deepEqual(
+      accounts.map(({ address }) => address),
+      made.out.match(/0x[0-9a-fA-F]{40}/g)?.slice(1),
+    )
   })
 
   it('sign passports, through a restart and a rotation; the file holds public halves only', async () => {

@@ -1,0 +1,53 @@
+/** `touchstone hsm …`: keys in the PKCS#11 token that KEYS names (spec §5). It opens no session: the token is all that it needs. */
+import type { Command } from 'commander'
+import { InvalidArgumentError } from 'commander'
+import { readConfig } from '../../app/config/config.ts'
+import { storedEthereumKey } from '../../keys/ethereum.ts'
+import type { KeyStore, SigningKey } from '../../keys/key.ts'
+import { openToken } from '../../keys/pkcs11/token.ts'
+import { defineCommand, defineGroup, formatTable } from '../session/command.ts'
+import { CommandError } from '../session/session.ts'
+
+type Print = (line: string) => void
+
+export function hsmCommand(print: Print): Command {
+  return defineGroup('hsm', 'Keys in a PKCS#11 token (HSM), which the setting KEYS names.', [
+    defineCommand('generate', 'Makes key pairs in the token and prints their addresses; they can never leave it.', {
+      notes: `The names are operator, attester, facilitator, and facilitator-2 and so on for keys that take turns. Give the addresses their
+roles and ether before the service starts. Attestation keys, issuer keys and masters of tag batches are made when they are needed.`,
+      examples: ['touchstone hsm generate operator attester facilitator'],
+    })
+      .argument('<names...>', 'names of the keys', parseNames)
+      .action((names: readonly string[]) => inToken((store) => generate(store, names, print))),
+    defineCommand('list', 'Shows the signing keys of the token by name, curve and address.', {
+      examples: ['touchstone hsm list'],
+    }).action(() => inToken((store) => list(store, print))),
+  ])
+}
+
+async function inToken(work: (store: KeyStore) => Promise<void>): Promise<void> {
+  const { keys } = readConfig(process.env)
+  if (keys === null)
+    throw new CommandError('KEYS names no token: set it to pkcs11:module=<library>;token=<label>;pin-file=<file>.')
+  await using store = await openToken(keys.token)
+  await work(store)
+}
+
+async function generate(store: KeyStore, names: readonly string[], print: Print): Promise<void> {
+  for (const name of names) print(rowOf(await store.generateSigningKey(name, 'secp256k1')).join('  '))
+}
+
+async function list(store: KeyStore, print: Print): Promise<void> {
+  const keys = await store.signingKeys('')
+  if (keys.length === 0) return print('The token has no signing key yet: touchstone hsm generate operator')
+  for (const line of formatTable(['key', 'curve', 'address'], keys.map(rowOf))) print(line)
+}
+
+function rowOf(key: SigningKey): string[] {
+  return [key.name, key.curve, key.curve === 'secp256k1' ? storedEthereumKey(key).address : '']
+}
+
+function parseNames(text: string, before: readonly string[] = []): readonly string[] {
+  if (/^(?:operator|attester|facilitator(?:-[1-9]\d{0,2})?)$/.test(text)) return [...before, text]
+  throw new InvalidArgumentError('A name is operator, attester, facilitator, or facilitator-2 and so on.')
+}
