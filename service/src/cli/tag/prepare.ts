@@ -99,7 +99,7 @@ const extensions: Readonly<Record<KeyRowFormat, string>> = {
 type PreparedChip = { readonly row: ImportRow; readonly batch: StoredBatch; readonly template: TagTemplate }
 
 /** Reads a file and lays out each chip. Throws `CommandError` with the wrong rows, and for a batch whose keys are elsewhere. */
-async function prepareChips(
+export async function prepareChips(
   { store }: Pick<Session, 'store'>,
   path: string,
   options: RowAddress & { readonly batch?: string | undefined },

@@ -10,7 +10,7 @@ import { prepareCommand } from './prepare.ts'
 import { templateCommand } from './template.ts'
 import { doctorCommand } from './doctor.ts'
 import { verifyTagCommand } from './verify.ts'
-import { writeCommand } from './write.ts'
+import { writeCommand } from './write/write.ts'
 
 export function tagCommand(run: RunWork, print: (line: string) => void): Command {
   return defineGroup(

@@ -67,7 +67,7 @@ describe('personalisation', () => {
       write: (uid, progress) => Promise.resolve(void entries.set(uid, progress)),
     }
     const make = (transmit: Transmit) =>
-      personalise({ transmit, template, keysOf, version: batch.epoch % 256, journal })
+      personalise({ transmit, templateOf: async () => template, keysOf, version: batch.epoch % 256, journal })
     return { entries, make }
   }
 

@@ -8,6 +8,7 @@ import { hexToBytes } from '@noble/hashes/utils.js'
 import { sleep } from '../../lib/async/sleep.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { join, littleEndian, toHex, xor } from '../bytes.ts'
+import { readSignature } from './originality.ts'
 import { parseFileUrl, type TagTemplate } from './template.ts'
 import { cbcDecrypt, cbcEncrypt, cmacOnce, createAesKey } from '../sun/aes.ts'
 import { oddBytes } from '../sun/sun.ts'
@@ -26,7 +27,10 @@ export type KeyJournal = Readonly<{
 
 type Personalisation = Readonly<{
   transmit: Transmit
-  template: TagTemplate
+  /** Returns the template of the chip with this UID. It may throw `ChipError` for a chip that must not be written. */
+  templateOf: (uid: Uint8Array) => Promise<TagTemplate>
+  /** Checks NXP's signature of a UID; left out: it is not read. */
+  isOriginal?: ((uid: Uint8Array, signature: Uint8Array) => boolean) | undefined
   /** Returns the five keys of the chip with this UID, by slot. */
   keysOf: (uid: Uint8Array) => Promise<readonly Uint8Array[]>
   /** Version byte of every key: the epoch modulo 256. */
@@ -40,7 +44,7 @@ export class ChipError extends Error {}
 
 /** Personalises a chip and returns its UID and a URL that it showed at the end. Throws `ChipError`, and what `transmit` throws. */
 export async function personalise(options: Personalisation): Promise<{ uid: Uint8Array; address: string }> {
-  const { transmit, template, keysOf, version, journal, random = randomBytes } = options
+  const { transmit, templateOf, isOriginal, keysOf, version, journal, random = randomBytes } = options
 
   async function send(command: Uint8Array, step: string, wanted = 0x9100): Promise<Uint8Array> {
     const answer = await transmit(command)
@@ -78,6 +82,9 @@ export async function personalise(options: Personalisation): Promise<{ uid: Uint
   await send(plainCommands.more, 'report its version', 0x91af)
   const uid = (await send(plainCommands.more, 'report its version')).slice(0, 7)
   const name = toHex(uid)
+  if (isOriginal?.(uid, await send(readSignature, 'show its originality signature', 0x9190)) === false)
+    throw new ChipError(`Chip ${name} has no originality signature of NXP: it is no NTAG 424 DNA, put it aside.`)
+  const template = await templateOf(uid)
   let progress = await journal.read(name)
   const settings = await send(plainCommands.getFileSettings, 'report its file settings')
   if (progress === null) await assertBlank(settings)

@@ -1,19 +1,20 @@
 /** `touchstone tag …`, `tag write` with chips and a reader in software, and `key …`, all within one service (spec §4.4, §5). */
 import assert from 'node:assert/strict'
-import { EventEmitter } from 'node:events'
-import { readFile, readdir, stat } from 'node:fs/promises'
+import { readFile, readdir, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { hexToBytes } from '@noble/hashes/utils.js'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { sessionBase, type Session } from '../../../src/cli/session/session.ts'
-import { writeTags, type PcscPackage } from '../../../src/cli/tag/write.ts'
+import { writeTags } from '../../../src/cli/tag/write/write.ts'
 import { createAuthenticate, type Authenticate } from '../../../src/graphql/api-keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
-import { createChip, type Chip } from '../../support/tap/chip.ts'
+import { createChip } from '../../support/tap/chip.ts'
+import { readerWith, tapOf } from '../../support/tap/reader.ts'
 import { parametersOf, newUid } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -206,40 +207,6 @@ describe('touchstone tag', () => {
   })
 })
 
-/**
- * nfc-pcsc with one reader, on which these are put one after another: the next one when the address of the last was read, or when
- * it was taken away, `tornAt` commands after it was put there.
- */
-function readerWith(chips: readonly { chip: Chip; tornAt?: number }[]): PcscPackage {
-  class NFC extends EventEmitter {
-    constructor() {
-      super()
-      const reader = Object.assign(new EventEmitter(), { autoProcessing: true, reader: { name: 'ACS' }, transmit })
-      let at = -1
-      let sent = 0
-      async function transmit(command: Buffer): Promise<Buffer> {
-        const { chip, tornAt = Infinity } = chips[at] ?? assert.fail('no chip is there')
-        const isTorn = sent++ >= tornAt
-        if (isTorn || command.toString('hex') === '00b0008080') setImmediate(next)
-        if (isTorn) throw new Error('SCardTransmit error: Transaction failed.')
-        return Buffer.from(chip.transmit(Uint8Array.from(command)))
-      }
-      function next(): void {
-        if (at >= 0) reader.emit('card.off')
-        if (++at >= chips.length) return
-        sent = 0
-        reader.emit('card', { standard: 'TAG_ISO_14443_4' })
-      }
-      setImmediate(() => {
-        this.emit('reader', reader)
-        next()
-      })
-    }
-    close() {}
-  }
-  return { NFC: NFC as unknown as PcscPackage['NFC'] }
-}
-
 const address = 'https://verify.example.com/api/verify?picc={picc}&cmac={cmac}'
 
 describe('touchstone tag write', () => {
@@ -261,8 +228,7 @@ describe('touchstone tag write', () => {
     const chips = uids.map((uid) => createChip({ uid }))
     const exit = await writeTags(
       session,
-      address,
-      { batch: 'b', count: 2 },
+      { url: address, batch: 'b', count: 2 },
       readerWith(chips.map((chip) => ({ chip }))),
     )
     assert.equal(exit, 0, said.join('\n'))
@@ -283,8 +249,7 @@ describe('touchstone tag write', () => {
     const chip = createChip({ uid })
     const torn = await writeTags(
       session,
-      address,
-      { batch: 'b', count: 1 },
+      { url: address, batch: 'b', count: 1 },
       readerWith([{ chip, tornAt: 20 }, { chip }]),
     )
     assert.equal(torn, 0, said.join('\n'))
@@ -302,7 +267,7 @@ describe('touchstone tag write', () => {
       signal: stopped.signal,
       err: (line: string) => line.includes('put it back') && stopped.abort(),
     }
-    await writeTags({ ...session, io }, address, { batch: 'b', count: 1 }, readerWith([{ chip, tornAt: 20 }]))
+    await writeTags({ ...session, io }, { url: address, batch: 'b', count: 1 }, readerWith([{ chip, tornAt: 20 }]))
     assert.deepEqual(await journals(), [`${toHex(uid)}.json`])
     const text = await readFile(join(world.settings.DATA_DIR, 'keys', 'chips', `${toHex(uid)}.json`), 'utf8')
     const changed = chip.keys().filter((key) => !/^0+$/.test(key))
@@ -310,9 +275,51 @@ describe('touchstone tag write', () => {
     for (const key of changed) assert.ok(!text.includes(key))
     await inWorld('tag', 'batch', 'create', 'other')
     await assert.rejects(
-      writeTags(session, address, { batch: 'other', count: 1 }, readerWith([{ chip }])),
+      writeTags(session, { url: address, batch: 'other', count: 1 }, readerWith([{ chip }])),
       /was begun for batch b and https:.*; finish it with these\./,
     )
+  })
+
+  it('writes each chip of a file with its own row, leaves what is written, and refuses chips that are not NXP’s', async () => {
+    const [own, next] = [hexToBytes('04518DFAA96180'), newUid()]
+    // AN12196 §7.2
+    const signature = hexToBytes(
+      'D1940D17CFEDA4BFF80359AB975F9F6514313E8F90C1D3CAAF5941AD744A1CDF9A83F883CAFE0FE95D1939B1B7E47113993324473B785D21',
+    )
+    const [first, second, foreign] = [
+      createChip({ uid: own, signature }),
+      createChip({ uid: next }),
+      createChip({ uid: newUid() }),
+    ]
+    const from = join(world.settings.DATA_DIR, 'write.csv')
+    await writeFile(from, `uid,gtin,serial\n${toHex(next)},9520001000010,W-1\n${toHex(own)},9520001000010,W-2\n`)
+    const write = (options: object, ...chips: Parameters<typeof readerWith>[0]) =>
+      writeTags(session, { host: 'v.example', batch: 'b', from, ...options }, readerWith(chips))
+    const lines = async () => (await readFile(`${from}.written.csv`, 'utf8')).trim().split('\n').slice(1)
+
+    assert.equal(await write({ count: 1, originality: true }, { chip: second, liftedAt: 5 }, { chip: first }), 0)
+    assert.ok(
+      said.includes(`Chip ${toHex(next)} has no originality signature of NXP: it is no NTAG 424 DNA, put it aside.`),
+    )
+    assert.match(tapOf(first), /^https:\/\/v\.example\/01\/09520001000010\/21\/W-2\?b=/)
+    assert.equal((await lines()).length, 1)
+
+    const torn = { chip: second, tornAt: 20 }
+    assert.equal(
+      await write({}, { chip: first, liftedAt: 4 }, { chip: foreign, liftedAt: 4 }, torn, { chip: second }),
+      0,
+    )
+    assert.ok(said.includes('1 of 2 chips of the file are to be written.'))
+    assert.ok(said.includes(`Chip ${toHex(own)} was written before: put the next one.`))
+    assert.ok(said.some((line) => /^Chip \w+ is not in the file: put it aside\.$/.test(line)))
+    assert.match(tapOf(second), /\/21\/W-1\?b=/)
+    assert.match(
+      (await lines()).join('\n'),
+      /^3,04518DFAA96180,b,09520001000010,W-2,1,https.*\n2,\w+,b,09520001000010,W-1,/,
+    )
+    assert.equal(await write({}), 0)
+    assert.equal(said.at(-2), '0 of 0 tags written.')
+    assert.equal((await lines()).length, 2)
   })
 
   it('says how to get what it needs, and refuses a batch that is closed', async () => {
@@ -323,18 +330,9 @@ describe('touchstone tag write', () => {
       err: 'touchstone: Writing tags needs a PC/SC reader and its package: npm install --no-save nfc-pcsc',
     })
     await inWorld('tag', 'batch', 'retire', 'b')
-    await assert.rejects(writeTags(session, address, { batch: 'b', count: 1 }, readerWith([])), /is not active/)
+    await assert.rejects(writeTags(session, { url: address, batch: 'b', count: 1 }, readerWith([])), /is not active/)
   })
 })
-
-/** Reads file 02 as a phone does. */
-function tapOf(chip: Chip): string {
-  const send = (hex: string) => chip.transmit(Uint8Array.from(Buffer.from(hex, 'hex')))
-  send('00A4040C07D276000085010100')
-  send('00A4000C02E104')
-  const file = Buffer.concat([send('00B0000080'), send('00B0008080')].map((answer) => answer.subarray(0, -2)))
-  return `https://${file.subarray(7, 2 + file.readUInt16BE(0)).toString()}`
-}
 
 describe('touchstone key', () => {
   before(() => {

@@ -17,9 +17,12 @@ const factorySettings = Uint8Array.from(Buffer.from('0000E0EE000100', 'hex'))
 
 export function createChip({
   uid,
+  signature = new Uint8Array(56),
   random = randomBytes,
 }: {
   uid: Uint8Array
+  /** NXP's originality signature. */
+  signature?: Uint8Array
   random?: (length: number) => Uint8Array
 }) {
   const keys: Uint8Array[] = Array.from({ length: 5 }, () => zero)
@@ -65,6 +68,7 @@ export function createChip({
       frames = [new Uint8Array(7).fill(4), join(uid, new Uint8Array(7))]
       return join(new Uint8Array(7).fill(4), status(0x91af))
     },
+    0x3c: () => join(signature, status(0x9190)),
     0xf5: () => join(settings, status(0x9100)),
     0x64: (data) => join([versions[data[0] ?? 0] ?? 0], status(0x9100)),
     0x71: (data) => {

@@ -1,27 +1,36 @@
 /** `touchstone tag write`: blank chips on a PC/SC reader become tags of a batch, verified and registered (spec §4.4). */
 import { mkdir, readFile, rm } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { argument, defineCommand } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
-import { getBatch, getMasters } from './keys.ts'
+import { argument, defineCommand } from '../../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../../session/session.ts'
+import { getBatch, getMasters } from '../keys.ts'
 import { pcscSentence, removed } from './pcsc.ts'
-import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from './template.ts'
-import { parseTapUrl } from './verify.ts'
+import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from '../template.ts'
+import { parseTapUrl } from '../verify.ts'
+import { type ChipList, openChipList } from './chip-list.ts'
 import {
   ChipError,
   type KeyJournal,
   type KeyProgress,
   personalise,
   type Transmit,
-} from '../../tap/provisioning/personalise.ts'
-import { parseHex } from '../../lib/bytes.ts'
-import { writePrivateFile } from '../../lib/sealed-file.ts'
-import { toHex } from '../../tap/bytes.ts'
-import { deriveTagKeys } from '../../tap/provisioning/key-rows.ts'
-import { createAuthenticate } from '../../tap/sun/authenticate.ts'
+} from '../../../tap/provisioning/personalise.ts'
+import { isOriginal } from '../../../tap/provisioning/originality.ts'
+import type { TagTemplate } from '../../../tap/provisioning/template.ts'
+import { parseHex } from '../../../lib/bytes.ts'
+import { writePrivateFile } from '../../../lib/sealed-file.ts'
+import { toHex } from '../../../tap/bytes.ts'
+import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
+import { createAuthenticate } from '../../../tap/sun/authenticate.ts'
 
-type Options = AddressOptions & { readonly batch: string; readonly count: number }
+type Options = AddressOptions & {
+  readonly batch: string
+  readonly count?: number
+  readonly from?: string
+  /** False: NXP's originality signature is not checked. */
+  readonly originality?: boolean
+}
 
 export function writeCommand(run: RunWork): Command {
   const command = defineCommand(
@@ -30,70 +39,115 @@ export function writeCommand(run: RunWork): Command {
     {
       notes: `It needs the package nfc-pcsc (npm install --no-save nfc-pcsc) and the reader on this machine. Each change of a key is
 written down before it is sent: a chip that was taken away too early is finished by putting it back and running this again.
-A finished chip is verified and registered, its counter used up; asset bind or tag import brings it onto the chain.`,
-      examples: ['touchstone tag write --batch 2026-watches --host verify.example.com --count 200'],
+A finished chip is verified and registered, its counter used up; asset bind or tag import brings it onto the chain.
+
+With --from each chip gets the link of its own row, whatever their order on the reader. After an interruption, even a power cut, run it
+again: chips that are registered are done. <file>.written.csv names the written chips. Give the same file to tag import.`,
+      examples: [
+        'touchstone tag write --batch 2026-watches --host verify.example.com --count 200',
+        'touchstone tag write --from tags.csv --batch 2026-watches --host verify.example.com',
+      ],
     },
   )
   return addAddressOptions(command)
     .requiredOption('--batch <id>', 'batch of the tags', argument.batchId)
-    .option('--count <n>', 'chips to write, one after another', argument.count(100_000), 1)
+    .option('--from <file>', 'CSV file of tag prepare: every chip gets its own row')
+    .option('--count <n>', 'chips to write, one after another (default: 1, with --from all)', argument.count(1_000_000))
+    .option('--no-originality', 'write chips without a valid originality signature of NXP too')
     .action((options: Options) => {
-      const address = requiredAddress(options)
-      return run(async (session) => writeTags(session, address, options, await loadPcsc()))
+      const { item, ...address } = options
+      if (options.from !== undefined && item !== undefined)
+        throw new CommandError('--from has the item of each chip: leave --item out.')
+      requiredAddress(options.from === undefined ? options : address)
+      return run(async (session) => writeTags(session, options, await loadPcsc()))
     })
 }
 
 /** Writes the chips. Returns exit code 1 when one of them could not be made a tag. */
-export async function writeTags(
-  session: Session,
-  address: string,
-  { batch: batchId, count }: Pick<Options, 'batch' | 'count'>,
-  pcsc: PcscPackage,
-): Promise<number> {
+export async function writeTags(session: Session, options: Options, pcsc: PcscPackage): Promise<number> {
   const { io, store } = session
-  const write = await createWriter(session, address, batchId)
+  const { batch: batchId, from } = options
+  const list = from === undefined ? null : await openChipList(session, resolve(io.cwd, from), options)
+  const write = await createWriter(session, options, list)
   if ((await store.tags.batches()).some(({ id, status }) => id === batchId && status !== 'active'))
     throw new CommandError(`Batch ${batchId} is not active: make new tags in another batch.`)
+  const count = Math.min(options.count ?? list?.left() ?? 1, list?.left() ?? Infinity)
+  if (list !== null) io.err(`${list.left()} of ${list.size} chips of the file are to be written.`)
+  const began = performance.now()
   let written = 0
   let failed = 0
-  io.err('Put a blank chip on the reader …')
-  for await (const transmit of chipsOn(pcsc, { signal: io.signal, onReader: (name) => io.err(`Reader: ${name}`) })) {
-    try {
-      io.out(await write(transmit))
-      written++
-    } catch (error) {
-      if (!(error instanceof ChipError)) throw error
-      failed++
-      io.err(error.message)
+  try {
+    if (count > 0) io.err('Put a blank chip on the reader …')
+    for await (const transmit of count === 0
+      ? []
+      : chipsOn(pcsc, { signal: io.signal, onReader: (name) => io.err(`Reader: ${name}`) })) {
+      try {
+        io.out(await write(transmit))
+        written++
+        if (list !== null) io.err(formatProgress({ written, count, failed, ms: performance.now() - began }))
+      } catch (error) {
+        if (!(error instanceof ChipError)) throw error
+        failed++
+        io.err(error.message)
+      }
+      if (written === count) break
     }
-    if (written === count) break
+  } finally {
+    await list?.close()
   }
   io.out(`${written} of ${count} tags written${failed === 0 ? '' : `, ${failed} tries failed`}.`)
+  if (list !== null) io.out(`Report: ${list.report}`)
   return written === count ? 0 : 1
 }
 
-async function createWriter({ store, dataDir }: Session, address: string, batchId: string) {
+function formatProgress(state: { written: number; count: number; failed: number; ms: number }): string {
+  const { written, count, failed, ms } = state
+  const each = ms / written
+  const minutes = Math.ceil((each * (count - written)) / 60_000)
+  return `  ${written} of ${count} written, ${failed} tries failed; ${(each / 1_000).toFixed(1)} s a chip, ${minutes} min left`
+}
+
+async function createWriter(session: Session, options: Options, list: ChipList | null) {
+  const { store, dataDir } = session
   const { tagKeys, tags } = store
+  const { batch: batchId, originality = false } = options
   const batch = getBatch(store, batchId)
-  const template = layOut(address, batch)
+  const shared = list === null ? layOut(requiredAddress(options), batch) : null
   const masters = await getMasters(store, batch)
-  const journal = openChipJournal(dataDir, { batch: batchId, url: template.url })
+  const urls = new Map<string, string>()
+  const journal = openChipJournal(dataDir, { batch: batchId, urlOf: (uid) => urls.get(uid) ?? '' })
   const authenticate = createAuthenticate({ keys: tagKeys.keys })
   const keysOf = (uid: Uint8Array) => deriveTagKeys(batch, uid, masters)
 
+  async function templateOf(uid: Uint8Array): Promise<TagTemplate> {
+    const template = shared ?? list?.templateOf(toHex(uid))
+    if (template === undefined) throw new ChipError(`Chip ${toHex(uid)} is not in the file: put it aside.`)
+    if (list?.isWritten(toHex(uid)) === true)
+      throw new ChipError(`Chip ${toHex(uid)} was written before: put the next one.`)
+    urls.set(toHex(uid), template.url)
+    return template
+  }
+
   return async function write(transmit: Transmit): Promise<string> {
-    const personalisation = { transmit, template, keysOf, version: batch.epoch % 256, journal }
-    const { uid, address: shown } = await personalise(personalisation)
+    const { uid, address: shown } = await personalise({
+      transmit,
+      templateOf,
+      keysOf,
+      version: batch.epoch % 256,
+      journal,
+      ...(originality && { isOriginal }),
+    })
     const name = toHex(uid)
-    const { picc, cmac } = parseTapUrl(shown)
+    const { picc, cmac, hint } = parseTapUrl(shown)
     const bytes = ([text = '']: readonly string[]) => parseHex(text) ?? new Uint8Array()
-    const found = await authenticate(bytes(picc), bytes(cmac))
+    const found = await authenticate(bytes(picc), bytes(cmac), { hint })
     if (!found.genuine || toHex(found.uid) !== name || found.batch.id !== batchId)
       throw new ChipError(
-        `Chip ${name} was written but does not verify; touchstone tag doctor '${template.url}' may say why.`,
+        `Chip ${name} was written but does not verify; touchstone tag doctor '${urls.get(name)}' may say why.`,
       )
     const registered = await tags.importTag({ uid, epoch: batch.epoch, batchId, baselineCounter: found.counter })
     if (registered.outcome === 'refused') throw new ChipError(`Chip ${name} is not registered: ${registered.because}.`)
+    await list?.written(name, found.counter)
     await journal.finish(name)
     return `${name}  written, verified and registered in batch ${batchId} (counter ${found.counter})`
   }
@@ -105,7 +159,7 @@ async function createWriter({ store, dataDir }: Session, address: string, batchI
  */
 function openChipJournal(
   dataDir: string,
-  { batch, url }: { batch: string; url: string },
+  { batch, urlOf }: { batch: string; urlOf: (uid: string) => string },
 ): KeyJournal & { readonly finish: (uid: string) => Promise<void> } {
   const folder = join(dataDir, 'keys', 'chips')
   const fileOf = (uid: string) => join(folder, `${uid}.json`)
@@ -117,13 +171,13 @@ function openChipJournal(
       })
       if (text === null) return null
       const { batch: begunFor, url: begunWith, ...progress } = JSON.parse(text) as Entry
-      if (begunFor !== batch || begunWith !== url)
+      if (begunFor !== batch || begunWith !== urlOf(uid))
         throw new CommandError(`Chip ${uid} was begun for batch ${begunFor} and ${begunWith}; finish it with these.`)
       return progress
     },
     async write(uid, progress) {
       await mkdir(folder, { recursive: true, mode: 0o700 })
-      await writePrivateFile(fileOf(uid), JSON.stringify({ batch, url, ...progress } satisfies Entry))
+      await writePrivateFile(fileOf(uid), JSON.stringify({ batch, url: urlOf(uid), ...progress } satisfies Entry))
     },
     finish: (uid) => rm(fileOf(uid), { force: true }),
   }

@@ -1,0 +1,73 @@
+/** The chips of `tag write --from`: the rows of a file that are still to be written, and the report of those that are. */
+import { open } from 'node:fs/promises'
+import type { TagTemplate } from '../../../tap/provisioning/template.ts'
+import { CommandError, type Session } from '../../session/session.ts'
+import { csvLine } from '../import/csv.ts'
+import { prepareChips } from '../prepare.ts'
+import type { AddressOptions } from '../template.ts'
+
+export type ChipList = Readonly<{
+  /** Rows of the file. */
+  size: number
+  /** Rows that are not written yet. */
+  left: () => number
+  /** Returns undefined for a chip that is not in the file. `uid` has 14 upper-case hex digits. */
+  templateOf: (uid: string) => TagTemplate | undefined
+  isWritten: (uid: string) => boolean
+  written: (uid: string, counter: number) => Promise<void>
+  /** Path of the report. */
+  report: string
+  close: () => Promise<void>
+}>
+
+const columns = ['line', 'uid', 'batch', 'gtin', 'serial', 'counter', 'url'] as const
+
+/**
+ * Opens the list. A chip is written when the store has it with the counter that was read at the end, so that the report is right after a
+ * power cut too. Throws `CommandError` with the wrong rows.
+ */
+export async function openChipList(
+  { store }: Session,
+  path: string,
+  options: Pick<AddressOptions, 'url' | 'host'> & { readonly batch: string },
+): Promise<ChipList> {
+  const chips = new Map((await prepareChips({ store }, path, options)).map((chip) => [chip.row.uidText, chip]))
+  const done = new Set<string>()
+  const report = `${path}.written.csv`
+  const lineOf = (uid: string, counter: number) => {
+    const { row, batch, template } = chips.get(uid) ?? missing(uid)
+    const { gtin = '', serial = '' } = row.item ?? {}
+    return `${csvLine([row.line, uid, batch.id, gtin, serial, counter, template.url])}\n`
+  }
+  const lines = [`${csvLine(columns)}\n`]
+  for (const [uid, { row, batch }] of chips) {
+    if (batch.id !== options.batch)
+      throw new CommandError(
+        `Line ${row.line} is of batch ${batch.id}: write its chips with --batch ${batch.id} and a file of their own.`,
+      )
+    const known = await store.tags.tagOfUid(row.uid)
+    if (known?.batchId !== batch.id || known.epoch !== batch.epoch || known.baselineCounter === null) continue
+    done.add(uid)
+    lines.push(lineOf(uid, known.baselineCounter))
+  }
+  const file = await open(report, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
+    throw new CommandError(`The report ${report} cannot be written (${error.code}).`)
+  })
+  await file.write(lines.join(''))
+  return {
+    size: chips.size,
+    left: () => chips.size - done.size,
+    templateOf: (uid) => chips.get(uid)?.template,
+    isWritten: (uid) => done.has(uid),
+    written: async (uid, counter) => {
+      done.add(uid)
+      await file.write(lineOf(uid, counter))
+    },
+    report,
+    close: () => file.close(),
+  }
+}
+
+function missing(uid: string): never {
+  throw new RangeError(`The chip ${uid} is not in the list.`)
+}
