@@ -1,10 +1,12 @@
 /** The service with its private keys in a PKCS#11 token, SoftHSM2. */
 import assert from 'node:assert/strict'
+import { createECDH, randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { privateKeyToAddress } from 'viem/accounts'
 import { attestationSigner, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openKeySource } from '../../../src/payments/attestation/source.ts'
@@ -13,7 +15,8 @@ import { facilitatorAccounts } from '../../../src/app/keys.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
 import type { KeyStore } from '../../../src/keys/key.ts'
 import { startDev, touchstone } from '../../support/processes/cli.ts'
-import { createToken, skipToken, type TestToken } from '../../support/softhsm.ts'
+import { findInMemory } from '../../support/processes/memory.ts'
+import { createToken, type ImportedKey, skipToken, type TestToken } from '../../support/softhsm.ts'
 
 describe('keys that are made in a token', { skip: skipToken }, () => {
   let token: TestToken
@@ -95,6 +98,7 @@ describe('npm start with every key in a token', { skip: skipToken }, () => {
   let running: Awaited<ReturnType<typeof startDev>> | undefined
   before(async () => {
     token = createToken()
+    token.importKeys(imported)
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-token-dev-'))
     env = { ...token.env, DATA_DIR: dataDir, KEYS: token.setting, PASSPORT_SIGNING: 'on' }
   })
@@ -103,6 +107,13 @@ describe('npm start with every key in a token', { skip: skipToken }, () => {
     token[Symbol.dispose]()
     await rm(dataDir, { recursive: true, force: true })
   })
+
+  /** Keys that the test knows, to search for; the service makes the others. */
+  const imported = [
+    ...['operator', 'attester', 'facilitator', 'attestation-1'].map((name) => pairOf(name, 'secp256k1')),
+    pairOf('issuer-key-1', 'prime256v1'),
+    ...['tag/demo/file', 'tag/demo/app'].map((name) => ({ name, value: Uint8Array.from(randomBytes(16)) })),
+  ]
 
   /** Uses every key once, and returns what the public knows of them. */
   async function useKeys({ urls, said }: Awaited<ReturnType<typeof startDev>>) {
@@ -121,16 +132,38 @@ describe('npm start with every key in a token', { skip: skipToken }, () => {
     return { keys, signedBy: decodeProtectedHeader(await passport.text()).kid?.split('#')[1] }
   }
 
-  it('mints, taps, sells and signs; after a SIGKILL it goes on with the same keys', async () => {
+  it('mints, taps, sells and signs; after a SIGKILL it goes on with the same keys, none of which is in its memory', async () => {
     running = await startDev(env)
     const before = await useKeys(running)
     assert.equal(before.signedBy, 'key-1')
+    const attestation = imported.find(({ name }) => name === 'attestation-1') ?? assert.fail()
+    const address = privateKeyToAddress(`0x${Buffer.from(attestation.value).toString('hex').padStart(64, '0')}`)
+    assert.deepEqual(
+      before.keys.map((key) => key.address),
+      [address],
+    )
     await running.stop('SIGKILL')
     running = await startDev(env)
     assert.deepEqual(await useKeys(running), before)
+    const known = JSON.parse(await readFile(join(dataDir, 'keys', 'demo.json'), 'utf8')) as { kek: string }
+    const secrets = imported.map(({ name, value }) => [name, value] as const)
+    const searched = new Map([...secrets, ['TAG_KEK', Uint8Array.from(Buffer.from(known.kek, 'hex'))]])
+    assert.deepEqual(
+      [...findInMemory(running.child.pid ?? 0, searched)],
+      ['TAG_KEK'],
+      'only what is no key of the token',
+    )
     assert.equal(await running.stop(), 0)
     const kept = await readFile(join(dataDir, 'keys', 'issuer.jwks.json'), 'utf8')
     assert.ok(!kept.includes('"d"'))
     assert.deepEqual((await readdir(dataDir)).includes('station'), false)
   })
 })
+
+/** A pair of keys to import. */
+function pairOf(name: string, curve: 'secp256k1' | 'prime256v1'): ImportedKey {
+  const pair = createECDH(curve)
+  const point = Buffer.concat([Buffer.of(4, 65), pair.generateKeys()])
+  const parameters = Buffer.from(curve === 'secp256k1' ? '06052b8104000a' : '06082a8648ce3d030107', 'hex')
+  return { name, value: pair.getPrivateKey(), pair: { parameters, point } }
+}
