@@ -79,7 +79,10 @@ describe('a fleet of tags by commands alone', () => {
     await writeFile(join(folder, 'tags.csv'), `uid,batch,epoch,tokenId,gtin,serial,name\r\n${rows.join('\r\n')}`)
     const { exit, out, err } = await asProcess('tag', 'import', 'tags.csv', '--mint', '--bind')
     assert.equal(exit, 0, out + err)
-    assert.match(out, /^1000 of 1000 rows in [\d.]+ s: 1000 done\. Report: .*tags\.csv\.report\.csv\n$/)
+    assert.match(
+      out,
+      /^1000 of 1000 rows in [\d.]+ s: 1000 done\. Report: .*tags\.csv\.report\.csv\nOn chain: 5 mints of up to 200 rows, 1000 bindings, 0 activations; .*\n$/,
+    )
     assert.match(err, /^ {2}500 of 1000 rows: 500 done/m)
     const report = (await readFile(join(folder, 'tags.csv.report.csv'), 'utf8')).trim().split('\n').slice(1)
     assert.equal(report.length, tags)

@@ -147,7 +147,7 @@ describe('touchstone tag import', () => {
     const zeros = `b=${hint}&picc=${'0'.repeat(32)}&cmac=${'0'.repeat(16)}`
     assert.deepEqual(
       chips.map(({ url }) => url),
-      [`https://v.example/01/09520001000010/21/A%2F7?${zeros}`, `https://v.example/api/verify?${zeros}`],
+      [`https://v.example/01/09520001000010/21/A%2F7?${zeros}`, `https://v.example/tap?${zeros}`],
     )
     const record = world.components.tagKeys.record('b') ?? assert.fail()
     const appMaster = await world.components.tagKeys.appMaster('b')
