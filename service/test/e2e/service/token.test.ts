@@ -12,6 +12,12 @@ import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openKeySource } from '../../../src/payments/attestation/source.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { facilitatorAccounts } from '../../../src/app/keys.ts'
+import { openTagKeyStore } from '../../../src/tap/keys/store.ts'
+import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
+import { createAesKey } from '../../../src/tap/sun/aes.ts'
+import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
+import { readPicc } from '../../../src/tap/sun/sun.ts'
+import { newUid, parametersOf, testTemplate } from '../../support/tap/tags.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
 import type { KeyStore } from '../../../src/keys/key.ts'
 import { startDev, touchstone } from '../../support/processes/cli.ts'
@@ -73,6 +79,46 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     const file = JSON.parse(await readFile(join(folder, 'issuer.jwks.json'), 'utf8')) as { keys: object[] }
     assert.equal(file.keys.length, 4)
     for (const key of file.keys) assert.ok(!('d' in key))
+  })
+
+  it('verify taps with one call for a new tag, and cost forged links none unless they read as a chip by chance', async () => {
+    let calls = 0
+    const counting: KeyStore = {
+      ...keyStore,
+      aesKey: async (name) => {
+        const key = await keyStore.aesKey(name)
+        return key && { ...key, cmac: (message) => ((calls += 1), key.cmac(message)) }
+      },
+    }
+    const keyFile = { kek: Uint8Array.from(randomBytes(32)), demo: true }
+    const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+    const store = await openTagKeyStore({ folder, keyFile, shared, keyStore })
+    assert.ok((await store.create({ id: 'watches', demo: true })).ok)
+    const reopened = await openTagKeyStore({ folder, keyFile, shared, keyStore: counting })
+    const batch = reopened.record('watches') ?? assert.fail()
+    assert.equal(batch.fileMaster, null)
+    await assert.rejects(openTagKeyStore({ folder, keyFile, shared }), /are in a PKCS#11 token: name it in KEYS/)
+    const authenticate = createAuthenticate({ keys: reopened.keys })
+    const bytes = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
+
+    const [uid, fileMaster] = [newUid(), reopened.fileMaster('watches')]
+    const tag = await createDemoTag({ batch, fileMaster, uid, template: testTemplate(batch) })
+    calls = 0
+    for (let count = 0; count < 3; count++) {
+      const { picc, cmac } = parametersOf(tag.tap())
+      assert.ok((await authenticate(bytes(picc), bytes(cmac))).genuine)
+    }
+    assert.equal(calls, 1)
+
+    calls = 0
+    let likeChips = 0
+    const meta = createAesKey(batch.metaKey ?? assert.fail())
+    for (let count = 0; count < 2_000; count++) {
+      const picc = Uint8Array.from(randomBytes(16))
+      if (readPicc(meta.ecbDecrypt(picc)).form !== 'other') likeChips += 1
+      assert.ok(!(await authenticate(picc, Uint8Array.from(randomBytes(8)))).genuine)
+    }
+    assert.ok(calls <= likeChips && likeChips < 200, `${calls} calls, ${likeChips} of 2000 read as a chip`)
   })
 
   it('sign attestations, and another process finds them in their order', async () => {
