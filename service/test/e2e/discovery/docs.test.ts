@@ -65,7 +65,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/key create back-office/, /^ts_live_/],
   [/tapAnomalies/, /"taps":\{"edges":\[[^]*"tapAnomalies":\{"edges":\[/],
   [/touchstone export products/, /^id,tag_id,name,[^\n]*,cursor\n1,/],
-  [/key create .* > key\.txt/, /^ts_live_/],
+  [/key create .* > (?:till-)?key\.txt/, /^ts_live_/],
   [/attest key list/, /active .* signs/],
   [/attest key add/, /is announced/],
   [/key list/, /read,write/],
