@@ -33,6 +33,7 @@ describe('keys of a fleet', { skip }, () => {
       DATA_DIR: join(root, folder),
       DATABASE_URL: database.url,
       TAG_KEK: `${'6b'.repeat(31)}01`,
+      STATION_KEK: `${'73'.repeat(31)}03`,
       ...env,
     }
     const parts = await openStoreComponents(
