@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
-import { it } from 'node:test'
+import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { allMutants, fateOf, targets } from './mutation/run.ts'
 
 /** Runs contracts/test.ts beside the other tests: its invariants take one core for half a minute. */
 it('the Solidity tests pass, and the gas is that of the snapshot', async () => {
@@ -11,4 +12,23 @@ it('the Solidity tests pass, and the gas is that of the snapshot', async () => {
   const exit = new Promise((resolve) => child.once('exit', resolve))
   const said = await Promise.all([text(child.stdout), text(child.stderr)])
   assert.equal(await exit, 0, said.join('\n'))
+})
+
+/** A sample of `npm run mutate:contracts`, after the tests are compiled. */
+describe('the Solidity tests notice', () => {
+  const [registry] = targets
+  assert.ok(registry !== undefined)
+  const mutants = allMutants(registry)
+  const sample = [
+    { function: 'mint', change: 'onlyRole(ISSUER) → nothing', at: 0 },
+    { function: 'mintBatch', change: 'onlyRole(ISSUER) → nothing', at: 1 },
+    { function: 'recycle', change: 'msg.sender != asset.owner → false', at: 1 },
+  ]
+  for (const { function: name, change, at } of sample) {
+    it(`${change} in ${name}`, async () => {
+      const mutant = mutants.filter((one) => one.change === change)[at]
+      assert.ok(mutant !== undefined)
+      assert.equal(await fateOf(registry, mutant), 'killed')
+    })
+  }
 })

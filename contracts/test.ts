@@ -1,19 +1,26 @@
 /**
  * `node contracts/test.ts`: the Solidity tests and the gas snapshot, offline. The last line is `N passed, N failed`.
- * `--update-gas` writes .gas-snapshot anew.
+ * `--update-gas` writes .gas-snapshot anew. `--minutes 30` runs the invariants alone, for so long, with another seed each time.
  */
-import { spawnSync } from 'node:child_process'
-import { createRequire } from 'node:module'
-import { delimiter, dirname, join } from 'node:path'
+import { randomBytes } from 'node:crypto'
+import { forge as runForge } from './forge.ts'
 
 const toleratedGasPercent = '3'
 const gasTests = ['snapshot', '--offline', '--match-contract', 'GasTest']
 
 if (process.argv.includes('--update-gas')) {
-  process.exitCode = forge(gasTests).failed ? 1 : 0
+  process.exitCode = (await forge(gasTests)).failed ? 1 : 0
+} else if (process.argv.includes('--minutes')) {
+  const seconds = 60 * Number(process.argv[process.argv.indexOf('--minutes') + 1])
+  const env = {
+    FOUNDRY_INVARIANT_TIMEOUT: `${seconds}`,
+    FOUNDRY_INVARIANT_RUNS: '1000000',
+    FOUNDRY_FUZZ_SEED: `0x${randomBytes(8).toString('hex')}`,
+  }
+  process.exitCode = (await forge(['test', '--offline', '--match-contract', 'InvariantsTest'], env)).failed ? 1 : 0
 } else {
-  const tests = forge(['test', '--offline'])
-  const gas = forge([...gasTests, '--tolerance', toleratedGasPercent, '--check'])
+  const tests = await forge(['test', '--offline'])
+  const gas = await forge([...gasTests, '--tolerance', toleratedGasPercent, '--check'])
   const summary = /(\d+) tests? passed, (\d+) failed, \d+ skipped \(\d+ total/.exec(tests.output)
   const passed = Number(summary?.[1] ?? 0) + (gas.failed ? 0 : 1)
   // A run without a summary, or one that ended badly for another reason than a test, is a failure too.
@@ -26,29 +33,10 @@ if (process.argv.includes('--update-gas')) {
   process.exitCode = failed > 0 ? 1 : 0
 }
 
-function forge(args: string[]): { failed: boolean; output: string } {
-  const { status, stdout, stderr, error } = spawnSync(forgeBinary(), args, {
-    cwd: import.meta.dirname,
-    encoding: 'utf8',
-    maxBuffer: 64 << 20,
-    // The compiler wrapper is started by forge through `env node`: it gets the Node that runs this.
-    env: {
-      ...process.env,
-      NO_COLOR: '1',
-      PATH: `${dirname(process.execPath)}${delimiter}${process.env['PATH'] ?? ''}`,
-    },
-  })
-  print(`${stdout ?? ''}${stderr ?? ''}`)
-  if (error !== undefined) print(`forge did not start: ${error.message}\n`)
-  return { failed: status !== 0, output: stdout ?? '' }
-}
-
-/** The program itself, not npm's wrapper script around it. */
-function forgeBinary(): string {
-  const architecture = process.arch === 'x64' ? 'amd64' : process.arch
-  const manifest = `@foundry-rs/forge-${process.platform}-${architecture}/package.json`
-  const file = process.platform === 'win32' ? 'forge.exe' : 'forge'
-  return join(dirname(createRequire(import.meta.url).resolve(manifest)), 'bin', file)
+async function forge(args: string[], env = {}): Promise<{ failed: boolean; output: string }> {
+  const { failed, stdout, stderr } = await runForge(args, env)
+  print(`${stdout}${stderr}`)
+  return { failed, output: stdout }
 }
 
 function print(text: string): void {

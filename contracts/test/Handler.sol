@@ -22,6 +22,8 @@ contract Handler is World {
     uint256[] public ids;
     /// Steps that went through, by kind: a run in which nothing happens proves nothing.
     mapping(uint256 kind => uint256) public done;
+    /// Calls with signatures that went through.
+    bytes[] private used;
 
     constructor() {
         setUp();
@@ -49,15 +51,21 @@ contract Handler is World {
         address caller = who % 4 == 0 ? people()[(who / 4) % 12] : rightful(kind, id, bits);
         Trace[] memory before = traces();
         vm.recordLogs();
-        (bool success, bytes memory result) = attempt(caller, callOf(kind, id, bits, caller));
+        bytes memory call_ = callOf(kind, id, bits, caller);
+        (bool success, bytes memory result) = attempt(caller, call_);
         Vm.Log[] memory logs = vm.getRecordedLogs();
         Trace[] memory found = traces();
         for (uint256 i = 0; i < ids.length; ++i) {
             bool changed = keccak256(abi.encode(before[i])) != keccak256(abi.encode(found[i]));
             require(!changed || (success && ids[i] == id), "another token changed");
             require(!changed || announced(logs, ids[i]), "a change without an event");
-            checkChange(kind, before[i], found[i]);
+            checkChange(kind, caller, before[i], found[i]);
         }
+        if (used.length > 0) {
+            (bool again,) = attempt(stranger, used[pick % used.length]);
+            require(!again, "a used signature works again");
+        }
+        if (success && (kind == 3 || kind == 11)) used.push(call_);
         require(success || (result.length >= 4 && bytes4(result) != 0x4e487b71), "refused without naming a reason");
         if (success) ++done[kind];
     }
@@ -72,10 +80,12 @@ contract Handler is World {
     }
 
     /// What may become of one token in one step.
-    function checkChange(uint8 kind, Trace memory a, Trace memory b) private view {
+    function checkChange(uint8 kind, address caller, Trace memory a, Trace memory b) private view {
         require(a.tag == 0 || a.tag == b.tag, "a tag is never rebound");
         require(b.nonce == a.nonce || b.nonce == a.nonce + 1, "the nonce never falls");
         require(b.metadata == a.metadata || uint8(a.word >> 224) <= 3, "the metadata hash is fixed");
+        bool offered = b.to != a.to && b.to != address(0);
+        require(!offered || caller == address(uint160(a.word)), "only the owner offers");
         if (a.word == b.word) return;
         (uint8 from, uint8 to) = (uint8(a.word >> 224), uint8(b.word >> 224));
         require(from != RECYCLED, "recycled is the end");

@@ -2,6 +2,7 @@
 pragma solidity 0.8.37;
 
 import {IAssetRegistry} from "../src/IAssetRegistry.sol";
+import {ISSUER} from "../src/Lifecycle.sol";
 import {World} from "./World.sol";
 
 /// Token ids: counted, chosen, skipped and refused. Metadata hashes and tags, which come with a token.
@@ -111,6 +112,34 @@ contract MintTest is World {
         require(!success, "the counter does not wrap");
         does(issuer, abi.encodeCall(registry.mintWithId, (maker, uint256(type(uint64).max) + 1, METADATA)));
         require(registry.ownerOf(uint256(type(uint64).max) + 1) == maker, "importers may go on");
+    }
+
+    /// Without ISSUER nobody mints, and nobody replaces a metadata hash: not even who holds every other role.
+    function test_onlyAnIssuerMints() public {
+        bytes[4] memory calls = [
+            abi.encodeCall(registry.mint, (maker, METADATA)),
+            abi.encodeCall(registry.mintBatch, (maker, new bytes32[](1))),
+            abi.encodeCall(registry.mintWithId, (maker, 5, METADATA)),
+            abi.encodeCall(registry.setMetadataHash, (mint(), METADATA))
+        ];
+        address[9] memory others =
+            [admin, binder, qa, attester, guardian, recycler, warden, maker, stranger];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            for (uint256 j = 0; j < others.length; ++j) fails(others[j], calls[i], lacks(others[j], ISSUER));
+        }
+        require(registry.totalSupply() == 1, "nothing was minted");
+    }
+
+    function test_onlyTheAdminMovesDocuments() public {
+        bytes[2] memory calls = [
+            abi.encodeCall(registry.setTokenBaseURI, ("https://example.net/")),
+            abi.encodeCall(registry.setContractURI, ("https://example.net/"))
+        ];
+        for (uint256 i = 0; i < calls.length; ++i) {
+            fails(issuer, calls[i], lacks(issuer, 0));
+            fails(stranger, calls[i], lacks(stranger, 0));
+            does(admin, calls[i]);
+        }
     }
 
     function test_needsAnOwner() public {

@@ -109,7 +109,7 @@ contract StandardsTest is World {
 
     function test_emptyRolesStayEmpty() public {
         address none = address(0);
-        registry = new AssetRegistry(AssetRegistry.Holders(admin, none, none, none, none, none, none), "", "");
+        registry = deployed(AssetRegistry.Holders(admin, none, none, none, none, none, none), "", "");
         require(!registry.hasRole(registry.ISSUER_ROLE(), none), "no role for the zero address");
         try new AssetRegistry(AssetRegistry.Holders(none, issuer, none, none, none, none, none), "", "") {
             revert("needs an admin");

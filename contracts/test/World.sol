@@ -14,6 +14,7 @@ interface Vm {
     function addr(uint256 key) external pure returns (address);
     function assume(bool condition) external pure;
     function chainId(uint256 id) external;
+    function envOr(string calldata name, bytes calldata other) external view returns (bytes memory);
     function etch(address account, bytes calldata code) external;
     function getRecordedLogs() external returns (Log[] memory);
     function load(address account, bytes32 slot) external view returns (bytes32);
@@ -53,13 +54,30 @@ abstract contract World {
 
     function setUp() public virtual {
         vm.warp(START);
-        registry = new AssetRegistry(
-            AssetRegistry.Holders(admin, issuer, binder, qa, attester, guardian, recycler),
-            "https://example.org/asset/",
-            "https://example.org/registry"
-        );
+        AssetRegistry.Holders memory holders =
+            AssetRegistry.Holders(admin, issuer, binder, qa, attester, guardian, recycler);
+        registry = deployed(holders, "https://example.org/asset/", "https://example.org/registry");
         does(admin, abi.encodeCall(registry.grantRole, (GUARDIAN, warden)));
         does(admin, abi.encodeCall(registry.grantRole, (RECYCLER, warden)));
+    }
+
+    /// The registry, or in a mutation run (mutation/run.ts) the mutant of it that the environment holds.
+    function deployed(AssetRegistry.Holders memory holders, string memory tokens, string memory contract_)
+        internal
+        returns (AssetRegistry)
+    {
+        bytes memory code = vm.envOr("MUTANT_REGISTRY", type(AssetRegistry).creationCode);
+        return AssetRegistry(create(abi.encodePacked(code, abi.encode(holders, tokens, contract_))));
+    }
+
+    function create(bytes memory code) internal returns (address account) {
+        assembly ("memory-safe") {
+            account := create(0, add(code, 32), mload(code))
+            if iszero(account) {
+                returndatacopy(0, 0, returndatasize())
+                revert(0, returndatasize())
+            }
+        }
     }
 
     function person(string memory name) internal returns (address account) {
