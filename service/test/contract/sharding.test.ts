@@ -42,6 +42,11 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['assets/items.ts', 'where gtin = $1', 'an item by GTIN and serial: a lookup table of its own'],
   ['assets/items.ts', 'gtin = $2', 'the same, with the token'],
   ['tap/tag-registry.ts', 'where ${where} order by t.epoch', 'a tag by its token or item; by its UID one shard'],
+  [
+    'tap/tag-registry.ts',
+    'where batch_id = $1 limit 1',
+    'whether a batch has tags, before an operator replaces its keys',
+  ],
   ['passport/signing/status-store.ts', 'from status_place where list', 'one signed status list'],
   ['passport/signing/status-store.ts', 'taken from status_place', 'how full a list is'],
   ['index/outbox.ts', 'from outbox', 'the feed of events, one for all shards'],
