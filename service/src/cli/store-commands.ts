@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../app/config/config.ts'
 import type { Service } from '../app/service.ts'
+import { auditCommand } from './audit.ts'
 import { attestCommand } from './keys/attestation.ts'
 import { assetCommand } from './asset/asset.ts'
 import type { RunCommand } from './session/data-directory-lock.ts'
@@ -23,6 +24,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     exportCommand(run),
     keyCommand(run),
     hsmCommand(print),
+    auditCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),
     paymentsCommand(run),
     migrateCommand(runBare),

@@ -199,6 +199,8 @@ export const keptTables = [
   'outbox',
   'outbox_trim',
   'api_key',
+  'audit_head',
+  'audit_entry',
   'payment',
   'payment_identifier',
   'settlement',

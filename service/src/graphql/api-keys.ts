@@ -1,7 +1,8 @@
 /** API keys of GraphQL (spec §5): `ts_live_` and 256 random bits, of which only the SHA-256 is stored. */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Sql } from '../db/database.ts'
+import { appendAudit, auditText, localActor } from '../db/audit.ts'
+import type { Database } from '../db/database.ts'
 import { createTrust } from '../http/client-ip.ts'
 import type { RateLimiter } from '../http/rate-limit/limiter.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
@@ -106,7 +107,7 @@ function apiKeyHash(text: string): Uint8Array {
 
 export type ApiKeyStore = ReturnType<typeof apiKeyStore>
 
-export function apiKeyStore(sql: Sql) {
+export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
   return {
     /** Stores a new key by its hash and returns its id. */
     async create({ hash, name, scopes, brands = null, networks = null, expiresAt = null }: NewApiKey): Promise<string> {
@@ -115,7 +116,11 @@ export function apiKeyStore(sql: Sql) {
       const isLimited = brands !== null || networks !== null || expiresAt !== null
       const granted = isLimited ? verbsOf(scopes) : scopes
       const expiry = expiresAt === null ? null : new Date(expiresAt).toISOString()
-      await sql.query(insertStatement, [id, hash, name, granted, brands, networks, expiry])
+      const after = { name, scopes: granted, brands, networks, expiresAt: expiry }
+      await sql.transaction(async (tx) => {
+        await tx.query(insertStatement, [id, hash, name, granted, brands, networks, expiry])
+        await appendAudit(tx, auditText(localActor(), { act: 'key.create', subject: id, outcome: 'DONE', after }))
+      })
       return id
     },
     /** Returns all keys, revoked ones too, the oldest first, without their hashes. */
@@ -128,11 +133,16 @@ export function apiKeyStore(sql: Sql) {
     },
     /** Revokes a key for ever. Returns false when no active key has this id. */
     async revoke(id: string): Promise<boolean> {
-      const revoked = await sql.query(
-        'update api_key set revoked_at = clock_timestamp() where id = $1 and revoked_at is null returning id',
-        [id],
-      )
-      return revoked.length > 0
+      return sql.transaction(async (tx) => {
+        const [revoked] = await tx.query<{ name: string; scopes: string[] }>(
+          'update api_key set revoked_at = clock_timestamp() where id = $1 and revoked_at is null returning name, scopes',
+          [id],
+        )
+        if (revoked === undefined) return false
+        const text = { act: 'key.revoke', subject: id, outcome: 'DONE', before: revoked } as const
+        await appendAudit(tx, auditText(localActor(), text))
+        return true
+      })
     },
     /** Finds the active key with this hash. */
     async find(hash: Uint8Array): Promise<StoredApiKey | undefined> {

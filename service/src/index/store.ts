@@ -4,6 +4,7 @@
  * earlier one. Every transaction writes the cursor's row first, so that a lock of that row waits for the whole step.
  */
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
+import { appendAudit, auditText } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
@@ -137,6 +138,10 @@ async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, 
   await storeAssets(sql, projectAssets(events))
   const steps = await applyTransfers(sql, events, past)
   if (feed.isFed) await announce(sql, [...announcements, ...announcementsOf(events, steps)])
+  if (rewind !== null) {
+    const after = { rewoundTo: rewind.toString(), indexedTo: to.number.toString(), blockHash: to.hash }
+    await appendAudit(sql, auditText({ who: 'indexer' }, { act: 'index.rewind', subject: '', outcome: 'DONE', after }))
+  }
 }
 
 const tokensAtOnce = 500

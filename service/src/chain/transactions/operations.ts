@@ -4,7 +4,9 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from '../../db/columns.ts'
+import { type Actor, appendAudit, type AuditBody, auditText, localActor } from '../../db/audit.ts'
 import type { Database } from '../../db/database.ts'
+import { parseJsonObject } from '../../lib/json.ts'
 
 export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
 
@@ -20,7 +22,16 @@ export type Operation = SignedTransaction &
     ageMs: number
   }>
 
-type NewOperation = Readonly<{ key: string; requestHash: Hex; kind: string; signer: Hex; fromNonce: bigint }>
+/** `subject` is the token, where the request names one; `by` left out is the user of this process. */
+type NewOperation = Readonly<{
+  key: string
+  requestHash: Hex
+  kind: string
+  signer: Hex
+  fromNonce: bigint
+  subject?: string
+  by?: Actor
+}>
 
 export type OperationStore = ReturnType<typeof operationStore>
 
@@ -53,11 +64,38 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
            values ($1, $2, $3, $4, $5, $6, $7) on conflict (idempotency_key) do nothing returning ${columns}`,
           values,
         )
-        if (added !== undefined) return { operation: parseRow(added), added: true }
+        if (added !== undefined) {
+          const act = { act: kind, subject: request.subject ?? '', outcome: 'SIGNED', txHash } as const
+          const text = auditText(request.by ?? localActor(), act)
+          await sql.query('update operation set audit_seq = append_audit($2) where idempotency_key = $1', [key, text])
+          return { operation: parseRow(added), added: true }
+        }
         const [known] = await sql.query<Row>(findStatement, [key])
         if (known === undefined) throw new Error('An operation vanished while it was read.')
         return { operation: parseRow(known), added: false }
       }),
+
+    /** Notes in the audit trail that a request was repeated: nothing was done but what the first one did. */
+    async replayed(key: string, by: Actor = localActor()): Promise<void> {
+      const [first] = await database.query<{
+        kind: string
+        seq: bigint | null
+        body: string | null
+        tx_hash: Uint8Array
+      }>(
+        `select o.kind, o.audit_seq as seq, e.body, o.tx_hash from operation o left join audit_entry e on e.seq = o.audit_seq
+         where o.idempotency_key = $1`,
+        [key],
+      )
+      if (first === undefined) return
+      const { who: firstActor = null, subject = '' } = (parseJsonObject(first.body ?? '') ?? {}) as Partial<AuditBody>
+      const act = { act: first.kind, subject, outcome: 'REPLAYED', txHash: bytesToHex(first.tx_hash) } as const
+      const of = {
+        ...(first.seq !== null && { of: String(first.seq) }),
+        ...(firstActor !== null && { first: firstActor }),
+      }
+      await appendAudit(database, auditText(by, { ...act, ...of }))
+    },
 
     /** Replaces the transaction `txHash` by one with the same nonce; false when the operation was settled or replaced meanwhile. */
     replace: (txHash: Hex, { txHash: newHash, raw }: SignedTransaction) =>
@@ -85,10 +123,7 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
 
     /** Settles a PENDING operation; a settled one stays as it is. */
     async settle(key: string, status: 'CONFIRMED' | 'FAILED', outcome: string): Promise<void> {
-      await database.query(
-        `update operation set status = $2, outcome = $3, settled_at = now() where idempotency_key = $1 and status = 'PENDING'`,
-        [key, status, outcome],
-      )
+      await database.query(settleStatement, [key, status, outcome])
     },
 
     /** Reopens a CONFIRMED operation. */
@@ -119,6 +154,14 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
     },
   }
 }
+
+/** The audit trail gets an entry where the row changed. */
+const settleStatement = `with settled as (
+    update operation set status = $2, outcome = $3, settled_at = now() where idempotency_key = $1 and status = 'PENDING'
+    returning kind, audit_seq, tx_hash)
+  select append_audit(json_build_object('who', 'service', 'act', s.kind,
+    'subject', coalesce((select e.body::jsonb->>'subject' from audit_entry e where e.seq = s.audit_seq), ''),
+    'outcome', $2::text, 'of', s.audit_seq::text, 'txHash', '0x' || encode(s.tx_hash, 'hex'))::text) from settled s`
 
 const columns = `idempotency_key as key, request_hash, signer, nonce, tx_hash, raw, status, outcome,
   (extract(epoch from now() - signed_at) * 1000)::float8 as "ageMs"`

@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { encodePacked, keccak256, type LocalAccount } from 'viem'
+import { type Actor, localActor } from '../../db/audit.ts'
 import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import { isPublishedAddress } from '../../domain/published-accounts.ts'
@@ -43,7 +44,8 @@ export type WriterOptions = Readonly<{
   maxFeePerGas?: bigint
 }>
 
-export type WriteOptions = Readonly<{ idempotencyKey: string } | { dryRun: true }>
+/** `by` is who asks for the write; left out, the user of this process. */
+export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor } | { dryRun: true }>
 
 /** `repeated`: the key was used for this very request before. */
 export type WriteResult =
@@ -80,7 +82,7 @@ export function createWriter(options: WriterOptions) {
    * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
    */
   function write(request: WriteRequest, how: WriteOptions): Promise<WriteResult> {
-    const work = 'dryRun' in how ? simulate(request) : once(request, how.idempotencyKey)
+    const work = 'dryRun' in how ? simulate(request) : once(request, how.idempotencyKey, how.by ?? localActor())
     const tracked = work.finally(() => running.delete(tracked))
     running.add(tracked)
     return tracked
@@ -93,14 +95,14 @@ export function createWriter(options: WriterOptions) {
     return prepared.ok ? { ok: true, status: 'SIMULATED', gas: prepared.gas } : prepared
   }
 
-  async function once(request: WriteRequest, key: string): Promise<WriteResult> {
+  async function once(request: WriteRequest, key: string, by: Actor): Promise<WriteResult> {
     const call = callOf(request)
     if ('ok' in call) return call
     const { account, data } = call
     const signer = addressOf(account)
     const requestHash = keccak256(encodePacked(['uint256', 'address', 'bytes'], [BigInt(chainId), contract, data]))
     const known = await operations.find(key)
-    if (known !== undefined) return repeat(known, requestHash)
+    if (known !== undefined) return repeat(known, requestHash, by)
 
     const prepared = await inSlot(slot++ % slots, () =>
       prepare(rpc, { from: signer, to: contract, data }, maxFeePerGas),
@@ -108,14 +110,15 @@ export function createWriter(options: WriterOptions) {
     if (!prepared.ok) {
       // The same request may have been mined since, and be rejected for that reason.
       const meanwhile = await operations.find(key)
-      return meanwhile === undefined ? prepared : repeat(meanwhile, requestHash)
+      return meanwhile === undefined ? prepared : repeat(meanwhile, requestHash, by)
     }
     const { gas, fees, nonce: fromNonce } = prepared
+    const subject = 'tokenId' in request ? String(request.tokenId) : ''
     const sign = (nonce: bigint) => signTransaction(account, { chainId, to: contract, data, nonce, gas, fees })
     const { operation, added } = await inTurn(signer, () =>
-      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce }, sign),
+      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce, subject, by }, sign),
     )
-    if (!added) return repeat(operation, requestHash)
+    if (!added) return repeat(operation, requestHash, by)
     underway.add(key)
     try {
       if (operation.nonce > fromNonce) await recovery.resendBefore(operation, fromNonce, underway)
@@ -127,8 +130,9 @@ export function createWriter(options: WriterOptions) {
     }
   }
 
-  async function repeat(operation: Operation, requestHash: Hex): Promise<WriteResult> {
+  async function repeat(operation: Operation, requestHash: Hex, by: Actor): Promise<WriteResult> {
     if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
+    await operations.replayed(operation.key, by)
     if (operation.status === 'FAILED') return resultOf(operation, true)
     const isLost = operation.status === 'CONFIRMED' && (await hasLeftChain(operation))
     if (operation.status === 'CONFIRMED' && !isLost) return resultOf(operation, true)

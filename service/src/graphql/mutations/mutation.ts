@@ -82,14 +82,14 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
   async function executeWrite(
     request: WriteRequest,
     idempotencyKey: string,
-    { key }: GraphqlContext,
+    { key, requestId }: GraphqlContext,
     fields: FailureFields = {},
   ): Promise<WriteOutcome> {
-    const result = await writer.write(request, { idempotencyKey })
+    const result = await writer.write(request, { idempotencyKey, by: { who: `key:${key.id}`, requestId } })
     if (!result.ok) return failed(result, fields)
     if (result.status === 'SIMULATED') throw new ServiceError('INTERNAL', 'A write was only simulated.')
     const { txHash } = result
-    log.info('written', { kind: request.kind, apiKey: key.id, txHash })
+    log.info('written', { kind: request.kind, apiKey: key.id, repeated: result.repeated, txHash })
     if (result.status === 'PENDING') return { ok: true, txHash, mined: false, indexed: false, tokenIds: [] }
     const { blockNumber, tokenIds } = result
     transfers.reached(blockNumber)

@@ -389,11 +389,26 @@ describe('touchstone key', () => {
       ['create', 'x', '--scope', 'mint,sell'],
       ['create', 'x', '--brand', ' Bolt'],
       ['create', 'x', '--network', '10.0.0.0/33'],
-      ['create', 'x', '--network', 'localhost'],
       ['create', 'x', '--expires', '2020-01-01'],
       ['show', 'aaaaaaaa'],
     ]
     for (const words of wrong) assert.notEqual((await inWorld('key', ...words)).exit, 0, words.join(' '))
+  })
+
+  it('shows who made a key in the audit trail, verifies it and exports it', async () => {
+    const made = await inWorld('key', 'create', 'audited', '--scope', 'mint')
+    keepSecret(made.out)
+    const [, id = ''] = /^Key (\w+)/.exec(made.err) ?? []
+    const listed = await inWorld('audit', 'list', '--last', '1')
+    assert.match(listed.out, new RegExp(`local:\\S+ +key\\.create +${id} +DONE`))
+    const verified = await inWorld('audit', 'verify')
+    const [, seq = ''] = /^head (\d+):0x[0-9a-f]{64}$/m.exec(verified.out) ?? []
+    assert.equal((await inWorld('audit', 'verify', '--head', `${seq}:0x${'11'.repeat(32)}`)).exit, 1)
+    const after = ['--after', String(Number(seq) - 1)]
+    const { out } = await inWorld('audit', 'export', ...after)
+    assert.match(out, new RegExp(`^{"seq":"${seq}",.*"act":"key.create","subject":"${id}"`))
+    const cef = (await inWorld('audit', 'export', '--cef', ...after)).out
+    assert.match(cef, /^CEF:0\|Touchstone\|touchstone\|[^|]+(\|key\.create){2}\|6\|externalId=\d+ rt=\d{13} suser=/)
   })
 
   it('revokes a key within a second', async () => {

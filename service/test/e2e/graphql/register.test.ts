@@ -2,6 +2,7 @@
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { type AuditBody, readAudit } from '../../../src/db/audit.ts'
 import type { ApiKey } from '../../../src/graphql/api-keys.ts'
 import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
 import { operator } from '../../support/index/writer-world.ts'
@@ -57,6 +58,19 @@ describe('registerProduct', () => {
     both.push(await register(input))
     assert.equal(await world.supply(), supply + 1)
     assert.equal(new Set(both.map((made) => `${String(productOf(made)['id'])} ${String(made['txHash'])}`)).size, 1)
+    const [product] = both.map((made) => String(made['productId']))
+    const trail = (await readAudit(world.database, 0n, 1_000)).map(({ seq, body }) => ({
+      seq,
+      ...(JSON.parse(body) as AuditBody),
+    }))
+    const own = trail.filter(({ subject }) => subject === product)
+    const first = own.find(({ outcome }) => outcome === 'SIGNED')
+    assert.deepEqual(own.map(({ outcome }) => outcome).toSorted(), ['CONFIRMED', 'REPLAYED', 'REPLAYED', 'SIGNED'])
+    assert.deepEqual([first?.who, first?.requestId, first?.txHash], ['key:testtest', 'request', both[0]?.['txHash']])
+    for (const { outcome, who, of, first: firstActor } of own.filter((entry) => entry.outcome !== 'SIGNED')) {
+      assert.equal(of, String(first?.seq))
+      if (outcome === 'REPLAYED') assert.deepEqual([who, firstActor], ['key:testtest', 'key:testtest'])
+    }
   })
 
   it('keeps idempotency keys apart: the same one of another API key is another registration', async () => {

@@ -1,0 +1,114 @@
+/** `touchstone audit …`: the trail of every change, its verification, and its export for a log collector. */
+import { InvalidArgumentError, type Command } from 'commander'
+import { type AuditBody, type AuditEntry, type AuditHead, auditHead, readAudit, verifyAudit } from '../db/audit.ts'
+import { parseJsonObject } from '../lib/json.ts'
+import { programVersion } from '../lib/version.ts'
+import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { CommandError, type RunWork, type Session } from './session/session.ts'
+
+export function auditCommand(run: RunWork): Command {
+  return defineGroup('audit', 'The audit trail: every change of keys and products, by whom, chained by hashes.', [
+    defineCommand('list', 'Shows the newest entries, the newest last.', {
+      examples: ['touchstone audit list', 'touchstone audit list --last 100'],
+    })
+      .option('--last <n>', 'how many, 1 to 1000', argument.count(1_000), 20)
+      .action(inSession(run, list)),
+    defineCommand('verify', 'Checks every entry against the one before, and prints the head: keep it elsewhere.', {
+      notes:
+        'Exit code 1: an entry was changed, removed or inserted. --head also finds a trail that was written anew as a whole.',
+      examples: ['touchstone audit verify'],
+    })
+      .option('--head <head>', 'a head that this command printed before', parseHead)
+      .action(inSession(run, verify)),
+    defineCommand('export', 'Prints all entries, the oldest first, as JSON Lines or CEF.', {
+      examples: ['touchstone audit export > audit.jsonl', 'touchstone audit export --cef --after 1000 > audit.cef'],
+    })
+      .option('--cef', 'in the Common Event Format of log collectors')
+      .option('--after <seq>', 'only entries after this number', parseSeq)
+      .action(inSession(run, exportAll)),
+  ])
+}
+
+async function list({ store, io }: Session, { last }: { last: number }): Promise<void> {
+  const { seq } = await auditHead(store.database)
+  const entries = await readAudit(store.database, seq - BigInt(last), last)
+  const rows = entries.map(({ seq: number, at, body }) => {
+    const { who, act, subject, outcome, of, first } = bodyOf(body)
+    const note = first === undefined ? of && `of ${of}` : `of ${of}, by ${first}`
+    return [String(number), at, who, act, subject, outcome, note ?? '']
+  })
+  for (const line of formatTable(['seq', 'time', 'who', 'act', 'on', 'outcome', ''], rows)) io.out(line)
+}
+
+async function verify({ store, io }: Session, { head: kept }: { head?: AuditHead }): Promise<void> {
+  const verified = await verifyAudit(store.database, kept ?? null)
+  if (!verified.ok) throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing.`)
+  io.out(`${verified.head.seq} entries, each as it was written.`)
+  io.out(`head ${verified.head.seq}:${verified.head.hash}`)
+}
+
+const entriesAtOnce = 500
+
+async function exportAll({ store, io }: Session, { cef, after = 0n }: { cef?: true; after?: bigint }): Promise<void> {
+  const { seq: end } = await auditHead(store.database)
+  let last = after
+  while (last < end && !io.signal.aborted) {
+    const entries = await readAudit(store.database, last, entriesAtOnce)
+    for (const entry of entries) io.out(cef === true ? formatCef(entry) : formatJson(entry))
+    const next = entries.at(-1)?.seq
+    if (next === undefined) break
+    last = next
+    await io.drained?.()
+  }
+  if (io.signal.aborted)
+    throw new CommandError(`The export was ended after entry ${last}. Continue it with --after ${last}.`)
+}
+
+function bodyOf(text: string): AuditBody {
+  return (parseJsonObject(text) ?? {}) as AuditBody
+}
+
+function formatJson({ seq, at, body, hash }: AuditEntry): string {
+  return JSON.stringify({ seq: seq.toString(), at, ...bodyOf(body), hash })
+}
+
+/** Formats an entry by ArcSight's Common Event Format: a header of fields between bars, then an extension of pairs. */
+function formatCef({ seq, at, body, hash }: AuditEntry): string {
+  const { who, act, subject, outcome, requestId, txHash, of } = bodyOf(body)
+  const severity = act === 'recycle' || act.startsWith('key.') ? 6 : 3
+  const head = ['CEF:0', 'Touchstone', 'touchstone', programVersion, act, act, String(severity)]
+    .map(escapeHead)
+    .join('|')
+  const pairs = {
+    externalId: String(seq),
+    rt: String(Date.parse(at)),
+    suser: who,
+    duid: subject,
+    outcome,
+    cs1Label: 'hash',
+    cs1: hash,
+    cs2Label: 'request',
+    cs2: requestId,
+    cs3Label: 'transaction',
+    cs3: txHash,
+    cs4Label: 'of',
+    cs4: of,
+  }
+  const extension = Object.entries(pairs).flatMap(([name, value]) => (value ? [`${name}=${escapeValue(value)}`] : []))
+  return `${head}|${extension.join(' ')}`
+}
+
+const escapeHead = (text: string) => text.replaceAll(/[\\|]/g, '\\$&').replaceAll(/[\r\n]/g, ' ')
+const escapeValue = (text: string) => text.replaceAll(/[\\=]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r')
+
+function parseHead(text: string): AuditHead {
+  const [, seq, hash] = /^(\d{1,18}):(0x[0-9a-f]{64})$/.exec(text) ?? []
+  if (seq === undefined || hash === undefined)
+    throw new InvalidArgumentError('A head is <number>:<hash>, as touchstone audit verify prints it.')
+  return { seq: BigInt(seq), hash }
+}
+
+function parseSeq(text: string): bigint {
+  if (/^\d{1,18}$/.test(text)) return BigInt(text)
+  throw new InvalidArgumentError('It is the number of an entry, such as 1000.')
+}

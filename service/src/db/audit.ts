@@ -1,0 +1,97 @@
+/**
+ * The audit trail: who changed what, appended in the transaction of the change. Each entry has the SHA-256 of the entry before, so that a
+ * changed, removed or inserted one is found. It holds no owner's address, key or cryptogram.
+ */
+import { createHash } from 'node:crypto'
+import { userInfo } from 'node:os'
+import { hex, instant } from './columns.ts'
+import type { Sql } from './database.ts'
+
+/** `who` is `key:<id>` or `local:<user>`; `requestId` that of the log. */
+export type Actor = Readonly<{ who: string; requestId?: string }>
+
+/** `subject` is a token id, or the id of an API key. `of` is the number of the entry that this one repeats or settles, `first` its actor. */
+export type AuditBody = Readonly<{
+  who: string
+  act: string
+  subject: string
+  outcome: 'DONE' | 'SIGNED' | 'REPLAYED' | 'CONFIRMED' | 'FAILED'
+  requestId?: string
+  txHash?: string
+  of?: string
+  first?: string
+  before?: Readonly<Record<string, unknown>>
+  after?: Readonly<Record<string, unknown>>
+}>
+
+/** `body` is the JSON of an `AuditBody`; `at` is RFC 3339 with microseconds. */
+export type AuditEntry = Readonly<{ seq: bigint; at: string; body: string; hash: string }>
+
+/** The number and hash of the last entry. */
+export type AuditHead = Readonly<{ seq: bigint; hash: string }>
+
+/** Returns the user of this process, who acts where no API key does. */
+export function localActor(): Actor {
+  try {
+    return { who: `local:${userInfo().username}` }
+  } catch {
+    return { who: `local:${process.getuid?.() ?? ''}` } // a container's user without a name
+  }
+}
+
+/** Formats the text of an entry. */
+export function auditText({ who, requestId }: Actor, body: Omit<AuditBody, 'who' | 'requestId'>): string {
+  return JSON.stringify({ who, ...(requestId !== undefined && { requestId }), ...body })
+}
+
+/** Appends an entry. Call it last in a transaction: other writers wait from here to the commit. */
+export async function appendAudit(sql: Sql, text: string): Promise<void> {
+  await sql.query('select append_audit($1)', [text])
+}
+
+/** Returns entries after a number, the oldest first. */
+export function readAudit(sql: Sql, after: bigint, limit: number): Promise<AuditEntry[]> {
+  return sql.query<AuditEntry>(
+    `select seq, ${instant('at')} as at, body, ${hex('hash')} as hash from audit_entry where seq > $1 order by seq limit $2`,
+    [after, limit],
+  )
+}
+
+export async function auditHead(sql: Sql): Promise<AuditHead> {
+  const [head] = await sql.query<AuditHead>(`select seq, ${hex('hash')} as hash from audit_head`)
+  if (head === undefined) throw new Error('The audit trail has lost its head.')
+  return head
+}
+
+const zeroHash = `0x${'00'.repeat(32)}`
+const entriesAtOnce = 1_000
+
+/**
+ * Checks every entry up to the head of now. `kept` is a head that was noted before: its entry must still be there. Returns the head, or the
+ * number of the first entry that is wrong or missing.
+ */
+export async function verifyAudit(
+  sql: Sql,
+  kept: AuditHead | null = null,
+): Promise<{ readonly ok: true; readonly head: AuditHead } | { readonly ok: false; readonly seq: bigint }> {
+  const head = await auditHead(sql)
+  let last: AuditHead = { seq: 0n, hash: zeroHash }
+  for (;;) {
+    const entries = await readAudit(sql, last.seq, entriesAtOnce)
+    for (const entry of entries) {
+      if (entry.seq > head.seq) break
+      if (entry.seq !== last.seq + 1n || entry.hash !== entryHash(last.hash, entry))
+        return { ok: false, seq: last.seq + 1n }
+      if (entry.seq === kept?.seq && entry.hash !== kept.hash) return { ok: false, seq: entry.seq }
+      last = entry
+    }
+    if (last.seq === head.seq || entries.length < entriesAtOnce) break
+  }
+  if (last.seq !== head.seq || last.hash !== head.hash) return { ok: false, seq: last.seq + 1n }
+  return kept !== null && kept.seq > head.seq ? { ok: false, seq: head.seq + 1n } : { ok: true, head }
+}
+
+function entryHash(previous: string, { seq, at, body }: AuditEntry): string {
+  const hash = createHash('sha256').update(Buffer.from(previous.slice(2), 'hex'))
+  return `0x${hash.update(`${seq}\n${at}\n${body}`).digest('hex')}`
+}
