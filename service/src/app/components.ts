@@ -87,6 +87,10 @@ export type Components = StoreComponents & {
   readonly transferReads: TransferReads
   /** Undefined where tags are committed to with a pepper, and none is set. */
   readonly tagHash: TagHash | undefined
+  /** The commitment with TAG_PEPPER_PREVIOUS, which only reads use. Undefined where none is set. */
+  readonly formerTagHash: TagHash | undefined
+  /** Reads the token that a tag is bound to under its former commitment; null without one. Throws CHAIN_UNAVAILABLE. */
+  readonly formerBinding: (uid: Uint8Array) => Promise<bigint | null>
   readonly resolveTap: ResolveTap
 }
 
@@ -191,7 +195,7 @@ export async function openComponents(
     }),
     (it) => it.close(),
   )
-  const tagHash = configuredTagHash(config)
+  const { tagHash, formerTagHash } = configuredTagHashes(config)
   const tapLog = opened.use(createTapLog({ database, log: log.child('tap') }))
   const components: Components = {
     ...store,
@@ -220,7 +224,10 @@ export async function openComponents(
     operator: keys.issuer?.address ?? null,
     transferReads: createTransferReads({ rpc: transactions.rpc, contract, chainId }),
     tagHash,
-    resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, tapLog }, log.child('tap')),
+    formerTagHash,
+    formerBinding: async (uid) =>
+      formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
+    resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
   return { ...components, [Symbol.asyncDispose]: () => resources.disposeAsync() }
@@ -235,9 +242,13 @@ function openLists({ store: { readUrl: url }, roles }: Config, database: Databas
   return createReadReplica({ primary: database, open: () => openDatabase({ url }), log: log.child('replica') })
 }
 
-function configuredTagHash({ tap: { commitment, pepper } }: Config): TagHash | undefined {
-  if (commitment !== 'hmac') return createTagHash({ scheme: commitment })
-  return pepper === null ? undefined : createTagHash({ scheme: 'hmac', pepper })
+function configuredTagHashes({
+  tap: { commitment, pepper, previousPepper },
+}: Config): Pick<Components, 'tagHash' | 'formerTagHash'> {
+  if (commitment !== 'hmac') return { tagHash: createTagHash({ scheme: commitment }), formerTagHash: undefined }
+  const withPepper = (secret: Uint8Array | null) =>
+    secret === null ? undefined : createTagHash({ scheme: 'hmac', pepper: secret })
+  return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
@@ -248,8 +259,9 @@ function createTapFlow(
     tagKeys,
     verdicts,
     tagHash,
+    formerTagHash,
     tapLog,
-  }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash'> & {
+  }: Pick<Components, 'database' | 'tagKeys' | 'verdicts' | 'tagHash' | 'formerTagHash'> & {
     tapLog: TapLog
   },
   log: Log,
@@ -267,6 +279,7 @@ function createTapFlow(
       authenticate: createAuthenticate({ keys, budget: createSearchBudget() }),
       ledger: createLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
+      formerTagHash,
       binding: bind ? createTapBinding({ secret }) : undefined,
       challenge: challenge ? createTapChallenge({ secret }) : undefined,
       record: tapLog.record,

@@ -16,8 +16,11 @@ type Asset = Readonly<{ tokenId: bigint; record: AssetRecord; metadataHash: Hex 
 export type AssetSource = {
   readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset; readonly block: BlockId }>
   readonly head: () => BlockId | undefined
-  /** Reads the asset of a tag commitment at one block; null when no token carries the tag. */
-  readonly readByTag: (tagHash: Hex) => Promise<{ readonly asset: Asset | null; readonly block: TimedBlock }>
+  /** Reads the asset of a tag by its commitment, or its former one, at one block; null when no token carries the tag. */
+  readonly readByTag: (
+    tagHash: Hex,
+    formerTagHash?: Hex,
+  ) => Promise<{ readonly asset: Asset | null; readonly block: TimedBlock }>
 }
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
@@ -43,7 +46,7 @@ export type Verdicts = {
   /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
   readonly ready: (key: string) => Answer | undefined
   /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
-  readonly byTag: (tagHash: Hex) => Promise<TagAnswer>
+  readonly byTag: (tagHash: Hex, formerTagHash?: Hex) => Promise<TagAnswer>
 }
 
 export function createVerdicts({
@@ -94,8 +97,8 @@ export function createVerdicts({
 
   return {
     answer,
-    async byTag(tagHash) {
-      const { asset, block } = await assets.readByTag(tagHash)
+    async byTag(tagHash, formerTagHash) {
+      const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
       if (asset === null || asset.record.state === 0) return { block, asset: null }
       const { verdict } = await answerOf(asset, block)
       return { block, asset: { verdict, timestamp: Number(asset.record.timestamp), metadataHash: asset.metadataHash } }

@@ -46,7 +46,7 @@ export function createResolveTap({
       onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
       return tag
     }
-    const { block, asset } = await verdicts.byTag(tag.tagHash)
+    const { block, asset } = await verdicts.byTag(tag.tagHash, tag.formerTagHash)
     if (asset === null) return { kind: 'unbound', tag, block }
     if (request.consume !== false) await announce(tag, asset.verdict)
     return { kind: 'resolved', tag, block, ...asset }

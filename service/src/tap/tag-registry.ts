@@ -85,6 +85,12 @@ export function tagStore(sql: Sql) {
     tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
     tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
     tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
+    /** Returns the UIDs of known tags behind `uid`, in order and at most `limit`; null is the beginning. */
+    uidsAfter: async (uid: Uint8Array | null, limit: number): Promise<readonly Uint8Array[]> => {
+      const statement = 'SELECT DISTINCT uid FROM tag WHERE uid > $1 ORDER BY uid LIMIT $2'
+      const rows = await sql.query<{ uid: Uint8Array }>(statement, [uid ?? new Uint8Array(), limit])
+      return rows.map((row) => row.uid)
+    },
     /** Returns when a counter was first presented, by the clock of the database, and with which PICC block. */
     useOf: async ({ uid, epoch, counter }: { uid: Uint8Array; epoch: number; counter: number }) => {
       const [row] = await sql.query<{ picc: Uint8Array; at: number; age: number }>(useStatement, [uid, epoch, counter])
@@ -179,9 +185,13 @@ type BindingAnswer =
   | { readonly ok: true; readonly epoch: number }
   | { readonly ok: false; readonly about: 'batch' | 'tag' | 'item'; readonly message: string }
 
-/** Checks whether a tag may be bound to an asset. It runs before the transaction, because a binding on chain is for ever (spec §3, BOUND). */
+/**
+ * Checks whether a tag may be bound to an asset. It runs before the transaction, because a binding on chain is for ever (spec §3, BOUND).
+ * `formerBinding` reads the binding under a former commitment, which the contract cannot recognise as the same tag.
+ */
 export async function mayBind(
   tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'batches'>,
+  formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
   { tokenId, uid, batchId, item }: Binding,
 ): Promise<BindingAnswer> {
   const batch = (await tags.batches()).find(({ id }) => id === batchId)
@@ -192,6 +202,9 @@ export async function mayBind(
   const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
   if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
     return { ok: false, about: 'item', message: 'Another tag is registered with this gtin and serial.' }
+  const former = await formerBinding(uid)
+  if (former !== null && former !== tokenId)
+    return { ok: false, about: 'tag', message: `This tag is bound to asset ${former} on chain.` }
   return { ok: true, epoch: batch.epoch }
 }
 

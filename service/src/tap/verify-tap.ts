@@ -31,7 +31,10 @@ export type TapRequest = Readonly<{
   consume?: boolean
 }>
 
-/** `uid` is 14 upper-case hex digits. `bindToken` is for a cookie, on a fresh tap under TAP_BIND. */
+/**
+ * `uid` is 14 upper-case hex digits. `formerTagHash` is present while TAG_PEPPER is replaced. `bindToken` is for a cookie, on a fresh tap
+ * under TAP_BIND.
+ */
 export type TappedTag = Readonly<{
   kind: 'tapped'
   uid: string
@@ -39,6 +42,7 @@ export type TappedTag = Readonly<{
   epoch: number
   batchId: string
   tagHash: `0x${string}`
+  formerTagHash?: `0x${string}`
   fresh: boolean
   bindToken?: string
 }>
@@ -68,6 +72,8 @@ export type VerifyTapOptions = Readonly<{
   authenticate: Authenticate
   ledger: Ledger
   tagHash: TagHash
+  /** The commitment with TAG_PEPPER_PREVIOUS. */
+  formerTagHash?: TagHash | undefined
   binding?: TapBinding | undefined
   challenge?: TapChallenge | undefined
   onAnomaly?: ((anomaly: TapAnomaly) => void) | undefined
@@ -77,7 +83,7 @@ export type VerifyTapOptions = Readonly<{
 
 /** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
 export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
-  const { keys, authenticate, ledger, tagHash, binding, challenge, onAnomaly, record } = options
+  const { keys, authenticate, ledger, tagHash, formerTagHash, binding, challenge, onAnomaly, record } = options
   return async (request) => {
     const { consume = true, country = null, hint, searchAfterSeconds } = request
     const picc = parseParameter('picc', request.picc, 32)
@@ -98,10 +104,11 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
 
     const { outcome, anomalies, lastCounter } = await (consume ? ledger.consume(tap) : ledger.judge(tap))
     const hash = tagHash(uid)
+    const former = formerTagHash === undefined ? {} : { formerTagHash: formerTagHash(uid) }
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
     const keep = (of: TapRecordOutcome) => {
       const jumpFrom = anomalies.includes('gap') ? lastCounter : null
-      if (consume) record?.({ tagHash: hash, counter, jumpFrom, country, outcome: of })
+      if (consume) record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: of })
     }
     const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindToken)
     keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
@@ -121,6 +128,7 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
       epoch: batch.epoch,
       batchId: batch.id,
       tagHash: hash,
+      ...former,
       fresh,
       ...bound,
     }

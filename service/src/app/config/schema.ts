@@ -263,6 +263,11 @@ export const configSchema = z.object({
       optional(hexBytes(16, 64)),
       'Secret of the tag commitments on chain (TAG_COMMITMENT=hmac). Keep it for ever: every bound tag depends on it.',
     ),
+    previousPepper: secret(
+      'TAG_PEPPER_PREVIOUS',
+      optional(hexBytes(16, 64)),
+      'Former TAG_PEPPER: tags bound under it verify as before, and new bindings use TAG_PEPPER; empty: none.',
+    ),
     commitment: setting(
       'TAG_COMMITMENT',
       choice('hmac', 'keccak-uid'),

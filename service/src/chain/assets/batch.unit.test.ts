@@ -42,7 +42,7 @@ function batchOf(
       sent.push(ids)
       return answer(ids)
     },
-    byTag: () => Promise.reject(new Error('not here')),
+    byTags: () => Promise.reject(new Error('not here')),
   }
   const batch = createMicroBatch({
     maxBatch: 1000,

@@ -88,6 +88,25 @@ describe('the asset reader on a chain', () => {
     assert.deepEqual([none.tokenId, none.asset], [null, null])
   })
 
+  it('finds a tag by its former commitment, and refuses two different tokens', async () => {
+    const [present, former] = [tagOf(600n), tagOf(601n)]
+    await chain.write('bindTag', [60n, former])
+    const reader = readerOver(chain)
+    const { tokenId, asset } = await reader.readByTag(present, former)
+    assert.deepEqual([tokenId, asset?.record.state], [60n, 2])
+    assert.equal((await reader.readByTag(former, present)).tokenId, 60n)
+    assert.equal((await reader.readByTag(former, former)).tokenId, 60n)
+    assert.equal((await reader.readByTag(present, tagOf(602n))).tokenId, null)
+    await chain.write('bindTag', [61n, present])
+    reader.dropHead(await chain.blockNumber())
+    for (const pair of [
+      [present, former],
+      [former, present],
+    ] as const)
+      await assert.rejects(reader.readByTag(...pair), { code: 'CHAIN_UNAVAILABLE' })
+    assert.equal((await reader.readByTag(present)).tokenId, 61n)
+  })
+
   it('reads at the new head when the block of its head is reorganised away', async () => {
     await chain.mine(3)
     const reader = readerOver(chain)

@@ -131,17 +131,27 @@ export function createAssetReader(options: AssetReaderOptions) {
     return { asset: cache.put(tokenId, decoded, block.number), block }
   }
 
-  /** Reads the token that carries a tag and its asset, all at one block. Throws CHAIN_UNAVAILABLE. */
-  async function readByTag(tagHash: Hex): Promise<TagReading> {
+  /**
+   * Reads the token that carries a tag and its asset, all at one block. A tag may be bound under its former commitment instead.
+   * Throws CHAIN_UNAVAILABLE, also when the two commitments are bound to different tokens.
+   */
+  async function readByTag(tagHash: Hex, formerTagHash?: Hex): Promise<TagReading> {
+    const tagHashes = formerTagHash === undefined ? [tagHash] : [tagHash, formerTagHash]
     const deadline = performance.now() + readTimeoutMs
     for (let attempt = 0; attempt < 2; attempt++) {
       const pinned = await pin(deadline)
       if (pinned === nonCanonical) continue
       const { block, encoding } = pinned
-      const tag = await encoding.byTag(tagHash, block, deadline)
-      if (tag === nonCanonical) heads.discard(block)
-      else if (tag.tokenId === null) return { block, tokenId: null, asset: null }
-      else return { block, tokenId: tag.tokenId, asset: toSnapshot(tag.tokenId, tag.decoded) }
+      const tags = await encoding.byTags(tagHashes, block, deadline)
+      if (tags === nonCanonical) {
+        heads.discard(block)
+        continue
+      }
+      const bound = tags.find((tag) => tag.tokenId !== null)
+      if (bound === undefined || bound.tokenId === null) return { block, tokenId: null, asset: null }
+      if (tags.some(({ tokenId }) => tokenId !== null && tokenId !== bound.tokenId))
+        throw chainUnavailable('the present and the former commitment of a tag are bound to different tokens')
+      return { block, tokenId: bound.tokenId, asset: toSnapshot(bound.tokenId, bound.decoded) }
     }
     throw chainUnavailable('the pinned block is not canonical, again')
   }

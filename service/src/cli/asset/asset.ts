@@ -70,7 +70,7 @@ async function bind(session: Session, tokenId: bigint, options: BindOptions): Pr
   const { uid, batch: batchId, gtin, serial } = options
   const item = itemOf({ gtin, serial })
   const tagHash = tagHashOf(session)
-  const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
+  const allowed = await mayBind(tags, chainOf(session).formerBinding, { tokenId, uid, batchId, item })
   if (!allowed.ok) {
     const hint = allowed.about === 'batch' ? ' See touchstone tag batch list.' : ''
     throw new CommandError(allowed.message + hint)

@@ -110,14 +110,14 @@ async function consumeTap(session: Session, tokenId: bigint, url: string): Promi
 
 /** Checks the tap for a dry run and does not consume it. Whether it was used before stays unknown. */
 async function readTap(session: Session, tokenId: bigint, url: string): Promise<number> {
-  const { reader, tagHash, tagKeys } = chainOf(session)
+  const { reader, tagHash, formerTagHash, tagKeys } = chainOf(session)
   const tap = parseTapUrl(url)
   const [picc, cmac] = [tap.picc, tap.cmac].map(([text = '']) => parseHex(text))
   if (picc?.length !== 16 || cmac?.length !== 8 || tagHash === undefined)
     throw new CommandError('--tap needs an address with picc (32 hex digits) and cmac (16).')
   const found = await createAuthenticate({ keys: tagKeys.keys })(picc, cmac)
   if (!found.genuine) throw new CommandError(`not verified: counterfeit (${found.reason}).`)
-  const bound = await reader.readByTag(tagHash(found.uid))
+  const bound = await reader.readByTag(tagHash(found.uid), formerTagHash?.(found.uid))
   if (bound.tokenId !== tokenId) throw new CommandError(`The tag is not bound to asset ${tokenId}.`)
   return found.counter
 }

@@ -218,11 +218,11 @@ async function chainStage({ chain, store }: Session, url: string, { uid, known }
       findings: [fault('no_pepper', 'TAG_PEPPER is not set, so that the tag cannot be found on chain.')],
     }
   try {
-    const { asset, block } = await chain.verdicts.byTag(chain.tagHash(uid))
+    const { asset, block } = await chain.verdicts.byTag(chain.tagHash(uid), chain.formerTagHash?.(uid))
     const facts = { block: `${block.number} ${block.hash}` }
     if (asset === null) {
       const text =
-        'The tag is bound to no asset on chain: touchstone asset bind, or TAG_PEPPER is another one than at the binding.'
+        'The tag is bound to no asset on chain: touchstone asset bind, or set the pepper of the binding as TAG_PEPPER or TAG_PEPPER_PREVIOUS.'
       return { facts, findings: [fault('unbound', text)] }
     }
     const { verdict } = asset

@@ -3,6 +3,7 @@ import type { Command } from 'commander'
 import { defineGroup } from '../session/command.ts'
 import type { RunWork } from '../session/session.ts'
 import { batchCommand } from './batch.ts'
+import { commitmentsCommand } from './commitments.ts'
 import { emulateCommand } from './emulate.ts'
 import { importCommand } from './import/import.ts'
 import { keysCommand } from './keys.ts'
@@ -25,6 +26,7 @@ export function tagCommand(run: RunWork, print: (line: string) => void): Command
       importCommand(run),
       verifyTagCommand(run),
       doctorCommand(run),
+      commitmentsCommand(run),
       emulateCommand(run),
     ],
     `From blank chips to products:

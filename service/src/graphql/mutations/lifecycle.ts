@@ -106,6 +106,8 @@ export type BindDeps = Readonly<{
   }
   /** The commitment of a tag on chain. Undefined without a pepper. */
   tagHash?: ((uid: Uint8Array) => Hex) | undefined
+  /** Reads the token that a tag is bound to under TAG_PEPPER_PREVIOUS; null for none. */
+  formerBinding: (uid: Uint8Array) => Promise<bigint | null>
   /** Updates the index after a token was registered as an item. */
   itemChanged: (tokenId: bigint) => Promise<void>
 }>
@@ -118,7 +120,7 @@ const takenElsewhere = 'The tag or the item is registered already, or the tag is
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
 export function createBindTag(
-  { tags, tagHash, itemChanged }: BindDeps,
+  { tags, tagHash, formerBinding, itemChanged }: BindDeps,
   { executeWrite, executeSigned, operationKeyOf }: Writes,
 ) {
   function readBinding(input: BindTagInput, read: InputReader) {
@@ -133,7 +135,7 @@ export function createBindTag(
   }
 
   return mutation(readBinding, async ({ tokenId, uid, batchId, item = null, key, hash }, context) => {
-    const allowed = await mayBind(tags, { tokenId, uid, batchId, item })
+    const allowed = await mayBind(tags, formerBinding, { tokenId, uid, batchId, item })
     if (!allowed.ok) {
       const isNamed = context.key.brands === null || allowed.about === 'batch'
       return rejectedAt(fieldOf[allowed.about], isNamed ? allowed.message : takenElsewhere)

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { insertAsset } from '../../../test/support/index/rows.ts'
 import { testBatch, testBatches, testTag } from '../../../test/support/tap/tags.ts'
 import type { Database } from '../../db/database.ts'
 import { createLog } from '../../lib/log.ts'
@@ -87,6 +88,17 @@ for (const { name, open, skip } of testDatabases())
       )
       assert.ok(stored.length > 100)
       assert.ok(!stored.toLowerCase().includes(toHex(tag.uid).toLowerCase()), 'no UID')
+    })
+
+    it('keeps the former commitment of a tag that the index knows by it', async () => {
+      const [bound, stranger] = [newTag(), newTag()]
+      await insertAsset(database, { tokenId: 601, tagHash: bound })
+      const [first, second] = [newTag(), newTag()]
+      await record({ tagHash: first, formerTagHash: bound }, { tagHash: second, formerTagHash: stranger })
+      const lengths = await Promise.all(
+        [bound, first, second, stranger].map(async (tagHash) => (await tapsOf({ tagHash })).length),
+      )
+      assert.deepEqual(lengths, [1, 0, 1, 0])
     })
 
     it('notices one tag in two countries, a jump of the counter, and many replays, once a day', async () => {

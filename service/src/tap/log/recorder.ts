@@ -2,17 +2,21 @@
  * The log of taps: every presentation of a tag with its outcome, for the operator's back office. It holds the commitment of a tag, never
  * its UID, cryptogram or the client's address. The answer to a tap does not wait for it.
  */
-import { bytes, numbers, texts } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
+import { bytes, hex, numbers, texts } from '../../db/columns.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
 export type TapRecordOutcome = 'FRESH' | 'REPEATED' | 'REPLAYED' | 'COUNTERFEIT_SUSPECTED'
 
-/** `tagHash` and `counter` are null for a cryptogram that no key made; `jumpFrom` is the last counter before a jump. */
+/**
+ * `tagHash` and `counter` are null for a cryptogram that no key made; `jumpFrom` is the last counter before a jump. A tag that the index
+ * knows by `formerTagHash` is recorded under that, so that its product keeps its taps.
+ */
 export type TapPresentation = Readonly<{
   tagHash: `0x${string}` | null
+  formerTagHash?: `0x${string}`
   counter: number | null
   jumpFrom: number | null
   country: string | null
@@ -40,7 +44,7 @@ export function createTapLog({
   let dropped = 0
 
   async function writeAll(presentations: readonly TapPresentation[]): Promise<null[]> {
-    await write(database, fold(presentations)).catch((error: unknown) => {
+    await write(database, presentations).catch((error: unknown) => {
       log.warn('taps not recorded', { count: presentations.length, reason: reasonOf(error) })
     })
     if (dropped > 0) log.warn('taps not recorded', { count: dropped, reason: 'the database is too slow' })
@@ -60,6 +64,21 @@ export function createTapLog({
   }
 }
 
+/** Replaces the commitment of each tag that is bound under its former one. */
+async function asBound(sql: Sql, presentations: readonly TapPresentation[]): Promise<readonly TapPresentation[]> {
+  const former = presentations.flatMap(({ formerTagHash }) => formerTagHash ?? [])
+  if (former.length === 0) return presentations
+  const statement = `select ${hex('tag_hash')} as "tagHash" from asset where tag_hash = any($1::bytea[])`
+  const rows = await sql.query<{ tagHash: string }>(statement, [bytes([...new Set(former)])])
+  const bound = new Set(rows.map(({ tagHash }) => tagHash))
+  return presentations.map((presentation) => {
+    const { formerTagHash } = presentation
+    return formerTagHash !== undefined && bound.has(formerTagHash)
+      ? { ...presentation, tagHash: formerTagHash }
+      : presentation
+  })
+}
+
 /** Counts equal presentations, in the order of their keys. */
 function fold(presentations: readonly TapPresentation[]): Entry[] {
   const entries = new Map<string, Entry>()
@@ -73,9 +92,13 @@ function fold(presentations: readonly TapPresentation[]): Entry[] {
 
 type Entry = TapPresentation & Readonly<{ times: number }>
 
-async function write({ transaction }: Pick<Database, 'transaction'>, entries: readonly Entry[]): Promise<void> {
-  const suspicious = entries.filter(isSuspicious)
+async function write(
+  { transaction }: Pick<Database, 'transaction'>,
+  presentations: readonly TapPresentation[],
+): Promise<void> {
   await transaction(async (sql) => {
+    const entries = fold(await asBound(sql, presentations))
+    const suspicious = entries.filter(isSuspicious)
     await sql.query(logStatement, [
       bytes(entries.map(({ tagHash }) => tagHash)),
       numbers(entries.map(({ counter }) => counter)),

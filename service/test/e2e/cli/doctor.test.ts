@@ -1,17 +1,24 @@
 /** `touchstone tag doctor` names everything that decides whether a link verifies now; its exit code is 0 only when it would (spec §4.4). */
 import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const item = '01/09520001000003/21/SW-0001'
 
+/** TAG_PEPPER was replaced: some tags are bound under this one. */
+const formerPepper = '71'.repeat(32)
+const formerTagHash = createTagHash({ scheme: 'hmac', pepper: Buffer.from(formerPepper, 'hex') })
+
 let world: World
 before(async () => {
-  world = await startWorld()
+  world = await startWorld({ env: { TAG_PEPPER_PREVIOUS: formerPepper } })
   const { ok } = assertionsOf(run)
   for (const [id, epoch] of [
     ['watches', '0'],
@@ -188,6 +195,46 @@ describe('touchstone tag doctor', () => {
     assert.deepEqual(codes, ['(unregistered)', '(flagged)'])
     assert.equal(facts['state'], 'FLAGGED')
     assert.equal(await verifies(flagged), true)
+  })
+
+  it('finds a tag that is bound under the former pepper, as a tap does, and binds it to no other asset', async () => {
+    const { uid, next } = await linksOf('watches')
+    const [tokenId, other] = [await world.mint(), await world.mint()]
+    await world.write({ kind: 'bindTag', tokenId, tagHash: formerTagHash(uid) })
+    const url = next()
+    const { codes, facts } = await doctor(url)
+    assert.deepEqual([codes, facts['bound']], [['(unregistered)'], `asset ${tokenId}`])
+    assert.equal(await verifies(url), true)
+
+    const { ok, refused } = assertionsOf(run)
+    const bind = await refused('asset', 'bind', String(other), '--uid', toHex(uid), '--batch', 'watches')
+    assert.equal(bind, `This tag is bound to asset ${tokenId} on chain.`)
+    await writeFile(join(world.settings.DATA_DIR, 'former.csv'), `uid,batch\n${toHex(uid)},watches\n`)
+    const imported = await run('tag', 'import', 'former.csv', '--mint', '--bind', '--json')
+    const { done, mint, bind: bindings } = JSON.parse(imported.out) as Record<string, number>
+    assert.deepEqual([done, mint, bindings], [1, 0, 0])
+    assert.equal((await world.components.tags.tagOfUid(uid))?.tokenId, tokenId)
+
+    const shown = async () => {
+      const { exit, out } = await run('tag', 'commitments', '--json')
+      return { exit, report: JSON.parse(out) as { previousPepperNeeded: boolean; list: object[]; conflicts: object[] } }
+    }
+    const before = await shown()
+    assert.deepEqual([before.exit, before.report.previousPepperNeeded], [0, true])
+    assert.deepEqual(before.report.list, [{ uid: toHex(uid), tokenId: String(tokenId), state: 'BOUND' }])
+    assert.match(await ok('tag', 'commitments'), /^Keep TAG_PEPPER_PREVIOUS until 1 of these items are recycled/m)
+    await ok('asset', 'recycle', String(tokenId))
+    assert.equal((await shown()).report.previousPepperNeeded, false)
+    assert.match(await ok('tag', 'commitments'), /^TAG_PEPPER_PREVIOUS can be removed/m)
+
+    const tagHash = world.components.tagHash?.(uid) ?? assert.fail()
+    await world.write({ kind: 'bindTag', tokenId: other, tagHash })
+    const twice = next()
+    assert.deepEqual((await doctor(twice)).codes, ['chain_unavailable'])
+    assert.equal((await world.get(`/api/verify${new URL(twice).search}`)).status, 502)
+    const { exit, report } = await shown()
+    const conflict = { uid: toHex(uid), tokenId: String(other), formerTokenId: String(tokenId) }
+    assert.deepEqual([exit, report.conflicts, report.list], [1, [conflict], []])
   })
 
   it('names strange keys and a revoked batch', async () => {

@@ -88,6 +88,7 @@ export async function startMutationWorld() {
     awaitIndexed,
     operator: operator.address,
     resolveTap: async () => ({ kind: 'not_configured' }),
+    formerBinding: async () => null,
     itemChanged: async () => {},
     log: createLog((line) => lines.push(line)),
   })

@@ -77,9 +77,14 @@ describe('the forms of reading', () => {
     assert.deepEqual([first[0]?.record.state, first[1]?.record.state, first[49]?.record.state], [0, 1, 5])
 
     for (const form of [...forms, proofEncoding(proven, registrySlots)]) {
-      assert.deepEqual(await form.byTag(tag, block, soon()), { tokenId: 7n, decoded: first[49] }, form.name)
-      assert.deepEqual(await form.byTag(noReason, block, soon()), { tokenId: null }, form.name)
+      const carried: object = { tokenId: 7n, decoded: first[49] }
+      assert.deepEqual(await form.byTags([tag], block, soon()), [carried], form.name)
+      assert.deepEqual(await form.byTags([noReason, tag], block, soon()), [{ tokenId: null }, carried], form.name)
     }
+    let requests = 0
+    const calls: typeof source.calls = (...args) => ((requests += 1), source.calls(...args))
+    await registryEncoding({ ...options, source: { ...source, calls } }).byTags([noReason, tag], block, soon())
+    assert.equal(requests, 1)
   })
 
   async function chosenFor(contract: Hex, kind: 'auto' | 'foreign' | 'registry'): Promise<CallEncoding['name']> {

@@ -39,7 +39,8 @@ export type CallEncoding = Readonly<{
     block: Block,
     deadline: number,
   ) => Promise<readonly DecodedState[] | Suspects | NonCanonical>
-  byTag: (tagHash: Hex, block: Block, deadline: number) => Promise<TaggedState | NonCanonical>
+  /** Reads the token and the asset of each tag, in the order of `tagHashes`. */
+  byTags: (tagHashes: readonly Hex[], block: Block, deadline: number) => Promise<readonly TaggedState[] | NonCanonical>
 }>
 
 /** `registry`: our own contract, nothing is asked. `foreign`: no list reads. `auto`: by ERC-165. */
@@ -141,11 +142,12 @@ export function registryEncoding({ source, contract }: EncodingOptions): CallEnc
         (data: Hex) => decodeGetAssetsWithMetadata(data, ids.length),
         (check) => source.call(contract, encodeListCall(getAssetsWithMetadata, ids), block, { deadline, check }),
       ),
-    async byTag(tagHash, block, deadline) {
-      const check = (data: Hex) => (decodeGetAssetByTag(data) === null ? 'impossible answer of getAssetByTag' : null)
-      const call = encodeCall(getAssetByTag, BigInt(tagHash))
-      const data = await source.call(contract, call, block, { deadline, check })
-      return data === nonCanonical ? data : (decodeGetAssetByTag(data) ?? failChecked())
+    async byTags(tagHashes, block, deadline) {
+      const check = (answers: readonly Hex[]) =>
+        answers.every((data) => decodeGetAssetByTag(data) !== null) ? null : 'impossible answer of getAssetByTag'
+      const datas = tagHashes.map((tagHash) => encodeCall(getAssetByTag, BigInt(tagHash)))
+      const answers = await source.calls(contract, datas, block, { deadline, check })
+      return answers === nonCanonical ? answers : answers.map((data) => decodeGetAssetByTag(data) ?? failChecked())
     },
   }
 }
@@ -200,33 +202,37 @@ export function singleEncoding(options: EncodingOptions): CallEncoding {
 }
 
 /** Adds the read by tag for a contract without `getAssetByTag`: the token, then its asset, both at the same block. */
-function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEncoding, 'byTag'>): CallEncoding {
+function withTags({ source, contract }: EncodingOptions, encoding: Omit<CallEncoding, 'byTags'>): CallEncoding {
   return {
     ...encoding,
-    async byTag(tagHash, block, deadline) {
-      const check = (data: Hex) => (decodeWord(data) === null ? 'impossible answer of getTokenByTag' : null)
-      const call = encodeCall(selectors.getTokenByTag, BigInt(tagHash))
-      const data = await source.call(contract, call, block, { deadline, check })
-      return data === nonCanonical
-        ? data
-        : readTagged(encoding.read, decodeWord(data) ?? failChecked(), block, deadline)
+    async byTags(tagHashes, block, deadline) {
+      const check = (answers: readonly Hex[]) =>
+        answers.every((data) => decodeWord(data) !== null) ? null : 'impossible answer of getTokenByTag'
+      const datas = tagHashes.map((tagHash) => encodeCall(selectors.getTokenByTag, BigInt(tagHash)))
+      const answers = await source.calls(contract, datas, block, { deadline, check })
+      if (answers === nonCanonical) return answers
+      const tokenIds = answers.map((data) => decodeWord(data) ?? failChecked())
+      return readTagged(encoding.read, tokenIds, block, deadline)
     },
   }
 }
 
-/** Reads the asset of a tag's token; token 0 stands for a tag that no token carries. */
+/** Reads the assets of the tokens of tags; token 0 stands for a tag that no token carries. */
 export async function readTagged(
   read: CallEncoding['read'],
-  tokenId: bigint,
+  tokenIds: readonly bigint[],
   block: Block,
   deadline: number,
-): Promise<TaggedState | NonCanonical> {
-  if (tokenId === 0n) return { tokenId: null }
-  const answer = await read([tokenId], block, deadline)
+): Promise<readonly TaggedState[] | NonCanonical> {
+  const bound = tokenIds.filter((tokenId) => tokenId !== 0n)
+  const answer = bound.length === 0 ? [] : await read(bound, block, deadline)
   if (answer === nonCanonical) return answer
-  const decoded = 'suspects' in answer ? undefined : answer[0]
-  if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
-  return { tokenId, decoded }
+  return tokenIds.map((tokenId) => {
+    if (tokenId === 0n) return { tokenId: null }
+    const decoded = 'suspects' in answer ? undefined : answer[bound.indexOf(tokenId)]
+    if (decoded === undefined) throw chainUnavailable('the asset of a tag cannot be read')
+    return { tokenId, decoded }
+  })
 }
 
 function metadataCalls(ids: readonly bigint[]): readonly Hex[] {

@@ -65,9 +65,10 @@ export function proofEncoding(proven: ProvenRead, slots: Slots): CallEncoding {
     name: 'proof',
     maxBatch: 100,
     read,
-    async byTag(tagHash, block, deadline) {
-      const proof = await proven([mappingSlot(BigInt(tagHash), slots.tags)], block, deadline)
-      return proof === nonCanonical ? proof : readTagged(read, proof.values[0] ?? 0n, block, deadline)
+    async byTags(tagHashes, block, deadline) {
+      const tagSlots = tagHashes.map((tagHash) => mappingSlot(BigInt(tagHash), slots.tags))
+      const proof = await proven(tagSlots, block, deadline)
+      return proof === nonCanonical ? proof : readTagged(read, proof.values, block, deadline)
     },
   }
 }

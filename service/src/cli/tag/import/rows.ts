@@ -1,15 +1,12 @@
 /** Parsing of the rows of `touchstone tag import`: every check that needs neither store nor chain. */
-import { type Hex, parseTokenId } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeFunctionData } from 'viem'
+import { parseTokenId } from '@touchstone/verdict'
 import type { Components } from '../../../app/components.ts'
 import { type Canonical, canonicalMetadata, metadataKeys } from '../../../assets/metadata.ts'
-import { nonCanonical } from '../../../chain/rpc/source.ts'
 import type { CsvRow } from './csv.ts'
 import { gtinSentence, parseAnyGtin, parseUid, serialSentence, uidSentence } from '../../session/command.ts'
 import { CommandError, type Session } from '../../session/session.ts'
-import { assetRegistryAbi as abi } from '../../../domain/registry-abi.ts'
+import { readBindings } from '../commitments.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
-import { chainUnavailable } from '../../../lib/errors.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { batchIdPattern } from '../../../tap/keys/batch.ts'
 import type { ImportOutcome, RegisteredTag } from '../../../tap/tag-registry.ts'
@@ -126,7 +123,10 @@ function parseItem(gtinText: string, serial: string): ImportRow['item'] | string
 }
 
 /** The components of the chain that an import uses. */
-export type ImportChain = Pick<Components, 'reader' | 'writer' | 'source' | 'contract'> & {
+export type ImportChain = Pick<
+  Components,
+  'reader' | 'writer' | 'source' | 'contract' | 'formerTagHash' | 'formerBinding'
+> & {
   readonly tagHash: NonNullable<Components['tagHash']>
 }
 
@@ -199,34 +199,23 @@ export async function createPlanner(tags: Tags) {
 
 /**
  * Reads the tokens that the chain has bound to these tags, by UID. A tag stays bound when the store was lost, and must not get a second
- * token. Throws CHAIN_UNAVAILABLE.
+ * token; its former commitment counts too. Throws CHAIN_UNAVAILABLE.
  */
 export async function boundTokens(
-  { source, contract, tagHash }: ImportChain,
+  chain: ImportChain,
   plans: readonly Plan[],
   onRead: () => void,
 ): Promise<ReadonlyMap<string, bigint>> {
-  const found = new Map<string, bigint>()
-  const head = await source.head()
-  for (let at = 0; at < plans.length; at += perRequest) {
-    const part = plans.slice(at, at + perRequest)
-    const datas = part.map(({ row: { uid } }) =>
-      encodeFunctionData({ abi, functionName: 'getTokenByTag', args: [tagHash(uid)] }),
-    )
-    onRead()
-    const answers = await source.calls(contract.toLowerCase() as Hex, datas, head)
-    if (answers === nonCanonical) throw chainUnavailable('the block is not canonical')
-    for (const [index, { row }] of part.entries()) {
-      const data = answers[index] ?? '0x'
-      const tokenId = decodeFunctionResult({ abi, functionName: 'getTokenByTag', data })
-      if (tokenId !== 0n) found.set(row.uidText, tokenId)
-    }
-  }
-  return found
+  const uids = plans.map(({ row }) => row.uid)
+  const bindings = await readBindings(chain, uids, onRead)
+  return new Map(
+    plans.flatMap(({ row }, index) => {
+      const { tokenId = null, formerTokenId = null } = bindings[index] ?? {}
+      const bound = tokenId ?? formerTokenId
+      return bound === null ? [] : [[row.uidText, bound] as const]
+    }),
+  )
 }
-
-/** Calls per request; providers allow at least this many. */
-const perRequest = 50
 
 /** The sentences for a row that the tag registry refuses. */
 export const refusals: Readonly<Record<Extract<ImportOutcome, { outcome: 'refused' }>['because'], string>> = {

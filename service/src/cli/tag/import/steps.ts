@@ -196,6 +196,9 @@ type Step = (
 
 const bindTag: Step = async (chain, { row, name }, tokenId) => {
   const tagHash = chain.tagHash(row.uid)
+  const former = await chain.formerBinding(row.uid)
+  if (former === tokenId) return null
+  if (former !== null) return refused(`This tag is bound to asset ${former} on chain.`)
   const result = await written(chain, { kind: 'bindTag', tokenId, tagHash }, `tag-${name}-bind-${tokenId}`)
   if (isSent(result)) chain.sent.bind += 1
   if (result.ok) return endOf(result, 'bound')
