@@ -62,6 +62,11 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
   ['index/store.ts', 'truncate', 'the operator’s rebuild'],
   ['index/store.ts', 'delete from item', 'the operator’s rebuild'],
   ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
+  [
+    'tap/log/recorder.ts',
+    'where tag_hash = any',
+    'products of taps by former commitments, while TAG_PEPPER is replaced',
+  ],
   ['tap/log/recorder.ts', 'delete from tap_log', 'the same in their log'],
   ['tap/log/recorder.ts', 'delete from tap_anomaly', 'the same for anomalies'],
   [
