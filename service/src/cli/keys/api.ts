@@ -31,6 +31,7 @@ export function keyCommand(run: RunWork): Command {
           parseNetworks,
         )
         .option('--expires <time>', 'ends at this day or time in UTC, such as 2030-01-31', parseExpiry)
+        .option('--json', 'print a JSON object')
         .action(inSession(run, create)),
       defineCommand('list', 'Shows all keys by id and name, revoked ones too; never a key.', {
         examples: ['touchstone key list'],
@@ -41,18 +42,22 @@ export function keyCommand(run: RunWork): Command {
         examples: ['touchstone key show k3x9a0qz'],
       })
         .argument('<id>', 'id of the key, as touchstone key list shows it', parseId)
+        .option('--json', 'print a JSON object')
         .action(inSession(run, show)),
       defineCommand('revoke', 'Ends a key for ever: within a second its requests fail and its sockets are closed.', {
         examples: ['touchstone key revoke k3x9a0qz'],
       })
         .argument('<id>', 'id of the key, as touchstone key list shows it', parseId)
+        .option('--json', 'print a JSON object')
         .action(inSession(run, revoke)),
       defineCommand('rotate-kek', 'Seals the tag keys of the data folder under a new TAG_KEK.', {
         notes: `Give every instance the new key as TAG_KEK and the former one as TAG_KEK_PREVIOUS first, one after another: then each opens
 key files under either, and no tap fails. Run this once, then remove TAG_KEK_PREVIOUS. It may be repeated after an interruption.
 Backups hold files as they were sealed: keep the former key as long as such a backup.`,
         examples: ['touchstone key rotate-kek'],
-      }).action(inSession(run, rotateKek)),
+      })
+        .option('--json', 'print a JSON object')
+        .action(inSession(run, rotateKek)),
     ],
   )
 }
@@ -65,22 +70,24 @@ type CreateOptions = {
   readonly brand?: readonly string[]
   readonly network?: readonly string[]
   readonly expires?: number
+  readonly json?: true
 }
 
 async function create({ store, io }: Session, name: string, options: CreateOptions): Promise<void> {
   const { scope, brand, network: networks = null, expires: expiresAt = null } = options
   const { text, hash } = newApiKey()
   const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null, networks, expiresAt })
-  io.out(text)
+  io.out(options.json === true ? JSON.stringify({ id, name, key: text, scopes: scope }, null, 2) : text)
   const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
     `Key ${id} (${name}) with scope ${scope.join(', ')}${limits}. It is not shown again; keep it out of browsers and repositories.`,
   )
 }
 
-async function show({ store, io }: Session, id: string): Promise<void> {
+async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
   const key = (await store.apiKeys.list()).find((one) => one.id === id)
   if (key === undefined) throw new CommandError(`There is no key ${id}; see touchstone key list.`)
+  if (json === true) return io.out(JSON.stringify({ ...key, verbs: verbsOf(key.scopes) }, null, 2))
   const { name, scopes: given, brands, networks, createdAt, expiresAt, lastUsedAt, revokedAt } = key
   const rows = {
     name,
@@ -118,14 +125,18 @@ function toRow({
   return [id, name, given.join(','), brands?.join(', ') ?? 'all', createdAt, lastUsedAt ?? 'never', end ?? '']
 }
 
-async function revoke({ store, io }: Session, id: string): Promise<void> {
+async function revoke({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
   if (!(await store.apiKeys.revoke(id)))
     throw new CommandError(`There is no active key ${id}; see touchstone key list.`)
-  io.out(`Key ${id} is revoked.`)
+  io.out(json === true ? JSON.stringify({ id, revoked: true }, null, 2) : `Key ${id} is revoked.`)
 }
 
-async function rotateKek({ store, io, inTurn, hasPreviousKek }: Session): Promise<void> {
+async function rotateKek(
+  { store, io, inTurn, hasPreviousKek }: Session,
+  { json }: { readonly json?: true },
+): Promise<void> {
   const files = await inTurn(() => store.tagKeys.reseal())
+  if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(JSON.stringify({ sealed: files }, null, 2))
   for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
   if (files.length > 0) return io.out('Remove TAG_KEK_PREVIOUS from every instance now.')
   if (hasPreviousKek)

@@ -6,7 +6,7 @@ import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { importBatchCommand, rekeyCommand } from './import-batch.ts'
 
-type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string }
+type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string; json?: true }
 
 export function batchCommand(run: RunWork): Command {
   const define = (name: string, description: string, words: string) =>
@@ -22,6 +22,7 @@ export function batchCommand(run: RunWork): Command {
       .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput, 'empty')
       .option('--epoch <n>', 'version of its file keys: higher than before when chips get new keys', argument.epoch, 0)
       .option('--system-id <text>', 'part of the key derivation (AN10922), 1 to 16 ASCII characters', 'touchstone')
+      .option('--json', 'print a JSON object')
       .action(inSession(run, create)),
     importBatchCommand(run),
     rekeyCommand(run),
@@ -35,10 +36,9 @@ export function batchCommand(run: RunWork): Command {
     )
       .argument('<id>', 'name of the batch', argument.batchId)
       .option('--lift-revocation', 'retire a revoked batch too: its tags verify again')
+      .option('--json', 'print a JSON object')
       .action(
-        inSession(run, (session, id: string, { liftRevocation }: { liftRevocation?: true }) => {
-          return setStatus(session, id, 'retired', liftRevocation === true)
-        }),
+        inSession(run, (session, id: string, options: StatusOptions) => setStatus(session, id, 'retired', options)),
       ),
     define(
       'revoke',
@@ -46,16 +46,20 @@ export function batchCommand(run: RunWork): Command {
       'revoke 2026-watches',
     )
       .argument('<id>', 'name of the batch', argument.batchId)
-      .action(inSession(run, (session, id: string) => setStatus(session, id, 'revoked', true))),
+      .option('--json', 'print a JSON object')
+      .action(
+        inSession(run, (session, id: string, options: StatusOptions) => setStatus(session, id, 'revoked', options)),
+      ),
   ])
 }
 
 async function create({ store, io, inTurn }: Session, id: string, options: CreateOptions): Promise<void> {
-  const { demo = false, macInput, epoch, systemId } = options
+  const { demo = false, macInput, epoch, systemId, json } = options
   const isTaken = (await store.tags.batches()).some((batch) => batch.id === id)
   if (isTaken) throw new CommandError(`A batch named ${id} exists already.`)
   const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
   if (!made.ok) throw new CommandError(made.error)
+  if (json === true) return io.out(JSON.stringify({ id, epoch, status: 'active', demo, macInput, systemId }, null, 2))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
   const { record, appMaster } = store.tagKeys
   if (record(id)?.fileMaster === null)
@@ -84,18 +88,22 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
     io.out(line)
 }
 
+type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true }
+
 async function setStatus(
   { store, io, inTurn }: Session,
   id: string,
   status: BatchStatus,
-  mayLiftRevocation: boolean,
+  { liftRevocation = false, json }: StatusOptions,
 ): Promise<void> {
   const known = (await store.tags.batches()).find((batch) => batch.id === id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
-  if (known.status === status) return io.out(`Batch ${id} is ${status} already.`)
-  if (known.status === 'revoked' && !mayLiftRevocation)
+  const isChanged = known.status !== status
+  if (isChanged && known.status === 'revoked' && !liftRevocation)
     throw new CommandError(`Batch ${id} is revoked; with --lift-revocation its tags verify again.`)
-  await inTurn(() => store.tagKeys.setStatus(id, status))
+  if (isChanged) await inTurn(() => store.tagKeys.setStatus(id, status))
+  if (json === true) return io.out(JSON.stringify({ id, epoch: known.epoch, status, changed: isChanged }, null, 2))
+  if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
   io.out(`Batch ${id} is ${status}. ${consequences[status]}`)
 }
 

@@ -89,7 +89,7 @@ const wrongSystemId =
   'The system id is not legal: 1 to 16 ASCII characters; for an10922-systemid also 0x and up to 24 bytes in hex.'
 const unproved = 'No tap has proved these keys: hold one against them with touchstone tag doctor <url>.'
 
-type RekeyOptions = Pick<Options, 'check'> &
+type RekeyOptions = Pick<Options, 'check' | 'json'> &
   Partial<Pick<Options, 'scheme' | 'masterFile' | 'systemId' | 'fileKeyNo' | 'macInput'>>
 
 export function rekeyCommand(run: RunWork): Command {
@@ -114,13 +114,14 @@ The keys are as in touchstone tag batch import; what no option names stays as it
     .option('--mac-input <input>', 'what the MAC of a tap covers: empty, or picc', argument.macInput)
     .option('--system-id <text>', 'system id of an10922 and an10922-systemid')
     .option('--file-key-no <n>', 'slot of the fileRead key, 0 to 4', slotArgument)
+    .option('--json', 'print a JSON object')
     .action(inSession(run, rekeyBatch))
 }
 
 async function rekeyBatch(
   session: Session,
   id: string,
-  { masterFile, check, ...changes }: RekeyOptions,
+  { masterFile, check, json, ...changes }: RekeyOptions,
 ): Promise<void> {
   const { store, io, inTurn } = session
   const former = getBatch(store, id)
@@ -132,6 +133,11 @@ async function rekeyBatch(
   const changed = await inTurn(() => store.tagKeys.rekey(record))
   if (!changed.ok) throw new CommandError(changed.error)
   const { epoch, macInput } = record
+  if (json === true) {
+    const tap = proof === null ? null : { uid: proof.uid, counter: proof.counter }
+    const shown = { id, scheme: formatScheme(record), epoch, macInput, proved: tap !== null, tap }
+    return io.out(JSON.stringify(shown, null, 2))
+  }
   io.out(`Batch ${id} has other keys: scheme ${formatScheme(record)}, epoch ${epoch}, MAC input ${macInput}.`)
   if (proof !== null) io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)
   else if (masterFile !== undefined) io.err(unproved)

@@ -182,9 +182,18 @@ describe('touchstone tag batch rekey', () => {
   })
 
   it('makes random keys only while no tag of the batch exists', async () => {
-    await ok('tag', 'batch', 'create', 'fresh', '--demo')
+    assert.deepEqual(JSON.parse(await ok('tag', 'batch', 'create', 'fresh', '--demo', '--json')), {
+      id: 'fresh',
+      epoch: 0,
+      status: 'active',
+      demo: true,
+      macInput: 'empty',
+      systemId: 'touchstone',
+    })
     const before = world.components.tagKeys.record('fresh')
     assert.match(await ok('tag', 'batch', 'rekey', 'fresh'), /^Batch fresh has other keys: scheme an10922/)
+    const shown = JSON.parse(await ok('tag', 'batch', 'rekey', 'fresh', '--json')) as Record<string, unknown>
+    assert.deepEqual([shown['id'], shown['proved'], shown['tap']], ['fresh', false, null])
     const after = world.components.tagKeys.record('fresh') ?? assert.fail()
     assert.ok(before?.fileMaster && after.fileMaster)
     assert.notEqual(toHex(after.fileMaster), toHex(before.fileMaster))
@@ -192,6 +201,17 @@ describe('touchstone tag batch rekey', () => {
     assert.match(await refused('tag', 'batch', 'rekey', 'fresh'), /^Tags of batch fresh exist, .* give --master-file/)
     assert.match(await refused('tag', 'batch', 'rekey', 'chips'), /^Give --master-file/)
     assert.match(await refused('tag', 'batch', 'rekey', 'none'), /named none are not in this data folder/)
+    for (const [word, status, changed] of [
+      ['retire', 'retired', true],
+      ['retire', 'retired', false],
+      ['revoke', 'revoked', true],
+    ] as const)
+      assert.deepEqual(JSON.parse(await ok('tag', 'batch', word, 'fresh', '--json')), {
+        id: 'fresh',
+        epoch: 0,
+        status,
+        changed,
+      })
   })
 })
 
@@ -213,6 +233,7 @@ describe('touchstone key rotate-kek', () => {
     const both = having({ TAG_KEK_FILE: join(folder, 'next'), TAG_KEK_PREVIOUS_FILE: join(folder, 'former') })
     assert.match(await both.ok('key', 'rotate-kek'), /tag-keys\.json\nRemove TAG_KEK_PREVIOUS/)
     assert.match(await both.ok('key', 'rotate-kek'), /already: remove TAG_KEK_PREVIOUS/)
+    assert.deepEqual(JSON.parse(await both.ok('key', 'rotate-kek', '--json')), { sealed: [] })
     assert.match(await having({ TAG_KEK: next }).ok('tag', 'batch', 'list'), /^kept .* here$/m)
     assert.match(await having({ TAG_KEK: former }).refused('tag', 'batch', 'list'), /sealed under another TAG_KEK/)
   })

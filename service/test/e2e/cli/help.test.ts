@@ -121,6 +121,21 @@ const wrong: readonly (readonly [string, RegExp])[] = [
   ['asset claim 1 --consent nothing', /A signature is 0x and hex digits/],
 ]
 
+describe('commands of tags and keys', () => {
+  it('print JSON on request', async () => {
+    /** `tag keys` has --format. */
+    const others = new Set(['tag keys'])
+    const named = leaves.filter(([group]) => group === 'tag' || group === 'key').map((words) => words.join(' '))
+    const without: string[] = []
+    for (const name of named) {
+      const { out } = await run(...name.split(' '), '--help')
+      if (!out.includes('  --json ') && !others.has(name)) without.push(name)
+    }
+    assert.ok(named.length > 15)
+    assert.deepEqual(without, [])
+  })
+})
+
 describe('wrong arguments', () => {
   for (const [line, sentence] of wrong) {
     it(`end in one sentence: touchstone ${line}`, async () => {

@@ -249,12 +249,13 @@ describe('touchstone tag write', () => {
     const chip = createChip({ uid })
     const torn = await writeTags(
       session,
-      { url: address, batch: 'b', count: 1 },
+      { url: address, batch: 'b', count: 1, json: true },
       readerWith([{ chip, tornAt: 20 }, { chip }]),
     )
     assert.equal(torn, 0, said.join('\n'))
     assert.ok(said.includes('The chip was taken away too early: put it back.'))
     assert.equal(said.at(-1), '1 of 1 tags written, 1 tries failed.')
+    assert.deepEqual(JSON.parse(said.at(-2) ?? ''), { batch: 'b', count: 1, written: 1, failed: 1, report: null })
     assert.equal((await world.components.tags.tagOfUid(uid))?.batchId, 'b')
   })
 
@@ -412,11 +413,11 @@ describe('touchstone key', () => {
   })
 
   it('revokes a key within a second', async () => {
-    const { out: key, err } = await inWorld('key', 'create', 'gone soon')
+    const { id = '', key = '' } = JSON.parse((await inWorld('key', 'create', 'gone soon', '--json')).out)
     keepSecret(key)
-    const [, id = ''] = /^Key (\w+)/.exec(err) ?? []
+    assert.match((await inWorld('key', 'show', id, '--json')).out, /"name": "gone soon"/)
     assert.equal(await passes(key), true)
-    assert.equal((await inWorld('key', 'revoke', id)).exit, 0)
+    assert.deepEqual(JSON.parse((await inWorld('key', 'revoke', id, '--json')).out), { id, revoked: true })
     clock.at += 1_000
     assert.equal(await passes(key), false)
     assert.match((await inWorld('key', 'list')).out, /gone soon .*revoked \d{4}-/)

@@ -30,6 +30,7 @@ type Options = AddressOptions & {
   readonly from?: string
   /** False: NXP's originality signature is not checked. */
   readonly originality?: boolean
+  readonly json?: true
 }
 
 export function writeCommand(run: RunWork): Command {
@@ -54,6 +55,7 @@ again: chips that are registered are done. <file>.written.csv names the written 
     .option('--from <file>', 'CSV file of tag prepare: every chip gets its own row')
     .option('--count <n>', 'chips to write, one after another (default: 1, with --from all)', argument.count(1_000_000))
     .option('--no-originality', 'write chips without a valid originality signature of NXP too')
+    .option('--json', 'print a JSON object at the end; each chip is a line of stderr')
     .action((options: Options) => {
       const { item, ...address } = options
       if (options.from !== undefined && item !== undefined)
@@ -74,6 +76,7 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
   const count = Math.min(options.count ?? list?.left() ?? 1, list?.left() ?? Infinity)
   if (list !== null) io.err(`${list.left()} of ${list.size} chips of the file are to be written.`)
   const began = performance.now()
+  const print = options.json === true ? io.err : io.out
   let written = 0
   let failed = 0
   try {
@@ -82,7 +85,7 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
       ? []
       : chipsOn(pcsc, { signal: io.signal, onReader: (name) => io.err(`Reader: ${name}`) })) {
       try {
-        io.out(await write(transmit))
+        print(await write(transmit))
         written++
         if (list !== null) io.err(formatProgress({ written, count, failed, ms: performance.now() - began }))
       } catch (error) {
@@ -95,8 +98,10 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
   } finally {
     await list?.close()
   }
-  io.out(`${written} of ${count} tags written${failed === 0 ? '' : `, ${failed} tries failed`}.`)
-  if (list !== null) io.out(`Report: ${list.report}`)
+  if (options.json === true)
+    io.out(JSON.stringify({ batch: batchId, count, written, failed, report: list?.report ?? null }, null, 2))
+  print(`${written} of ${count} tags written${failed === 0 ? '' : `, ${failed} tries failed`}.`)
+  if (list !== null) print(`Report: ${list.report}`)
   return written === count ? 0 : 1
 }
 
