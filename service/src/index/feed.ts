@@ -9,6 +9,7 @@ import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { type EventKind, formatPosition, type Payload, positionColumns } from './outbox.ts'
 import { projectTransfers, type Transfer, type TransferStep } from './project.ts'
+import { expiredIds } from './transfers.ts'
 
 /** `at` is in unix seconds. `retracts` is the position of the row that is taken back, and `was` the status that it brought. */
 export type Announcement = Readonly<{
@@ -158,9 +159,11 @@ export async function feedDifferences(
   sql: Sql,
   tokens: readonly string[],
   events: readonly AssetEvent[],
-  { since, past }: Readonly<{ since: bigint; past: bigint }>,
+  { since }: Pick<FeedState, 'since'>,
 ): Promise<Announcement[]> {
-  const { transfers, steps } = projectTransfers(events, new Map(), past)
+  // The index decides which offers have expired, so that the feed never differs from it, whatever clock was read.
+  const expired = await expiredIds(sql, tokens)
+  const { transfers, steps } = projectTransfers(events, new Map(), ({ id }) => expired.has(id))
   const expected = new Map(announcementsOf(events, steps).map((one) => [keyOf(one.payload), one]))
   const live = await sql.query<LiveRow>(liveStatement, [numbers(tokens)])
   const known = new Set(live.map(({ payload }) => keyOf(payload)))

@@ -74,13 +74,13 @@ export type TransferStep = Readonly<{ transfer: Transfer; cause: AssetEvent | nu
 export type TransferProjection = Readonly<{ transfers: ReadonlyMap<string, Transfer>; steps: readonly TransferStep[] }>
 
 /**
- * Returns the transfers that events begin or end. `open` are those that no transaction has ended, at most one for a token; offers that
- * expired before the second `past` have failed.
+ * Returns the transfers that events begin or end. `open` are those that no transaction has ended, at most one for a token. An
+ * offer that no event ends has failed where `hasExpired`.
  */
 export function projectTransfers(
   events: Iterable<AssetEvent>,
   open: ReadonlyMap<string, Transfer>,
-  past: bigint,
+  hasExpired: (offer: Transfer) => boolean,
 ): TransferProjection {
   const transfers = new Map<string, Transfer>()
   const steps: TransferStep[] = []
@@ -111,7 +111,7 @@ export function projectTransfers(
     }
   }
   for (const transfer of transfers.values())
-    if (transfer.status === 'PENDING' && isPast(transfer, past)) put(expired(transfer), transfer, null)
+    if (transfer.status === 'PENDING' && hasExpired(transfer)) put(expired(transfer), transfer, null)
   return { transfers, steps }
 }
 
@@ -134,6 +134,11 @@ function begin({ from, to, tokenId, timestamp, transactionHash, expiry, data }: 
 
 function settled(offer: Transfer, status: TransferStatus, { timestamp, transactionHash }: AssetEvent): Transfer {
   return { ...offer, status, settledAt: timestamp, settledTransaction: transactionHash }
+}
+
+/** Returns the test whether an offer expired before the second `past`. */
+export function expiredBefore(past: bigint): (offer: Transfer) => boolean {
+  return (offer) => isPast(offer, past)
 }
 
 /** The contract accepts a transfer up to the very second of the expiry. */

@@ -73,7 +73,7 @@ async function withStrayed(sql: Sql, tokens: readonly StoredToken[]): Promise<In
   const ids = tokens.map(({ tokenId }) => tokenId.toString())
   const events = await readEvents(sql, ids)
   const told = new Map(projectAssets(events).map((change) => [change.tokenId, change]))
-  const expected = transferTexts(projectTransfers(events, new Map(), 0n).transfers.values())
+  const expected = transferTexts(projectTransfers(events, new Map(), () => false).transfers.values())
   const found = transferTexts(await readTransfers(sql, ids))
   return tokens.map((token) => {
     const id = token.tokenId.toString()

@@ -29,7 +29,7 @@ import {
   tokensSince,
 } from './history.ts'
 import { trimOutbox, announcedTokens } from './outbox.ts'
-import { projectAssets, projectTransfers } from './project.ts'
+import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
 import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
 
 /** `now` is in unix milliseconds; events are kept for `retentionDays`. */
@@ -79,7 +79,7 @@ export function indexStore(
         if (!(await holdEpoch(sql, epoch))) return false
         await deleteEvents(sql, [...lost, ...forged])
         await insertEvents(sql, lost)
-        await announce(sql, await projectAgain(sql, tokens, seconds(), await readFeedState(sql)))
+        await announce(sql, await projectAgain(sql, tokens, await pastOf(sql, seconds()), await readFeedState(sql)))
         return true
       }),
 
@@ -126,6 +126,12 @@ async function holdEpoch(sql: Sql, epoch: bigint): Promise<boolean> {
   return (await sql.query('update index_cursor set epoch = epoch where epoch = $1 returning 1', [epoch])).length > 0
 }
 
+/** Returns now, in unix seconds, by the clock of this machine or of the indexed block, whichever is ahead. Offers expire by it. */
+async function pastOf(sql: Sql, now: bigint): Promise<bigint> {
+  const time = (await readCursor(sql))?.time ?? now
+  return now > time ? now : time
+}
+
 async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, now: bigint) {
   const past = now > to.time ? now : to.time
   const feed = await readFeedState(sql)
@@ -169,11 +175,11 @@ async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigin
   await storeAssets(sql, assets.filter(({ tokenId }) => lostRows.has(tokenId)).map(withoutGaps))
   await updateAssets(sql, assets.map(withoutGaps))
 
-  const { transfers } = projectTransfers(events, new Map(), past)
+  const { transfers } = projectTransfers(events, new Map(), expiredBefore(past))
   const lost = stored.filter(({ id }) => !transfers.has(id))
   await sql.query('delete from transfer where id in (select unnest($1::text[]))', [texts(lost.map(({ id }) => id))])
   await storeTransfers(sql, [...transfers.values()])
-  return isFed ? feedDifferences(sql, tokens, events, { since, past }) : []
+  return isFed ? feedDifferences(sql, tokens, events, { since }) : []
 }
 
 /** Changes older than this, in seconds, are not announced when the head is reached for the first time. */
@@ -197,7 +203,7 @@ async function beginFeed(sql: Sql, now: bigint): Promise<void> {
   const differences: Announcement[] = []
   for (let at = 0; at < tokens.length; at += tokensAtOnce) {
     const some = tokens.slice(at, at + tokensAtOnce)
-    differences.push(...(await feedDifferences(sql, some, await readEvents(sql, some), { since, past: now })))
+    differences.push(...(await feedDifferences(sql, some, await readEvents(sql, some), { since })))
   }
   await announce(sql, sortedDifferences(differences))
 }

@@ -3,7 +3,7 @@ import { bytes, hex, numbers, seconds, texts, zeroHashSql } from '../db/columns.
 import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
-import { projectTransfers, type Transfer, transferKinds, type TransferStep } from './project.ts'
+import { expiredBefore, projectTransfers, type Transfer, transferKinds, type TransferStep } from './project.ts'
 
 /** Applies events to the transfers and returns their new statuses, in order; `past` is now, in unix seconds. */
 export async function applyTransfers(
@@ -18,10 +18,16 @@ export async function applyTransfers(
   const { transfers, steps } = projectTransfers(
     events,
     new Map(open.map((transfer) => [transfer.tokenId, transfer])),
-    past,
+    expiredBefore(past),
   )
   await storeTransfers(sql, [...transfers.values()])
   return steps
+}
+
+/** Returns the ids of the offers of tokens that failed without a transaction, because they expired. */
+export async function expiredIds(sql: Sql, tokens: readonly string[]): Promise<ReadonlySet<string>> {
+  const rows = await sql.query<{ id: string }>(expiredStatement, [numbers(tokens)])
+  return new Set(rows.map(({ id }) => id))
 }
 
 export async function storeTransfers(sql: Sql, transfers: readonly Transfer[]): Promise<void> {
@@ -66,6 +72,9 @@ const allStatement = `select ${transferColumns} from asset a join transfer t on 
 const openStatement = `select ${transferColumns} from unnest($1::numeric[]) k (token_id) join asset a on a.token_id = k.token_id
   cross join lateral (select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit 1) t
   where t.settled_tx is null`
+
+const expiredStatement = `select t.id from transfer t join asset a on a.pk = t.asset_pk
+  where a.token_id in (select unnest($1::numeric[])) and t.status = 'FAILED' and t.settled_tx is null`
 
 const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at from asset a
   where a.pk = t.asset_pk and t.pk in (

@@ -10,7 +10,7 @@ import { clampSeconds } from '../../domain/chain-index.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { productTexts, withoutGaps } from '../assets.ts'
 import { readEvents } from '../history.ts'
-import { projectAssets, projectTransfers } from '../project.ts'
+import { expiredBefore, projectAssets, projectTransfers } from '../project.ts'
 import { withNames } from './names.ts'
 import type { ProductCondition } from './condition.ts'
 import {
@@ -68,7 +68,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
     transfers: (block: PastBlock, tokenIds: readonly bigint[]): Promise<TransferRow[]> =>
       at(block, async (sql) => {
         const events = await eventsUpTo(sql, block, tokenIds.map(String))
-        const transfers = [...projectTransfers(events, new Map(), block.time).transfers.values()]
+        const transfers = [...projectTransfers(events, new Map(), expiredBefore(block.time)).transfers.values()]
         const stored = await sql.query<{ id: string; pk: bigint }>(transfersStatement, [numbers(tokenIds)])
         const pks = new Map(stored.map(({ id, pk }) => [id, pk]))
         const rows = transfers.map(

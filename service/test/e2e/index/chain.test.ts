@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import fc from 'fast-check'
 import type { Database } from '../../../src/db/database.ts'
+import { eventKinds } from '../../../src/domain/registry-event.ts'
 import { rebuildIndex } from '../../../src/index/store.ts'
 import { createStory, wholeLife } from '../../support/index/story.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -84,6 +85,23 @@ for (const { name, open, skip } of testDatabases()) {
       await assertIndexIsChain(chain, database)
       await assertFeedIsIndex(database)
       await indexer.close()
+    })
+
+    it('announces an offer that expires by the clock of the chain alone', async () => {
+      const indexer = indexerOver(chain, database)
+      indexer.start()
+      await chain.send(operator.address, 'mint', [alice.address, hash(1)])
+      const id = (await chain.events()).findLast(({ kind }) => kind === eventKinds.AssetMinted)?.args['tokenId']
+      const { timestamp } = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { timestamp: string }
+      const expiry = BigInt(Math.max(Number(timestamp), Math.ceil(Date.now() / 1_000))) + 10_000n
+      assert.ok(await chain.send(alice.address, 'initiateTransfer', [id, bob.address, expiry, hash(0)]))
+      await atHead(indexer, chain)
+      await indexer.close()
+      await chain.rpc('evm_increaseTime', 100_000)
+      await chain.mine(1)
+      await rebuildIndex(database)
+      await indexerOver(chain, database).catchUp()
+      await assertFeedIsIndex(database)
     })
 
     it('is the same when it is built anew', async () => {
