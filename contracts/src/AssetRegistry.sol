@@ -37,7 +37,7 @@ contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
     bytes32 public constant GUARDIAN_ROLE = GUARDIAN;
     bytes32 public constant RECYCLER_ROLE = RECYCLER;
 
-    /// What an attester has used of its day. `perDay` is zero for the default.
+    /// An attester's actions of a day: `used` of `perDay`, which is zero for the default.
     struct Allowance {
         uint32 day;
         uint32 used;

@@ -184,7 +184,7 @@ contract LifecycleTest is World {
 
     function recycleRow(Case memory c, address caller) private view returns (bool) {
         if (c.state == CLAIMED) return caller == c.holder;
-        // What a customer has claimed needs an announcement first.
+        // A claimed item needs an announcement first.
         if (c.state == FLAGGED) return caller == warden && c.before != CLAIMED;
         bool early = c.state == MINTED || c.state == BOUND || c.state == ACTIVATED;
         return early && (caller == recycler || caller == warden);

@@ -114,7 +114,7 @@ contract MintTest is World {
         require(registry.ownerOf(uint256(type(uint64).max) + 1) == maker, "importers may go on");
     }
 
-    /// Without ISSUER nobody mints, and nobody replaces a metadata hash: not even who holds every other role.
+    /// ISSUER alone mints and replaces a metadata hash: an account with every other role may do neither.
     function test_onlyAnIssuerMints() public {
         bytes[4] memory calls = [
             abi.encodeCall(registry.mint, (maker, METADATA)),

@@ -216,7 +216,7 @@ contract SafeguardsTest is World {
         require(stateOf(tokenId) == RECYCLED, "at once");
     }
 
-    // 7. Whoever had the attester's key could claim the whole stock in minutes.
+    // 7. A thief of the attester's key could claim the whole stock in minutes.
 
     function test_anAttesterIsBoundedADay() public {
         does(admin, abi.encodeWithSignature("setAttesterLimit(address,uint32)", attester, uint32(2)));

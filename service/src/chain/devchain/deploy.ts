@@ -1,6 +1,6 @@
 /**
  * The registry on the local chain (spec §2.5), always at the same address: account 0's first deployment.
- * Without other names account 0 holds every role except ATTESTER, which is account 1's. Multicall3 stands where it stands on every chain.
+ * Account 0 holds every role except ATTESTER, which is account 1's, unless others are named. Multicall3 has the address of every chain.
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, encodeDeployData, hexToBytes, keccak256, toEventSelector } from 'viem'

@@ -210,7 +210,7 @@ async function load(
   }
   const { metaKey: _, fileMaster: __, ...settings } = record
   const { metaKey, fileMaster } = known.record
-  for (const twin of [record.fileMaster, record.metaKey]) if (twin !== fileMaster && twin !== metaKey) twin?.fill(0)
+  for (const copy of [record.fileMaster, record.metaKey]) if (copy !== fileMaster && copy !== metaKey) copy?.fill(0)
   return {
     record: { ...settings, fileMaster, ...(metaKey && { metaKey }) },
     batch: { ...settings, meta: known.batch.meta, fileMaster: known.batch.fileMaster },
