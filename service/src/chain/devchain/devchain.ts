@@ -34,7 +34,7 @@ export async function startLocalChain({ dataDir, port = 0, log, blockTimeMs }: L
     throw new Error('The local chain started but does not answer; start again.', { cause: error })
   }
   const saver = startSaving(anvil.url, stateFile(folder), log)
-  const stopPoolRepair = startPoolRepair(rpc, log)
+  const stopPoolRepair = startPoolRepair(createRpcClient({ url: anvil.url }), log)
 
   let closing: Promise<void> | undefined
   void anvil.exited.then(() => {

@@ -45,7 +45,10 @@ export function startPoolRepair(rpc: RpcClient, log: Log) {
       const signed = await Promise.all(inOrder.map((each) => rpc('eth_getRawTransactionByHash', [each])))
       // anvil refuses bytes that its pool has: they leave it first.
       await rpc('anvil_removePoolTransactions', [account])
-      for (const raw of signed) await rpc('eth_sendRawTransaction', [raw])
+      for (const raw of signed)
+        await rpc('eth_sendRawTransaction', [raw]).catch((error: unknown) => {
+          log.warn('local chain refuses a transaction of its pool', { reason: reasonOf(error) })
+        })
     }
     before = new Set(now)
   }
