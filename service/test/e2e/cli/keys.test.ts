@@ -1,0 +1,119 @@
+/** `touchstone key …`, and the entries of the audit trail that it makes (spec §5). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createAuthenticate, type Authenticate } from '../../../src/graphql/api-keys.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { keepSecret } from '../../support/evidence.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+let world: World
+before(async () => {
+  world = await startWorld()
+})
+after(() => world.end())
+const inWorld = (...argv: string[]) => commandsOf(world)(...argv)
+
+describe('touchstone key', () => {
+  before(() => {
+    authenticate = createAuthenticate({
+      keys: world.components.apiKeys,
+      log: createLog(() => {}),
+      now: () => clock.at,
+    })
+  })
+
+  const clock = { at: 0 }
+
+  /** As the GraphQL host asks, for every request. */
+  let authenticate: Authenticate
+  const passes = async (key: string) => (await authenticate(`Bearer ${key}`, '', '127.0.0.1')).ok
+
+  it('makes a key that works, prints it once, and lists it by id and name only', async () => {
+    assert.match((await inWorld('key', 'list')).out, /no key yet/)
+    const made = await inWorld('key', 'create', 'my-app', '--scope', 'read,write')
+    assert.equal(made.exit, 0)
+    assert.match(made.out, /^ts_live_[A-Za-z0-9_-]{43}$/)
+    keepSecret(made.out)
+    assert.match(made.err, /^Key [a-z0-9]{8} \(my-app\) with scope read, write\./)
+    assert.equal(await passes(made.out), true)
+    const listed = await inWorld('key', 'list')
+    assert.match(listed.out, /[a-z0-9]{8} +my-app +read,write +all +\d{4}-/)
+    const [key] = JSON.parse((await inWorld('key', 'list', '--json')).out) as { name: string; scopes: string[] }[]
+    assert.deepEqual([key?.name, key?.scopes], ['my-app', ['read', 'write']])
+    assert.ok([listed.out, ...world.lines].every((text) => !text.includes(made.out.slice(8))))
+  })
+
+  it('makes a key for some verbs and brands, and shows all that it may do', async () => {
+    const brands = ['--brand', 'Calder & Wick', '--brand', 'Bolt, Inc.', '--network', '127.0.0.0/8,10.0.0.1']
+    const made = await inWorld(
+      'key',
+      'create',
+      'till',
+      '--scope',
+      'flag:lost,read',
+      ...brands,
+      '--expires',
+      '2099-01-01',
+    )
+    keepSecret(made.out)
+    assert.match(made.err, /with scope read, flag:lost, for products of Calder & Wick, Bolt, Inc\. only/)
+    const [, id = ''] = /^Key (\w+)/.exec(made.err) ?? []
+    const { out } = await inWorld('key', 'show', id)
+    assert.match(out, /^verbs +flag:lost, read:products, read:owners$/m)
+    assert.match(out, /^brands +Calder & Wick, Bolt, Inc\.$/m)
+    assert.match(out, /^networks +127\.0\.0\.0\/8, 10\.0\.0\.1$/m)
+    assert.match(out, /^expires +2099-01-01T00:00:00Z$/m)
+    assert.ok(!out.includes(made.out.slice(8)))
+    const wrong = [
+      ['create', 'x', '--scope', 'mint,sell'],
+      ['create', 'x', '--brand', ' Bolt'],
+      ['create', 'x', '--network', '10.0.0.0/33'],
+      ['create', 'x', '--expires', '2020-01-01'],
+      ['show', 'aaaaaaaa'],
+    ]
+    for (const words of wrong) assert.notEqual((await inWorld('key', ...words)).exit, 0, words.join(' '))
+  })
+
+  it('shows who made a key in the audit trail, verifies it and exports it', async () => {
+    const made = await inWorld('key', 'create', 'audited', '--scope', 'mint')
+    keepSecret(made.out)
+    const [, id = ''] = /^Key (\w+)/.exec(made.err) ?? []
+    const listed = await inWorld('audit', 'list', '--last', '1')
+    assert.match(listed.out, new RegExp(`local:\\S+ +key\\.create +${id} +DONE`))
+    const verified = await inWorld('audit', 'verify')
+    const [, seq = ''] = /^head (\d+):0x[0-9a-f]{64}$/m.exec(verified.out) ?? []
+    assert.equal((await inWorld('audit', 'verify', '--head', `${seq}:0x${'11'.repeat(32)}`)).exit, 1)
+    const after = ['--after', String(Number(seq) - 1)]
+    const { out } = await inWorld('audit', 'export', ...after)
+    assert.match(out, new RegExp(`^{"seq":"${seq}",.*"act":"key.create","subject":"${id}"`))
+    const cef = (await inWorld('audit', 'export', '--cef', ...after)).out
+    assert.match(cef, /^CEF:0\|Touchstone\|touchstone\|[^|]+(\|key\.create){2}\|6\|externalId=\d+ rt=\d{13} suser=/)
+  })
+
+  it('revokes a key within a second', async () => {
+    const { id = '', key = '' } = JSON.parse((await inWorld('key', 'create', 'gone soon', '--json')).out)
+    keepSecret(key)
+    assert.match((await inWorld('key', 'show', id, '--json')).out, /"name": "gone soon"/)
+    assert.equal(await passes(key), true)
+    assert.deepEqual(JSON.parse((await inWorld('key', 'revoke', id, '--json')).out), { id, revoked: true })
+    clock.at += 1_000
+    assert.equal(await passes(key), false)
+    assert.match((await inWorld('key', 'list')).out, /gone soon .*revoked \d{4}-/)
+    assert.deepEqual(await inWorld('key', 'revoke', id), {
+      exit: 1,
+      out: '',
+      err: `touchstone: There is no active key ${id}; see touchstone key list.`,
+    })
+  })
+
+  it('refuses wrong words', async () => {
+    for (const words of [
+      ['create', ''],
+      ['create', 'a', '--scope', 'admin'],
+      ['revoke', 'x'],
+      ['revoke', 'ABCDEFGH'],
+    ])
+      assert.equal((await inWorld('key', ...words)).exit, 1, words.join(' '))
+  })
+})
