@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { apiKeyStore, newApiKey } from '../../service/src/graphql/api-keys.ts'
+import { locks } from '../../service/src/db/locks.ts'
 import { migrate } from '../../service/src/db/migrate.ts'
 import { tagStore } from '../../service/src/tap/tag-registry.ts'
 import type { StoredBatch } from '../../service/src/tap/keys/batch.ts'
@@ -69,6 +70,7 @@ export async function openGrowthWorld(
   const database = await createOwnDatabase({ statementTimeoutMs: loadMs })
   made.defer(database.drop)
   await migrate(database.sql)
+  await keepRows(database, made)
   const loadSeconds = await loadGrowthData(database.sql, { products, models, every, chain, say })
   await bindSamples(
     database.sql,
@@ -94,6 +96,16 @@ export async function openGrowthWorld(
   for (const port of [usual[0], cold[0]]) await untilItReads(`http://127.0.0.1:${port}/api/asset/${sampled[0]}`, say)
   const ports = { verification: usual[0] ?? 0, graphql: usual[1] ?? 0, cold: cold[0] ?? 0 }
   return { products, minted, models, database, batch: batch.value, sampled, ports, apiKey: key.text, loadSeconds }
+}
+
+/**
+ * Holds the lock of the indexer, so that no service compares its rows with the chain: most rows are on no chain, and a comparison would
+ * replace them while requests are measured.
+ */
+async function keepRows({ sql }: OwnDatabase, made: AsyncDisposableStack): Promise<void> {
+  const held = await sql.hold(locks.indexLeader)
+  if (held === null) throw new Error('Another process holds the lock of the indexer of a new database.')
+  made.defer(held.release)
 }
 
 /** The first question to anvil about the root of so large a state takes seconds, and the service does not wait that long. */
