@@ -11,7 +11,7 @@ import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { removeDrafts } from '../lib/sealed-file.ts'
-import { type Issuer, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
+import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
 import { createStation } from '../tap/keys/station.ts'
 import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
@@ -107,8 +107,11 @@ async function openKeys(
   }
   const changed = () =>
     void reload().catch((error: unknown) => log.error('changed keys not loaded', { reason: reasonOf(error) }))
-  watchFile(folder, { interval: pollMs, persistent: false }, changed)
-  opened.defer(() => unwatchFile(folder, changed))
+  // An edit of a file in its place does not change the folder.
+  for (const path of [folder, issuerKeyFile(folder)]) {
+    watchFile(path, { interval: pollMs, persistent: false }, changed)
+    opened.defer(() => unwatchFile(path, changed))
+  }
   return { tagKeys, issuer, attestationKeys }
 }
 

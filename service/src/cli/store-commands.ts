@@ -10,6 +10,7 @@ import { backupCommand, restoreCommand } from './database/backup.ts'
 import { type RunBare, runWithin, type RunWork, formatError, sessionBase } from './session/session.ts'
 import { keyCommand } from './keys/api.ts'
 import { hsmCommand } from './keys/hsm.ts'
+import { issuerCommand } from './keys/issuer.ts'
 import { indexCommand } from './chain-index.ts'
 import { exportCommand } from './export.ts'
 import { paymentsCommand } from './payments/payments.ts'
@@ -25,6 +26,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     keyCommand(run),
     hsmCommand(print),
     auditCommand(run),
+    issuerCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),
     paymentsCommand(run),
     migrateCommand(runBare),

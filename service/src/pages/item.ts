@@ -54,6 +54,8 @@ export type ItemView = {
   readonly history: readonly TimelineEntry[] | null
   /** The passport as JSON, on a tapped page. */
   readonly passport: string | null
+  /** Whether the passport also comes signed. */
+  readonly signed: boolean
   /** The provider that the page's script may ask; null: none. */
   readonly publicRpcUrl: string | null
   /** A block explorer, such as `https://sepolia.basescan.org`; null: none. */
@@ -253,7 +255,7 @@ function ownershipCard(context: PageContext, { owner }: ItemView): Html {
 }
 
 /** The link to keep, and the passport as data (spec §4.6). */
-function shareCard(context: PageContext, { link, passport, verdict, checkedAt }: ItemView): Html {
+function shareCard(context: PageContext, { link, passport, signed, verdict, checkedAt }: ItemView): Html {
   const { item } = textsIn(context)
   const block = code(String(verdict.chainRef.block_number))
   return html`<section class="card share" aria-labelledby="share">
@@ -270,7 +272,7 @@ function shareCard(context: PageContext, { link, passport, verdict, checkedAt }:
     ${
       passport !== null &&
       html`<div class="passport">
-        <p>${item.passport} ${item.unsigned}</p>
+        <p>${item.passport} ${!signed && item.unsigned}</p>
         <p class="buttons"><button type="button" data-download="passport" hidden>${item.download}</button></p>
         ${jsonBlock('passport', 'application/ld+json', passport)}
       </div>`

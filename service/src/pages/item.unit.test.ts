@@ -23,6 +23,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     product: { name: 'Satchel' },
     metadata: 'match',
     item: null,
+    signed: false,
     reports: state === 5 ? ['LOST', 'RECALL'] : [],
     tampered: false,
     owner: 'unclaimed',

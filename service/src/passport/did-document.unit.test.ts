@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { fromJwk } from '@digitalbazaar/ed25519-multikey'
 import { baseUrl, did } from '../../test/support/passport/fixtures.ts'
 import { didDocument, didOf } from './did-document.ts'
-import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './signing/issuer-keys.ts'
+import { changeIssuerKeys, generateIssuerKeys, parseIssuerKeys, type IssuerKey } from './signing/issuer-keys.ts'
 
 function keysOf(text: string | null): readonly IssuerKey[] {
   const read = parseIssuerKeys(text ?? '')
@@ -26,7 +26,18 @@ describe('the DID document', () => {
   })
 
   it('lists every key there ever was, and lets all but the revoked assert', async () => {
-    const keys = keysOf(await rotateIssuerKeys((await rotateIssuerKeys(first)) ?? '', '2026-11-20T00:00:00Z'))
+    let text = first
+    const at = '2026-11-20T00:00:00Z'
+    for (const change of [
+      { kind: 'rotate' },
+      { kind: 'revoke', id: 'key-3', at },
+      { kind: 'revoke', id: 'key-4', at },
+    ] as const) {
+      const after = await changeIssuerKeys(text, change)
+      assert.ok(typeof after === 'string')
+      text = after
+    }
+    const keys = keysOf(text)
     const { verificationMethod, assertionMethod } = didDocument({ baseUrl, did, keys })
     assert.deepEqual(
       verificationMethod?.map(({ id, type }) => `${id} ${type}`),

@@ -5,7 +5,7 @@
 import type { ItemKey } from './digital-link.ts'
 import { classLink, linksOf } from './links.ts'
 import { gs1Vocabulary, linksetType, type LinkType } from './linkset.ts'
-import { mediaRanges, namedQuality, qualityOf } from '../http/accept.ts'
+import { mediaRanges, namedQuality, qualityOf, signedForms } from '../http/accept.ts'
 
 export type ResolverAnswer =
   | { readonly kind: 'page' }
@@ -26,9 +26,10 @@ export function resolveItem(
   request: LinkRequest & { readonly tokenId: bigint; readonly item: ItemKey },
 ): ResolverAnswer {
   const { page, passport, verdict } = linksOf(request.baseUrl, request)
+  const credential: ResolverAnswer = { kind: 'redirect', target: passport, keepTap: true }
   return resolve(request, {
-    defaultLink: { kind: 'page' },
-    dpp: prefersPage(request.accept) ? { kind: 'page' } : { kind: 'redirect', target: passport, keepTap: true },
+    defaultLink: namesCredential(request.accept) ? credential : { kind: 'page' },
+    dpp: prefersPage(request.accept) ? { kind: 'page' } : credential,
     pip: redirect(page),
     verificationService: redirect(verdict),
     recallStatus: redirect(verdict),
@@ -91,6 +92,13 @@ function wantsLinkset(accept: string | null): boolean {
   const ranges = mediaRanges(accept)
   const linkset = namedQuality(ranges, linksetType)
   return linkset > 0 && linkset >= qualityOf(ranges, 'text/html')
+}
+
+/** Returns whether the client names a form of the passport and likes it better than a page. A wildcard names none. */
+function namesCredential(accept: string | null): boolean {
+  const ranges = mediaRanges(accept)
+  const forms = ['application/ld+json', 'application/json', ...signedForms]
+  return Math.max(...forms.map((form) => namedQuality(ranges, form))) > qualityOf(ranges, 'text/html')
 }
 
 /** Returns whether the client names HTML, as browsers do. Every other client is a machine that gets the credential. */

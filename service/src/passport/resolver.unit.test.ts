@@ -17,7 +17,10 @@ const to = (target: string, keepTap = false): ResolverAnswer => ({ kind: 'redire
 const rows: readonly (readonly [string | null, string | null, ResolverAnswer])[] = [
   [null, browser, { kind: 'page' }],
   [null, null, { kind: 'page' }],
-  [null, 'application/json', { kind: 'page' }],
+  [null, 'application/json', to(passport, true)],
+  [null, 'application/vc+jwt', to(passport, true)],
+  [null, 'application/vc, text/html', { kind: 'page' }],
+  [null, 'application/json, */*', { kind: 'page' }],
   ['gs1:defaultLink', browser, { kind: 'page' }],
   ['linkset', browser, { kind: 'linkset' }],
   ['all', browser, { kind: 'linkset' }],

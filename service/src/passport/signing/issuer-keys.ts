@@ -71,28 +71,52 @@ export async function generateIssuerKeys(store: KeyStore | null = null): Promise
   return setText(await newKeys(1, store))
 }
 
+/** A change of the keys. `retire` and `revoke` name one key; `at` is the ISO 8601 time from which its signatures count for nothing. */
+export type IssuerKeyChange =
+  | { readonly kind: 'rotate' }
+  | { readonly kind: 'retire'; readonly id: string }
+  | { readonly kind: 'revoke'; readonly id: string; readonly at: string }
+
 /**
- * Retires the active keys of a text and adds new ones. With `revokedAt` (ISO 8601) it revokes them: their signatures verify no more.
- * Returns null for a text that cannot be used.
+ * Returns the text after a change, or why there is none. `rotate` retires the active keys and adds new ones. A revoked key that signed gets a
+ * successor of its algorithm. The last active key is not retired, because status lists are signed as long as passports live.
  */
-export async function rotateIssuerKeys(
+export async function changeIssuerKeys(
   text: string,
-  revokedAt?: string,
+  change: IssuerKeyChange,
   store: KeyStore | null = null,
-): Promise<string | null> {
-  const members = parseIssuerKeys(text, await storedIssuerKeys(store)).ok ? parseMembers(text) : null
-  if (members === null) return null
-  const kept = members.map((member, index) => {
-    const { status = 'active', kid = `key-${index + 1}` } = member
-    if (status !== 'active') return { ...member, kid }
-    return {
-      ...member,
-      kid,
-      ...(revokedAt === undefined ? { status: 'retired' } : { status: 'revoked', revoked: revokedAt }),
-    }
+): Promise<string | { readonly refused: string }> {
+  const parsed = parseIssuerKeys(text, await storedIssuerKeys(store))
+  const members = parsed.ok ? parseMembers(text) : null
+  if (!parsed.ok || members === null)
+    return { refused: parsed.ok ? 'The issuer key text holds no keys.' : parsed.reason }
+  const { keys } = parsed
+  const refused = change.kind === 'rotate' ? null : refusalOf(keys, change)
+  if (refused !== null) return { refused }
+  const kept = keys.map(({ id, status }, index) => {
+    const member = { ...members[index], kid: id }
+    if (change.kind === 'rotate') return status === 'active' ? { ...member, status: 'retired' } : member
+    if (change.id !== id) return member
+    return change.kind === 'retire'
+      ? { ...member, status: 'retired' }
+      : { ...member, status: 'revoked', revoked: change.at }
   })
-  const next = Math.max(...kept.map(({ kid }) => Number(String(kid).slice(4)))) + 1
-  return setText([...kept, ...(await newKeys(next, store))])
+  const next = Math.max(...keys.map(({ id }) => Number(id.slice(4)))) + 1
+  const former = change.kind === 'revoke' ? keys.find(({ id }) => id === change.id) : undefined
+  if (change.kind === 'rotate') return setText([...kept, ...(await newKeys(next, store))])
+  return setText(former?.status === 'active' ? [...kept, await newKey(former.algorithm, `key-${next}`, store)] : kept)
+}
+
+function refusalOf(
+  keys: readonly IssuerKey[],
+  { kind, id }: Exclude<IssuerKeyChange, { kind: 'rotate' }>,
+): string | null {
+  const key = keys.find((one) => one.id === id)
+  if (key === undefined) return `There is no key ${id}.`
+  if (key.status === 'revoked' || (kind === 'retire' && key.status === 'retired'))
+    return `Key ${id} is ${key.status} already.`
+  const isLast = keys.every((one) => one.id === id || one.status !== 'active')
+  return kind === 'retire' && isLast ? `Key ${id} is the only one that signs: rotate the keys instead.` : null
 }
 
 /** Reads the issuer keys of a key store by `kid`. */

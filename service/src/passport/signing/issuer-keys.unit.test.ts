@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+import {
+  changeIssuerKeys,
+  generateIssuerKeys,
+  parseIssuerKeys,
+  type IssuerKey,
+  type IssuerKeyChange,
+} from './issuer-keys.ts'
 
 type Jwk = Record<string, unknown>
 const textOf = (...keys: Jwk[]): string => JSON.stringify({ keys })
@@ -16,6 +22,18 @@ function keysOf(text: string | null): readonly IssuerKey[] {
 }
 const summary = (text: string | null) => keysOf(text).map(({ id, algorithm, status }) => `${id} ${algorithm} ${status}`)
 
+async function changed(text: string, change: IssuerKeyChange): Promise<string> {
+  const after = await changeIssuerKeys(text, change)
+  assert.ok(typeof after === 'string', JSON.stringify(after))
+  return after
+}
+
+async function refusalOf(text: string, change: IssuerKeyChange): Promise<string> {
+  const after = await changeIssuerKeys(text, change)
+  assert.ok(typeof after !== 'string')
+  return after.refused
+}
+
 describe('issuer keys', () => {
   it('are made as one ES256 and one Ed25519 key', async () => {
     assert.deepEqual(summary(await generateIssuerKeys()), ['key-1 ES256 active', 'key-2 Ed25519 active'])
@@ -28,27 +46,48 @@ describe('issuer keys', () => {
   })
 
   it('rotate by addition: the old ones stay and only verify', async () => {
-    const text = await rotateIssuerKeys(textOf(es256, ed25519))
+    const text = await changed(textOf(es256, ed25519), { kind: 'rotate' })
     assert.deepEqual(summary(text), [
       'key-1 ES256 retired',
       'key-2 Ed25519 retired',
       'key-3 ES256 active',
       'key-4 Ed25519 active',
     ])
-    assert.equal(membersOf(text ?? '')[0]?.['x'], es256['x'])
-    assert.equal(summary(await rotateIssuerKeys(text ?? '')).length, 6)
+    assert.equal(membersOf(text)[0]?.['x'], es256['x'])
+    assert.equal(summary(await changed(text, { kind: 'rotate' })).length, 6)
   })
 
-  it('are revoked with a time when they were stolen, and older ones keep their status', async () => {
-    const once = await rotateIssuerKeys(textOf(es256, ed25519))
-    const text = await rotateIssuerKeys(once ?? '', '2026-11-20T00:00:00Z')
+  it('are revoked with a time when they were stolen; one that signed gets a successor, others keep their status', async () => {
+    const once = await changed(textOf(es256, ed25519), { kind: 'rotate' })
+    const at = '2026-11-20T00:00:00Z'
+    const text = await changed(await changed(once, { kind: 'revoke', id: 'key-4', at }), {
+      kind: 'revoke',
+      id: 'key-1',
+      at,
+    })
+    assert.deepEqual(summary(text), [
+      'key-1 ES256 revoked',
+      'key-2 Ed25519 retired',
+      'key-3 ES256 active',
+      'key-4 Ed25519 revoked',
+      'key-5 Ed25519 active',
+    ])
     assert.deepEqual(
-      keysOf(text).map(({ status, revoked }) => [status, revoked]),
-      [
-        ...Array.from({ length: 2 }, () => ['retired', null]),
-        ...Array.from({ length: 2 }, () => ['revoked', '2026-11-20T00:00:00Z']),
-        ...Array.from({ length: 2 }, () => ['active', null]),
-      ],
+      keysOf(text).map(({ revoked }) => revoked),
+      [at, null, null, at, null],
+    )
+  })
+
+  it('are retired one by one, but not the last that signs', async () => {
+    const text = await changed(textOf(es256, ed25519), { kind: 'retire', id: 'key-2' })
+    assert.deepEqual(summary(text), ['key-1 ES256 active', 'key-2 Ed25519 retired'])
+    assert.match(await refusalOf(text, { kind: 'retire', id: 'key-1' }), /only one that signs/)
+    assert.match(await refusalOf(text, { kind: 'retire', id: 'key-2' }), /retired already/)
+    assert.match(await refusalOf(text, { kind: 'retire', id: 'key-3' }), /no key key-3/)
+    const revoked = await changed(text, { kind: 'revoke', id: 'key-1', at: '2026-11-20T00:00:00Z' })
+    assert.match(
+      await refusalOf(revoked, { kind: 'revoke', id: 'key-1', at: '2026-11-20T00:00:00Z' }),
+      /revoked already/,
     )
   })
 
@@ -87,7 +126,7 @@ describe('issuer keys', () => {
       assert.ok(!read.ok)
       assert.match(read.reason, reason)
       assert.ok(!read.reason.includes('secret') && !read.reason.includes(String(es256['d'])))
-      assert.equal(await rotateIssuerKeys(text), null)
+      assert.equal(await refusalOf(text, { kind: 'rotate' }), read.reason)
     })
   }
 })

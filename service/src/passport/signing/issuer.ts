@@ -9,11 +9,12 @@ import { createQueue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed-file.ts'
 import {
+  changeIssuerKeys,
   generateIssuerKeys,
   parseIssuerKeys,
-  rotateIssuerKeys,
   storedIssuerKeys,
   type IssuerKey,
+  type IssuerKeyChange,
   type StoredKeys,
 } from './issuer-keys.ts'
 import { createSigner, type Signer } from './signer.ts'
@@ -21,15 +22,22 @@ import { createSigner, type Signer } from './signer.ts'
 export type Issuer = {
   /** Every key that a signature may name; the same object until the keys change. */
   readonly keys: () => readonly IssuerKey[]
-  /** Signs with the active keys; offers nothing while signing is off. */
+  /** Signs passports with the active keys; offers nothing while signing is off. */
   readonly signerFor: (did: string) => Signer
+  /** Signs status lists with the active keys, also while signing is off: passports that were issued before may still live. */
+  readonly listSignerFor: (did: string) => Signer
   /**
-   * Makes new keys that sign; the former ones only verify, or with `revokedAt` (ISO 8601) verify nothing any more.
-   * Other instances use them after the file is copied to them and they are restarted.
+   * Changes the keys and returns null, or one sentence why nothing was changed. Processes that share the folder use them within seconds; to
+   * other folders the file is copied.
    */
-  readonly rotate: (revokedAt?: string) => Promise<void>
+  readonly change: (change: IssuerKeyChange) => Promise<string | null>
   /** Reads the key file again: another process may have written it. */
   readonly reload: () => Promise<void>
+}
+
+/** Returns the path of the key file in a folder of keys. */
+export function issuerKeyFile(folder: string): string {
+  return join(folder, 'issuer.jwks.json')
 }
 
 /** A public half: the coordinates of the JWK. */
@@ -65,7 +73,7 @@ export async function openIssuer({
   /** The private halves are there; null: in the file. */
   readonly keyStore?: KeyStore | null
 }): Promise<Issuer> {
-  const path = join(folder, 'issuer.jwks.json')
+  const path = issuerKeyFile(folder)
   const publish = async (text: string) =>
     publishKeys(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
   const inTurn = createQueue()
@@ -81,24 +89,34 @@ export async function openIssuer({
     text = await readText(path)
   }
   let keys = text === null ? [] : await publish(text)
-  let signer: { readonly did: string; readonly keys: readonly IssuerKey[]; readonly signer: Signer } | undefined
+  const signers = new Map<string, { readonly keys: readonly IssuerKey[]; readonly signer: Signer }>()
+
+  /** Returns the signer of the present keys, the same object until they change. */
+  function signerOf(did: string, maySign: boolean): Signer {
+    const known = signers.get(`${maySign} ${did}`)
+    if (known?.keys === keys) return known.signer
+    const signer = createSigner({ did, keys: maySign ? keys : [] })
+    signers.set(`${maySign} ${did}`, { keys, signer })
+    return signer
+  }
 
   return {
     keys: () => keys,
-    signerFor(did) {
-      if (signer?.did !== did || signer.keys !== keys)
-        signer = { did, keys, signer: createSigner({ did, keys: signing ? keys : [] }) }
-      return signer.signer
-    },
-    rotate: (revokedAt) =>
+    signerFor: (did) => signerOf(did, signing),
+    listSignerFor: (did) => signerOf(did, true),
+    change: (change) =>
       inTurn(async () => {
         const known = await readText(path)
+        if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
+          return change.kind === 'rotate' ? foreignKeys(path) : 'There are no issuer keys yet.'
         const next =
-          known === null ? await generateIssuerKeys(keyStore) : await rotateIssuerKeys(known, revokedAt, keyStore)
-        if (next === null) throw new Error(unreadable(path))
+          known === null ? await generateIssuerKeys(keyStore) : await changeIssuerKeys(known, change, keyStore)
+        if (typeof next !== 'string') return next.refused
         await mkdir(folder, { recursive: true, mode: 0o700 })
         await writePrivateFile(path, next)
         keys = await publish(next)
+        text = next
+        return null
       }),
     async reload() {
       const known = await readText(path)

@@ -11,7 +11,8 @@ import { scope, type Passport } from '../credential.ts'
 import { keyIdOf } from '../did-document.ts'
 import type { Algorithm, IssuerKey } from './issuer-keys.ts'
 import { timeText } from '../product.ts'
-import type { StatusEntry } from './status-list.ts'
+import { statusEntries, untpStatusEntry } from './status-list.ts'
+import type { StatusIndex } from './status-store.ts'
 
 const snapshotSeconds = 24 * 3600
 
@@ -68,19 +69,35 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
 }
 
 /**
- * Returns the document to sign: the same statements, but it ends after a day and names its status. UNTP 0.7.0 has only one status with a
- * numeric index. W3C requires text, and two purposes need two entries. The document follows W3C and names no schema that it breaks.
+ * The two shapes of a signed passport. `untp` is valid against the UNTP 0.7.0 schema that it names: one status, its index a number. `w3c`
+ * follows Bitstring Status List 1.0 to the letter: two statuses, their index in text; it names no schema, because UNTP's rejects it.
  */
+export const signedProfiles = ['untp', 'w3c'] as const
+export type SignedProfile = (typeof signedProfiles)[number]
+
+/** Returns the document to sign: the statements of the unsigned one, but it ends after a day and names its status. `now` in milliseconds. */
 export function snapshotOf(
   passport: Passport,
-  { now, status }: { readonly now: number; readonly status: readonly StatusEntry[] },
+  {
+    now,
+    baseUrl,
+    at,
+    profile,
+  }: {
+    readonly now: number
+    readonly baseUrl: string
+    readonly at: StatusIndex
+    readonly profile: SignedProfile
+  },
 ) {
-  const { credentialSchema: _unsignedOnly, ...kept } = passport
+  const { credentialSchema, ...kept } = passport
   return {
     ...kept,
     description: `Signed passport (v1): a snapshot that ends at validUntil. ${scope}`,
     validUntil: timeText(Math.floor(now / 1000) + snapshotSeconds),
-    credentialStatus: status,
+    ...(profile === 'untp'
+      ? { credentialSchema, credentialStatus: untpStatusEntry(baseUrl, at) }
+      : { credentialStatus: statusEntries(baseUrl, at) }),
   }
 }
 

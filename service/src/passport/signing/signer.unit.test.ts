@@ -6,18 +6,30 @@ import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosui
 import { _checkCredential, verifyCredential } from '@digitalbazaar/vc'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { catchAllTerms, expanded, loaderWith, passportErrors } from '../../../test/support/passport/documents.ts'
-import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
+import { baseUrl, did, everyInput, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
 import { passportOf } from '../credential.ts'
 import { didDocument } from '../did-document.ts'
-import { generateIssuerKeys, parseIssuerKeys, rotateIssuerKeys, type IssuerKey } from './issuer-keys.ts'
+import {
+  changeIssuerKeys,
+  generateIssuerKeys,
+  parseIssuerKeys,
+  type IssuerKey,
+  type IssuerKeyChange,
+} from './issuer-keys.ts'
 import { createSigner, snapshotOf } from './signer.ts'
-import { statusEntries } from './status-list.ts'
 
 const text = await generateIssuerKeys()
-const rotated = (await rotateIssuerKeys(text)) ?? ''
+const rotated = await changed({ kind: 'rotate' })
 const passport = passportOf(sampleInput())
-const snapshot = snapshotOf(passport, { now, status: statusEntries(baseUrl, { list: 1, index: 94_567 }) })
+const at = { list: 1, index: 94_567 }
+const snapshot = snapshotOf(passport, { now, baseUrl, at, profile: 'untp' })
 const signer = createSigner({ did, keys: keysOf(text) })
+
+async function changed(change: IssuerKeyChange): Promise<string> {
+  const after = await changeIssuerKeys(text, change)
+  assert.ok(typeof after === 'string')
+  return after
+}
 
 function keysOf(keyText: string): readonly IssuerKey[] {
   const read = parseIssuerKeys(keyText)
@@ -62,31 +74,50 @@ async function verifyJws(jws: string, keys = keysOf(text)): Promise<unknown> {
 describe('a signed snapshot', () => {
   it('says that it is signed, ends after a day and names its status; the unsigned passport is untouched', () => {
     const before = JSON.stringify(passport)
-    const { description, validUntil, credentialStatus } = snapshotOf(passport, {
-      now,
-      status: snapshot.credentialStatus,
-    })
+    const { description, validUntil, credentialStatus } = snapshotOf(passport, { now, baseUrl, at, profile: 'untp' })
     assert.match(description, /^Signed passport/)
     assert.equal(validUntil, '2026-11-21T09:30:20Z')
+    assert.deepEqual(credentialStatus, {
+      id: `${baseUrl}/api/status/suspension/1#94567`,
+      type: 'BitstringStatusListEntry',
+      statusPurpose: 'suspension',
+      statusListIndex: 94_567,
+      statusListCredential: `${baseUrl}/api/status/suspension/1`,
+    })
+    assert.equal(JSON.stringify(passport), before)
+    assert.match(passport.description, /^Unsigned passport/)
+  })
+
+  for (const [kind, input] of everyInput)
+    it(`(${kind}) is valid UNTP, names its schema, follows VCDM 2.0 and expands without unknown terms`, async () => {
+      const credential = snapshotOf(passportOf(input), { now, baseUrl, at, profile: 'untp' })
+      const signed = await signer.addProof(credential, now)
+      assert.deepEqual([passportErrors(credential), passportErrors(signed)], [[], []])
+      assert.ok('credentialSchema' in credential)
+      assert.match(credential.credentialSchema.id, /untp\.unece\.org.*v0\.7\.0/)
+      _checkCredential({ credential, now: new Date(now) })
+      const { '@context': _context, ...proof } = signed.proof
+      assert.deepEqual(catchAllTerms(await expanded({ ...credential, proof })), [])
+    })
+
+  it('has a form with the two statuses of W3C, which names no schema because UNTP rejects it', async () => {
+    const credential = snapshotOf(passport, { now, baseUrl, at, profile: 'w3c' })
     assert.deepEqual(
-      credentialStatus.map(({ statusPurpose, statusListIndex }) => [statusPurpose, statusListIndex]),
+      [credential.credentialStatus]
+        .flat()
+        .map(({ statusPurpose, statusListIndex }) => [statusPurpose, statusListIndex]),
       [
         ['suspension', '94567'],
         ['revocation', '94567'],
       ],
     )
-    assert.equal(JSON.stringify(passport), before)
-    assert.match(passport.description, /^Unsigned passport/)
-  })
-
-  it('follows VCDM 2.0, expands without unknown terms and, but for its status, is valid UNTP', async () => {
-    _checkCredential({ credential: snapshot, now: new Date(now) })
-    const signed = await signer.addProof(snapshot, now)
-    const { '@context': _context, ...proof } = signed.proof
-    assert.deepEqual(catchAllTerms(await expanded({ ...snapshot, proof })), [])
-    const { credentialStatus: _status, ...rest } = snapshot
-    assert.deepEqual(passportErrors(rest), [])
-    assert.notDeepEqual(passportErrors(snapshot), [])
+    assert.ok(!('credentialSchema' in credential))
+    assert.deepEqual(
+      passportErrors(credential).map((error) => error.split(' ')[0]),
+      ['/credentialStatus'],
+    )
+    _checkCredential({ credential, now: new Date(now) })
+    assert.deepEqual(catchAllTerms(await expanded(credential)), [])
   })
 })
 
@@ -146,7 +177,8 @@ describe('application/vc', () => {
     const signed = await signer.addProof(snapshot, now)
     assert.equal((await verifyProof(signed, keysOf(rotated))).verified, true)
     assert.equal(
-      (await verifyProof(signed, keysOf((await rotateIssuerKeys(text, '2026-11-20T00:00:00Z')) ?? ''))).verified,
+      (await verifyProof(signed, keysOf(await changed({ kind: 'revoke', id: 'key-2', at: '2026-11-20T00:00:00Z' }))))
+        .verified,
       false,
     )
     assert.equal((await verifyProof(signed, keysOf(await generateIssuerKeys()))).verified, false)

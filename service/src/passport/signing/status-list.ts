@@ -1,6 +1,7 @@
 /**
- * Status lists of signed passports (W3C Bitstring Status List 1.0): `suspension` is set while an item is FLAGGED, `revocation` once it is
- * RECYCLED. An item has one index, the same in both lists, chosen at random so that neighbours reveal nothing.
+ * Status lists of signed passports (W3C Bitstring Status List 1.0): `suspension` is set while an item is FLAGGED and once it is RECYCLED,
+ * `revocation` once it is RECYCLED. The form of UNTP names only `suspension`, which therefore says both. An item has one index, the same in
+ * both lists, chosen at random so that neighbours reveal nothing.
  */
 import { randomInt } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
@@ -20,14 +21,6 @@ const listTtlMs = 300_000
 /** Lists are half full at most, so that so many taken bits in a row mean a broken store. */
 const maxAttempts = 64
 
-export type StatusEntry = {
-  readonly id: string
-  readonly type: 'BitstringStatusListEntry'
-  readonly statusPurpose: StatusPurpose
-  readonly statusListIndex: string
-  readonly statusListCredential: string
-}
-
 /** Finds or allocates the index of a token. Lists are filled to a half, so a random bit is free with at least even odds. */
 export function createStatusIndexes(
   store: Pick<StatusStore, 'find' | 'claim' | 'count'>,
@@ -44,18 +37,30 @@ export function createStatusIndexes(
   }
 }
 
-/** Returns the `credentialStatus` of a signed passport: one entry a purpose. */
-export function statusEntries(baseUrl: string, { list, index }: StatusIndex): readonly StatusEntry[] {
-  return statusPurposes.map((statusPurpose) => {
-    const url = statusListUrl(baseUrl, statusPurpose, list)
-    return {
-      id: `${url}#${index}`,
-      type: 'BitstringStatusListEntry',
-      statusPurpose,
-      statusListIndex: String(index),
-      statusListCredential: url,
-    }
-  })
+/** Returns the entry that UNTP 0.7.0 allows: one, its index a number. */
+export function untpStatusEntry(baseUrl: string, { list, index }: StatusIndex) {
+  return statusEntry(baseUrl, 'suspension', list, index)
+}
+
+/** Returns one entry for each purpose, its index in text, as W3C wants it. */
+export function statusEntries(baseUrl: string, { list, index }: StatusIndex): ReturnType<typeof statusEntry<string>>[] {
+  return statusPurposes.map((purpose) => statusEntry(baseUrl, purpose, list, String(index)))
+}
+
+function statusEntry<Index extends string | number>(
+  baseUrl: string,
+  statusPurpose: StatusPurpose,
+  list: number,
+  statusListIndex: Index,
+) {
+  const url = statusListUrl(baseUrl, statusPurpose, list)
+  return {
+    id: `${url}#${statusListIndex}`,
+    type: 'BitstringStatusListEntry',
+    statusPurpose,
+    statusListIndex,
+    statusListCredential: url,
+  } as const
 }
 
 function statusListUrl(baseUrl: string, purpose: StatusPurpose, list: number): string {
@@ -134,7 +139,8 @@ function bitsOf(members: List['members']): StatusBits {
     members
       .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
       .sort((a, b) => a - b)
-  return { suspension: indexes(isFlagged), revocation: indexes(({ state }) => state === 6) }
+  const isRecycled = ({ state }: AssetRecord) => state === 6
+  return { suspension: indexes((record) => isFlagged(record) || isRecycled(record)), revocation: indexes(isRecycled) }
 }
 
 function isSame(one: StatusBits, other: StatusBits | undefined): other is StatusBits {

@@ -9,15 +9,8 @@ import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/f
 import { passportOf } from '../credential.ts'
 import { didDocument } from '../did-document.ts'
 import { generateIssuerKeys, parseIssuerKeys } from './issuer-keys.ts'
-import { createSigner, snapshotOf } from './signer.ts'
-import {
-  createStatusBits,
-  createStatusIndexes,
-  encodeList,
-  listEntries,
-  statusEntries,
-  statusListCredential,
-} from './status-list.ts'
+import { createSigner, snapshotOf, type SignedProfile } from './signer.ts'
+import { createStatusBits, createStatusIndexes, encodeList, listEntries, statusListCredential } from './status-list.ts'
 import { assetFlags, type StateCode, zeroAddress } from '@touchstone/verdict'
 import { ServiceError } from '../../lib/errors.ts'
 
@@ -70,11 +63,14 @@ describe('the status of a signed passport', async () => {
   const keys = read.ok ? read.keys : []
   const signer = createSigner({ did, keys })
   const index = 94_567
-  const status = statusEntries(baseUrl, { list: 1, index })
   // The list library checks times against the clock of the machine.
   const today = Date.now()
 
-  async function statusOf(suspended: readonly number[], revoked: readonly number[], forge = (list: object) => list) {
+  async function statusOf(
+    suspended: readonly number[],
+    revoked: readonly number[],
+    { forge = (list: object) => list, profile = 'w3c' as SignedProfile } = {},
+  ) {
     const document = didDocument({ baseUrl, did, keys })
     const purposes = [['suspension', suspended] as const, ['revocation', revoked] as const]
     const lists = await Promise.all(
@@ -89,7 +85,7 @@ describe('the status of a signed passport', async () => {
     ])
     const documentLoader = loaderWith({ [did]: document, ...Object.fromEntries(methods), ...Object.fromEntries(lists) })
     const credential = await signer.addProof(
-      snapshotOf(passportOf(sampleInput({ now: today })), { now: today, status }),
+      snapshotOf(passportOf(sampleInput({ now: today })), { now: today, baseUrl, at: { list: 1, index }, profile }),
       today,
     )
     const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
@@ -106,9 +102,15 @@ describe('the status of a signed passport', async () => {
     assert.deepEqual(await statusOf([index], [index]), { verified: true, set: ['suspension', 'revocation'] })
   })
 
+  it('is one entry in the form of UNTP', async () => {
+    const profile = 'untp'
+    assert.deepEqual(await statusOf([], [], { profile }), { verified: true, set: [] })
+    assert.deepEqual(await statusOf([index], [index], { profile }), { verified: true, set: ['suspension'] })
+  })
+
   it('is rejected from a list that was changed after signing', async () => {
     const cleared = (list: object) => ({ ...list, validUntil: '2099-01-01T00:00:00Z' })
-    assert.equal((await statusOf([index], [], cleared)).verified, false)
+    assert.equal((await statusOf([index], [], { forge: cleared })).verified, false)
   })
 })
 
@@ -203,7 +205,7 @@ describe('the bits of a status list', () => {
       3: { state: 6 },
       4: { state: 6, flags: assetFlags.RECALL },
     })
-    assert.deepEqual(await bits(1), { suspension: [10, 30], revocation: [20, 30] })
+    assert.deepEqual(await bits(1), { suspension: [10, 20, 30], revocation: [20, 30] })
     assert.equal(await bits(2), null)
   })
 
@@ -231,7 +233,7 @@ describe('the bits of a status list', () => {
     const { bits, add } = world({ 1: { state: 4 } })
     await bits(1)
     add('2', 6)
-    assert.deepEqual(await bits(1), { suspension: [], revocation: [10] })
+    assert.deepEqual(await bits(1), { suspension: [10], revocation: [10] })
   })
 
   it('are not guessed while the chain cannot be read', async () => {

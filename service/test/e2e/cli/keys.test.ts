@@ -117,3 +117,40 @@ describe('touchstone key', () => {
       assert.equal((await inWorld('key', ...words)).exit, 1, words.join(' '))
   })
 })
+
+describe('touchstone issuer', () => {
+  it('says what each change of the keys did, and refuses what cannot be', async () => {
+    assert.match((await inWorld('issuer', 'list')).out, /no issuer key yet/)
+    assert.match((await inWorld('issuer', 'revoke', 'key-1')).err, /There are no issuer keys yet\./)
+    assert.match(
+      (await inWorld('issuer', 'rotate')).out,
+      /^key-1 \(ES256\) signs from now on\.\nkey-2 \(Ed25519\) signs/,
+    )
+    assert.match((await inWorld('issuer', 'rotate')).out, /^key-3 .*\nkey-4 /)
+    assert.match(
+      (await inWorld('issuer', 'retire', 'key-4')).out,
+      /^key-4 signs no more\. What it signed stays valid\.$/,
+    )
+    const refused = await inWorld('issuer', 'retire', 'key-3')
+    assert.deepEqual([refused.exit, /only one that signs/.test(refused.err)], [1, true])
+    const revoked = await inWorld('issuer', 'revoke', 'key-3', '--at', '2026-01-31')
+    assert.match(
+      revoked.out,
+      /^key-3 is revoked: nothing that it signed is valid\.\nkey-5 \(ES256\) signs from now on\.$/,
+    )
+    assert.equal((await inWorld('issuer', 'revoke', 'key-9', '--at', '2999-01-31')).exit, 1)
+    const { out } = await inWorld('issuer', 'list', '--json')
+    const keys = JSON.parse(out) as { id: string; status: string; revoked: string | null }[]
+    assert.deepEqual(
+      keys.map(({ id, status, revoked: at }) => [id, status, at]),
+      [
+        ['key-1', 'retired', null],
+        ['key-2', 'retired', null],
+        ['key-3', 'revoked', '2026-01-31T00:00:00Z'],
+        ['key-4', 'retired', null],
+        ['key-5', 'active', null],
+      ],
+    )
+    assert.doesNotMatch(out, /"d"/)
+  })
+})

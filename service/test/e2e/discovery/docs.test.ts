@@ -70,6 +70,8 @@ const shows: readonly [RegExp, RegExp][] = [
   [/audit verify/, /\d+:0x[0-9a-f]{64}/],
   [/audit export --cef/, /^CEF:0\|Touchstone\|/],
   [/audit export/, /^\{"seq":/],
+  [/issuer rotate/, /key-1 \(ES256\) signs from now on/],
+  [/issuer list/, /key-2 +Ed25519 +active/],
   [/attest key list/, /active .* signs/],
   [/attest key add/, /is announced/],
   [/key list/, /read,write/],

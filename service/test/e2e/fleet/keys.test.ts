@@ -70,7 +70,7 @@ describe('keys of a fleet', { skip }, () => {
       copy.issuer.keys().map(({ publicJwk }) => publicJwk),
       first.issuer.keys().map(({ publicJwk }) => publicJwk),
     )
-    await first.issuer.rotate()
+    await first.issuer.change({ kind: 'rotate' })
     await assert.rejects(open(wrong, signing), sentence)
   })
 

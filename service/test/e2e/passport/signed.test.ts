@@ -10,8 +10,9 @@ import { verifyCredential } from '@digitalbazaar/vc'
 import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { createLog } from '../../../src/lib/log.ts'
-import { loaderWith } from '../../support/passport/documents.ts'
+import { loaderWith, passportErrors } from '../../support/passport/documents.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { changeIssuerKeys, parseIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openItems, queryOf, raw, type Reply, type TappedItem } from '../../support/passport/passport.ts'
 import { until } from '../../support/wait.ts'
@@ -19,11 +20,12 @@ import { startWorld, type World } from '../../support/world.ts'
 
 type Method = { id: string; publicKeyJwk?: Record<string, string>; revoked?: string }
 type Did = { id: string; verificationMethod?: Method[]; assertionMethod: string[] }
+type Status = { statusPurpose: string; statusListIndex: string | number; statusListCredential: string }
 type Signed = Record<string, unknown> & {
   description: string
   validUntil: string
   proof?: { verificationMethod: string }
-  credentialStatus: { statusPurpose: string; statusListIndex: string; statusListCredential: string }[]
+  credentialStatus: Status | Status[]
 }
 const reasonHash = `0x${'0'.repeat(64)}` as const
 
@@ -39,8 +41,8 @@ describe('signed passports', () => {
   after(() => world.end())
 
   const pathOf = ({ gtin, serial, tag }: TappedItem) => `/api/dpp/01/${gtin}/21/${serial}?${queryOf(tag.next())}`
-  async function tap(accept: string, of = item): Promise<Reply> {
-    const reply = await raw(world.url, pathOf(of), { headers: { accept } })
+  async function tap(accept: string, of = item, profile = ''): Promise<Reply> {
+    const reply = await raw(world.url, `${pathOf(of)}${profile}`, { headers: { accept } })
     assert.equal(reply.status, 200, reply.text)
     return reply
   }
@@ -59,6 +61,8 @@ describe('signed passports', () => {
     if (own !== undefined) return loaderWith({ [url]: own })(url)
     return loaderWith(url.startsWith(world.url) ? { [url]: await jsonAt(url) } : {})(url)
   }
+  /** The form with the two statuses of W3C. */
+  const w3c = '&profile=w3c'
   const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
   /** The library says whether the lists hold; whether a set bit is acceptable is the verifier's own business. */
   async function statusOf(credential: object) {
@@ -129,9 +133,35 @@ describe('signed passports', () => {
     assert.doesNotMatch(plain, /proof|credentialStatus|validUntil/)
   })
 
+  it('are valid UNTP in both forms, and one with two statuses only on request', async () => {
+    const [embedded, jws] = [
+      JSON.parse((await tap('application/vc')).text) as Signed,
+      await verifyJws((await tap('application/vc+jwt')).text),
+    ]
+    assert.deepEqual([passportErrors(embedded), passportErrors(jws)], [[], []])
+    assert.ok('credentialSchema' in jws && !Array.isArray(jws.credentialStatus))
+    const asked = JSON.parse((await tap('application/vc', item, w3c)).text) as Signed
+    assert.equal([asked.credentialStatus].flat().length, 2)
+    assert.equal((await verify(asked)).verified, true)
+    const unknown = await raw(world.url, `${pathOf(item)}&profile=x`, { headers: { accept: 'application/vc' } })
+    assert.deepEqual([unknown.status, JSON.parse(unknown.text).verified], [400, false])
+  })
+
+  it('are what the bare link of the item leads to for a client that names a form', async () => {
+    const link = pathOf(item).slice('/api/dpp'.length)
+    for (const accept of ['application/vc+jwt', 'application/vc', 'application/ld+json']) {
+      const reply = await raw(world.url, link, { headers: { accept } })
+      assert.deepEqual([reply.status, reply.headers['location']], [303, `${world.url}/api/dpp${link}`], accept)
+    }
+    const page = await raw(world.url, link, { headers: { accept: 'text/html, application/vc+jwt;q=0.9, */*;q=0.8' } })
+    assert.deepEqual([page.status, page.headers['content-type']], [200, 'text/html; charset=utf-8'])
+    assert.doesNotMatch(page.text, /It is unsigned/)
+  })
+
   it('show a flag in the status list within one block, and its end', async () => {
     const flagged = await items.bound({ name: 'Flagged' })
-    const credential = JSON.parse((await tap('application/vc', flagged)).text) as Signed
+    const credential = JSON.parse((await tap('application/vc', flagged, w3c)).text) as Signed
+    const single = JSON.parse((await tap('application/vc', flagged)).text) as Signed
     /** A list that took long to make rests before it is made again, so a busy machine shows a change a moment later. */
     const shows = (verified: boolean, suspension: boolean, revocation: boolean) =>
       until(async () => {
@@ -149,14 +179,15 @@ describe('signed passports', () => {
     await world.write({ kind: 'resolve', tokenId: flagged.tokenId, bits: 0x04, reasonHash })
     await shows(true, false, false)
     await world.write({ kind: 'recycle', tokenId: flagged.tokenId })
-    await shows(false, false, true)
+    await shows(false, true, true)
+    assert.equal((await statusOf(single)).verified, false, 'the form with one status')
     const other = JSON.parse((await tap('application/vc')).text) as Signed
     assert.equal((await statusOf(other)).verified, true, 'the bit of another item')
   })
 
   it('name one place for each item, in lists that are always signed and exist only with somebody in them', async () => {
-    const [one, again] = [await tap('application/vc'), await tap('application/vc+jwt')]
-    const { credentialStatus } = JSON.parse(one.text) as Signed
+    const [one, again] = [await tap('application/vc', item, w3c), await tap('application/vc+jwt', item, w3c)]
+    const credentialStatus = [(JSON.parse(one.text) as Signed).credentialStatus].flat()
     assert.deepEqual(credentialStatus, (await verifyJws(again.text)).credentialStatus)
     assert.deepEqual(
       credentialStatus.map(({ statusPurpose }) => statusPurpose),
@@ -202,33 +233,65 @@ describe('signed passports', () => {
       (await tap('application/vc+jwt')).text,
       JSON.parse((await tap('application/vc')).text) as Signed,
     ]
-    await world.components.issuer.rotate()
+    assert.equal(await world.components.issuer.change({ kind: 'rotate' }), null)
     assert.equal((await stat(file)).mode & 0o777, 0o600)
     await verifyJws(jws)
     assert.equal((await verify(embedded)).verified, true)
     const newer = JSON.parse((await tap('application/vc')).text) as Signed
     assert.match(newer.proof?.verificationMethod ?? '', /#key-4$/)
     assert.equal((await verify(newer)).verified, true)
-    await world.components.issuer.rotate('2026-01-02T03:04:05Z')
+    const revoke = { kind: 'revoke', id: 'key-4', at: '2026-01-02T03:04:05Z' } as const
+    assert.equal(await world.components.issuer.change(revoke), null)
     assert.equal((await verify(newer)).verified, false)
     assert.equal((await verify(embedded)).verified, true)
     const { verificationMethod = [], assertionMethod } = await didDocument()
-    assert.deepEqual([verificationMethod.length, assertionMethod.length], [6, 4])
+    assert.deepEqual([verificationMethod.length, assertionMethod.length], [5, 4])
     for (const { publicKeyJwk = {} } of verificationMethod) assert.ok(!('d' in publicKeyJwk))
     const secret = (JSON.parse(await readFile(file, 'utf8')) as { keys: { d: string }[] }).keys.map(({ d }) => d)
     for (const d of secret) assert.ok(!world.lines.join().includes(d))
   })
 
+  it('are signed with the keys of a file that was edited in its place, within seconds', async () => {
+    const file = join(world.settings.DATA_DIR, 'keys', 'issuer.jwks.json')
+    const text = await readFile(file, 'utf8')
+    const parsed = parseIssuerKeys(text)
+    const key = parsed.ok && parsed.keys.find(({ algorithm, status }) => algorithm === 'Ed25519' && status === 'active')
+    const edited = await changeIssuerKeys(text, { kind: 'retire', id: key ? key.id : '' })
+    assert.ok(typeof edited === 'string')
+    await writeFile(file, edited)
+    const offered = async () => (await raw(world.url, pathOf(item), { headers: { accept: 'application/vc' } })).status
+    await until(async () => (await offered()) === 406)
+    await writeFile(file, text)
+    await until(async () => (await offered()) === 200)
+  })
+
   it('leave nothing of a tap, a chip or an owner in the log', () => assert.deepEqual(items.leaks(world.lines), []))
 
   describe('signing that is off', () => {
+    it('keeps the status lists of passports that were issued before', async () => {
+      const credential = JSON.parse((await tap('application/vc')).text) as Signed
+      const folder = join(world.settings.DATA_DIR, 'keys')
+      const issuer = await openIssuer({ folder, signing: false })
+      const log = createLog(() => {}, 'silent')
+      const host = verificationHost({ ...world.components, issuer, baseUrl: world.url, clientKey: () => '', log })
+      for (const { statusListCredential } of [credential.credentialStatus].flat()) {
+        const list = await host.request(new URL(statusListCredential).pathname)
+        assert.equal(list.status, 200)
+        assert.equal(
+          (await verifyCredential({ credential: (await list.json()) as object, suite, documentLoader })).verified,
+          true,
+        )
+      }
+      assert.equal((await host.request(pathOf(item), { headers: { accept: 'application/vc' } })).status, 406)
+    })
+
     it('still publishes keys that once signed, and a file that is no key file stops the start with one sentence', async () => {
       const folder = join(world.settings.DATA_DIR, 'keys')
       const [both, other] = await Promise.all([
         openIssuer({ folder, signing: false }),
         openIssuer({ folder, signing: true }),
       ])
-      assert.equal(both.keys().length, 6)
+      assert.equal(both.keys().length, 5)
       assert.deepEqual(
         other.keys().map(({ publicJwk }) => publicJwk),
         both.keys().map(({ publicJwk }) => publicJwk),

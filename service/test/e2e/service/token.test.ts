@@ -74,7 +74,7 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
     )
     const [es256] = again.issuer.keys()
     await compactVerify(first.jws, await importJWK({ ...es256?.publicJwk }, 'ES256'))
-    await again.issuer.rotate()
+    await again.issuer.change({ kind: 'rotate' })
     assert.equal((await signed()).kid, 'did:web:verify.example#key-4')
     const file = JSON.parse(await readFile(join(folder, 'issuer.jwks.json'), 'utf8')) as { keys: object[] }
     assert.equal(file.keys.length, 4)

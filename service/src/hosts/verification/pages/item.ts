@@ -8,9 +8,11 @@ import { withDeadline } from '../../../lib/async/deadline.ts'
 import type { ReportKind } from '../../../pages/result.ts'
 import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item.ts'
 import { countryOf } from '../../../passport/country.ts'
+import { didOf } from '../../../passport/did-document.ts'
 import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
 import { linksOf } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
 
 type PageOptions = {
@@ -32,6 +34,7 @@ export type ItemSite = PassportSite & {
     ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
   }
   readonly history: Histories
+  readonly issuer: Pick<Issuer, 'signerFor'>
   readonly pages: PageOptions
 }
 
@@ -71,6 +74,7 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     verdictPath: `/api/asset/${tokenId}`,
     history: history?.available === true ? timelineOf(history.events) : null,
     passport: passport === null ? null : JSON.stringify(passport),
+    signed: site.issuer.signerFor(didOf(baseUrl)).forms.length > 0,
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,
   }

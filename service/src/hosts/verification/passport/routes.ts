@@ -9,12 +9,18 @@ import { failure, openToAll } from '../../../http/responses.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { parsePassportPath, type ItemKey } from '../../../passport/digital-link.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
-import { snapshotOf } from '../../../passport/signing/signer.ts'
-import { statusEntries } from '../../../passport/signing/status-list.ts'
+import { signedProfiles, snapshotOf, type SignedProfile } from '../../../passport/signing/signer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import { busyFailure, notConfigured, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import type { TapRequest } from '../../../tap/verify-tap.ts'
-import { invalidTokenId, parseTokenIdSegment, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import {
+  invalidTokenId,
+  parseTokenIdSegment,
+  rawQuery,
+  type Env,
+  type Headers,
+  type RequestHelpers,
+} from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
 import { passportFor, type PassportSite, type Resolved } from './document.ts'
 
@@ -37,14 +43,17 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
     async ({ c, headers, header, parameters, resolve }) => {
       const path = parsePath(c.req.path)
       const form = negotiate(header('accept') ?? null, signer().forms)
-      const wrong = parameterError(parameters) ?? ('error' in path ? path : null)
-      if (wrong !== null || form === null || 'error' in path) return errorResponse(wrong ?? notOffered, headers)
+      const profile = form === 'application/ld+json' ? 'untp' : parseProfile(rawQuery(c))
+      const wrong =
+        parameterError(parameters) ?? ('error' in path ? path : null) ?? (profile === null ? noProfile : null)
+      if (wrong !== null || form === null || profile === null || 'error' in path)
+        return errorResponse(wrong ?? notOffered, headers)
       const outcome = await resolve()
       if (outcome.kind === 'busy')
         return errorResponse(busyFailure(outcome), { ...headers, 'Retry-After': String(outcome.seconds) })
       const response =
         outcome.kind === 'resolved'
-          ? await passportResponse(outcome, path, form, headers)
+          ? await passportResponse(outcome, path, { form, profile }, headers)
           : errorResponse(failures[outcome.kind], headers)
       for (const cookie of c.req.method === 'HEAD' ? [] : tapCookies(outcome))
         response.headers.append('Set-Cookie', cookie)
@@ -57,7 +66,7 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
   async function passportResponse(
     tap: Resolved,
     path: PassportPath,
-    form: PassportForm,
+    { form, profile }: { readonly form: PassportForm; readonly profile: SignedProfile },
     headers: Headers,
   ): Promise<Response> {
     const tokenId = BigInt(tap.verdict.token_id)
@@ -66,8 +75,8 @@ export function passportRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Pa
     const passport = await passportFor(site, tap, item)
     if (form === 'application/ld+json') return documentResponse(passport, form, headers)
     const now = (site.now ?? Date.now)()
-    const status = statusEntries(site.baseUrl, await site.statusIndexOf(tokenId))
-    const snapshot = snapshotOf(passport, { now, status })
+    const { baseUrl } = site
+    const snapshot = snapshotOf(passport, { now, baseUrl, at: await site.statusIndexOf(tokenId), profile })
     if (form === 'application/vc') return documentResponse(await signer().addProof(snapshot, now), form, headers)
     const jws = await signer().signJwt(snapshot)
     return bodyResponse(jws, form, etagOfText(jws), headers)
@@ -101,6 +110,12 @@ function parameterError({ picc, cmac }: Pick<TapRequest, 'picc' | 'cmac'>): TapF
     : malformedTap
 }
 
+/** Returns the shape of a signed passport that the raw query asks for; null for an unknown one. */
+function parseProfile(query: string): SignedProfile | null {
+  const wanted = new URLSearchParams(query.slice(0, 4_000)).get('profile') ?? 'untp'
+  return signedProfiles.find((profile) => profile === wanted) ?? null
+}
+
 function isNamedBy(path: PassportPath, tokenId: bigint, item: ItemKey | null): boolean {
   return 'tokenId' in path ? path.tokenId === tokenId : item?.gtin === path.gtin && item.serial === path.serial
 }
@@ -110,6 +125,7 @@ const malformedTap = {
   status: 400,
   error: 'The picc and cmac parameters must be given once each, as 32 and 16 hex digits.',
 }
+const noProfile = { status: 400, error: 'The profile of a signed passport is untp or w3c.' }
 const invalidGtin = { status: 400, error: 'The GTIN must have 14 digits with a right check digit.' }
 const invalidSerial = {
   status: 400,

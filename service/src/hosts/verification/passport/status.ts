@@ -1,6 +1,7 @@
 /**
  * GET {base_url}/api/status/{purpose}/{list}: the status lists of signed passports (W3C Bitstring Status List 1.0; signing is an
- * addition of spec §9). `suspension` is set while an item is flagged, `revocation` once it is RECYCLED. Lists are always signed.
+ * addition of spec §9). `suspension` is set while an item is flagged and once it is RECYCLED, `revocation` once it is RECYCLED. Lists are
+ * always signed, also after signing was switched off.
  */
 import type { Hono } from 'hono'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
@@ -21,7 +22,7 @@ import { readRoute, type Env, type RequestHelpers } from '../request.ts'
 export type StatusRoutes = {
   readonly baseUrl: string
   readonly issuerName: string
-  readonly issuer: Pick<Issuer, 'signerFor'>
+  readonly issuer: Pick<Issuer, 'listSignerFor'>
   /** Returns the bits of a list, null when there is no such list. */
   readonly statusBits: (list: number) => Promise<StatusBits | null>
   readonly limiter?: RateLimiter | undefined
@@ -40,7 +41,7 @@ export function statusRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Stat
 
   readRoute(app, helpers, { prefix, limiter, headers: { Vary: 'Accept' } }, async (c, headers) => {
     const asked = parsePath(c.req.path)
-    const signer = issuer.signerFor(did)
+    const signer = issuer.listSignerFor(did)
     const form = formFor(c.req.header('accept'), signer)
     const bits = asked === null || form === null ? null : await statusBits(asked.list)
     if (asked === null || form === null || bits === null) return failure(404, { error: noList }, headers)
@@ -87,7 +88,7 @@ function parsePath(path: string): Asked | null {
     : { purpose, list: Number(number) }
 }
 
-/** Chooses the form: an embedded proof unless the client names a JWS, because libraries fetch lists without a media type. Null: signing is off. */
+/** Chooses the form: an embedded proof unless the client names a JWS, because libraries fetch lists without a media type. Null: there are no keys. */
 function formFor(accept: string | undefined, { forms }: Signer): SignedForm | null {
   const preferred = negotiate(accept ?? null, forms)
   if (preferred !== null && preferred !== 'application/ld+json') return preferred

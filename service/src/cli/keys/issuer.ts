@@ -1,0 +1,87 @@
+/** `touchstone issuer …`: the keys that sign passports and their status lists (spec §9), and what becomes of signatures when they change. */
+import { InvalidArgumentError, type Command } from 'commander'
+import type { IssuerKey, IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
+import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
+import { CommandError, type RunWork, type Session } from '../session/session.ts'
+
+export function issuerCommand(run: RunWork): Command {
+  const commands = [
+    defineCommand('list', 'Lists every key that ever signed a passport.', { examples: ['touchstone issuer list'] })
+      .option('--json', 'print a JSON array')
+      .action(inSession(run, list)),
+    defineCommand('rotate', 'Signs with new keys from now on; what the former ones signed stays valid.', {
+      examples: ['touchstone issuer rotate'],
+    })
+      .option('--json', 'print a JSON array of all keys')
+      .action(inSession(run, (session, options: Options) => change(session, { kind: 'rotate' }, options))),
+    defineCommand('retire', 'Ends one key without a successor; what it signed stays valid.', {
+      notes:
+        'The form of its algorithm is not offered any more. The last key that signs is not retired: rotate instead.',
+      examples: ['touchstone issuer retire key-2'],
+    })
+      .argument('<keyId>', 'as listed', parseKeyId)
+      .option('--json', 'print a JSON array of all keys')
+      .action(
+        inSession(run, (session, id: string, options: Options) => change(session, { kind: 'retire', id }, options)),
+      ),
+    defineCommand('revoke', 'For a stolen key: nothing that it ever signed is valid any more. This cannot be undone.', {
+      notes: 'A key that signed gets a successor of its algorithm at once.',
+      examples: ['touchstone issuer revoke key-1', 'touchstone issuer revoke key-1 --at 2026-11-20T08:00:00Z'],
+    })
+      .argument('<keyId>', 'as listed', parseKeyId)
+      .option('--at <time>', 'published time of the theft (default: now)', parsePast)
+      .option('--json', 'print a JSON array of all keys')
+      .action(
+        inSession(run, (session, id: string, { at = Date.now(), ...options }: Options & { readonly at?: number }) =>
+          change(session, { kind: 'revoke', id, at: `${new Date(at).toISOString().slice(0, 19)}Z` }, options),
+        ),
+      ),
+  ]
+  return defineGroup('issuer', 'The keys that sign passports: list, rotate, retire, revoke.', commands, effects)
+}
+
+const effects = `Effects, within two seconds in every process that shares the data folder, and within a minute for verifiers:
+  rotate   new keys sign; former ones stay in /.well-known/did.json, and passports signed with them stay valid
+  retire   a key signs no more; its signatures stay valid
+  revoke   a key loses its assertionMethod in /.well-known/did.json: passports and lists that it signed are invalid at once
+The keys are in DATA_DIR/keys/issuer.jwks.json: copy it to instances with a folder of their own, and into your backup.`
+
+type Options = { readonly json?: true }
+
+async function list({ store, io }: Session, { json }: Options): Promise<void> {
+  await store.issuer.reload()
+  const keys = store.issuer.keys()
+  if (json === true) return io.out(JSON.stringify(keys.map(toListed), null, 2))
+  if (keys.length === 0)
+    return io.out('There is no issuer key yet: set PASSPORT_SIGNING=on, or touchstone issuer rotate')
+  const rows = keys.map(({ id, algorithm, status, revoked }) => [id, algorithm, status, revoked ?? ''])
+  for (const line of formatTable(['key', 'algorithm', 'status', 'revoked'], rows)) io.out(line)
+}
+
+async function change(session: Session, wanted: IssuerKeyChange, options: Options): Promise<void> {
+  const { store } = session
+  const before = new Set(store.issuer.keys().map(({ id }) => id))
+  const refused = await store.issuer.change(wanted)
+  if (refused !== null) throw new CommandError(refused)
+  if (options.json === true) return list(session, options)
+  const added = store.issuer.keys().filter(({ id }) => !before.has(id))
+  if (wanted.kind === 'retire') session.io.out(`${wanted.id} signs no more. What it signed stays valid.`)
+  if (wanted.kind === 'revoke') session.io.out(`${wanted.id} is revoked: nothing that it signed is valid.`)
+  for (const { id, algorithm } of added) session.io.out(`${id} (${algorithm}) signs from now on.`)
+}
+
+/** Leaves out the private half. */
+function toListed({ id, algorithm, status, revoked, publicJwk }: IssuerKey) {
+  return { id, algorithm, status, revoked, publicJwk }
+}
+
+function parseKeyId(text: string): string {
+  if (/^key-[1-9]\d{0,5}$/.test(text)) return text
+  throw new InvalidArgumentError('A key is named key- and a number; see touchstone issuer list.')
+}
+
+function parsePast(text: string): number {
+  const time = argument.time(text)
+  if (time <= Date.now()) return time
+  throw new InvalidArgumentError('Give a time in the past, such as 2026-11-20T08:00:00Z.')
+}
