@@ -4,6 +4,7 @@
  */
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
+import { detailsError, detailsHashOf } from '../domain/product-details.ts'
 import { isObject } from '../lib/json.ts'
 
 /** The keys of flat text (spec §2.3). */
@@ -15,12 +16,12 @@ export type Canonical =
   | { readonly ok: true; readonly body: string; readonly hash: Hex }
   | { readonly ok: false; readonly message: string; readonly key?: string }
 
-const allKeys = [...metadataKeys, 'manufactureDate', 'customFields']
+const allKeys = [...metadataKeys, 'manufactureDate', 'details', 'customFields']
 const maxBytes = 16_384
 
 /**
  * Checks metadata to be registered (RFC 8785, passport rules): the seven keys with text, a day as `manufactureDate`, one JSON object
- * as `customFields` (spec §2.9), at most 16 kB in all.
+ * as `customFields` (spec §2.9), the hash of product details as `details`, at most 16 kB in all.
  */
 export function canonicalMetadata(input: unknown): Canonical {
   if (!isObject(input)) return { ok: false, message: 'Metadata is one JSON object of text fields.' }
@@ -28,9 +29,19 @@ export function canonicalMetadata(input: unknown): Canonical {
     const message = fieldError(key, value)
     if (message !== null) return { ok: false, message, key }
   }
+  return canonicalText(input, 'Metadata')
+}
+
+/** Checks product details to be stored. Items name them by the hash, as `details` of their metadata. */
+export function canonicalDetails(input: unknown): Canonical {
+  const message = detailsError(input)
+  return message === null ? canonicalText(input, 'Product details') : { ok: false, message }
+}
+
+function canonicalText(input: unknown, what: 'Metadata' | 'Product details'): Canonical {
   const body = canonicalize(input)
   if (body === undefined || Buffer.byteLength(body) > maxBytes)
-    return { ok: false, message: 'Metadata may have at most 16 kB.' }
+    return { ok: false, message: `${what} may have at most 16 kB.` }
   return { ok: true, body, hash: metadataHashOf(body) }
 }
 
@@ -42,6 +53,8 @@ function fieldError(key: string, value: unknown): string | null {
   if (typeof value !== 'string') return `Metadata field ${key} must be text.`
   if (!value.isWellFormed()) return `Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`
   if (key === 'manufactureDate' && !isDay(value)) return 'Metadata field manufactureDate is a day such as 2026-03-01.'
+  if (key === 'details' && detailsHashOf({ details: value }) === null)
+    return 'Metadata field details is the hash of product details: 0x and 64 lower-case hex digits.'
   return null
 }
 

@@ -15,12 +15,14 @@ import { indexCommand } from './chain-index.ts'
 import { exportCommand } from './export.ts'
 import { paymentsCommand } from './payments/payments.ts'
 import { migrateCommand } from './database/migrate.ts'
+import { productCommand } from './product/product.ts'
 import { tagCommand } from './tag/tag.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {
   return [
     tagCommand(run, print),
     assetCommand(run),
+    productCommand(run),
     indexCommand(run),
     exportCommand(run),
     keyCommand(run),

@@ -3,6 +3,7 @@
  * The stored canonical text is hashed, never its parsed values, because `JSON.parse` rounds integers and drops duplicate keys.
  */
 import { metadataHashOf, untrustedOf, type Hex } from '@touchstone/verdict'
+import { detailsHashOf } from '../domain/product-details.ts'
 import { parseJson } from '../lib/json.ts'
 
 /** The seven supplier fields, each cleaned and not empty (spec §2.3). An `Untrusted` fits. */
@@ -12,7 +13,13 @@ export type ProductText = Readonly<
 
 /** An item's metadata compared with the chain. Only a match holds supplier text. */
 export type PassportMetadata =
-  | { readonly status: 'match'; readonly value: ProductText; readonly hash: Hex }
+  | {
+      readonly status: 'match'
+      readonly value: ProductText
+      readonly hash: Hex
+      /** Hash of the product details that the metadata names. */
+      readonly details?: Hex | null
+    }
   | { readonly status: 'mismatch'; readonly onChainHash: Hex }
   /** No hash on chain (null or zero), or a hash whose text this service does not have. */
   | { readonly status: 'none'; readonly onChainHash: Hex | null }
@@ -23,5 +30,6 @@ export function passportMetadata(onChainHash: Hex | null, storedText: string | u
     return { status: 'none', onChainHash }
   const expected = onChainHash.toLowerCase()
   if (!storedText.isWellFormed() || metadataHashOf(storedText) !== expected) return { status: 'mismatch', onChainHash }
-  return { status: 'match', value: untrustedOf(parseJson(storedText)), hash: onChainHash }
+  const metadata = parseJson(storedText)
+  return { status: 'match', value: untrustedOf(metadata), hash: onChainHash, details: detailsHashOf(metadata) }
 }

@@ -8,6 +8,7 @@ import type { ItemKey } from './digital-link.ts'
 import { linksOf, unspecifiedFacilityUrl, vocabularyUrl } from './links.ts'
 import type { ProductText } from './metadata.ts'
 import { chainName } from '../domain/chain.ts'
+import { parseHttpsUrl } from '../domain/https-url.ts'
 
 export type ProductInput = {
   readonly baseUrl: string
@@ -127,13 +128,10 @@ const imageTypes: Readonly<Record<string, string>> = {
   webp: 'image/webp',
 }
 
-/** WHATWG URLs keep characters that RFC 3986, and so the schema, does not allow. */
-const plainHttps = /^https:(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})+(?:#(?:[\w\-.~:/?@!$&'()*+,;=]|%[0-9a-f]{2})*)?$/i
-
 /** Links an https image without user name or password; null for everything else. The server never fetches it. */
 function imageLink(image: string | undefined) {
-  const url = image === undefined ? null : URL.parse(image)
-  if (url === null || url.username !== '' || url.password !== '' || !plainHttps.test(url.href)) return null
+  const url = image === undefined ? null : parseHttpsUrl(image)
+  if (url === null) return null
   const mediaType = imageTypes[/\.([a-z]+)$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? '']
   return {
     linkURL: url.href,

@@ -1,18 +1,27 @@
 /** `touchstone asset mint`: mints an asset, or many with the same metadata, which is on chain by its hash (spec §2.3, §3). */
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { zeroHash } from 'viem'
 import type { Hex } from '@touchstone/verdict'
-import { parseJson } from '../../lib/json.ts'
 import { canonicalMetadata, metadataKeys, type Metadata } from '../../assets/metadata.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import { addWriteOptions, type Item, itemOf, write, type WriteOptions } from './write.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
+import { detailsHashOf } from '../../domain/product-details.ts'
+import { readJsonFile } from '../session/json-file.ts'
 import { CommandError, operatorOf, type RunWork, type Session } from '../session/session.ts'
 
 type Options = WriteOptions &
-  Metadata & { metadata?: string; to?: Hex; id?: bigint; count?: number; gtin?: string; serial?: string; json?: true }
+  Metadata & {
+    details?: Hex
+    metadata?: string
+    to?: Hex
+    id?: bigint
+    count?: number
+    gtin?: string
+    serial?: string
+    json?: true
+  }
 
 export function mintCommand(run: RunWork): Command {
   const command = defineCommand(
@@ -35,6 +44,7 @@ ever; they may also be given later, to asset bind or in tag import.`,
     .option('--origin <text>', 'place of manufacture; a country code such as CH also reaches the passport')
     .option('--size <text>', 'size')
     .option('--image <url>', 'https or ipfs URL of a picture')
+    .option('--details <hash>', 'hash of the product details, from product details', argument.hash)
     .option('--metadata <file>', 'JSON file with these fields, instead of the options')
     .option(
       '--gtin <gtin>',
@@ -92,23 +102,17 @@ async function checkItem({ store }: Session, { gtin, serial, count, id, key }: O
 
 async function readMetadata(session: Session, options: Options) {
   const fields = Object.fromEntries(
-    metadataKeys.flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
+    [...metadataKeys, 'details' as const].flatMap((key) => (options[key] === undefined ? [] : [[key, options[key]]])),
   )
   const hasFields = Object.keys(fields).length > 0
   if (options.metadata !== undefined && hasFields)
     throw new CommandError('Give the metadata as options or as a file, not as both.')
   if (options.metadata === undefined && !hasFields) return undefined
-  const input = options.metadata === undefined ? fields : await readJson(resolve(session.io.cwd, options.metadata))
+  const input = options.metadata === undefined ? fields : await readJsonFile(resolve(session.io.cwd, options.metadata))
   const canonical = canonicalMetadata(input)
   if (!canonical.ok) throw new CommandError(canonical.message)
+  const details = detailsHashOf(input)
+  if (details !== null && !(await session.store.metadata.getMany([details])).has(details))
+    throw new CommandError(`No product details are stored under ${details}. Store them with product details.`)
   return canonical
-}
-
-async function readJson(path: string): Promise<unknown> {
-  const text = await readFile(path, 'utf8').catch(() => {
-    throw new CommandError(`There is no file ${path}.`)
-  })
-  const value = text.length > 100_000 ? null : parseJson(text)
-  if (value === undefined) throw new CommandError(`${path} is not JSON.`)
-  return value
 }

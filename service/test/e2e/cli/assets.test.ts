@@ -73,6 +73,24 @@ describe('touchstone asset', () => {
     assert.match(await refused('asset', 'mint', '--metadata', 'none.json'), /There is no file/)
   })
 
+  it('mints with product details, which the hash of the metadata covers', async () => {
+    const details = '{"kind":"watch","care":["Keep it dry."]}'
+    await writeFile(join(world.settings.DATA_DIR, 'details.json'), details)
+    const hash = /^details {6}(0x[0-9a-f]{64})$/.exec(await ok('product', 'details', 'details.json'))?.[1] ?? ''
+    const out = await ok('asset', 'mint', '--name', 'Harrow 38', '--details', hash, '--id', '7001')
+    const metadata = /^metadata {5}(0x[0-9a-f]{64})$/m.exec(out)?.[1] ?? ''
+    const stored = await (await world.get(`/api/metadata/${metadata}`)).text()
+    assert.equal(stored, `{"details":"${hash}","name":"Harrow 38"}`)
+    assert.equal(await (await world.get(`/api/metadata/${hash}`)).text(), '{"care":["Keep it dry."],"kind":"watch"}')
+    const { untrusted } = (await (await world.get('/api/asset/7001')).json()) as { untrusted: object }
+    assert.deepEqual(Object.keys(untrusted), ['_warning', 'name'])
+    assert.match(await refused('asset', 'mint', '--details', `0x${'0'.repeat(64)}`), /No product details are stored/)
+    await writeFile(join(world.settings.DATA_DIR, 'bad.json'), '{"kind":"watch","kind":"bag"}')
+    assert.match(await refused('product', 'details', 'bad.json'), /names a member twice/)
+    await writeFile(join(world.settings.DATA_DIR, 'bad.json'), '{"care":"Keep it dry."}')
+    assert.match(await refused('product', 'details', 'bad.json'), /^Product details, field care: /)
+  })
+
   it('goes from MINTED to CLAIMED, by a tap and the consent of the claimant', async () => {
     assert.match(await refused('asset', 'activate', '1'), /Asset 1 is MINTED/)
     const bind = ['asset', 'bind', '1', '--uid', uid, '--batch', 'b', '--gtin', '9520001000010', '--serial', 'H38-1']
