@@ -120,9 +120,10 @@ function programs(): readonly Command[] {
 
 function leavesOf(command: Command, before: string): string[][] {
   const here = `${before} ${command.name()}`
-  if (command.commands.length > 0) return command.commands.flatMap((child) => leavesOf(child, here))
+  const below = command.commands.flatMap((child) => leavesOf(child, here))
+  if (below.length > 0 && command.registeredArguments.length === 0) return below
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
-  return [[code(here + words), command.description()]]
+  return [[code(here + words), command.description()], ...below]
 }
 
 type AlertRule = {

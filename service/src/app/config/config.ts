@@ -6,7 +6,7 @@ import type { KeyName } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
-/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, `chain.wsUrls`, and the keys in `tap`, `operator` and `gateway`. */
+/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, `chain.wsUrls`, `backupKey`, and the keys in `tap`, `operator` and `gateway`. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
 
 /** A setting that cannot be used, in one sentence that names it. */
@@ -36,6 +36,9 @@ export function readConfig(env: Environment) {
       'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
     )
   const { kek, stationKek } = config.tap
+  const { backupKey } = config
+  if (backupKey !== null && [kek, stationKek].some((other) => other !== null && constantTimeEqual(backupKey, other)))
+    throw new ConfigError('BACKUP_KEY must be another key than TAG_KEK and STATION_KEK, or empty.')
   if (kek !== null && stationKek !== null && constantTimeEqual(kek, stationKek))
     throw new ConfigError('STATION_KEK must be another key than TAG_KEK: a verifier has no key of the station.')
   if (config.tap.countryHeader !== null && limits.trustedProxies.length === 0)

@@ -234,6 +234,11 @@ export const configSchema = z.object({
     ),
     eventRetentionDays: setting('EVENT_RETENTION_DAYS', whole(1, 3_650, 30), 'Days for which `events` are kept.'),
   }),
+  backupKey: secret(
+    'BACKUP_KEY',
+    optional(hexBytes(32, 32)),
+    'Key that seals and opens backups; empty: TAG_KEK does. Keep it apart from them, and from every server that need not restore. Make one with: openssl rand -hex 32.',
+  ),
   operator: z.object({
     key: secret(
       'OPERATOR_KEY',

@@ -1,17 +1,22 @@
 /**
- * The backup file: gzip over lines of JSON. It has the head, each table followed by its rows, the files of the data folder, and the end
- * with counts and the SHA-256 of everything before it. A file that has no end is damaged.
+ * The backup file: a line of JSON with the data key, sealed under the backup key, then what that data key seals. Inside is gzip over lines
+ * of JSON: the head, each table followed by its rows, the files of the data folder, and the end with counts and the SHA-256 of everything
+ * before it. Files of format 1 have no seal.
  */
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
+import { pipeline as streamPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
-import { parseJsonObject } from '../../lib/json.ts'
+import { parseHex } from '../../lib/bytes.ts'
+import { isObject, parseJsonObject } from '../../lib/json.ts'
+import { seal, unseal } from '../../lib/sealed/file.ts'
+import { BrokenSeal, openChunks, sealChunks } from '../../lib/sealed/stream.ts'
 import type { SchemaHead, TableHead } from '../../db/backup.ts'
 
 export type BackupHead = SchemaHead &
-  Readonly<{ touchstone: 'backup'; format: 1; program: string; created: string; chainId: number }>
+  Readonly<{ touchstone: 'backup'; format: 1 | 2; program: string; created: string; chainId: number }>
 /** Part of a file of the data folder. Parts of one file are consecutive. */
 export type BackupFilePart = Readonly<{ file: string; data: string }>
 export type BackupCounts = Readonly<{ rows: Readonly<Record<string, number>>; files: number }>
@@ -23,17 +28,35 @@ type BackupLine =
   | { readonly kind: 'row'; readonly text: string }
   | { readonly kind: 'file'; readonly part: BackupFilePart }
 
+/** The setting whose key seals a backup, and the keys of 32 bytes that open one: that of now, then a former one. */
+export type BackupKey = Readonly<{ setting: 'BACKUP_KEY' | 'TAG_KEK'; keys: readonly [Uint8Array, ...Uint8Array[]] }>
+
+/** A file that was cut off or altered. */
 export class DamagedBackup extends Error {}
+/** A file that this program cannot or may not open, though it may be whole. The message is a predicate of the file. */
+export class ClosedBackup extends Error {}
 
 export type WriteLine = (line: BackupLine) => Promise<void>
 
 /** Writes a new file (mode 0600) that gets its name only when it is complete. `fill` writes the lines. */
-export async function writeBackup(path: string, fill: (write: WriteLine) => Promise<void>): Promise<BackupCounts> {
+export async function writeBackup(
+  path: string,
+  by: BackupKey,
+  fill: (write: WriteLine) => Promise<void>,
+): Promise<BackupCounts> {
   const unfinished = `${path}.unfinished-${process.pid}`
   const handle = await open(unfinished, 'wx', 0o600)
   try {
     const zip = createGzip()
-    const written = pipeline(zip, handle.createWriteStream({ flush: true }))
+    const { line: first, key } = createEnvelope(by)
+    const written = pipeline(
+      zip,
+      async function* (source: AsyncIterable<Buffer>) {
+        yield first
+        yield* sealChunks(source, { key, associated: first })
+      },
+      handle.createWriteStream({ flush: true }),
+    )
     written.catch(() => {}) // the write that follows rejects with it
     const put = (text: string) =>
       new Promise<void>((resolve, reject) => zip.write(text, (error) => (error ? reject(error) : resolve())))
@@ -68,12 +91,26 @@ export async function writeBackup(path: string, fill: (write: WriteLine) => Prom
   }
 }
 
-/** Yields the lines and returns the counts at the end. Throws DamagedBackup when the file is incomplete or altered. */
-export async function* readBackup(path: string): AsyncGenerator<BackupLine, BackupCounts> {
+/** A new data key, and the line with it under the backup key. */
+function createEnvelope({ setting, keys }: BackupKey): { readonly line: Buffer; readonly key: Uint8Array } {
+  const key = randomBytes(32)
+  const dataKey = JSON.parse(seal('backup', key.toString('hex'), keys[0])) as unknown
+  return { key, line: Buffer.from(`${JSON.stringify({ touchstone: 'backup', format: 2, under: setting, dataKey })}\n`) }
+}
+
+/** `allowUnsealed` also reads a file of format 1, whose checksum shows damage but no forgery. */
+export type ReadOptions = Readonly<{ key: BackupKey | null; allowUnsealed: boolean }>
+
+/**
+ * Yields the lines and returns the counts at the end. Throws ClosedBackup before the first line, and DamagedBackup when the file is
+ * incomplete or altered. A line that was yielded from a sealed file is as it was written.
+ */
+export async function* readBackup(path: string, options: ReadOptions): AsyncGenerator<BackupLine, BackupCounts> {
   const hash = createHash('sha256')
   const count = createCount()
   let end: string | null = null
-  for await (const bytes of readLines(path)) {
+  const { content, format } = await openContent(path, options)
+  for await (const bytes of readLines(content)) {
     const text = bytes.toString()
     if (end !== null) throw new DamagedBackup('There is more after the end.')
     if (text.startsWith('{"end":')) {
@@ -82,6 +119,7 @@ export async function* readBackup(path: string): AsyncGenerator<BackupLine, Back
     }
     hash.update(bytes).update('\n')
     const line = parseLine(text)
+    if (line.kind === 'head' && line.head.format !== format) throw unknownFormat(line.head.format)
     count.add(line)
     yield line
   }
@@ -123,14 +161,10 @@ function createCount() {
 
 const maxLine = 16 * 1024 * 1024
 
-async function* readLines(path: string): AsyncGenerator<Buffer> {
+async function* readLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let rest: Buffer = Buffer.alloc(0)
-  const chunks = createGunzip()
-  createReadStream(path)
-    .on('error', (error) => chunks.destroy(error))
-    .pipe(chunks)
   try {
-    for await (const chunk of chunks as AsyncIterable<Buffer>) {
+    for await (const chunk of chunks) {
       rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
       let from = 0
       for (let at = rest.indexOf(10); at >= 0; at = rest.indexOf(10, from)) {
@@ -141,8 +175,59 @@ async function* readLines(path: string): AsyncGenerator<Buffer> {
       if (rest.length > maxLine) throw new DamagedBackup('A line is too long.')
     }
   } catch (error) {
+    if (error instanceof BrokenSeal) throw new DamagedBackup(error.message, { cause: error })
     const { code = '' } = error as NodeJS.ErrnoException
     throw code.startsWith('Z_') ? new DamagedBackup('It is not whole gzip.', { cause: error }) : error
   }
   if (rest.length > 0) throw new DamagedBackup('The last line is not whole.')
+}
+
+const maxEnvelope = 4_096
+
+/** Opens the seal and returns the lines of JSON as a stream. */
+async function openContent(
+  path: string,
+  { key: by, allowUnsealed }: ReadOptions,
+): Promise<{ readonly content: AsyncIterable<Buffer>; readonly format: 1 | 2 }> {
+  const handle = await open(path)
+  let start: Buffer
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(maxEnvelope), 0, maxEnvelope, 0)
+    start = buffer.subarray(0, bytesRead)
+  } finally {
+    await handle.close()
+  }
+  const unzip = createGunzip()
+  const ended = () => {} // the reader of the stream gets the error
+  if (start[0] === 0x1f && start[1] === 0x8b) {
+    if (!allowUnsealed)
+      throw new ClosedBackup(
+        'is of an earlier version and has no seal: anybody could have altered it. If you know that it is yours, repeat the command with --unsealed',
+      )
+    return { content: streamPipeline(createReadStream(path), unzip, ended), format: 1 }
+  }
+  const line = start.subarray(0, start.indexOf(10) + 1)
+  const key = openEnvelope(line, by)
+  const plain = (source: AsyncIterable<Buffer>) => openChunks(source, { key, associated: line })
+  return { content: streamPipeline(createReadStream(path, { start: line.length }), plain, unzip, ended), format: 2 }
+}
+
+function unknownFormat(format: unknown): ClosedBackup {
+  return new ClosedBackup(`has the format ${Number(format)}, which this version does not support: use a newer one`)
+}
+
+function openEnvelope(line: Buffer, by: BackupKey | null): Uint8Array {
+  const { touchstone, format, under, dataKey } = parseJsonObject(line.toString()) ?? {}
+  if (touchstone !== 'backup' || !isObject(dataKey)) throw new DamagedBackup('It does not begin with a data key.')
+  if (format !== 2) throw unknownFormat(format)
+  const setting = under === 'TAG_KEK' ? under : 'BACKUP_KEY'
+  if (by === null) throw new ClosedBackup(`is sealed: set ${setting} as it was`)
+  for (const kek of by.keys) {
+    const { value } = unseal('backup', JSON.stringify(dataKey), kek) ?? {}
+    const key = typeof value === 'string' ? parseHex(value) : null
+    if (key?.length === 32) return key
+  }
+  const remedy =
+    setting === by.setting ? `set ${setting} as it was` : `it was sealed under ${setting}, and ${by.setting} is set`
+  throw new ClosedBackup(`does not open with ${by.setting}: ${remedy}, or take another copy of it`)
 }

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from 'node:crypto'
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseJsonObject } from '../../lib/json.ts'
-import { writePrivateFile } from '../../lib/sealed-file.ts'
+import { writePrivateFile } from '../../lib/sealed/file.ts'
 
 /** Hex texts for TAG_KEK, STATION_KEK and TAG_PEPPER. */
 type DemoSecrets = { readonly kek: string; readonly stationKek: string; readonly pepper: string }

@@ -134,10 +134,10 @@ export type RunBare = (work: (session: BareSession) => Promise<number | void>) =
  * Runs a bare command from the command line. An embedded database of a running service is reached through that service. PostgreSQL
  * never is, because the service may be an older program.
  */
-export const runBareFromCli: RunBare = (work) => {
-  const config = readConfig(process.env)
+export const runBareFromCli: RunBare = async (work) => {
+  const config = readConfig(await withDemoSecrets(process.env))
   const dataDir = config.store.databaseUrl === null ? config.dataDir : null
-  return runFromCommandLine(dataDir, (io) => work({ io, config, running: null }))
+  await runFromCommandLine(dataDir, (io) => work({ io, config, running: null }))
 }
 
 /** Opens the database for `work`. Meanwhile other processes are kept out of the folder of an embedded one. */

@@ -2,7 +2,7 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Command } from 'commander'
-import { writePrivateFile } from '../../lib/sealed-file.ts'
+import { writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { createDemoTag } from '../../tap/provisioning/software-tag.ts'
 import { demoBatch, demoUid } from '../dev/catalogue.ts'

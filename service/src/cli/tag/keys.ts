@@ -1,7 +1,7 @@
 /** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
-import { createPrivateFile } from '../../lib/sealed-file.ts'
+import { createPrivateFile } from '../../lib/sealed/file.ts'
 import type { StoredBatch } from '../../tap/keys/batch.ts'
 import {
   keyRow,

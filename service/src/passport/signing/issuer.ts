@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
-import { createPrivateFile, writePrivateFile } from '../../lib/sealed-file.ts'
+import { createPrivateFile, writePrivateFile } from '../../lib/sealed/file.ts'
 import {
   changeIssuerKeys,
   generateIssuerKeys,

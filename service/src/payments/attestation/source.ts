@@ -10,7 +10,7 @@ import { bytesToHex, hexToBytes } from 'viem'
 import { parseJsonObject } from '../../lib/json.ts'
 import { localEthereumKey, storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
-import { createPrivateFile } from '../../lib/sealed-file.ts'
+import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { type AttestationKey, attestationKeyOf } from './attest.ts'
 import { readKeystore } from './keystore.ts'
 

@@ -4,7 +4,7 @@
  */
 import { readFile } from 'node:fs/promises'
 import { isObject } from '../../lib/json.ts'
-import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed-file.ts'
+import { seal, type SealedKind, unseal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { batchFromJson, batchToJson, type StoredBatch } from './batch.ts'
 import { schemeParameters } from './derivations.ts'

@@ -28,7 +28,8 @@ async function run(...argv: string[]): Promise<Ran> {
 
 function leavesOf(command: Command, path: readonly string[] = []): string[][] {
   const here = [...path, command.name()]
-  return command.commands.length === 0 ? [here] : command.commands.flatMap((child) => leavesOf(child, here))
+  const below = command.commands.flatMap((child) => leavesOf(child, here))
+  return below.length === 0 || command.registeredArguments.length > 0 ? [here, ...below] : below
 }
 
 /** Returns the printed help with its examples. */

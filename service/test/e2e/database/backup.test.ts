@@ -1,16 +1,19 @@
 /** `touchstone backup` and `touchstone restore`: everything is there again, on either database; what is not whole changes nothing. */
 import assert from 'node:assert/strict'
-import { createHash } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { rowsOf, startFullWorld, textOf } from '../../support/database/backup-world.ts'
+import { linesOf, rowsOf, startFullWorld, textOf, unsealedFile } from '../../support/database/backup-world.ts'
 import { testDatabases } from '../../support/database/databases.ts'
+import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 import { queryOf } from '../../support/passport/passport.ts'
+import { readConfig } from '../../../src/app/config/config.ts'
 import { readBackup } from '../../../src/cli/database/backup-file.ts'
+import { backupKeyOf } from '../../../src/cli/database/check.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup.ts'
 import { migrate, readMigrations } from '../../../src/db/migrate.ts'
@@ -57,11 +60,13 @@ describe('a backup', { skip }, () => {
     const { DATA_DIR } = full.world.settings
     await writeFile(join(DATA_DIR, 'keys', 'demo.json'), '{}')
     await writeFile(join(DATA_DIR, 'keys', 'tag-app-keys.json'), '{}')
+    const reading = { key: backupKeyOf(readConfig(full.world.settings)), allowUnsealed: false }
     const filesOf = async (name: string, ...options: string[]) => {
       const { exit, err } = await full.run('backup', name, ...options)
       assert.equal(exit, 0, err)
       const files = new Set<string>()
-      for await (const line of readBackup(join(DATA_DIR, name))) if (line.kind === 'file') files.add(line.part.file)
+      for await (const line of readBackup(join(DATA_DIR, name), reading))
+        if (line.kind === 'file') files.add(line.part.file)
       return [...files]
     }
     const usual = await filesOf('verifier.backup')
@@ -152,58 +157,146 @@ describe('a backup', { skip }, () => {
     assert.equal((await rowsOf(database))['outbox']?.length, 2)
   })
 
-  it('that is cut off, altered, newer or of something else is rejected with one sentence, and nothing has changed', async () => {
-    const place = await full.place('PostgreSQL')
-    const whole = await readFile(file)
-    const text = gunzipSync(whole).toString()
-    const flipped = Buffer.from(whole)
-    flipped[flipped.length >> 1] = (flipped[flipped.length >> 1] ?? 0) ^ 1
-    const lines = text.split('\n')
-    const row = lines.findIndex((line) => line.includes('Kept'))
-    const cases: [Buffer, RegExp][] = [
-      [whole.subarray(0, whole.length - 20), /is not a complete backup/],
-      [Buffer.alloc(0), /is not a complete backup/],
-      [flipped, /is not a complete backup/],
-      [Buffer.from('not a backup'), /is not a complete backup/],
-      [gzipSync(lines.toSpliced(row, 1).join('\n')), /is not a complete backup/],
-      [gzipSync(text.replace('Kept', 'kept')), /is not a complete backup/],
-      [gzipSync(lines.slice(0, -2).join('\n')), /is not a complete backup/],
-      [gzipSync(`${text}{}\n`), /is not a complete backup/],
-      [gzipSync(text.replace('"format":1', '"format":2')), /format 2, which this version does not support/],
+  it('that is cut off, altered, newer or sealed under another key is rejected with one sentence, and nothing has changed', async () => {
+    const [large, place] = [await full.place('PostgreSQL'), await full.place('PostgreSQL')]
+    assert.ok(large.database)
+    await migrate(large.database)
+    await mkdir(join(large.settings.DATA_DIR, 'imports'), { recursive: true })
+    await writeFile(join(large.settings.DATA_DIR, 'imports', 'large'), randomBytes(150_000))
+    assert.equal((await large.run('backup', join(large.folder, 'large.backup'))).exit, 0)
+    const whole = await readFile(join(large.folder, 'large.backup'))
+    const head = whole.subarray(0, whole.indexOf(10) + 1)
+    const chunk = 65_536 + 16
+    const [first, second, rest] = [
+      whole.subarray(head.length, head.length + chunk),
+      whole.subarray(head.length + chunk, head.length + 2 * chunk),
+      whole.subarray(head.length + 2 * chunk),
     ]
-    for (const [content, sentence] of cases) {
-      const damaged = join(place.folder, 'damaged')
-      await writeFile(damaged, content)
-      const { exit, err } = await place.run('restore', damaged)
-      assert.equal(exit, 1)
-      assert.match(err, sentence)
-      assert.ok(!err.includes('\n'))
+    assert.ok(rest.length > 0, 'the backup has three chunks')
+    const flipped = (at: number) => {
+      const copy = Buffer.from(whole)
+      copy[at] = (copy[at] ?? 0) ^ 1
+      return copy
     }
+    const edited = (from: string, to: string) =>
+      Buffer.concat([Buffer.from(head.toString().replace(from, to)), whole.subarray(head.length)])
+    const cases: readonly (readonly [Buffer, RegExp])[] = [
+      [whole.subarray(0, whole.length - 20), /is not a complete backup/],
+      [Buffer.concat([head, first]), /is not a complete backup/],
+      [Buffer.concat([head, first, second]), /is not a complete backup/],
+      [Buffer.concat([head, second, first, rest]), /is not a complete backup/],
+      [Buffer.concat([head, first, first, rest]), /is not a complete backup/],
+      [Buffer.concat([head, first, rest]), /is not a complete backup/],
+      [Buffer.concat([whole, Buffer.from('{}\n')]), /is not a complete backup/],
+      [head, /is not a complete backup/],
+      [Buffer.alloc(0), /is not a complete backup/],
+      [Buffer.from('not a backup'), /is not a complete backup/],
+      [flipped(head.length), /is not a complete backup/],
+      [flipped(whole.length >> 1), /is not a complete backup/],
+      [flipped(whole.length - 1), /is not a complete backup/],
+      [edited('TAG_KEK', 'TAG_KEY'), /is not a complete backup/],
+      [edited('"sealed":"', '"sealed":"A'), /does not open with TAG_KEK: set TAG_KEK as it was/],
+      [edited('"format":2', '"format":3'), /format 3, which this version does not support/],
+    ]
+    const damaged = join(place.folder, 'damaged')
+    for (const command of [['restore'], ['backup', 'verify']])
+      for (const [content, sentence] of cases) {
+        await writeFile(damaged, content)
+        const { exit, out, err } = await place.run(...command, damaged)
+        assert.deepEqual({ exit, out }, { exit: 1, out: '' })
+        assert.match(err, sentence)
+        assert.ok(!err.includes('\n'))
+      }
     assert.match((await place.run('restore', join(place.folder, 'none'))).err, /cannot be read \(ENOENT\)/)
+    const other = { ...place.settings, TAG_KEK: 'ab'.repeat(32) }
+    assert.match(
+      (await bareCommandsOf(other)('restore', file)).err,
+      /does not open with TAG_KEK: set TAG_KEK as it was/,
+    )
+    const keyless = { ...place.settings, TAG_KEK: '' }
+    assert.match((await bareCommandsOf(keyless)('restore', file)).err, /is sealed: set TAG_KEK as it was\.$/)
+    assert.match((await bareCommandsOf(keyless)('backup', join(place.folder, 'new'))).err, /set BACKUP_KEY/)
     assert.deepEqual(await readdir(place.folder), ['damaged'])
     assert.deepEqual(await place.database?.query(`select from pg_class where relname = 'migration'`), [])
   })
 
+  it('is sealed under BACKUP_KEY where there is one: the key of a verifier neither makes nor opens it', async () => {
+    const place = await full.place('PostgreSQL')
+    assert.ok(place.database)
+    await migrate(place.database)
+    const kept = join(place.folder, 'kept')
+    const holder = bareCommandsOf({ ...place.settings, BACKUP_KEY: '5e'.repeat(32) })
+    const made = await holder('backup', kept)
+    assert.equal(made.exit, 0, made.err)
+    assert.match(made.err, /sealed under BACKUP_KEY: keep that key elsewhere/)
+    assert.match((await holder('backup', 'verify', kept)).out, /can be restored\.\nprogram /)
+    assert.match(
+      (await place.run('backup', 'verify', kept)).err,
+      /does not open with TAG_KEK: it was sealed under BACKUP_KEY/,
+    )
+    assert.match(
+      (await holder('backup', 'verify', file)).err,
+      /does not open with BACKUP_KEY: it was sealed under TAG_KEK/,
+    )
+    const rotated = { ...full.world.settings, TAG_KEK: 'cd'.repeat(32), TAG_KEK_PREVIOUS: full.world.settings.TAG_KEK }
+    assert.equal((await bareCommandsOf(rotated)('backup', 'verify', file)).exit, 0)
+  })
+
+  it('of an earlier version, which has no seal, is read on request only, and with a warning', async () => {
+    const lines = await linesOf(file, full.world.settings.TAG_KEK)
+    // The hash of a key is one that somebody else knows: before there were seals, this was restored without a word.
+    const row = lines.findIndex((line) => line.startsWith('{"row":') && line.includes('"revoked_at"'))
+    const forged = (lines[row] ?? '').replace(/\\\\x[0-9a-f]{64}/, `\\\\x${'00'.repeat(32)}`)
+    assert.match(forged, /0{64}/)
+    const place = await full.place('PostgreSQL')
+    const old = join(place.folder, 'old')
+    await writeFile(old, unsealedFile(lines.with(row, forged)))
+    for (const command of [['restore'], ['backup', 'verify']]) {
+      const { exit, out, err } = await place.run(...command, old)
+      assert.deepEqual({ exit, out }, { exit: 1, out: '' })
+      assert.match(
+        err,
+        /has no seal: anybody could have altered it\. If you know that it is yours, repeat the command with --unsealed\.$/,
+      )
+    }
+    await writeFile(old, unsealedFile(lines))
+    const { exit, err } = await place.run('restore', old, '--unsealed')
+    assert.equal(exit, 0, err)
+    assert.match(err, /^Warning: .* has no seal\. .* but not an alteration\.$/)
+    assert.ok(place.database)
+    assert.deepEqual(await rowsOf(place.database), original)
+    const damaged = unsealedFile(lines)
+    await writeFile(old, gzipSync(gunzipSync(damaged).toString().replace('Kept', 'kept')))
+    assert.match((await place.run('backup', 'verify', old, '--unsealed')).err, /is not a complete backup/)
+    await writeFile(old, damaged.subarray(0, -20))
+    assert.match((await place.run('backup', 'verify', old, '--unsealed')).err, /is not a complete backup/)
+  })
+
+  it('says when the audit trail was not intact', async () => {
+    const [from, to] = [await full.place('PostgreSQL'), await full.place('PostgreSQL')]
+    assert.ok(from.database)
+    await migrate(from.database)
+    for (const entry of ['{"act":"one"}', '{"act":"two"}'])
+      await from.database.query('select append_audit($1)', [entry])
+    await from.database.exec(
+      `alter table audit_entry disable trigger user; update audit_entry set body = '{"act":"none"}' where seq = 2`,
+    )
+    const kept = join(from.folder, 'kept')
+    assert.equal((await from.run('backup', kept)).exit, 0)
+    const { exit, err } = await to.run('restore', kept)
+    assert.equal(exit, 0)
+    assert.equal(err, 'Warning: the audit trail was not intact when the backup was made: entry 2 is wrong or missing.')
+  })
+
   it('whose rows no database takes leaves nothing behind, though its sum is right', async () => {
-    const [head, ...lines] = gunzipSync(await readFile(file))
-      .toString()
-      .split('\n')
-      .slice(0, -2)
-    const end = JSON.parse(
-      gunzipSync(await readFile(file))
-        .toString()
-        .split('\n')
-        .at(-2) ?? '',
-    ) as { end: object }
+    const lines = await linesOf(file, full.world.settings.TAG_KEK)
     const last = lines.findLastIndex((line) => line.includes('"status":"active"'))
-    const altered = [head, ...lines.with(last, (lines[last] ?? '').replace(/"status":"\w+"/, '"status":"secret"'))]
-    const text = altered.map((line) => `${line}\n`).join('')
-    const sum = createHash('sha256').update(text).digest('hex')
+    const altered = lines.with(last, (lines[last] ?? '').replace(/"status":"\w+"/, '"status":"secret"'))
     for (const engine of ['PostgreSQL', 'PGlite'] as const) {
       const { run, folder, database } = await full.place(engine)
       const forged = join(folder, 'forged')
-      await writeFile(forged, gzipSync(`${text}${JSON.stringify({ end: { ...end.end, sha256: sum } })}\n`))
-      const { err } = await run('restore', forged)
+      await writeFile(forged, unsealedFile(altered))
+      const { err } = await run('restore', forged, '--unsealed')
       assert.match(err, /is not a complete backup/)
       assert.doesNotMatch(err, /secret/)
       assert.deepEqual(await readdir(folder), ['forged'])

@@ -40,6 +40,7 @@ const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore
 function accepts(command: readonly string[], env: Readonly<Record<string, string>>): void {
   for (const name of Object.keys(env)) assert.ok(isSetting(name), `${name} is no setting`)
   if (command[0] === 'migrate') return
+  if (command[0] === 'backup') return assert.equal(readConfig(env).backupKey?.length, 32)
   assert.equal(command[0], 'serve')
   const only = command[command.indexOf('--only') + 1] ?? ''
   const { roles, store } = readConfig({ ...env, ...(command.includes('--only') && { ONLY: only }) })
@@ -54,7 +55,7 @@ describe('deploy/compose.yaml', () => {
   it('gives each role settings that it accepts, all of them explained in .env.example', () => {
     assert.deepEqual(
       ours.map(([name]) => name),
-      ['migrate', 'verification', 'gateway', 'graphql', 'indexer'],
+      ['migrate', 'verification', 'gateway', 'graphql', 'indexer', 'backup'],
     )
     const values = filledIn(example)
     const interpolated = (text: string) =>
@@ -77,6 +78,7 @@ describe('deploy/compose.yaml', () => {
     const keysOf = (role: string) =>
       Object.keys(services[role]?.environment ?? {}).filter((name) => /_KEY$|_KEK$|_PEPPER$/.test(name))
     assert.deepEqual(keysOf('indexer'), [])
+    assert.deepEqual(keysOf('backup'), ['BACKUP_KEY'])
     assert.deepEqual(keysOf('verification').toSorted(), ['TAG_KEK', 'TAG_PEPPER'])
     assert.deepEqual(keysOf('gateway').toSorted(), ['ATTESTATION_KEY', 'FACILITATOR_KEY'])
     assert.deepEqual(keysOf('graphql').toSorted(), ['ATTESTER_KEY', 'OPERATOR_KEY', 'TAG_KEK', 'TAG_PEPPER'])

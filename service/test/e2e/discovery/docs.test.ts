@@ -89,6 +89,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/asset resolve 3/, /ACTIVATED/],
   [/asset history/, /events up to block \d+, back to the minting/],
   [/batch list/, /spring-watches/],
+  [/touchstone backup verify /, /^\d+ rows of \d+ tables and \d+ files, as they were at 20[^]*can be restored/],
   [/touchstone backup /, /\d+ rows of \d+ tables and \d+ files/],
   [/touchstone migrate --check/, /Nothing is missing/],
   [/touchstone migrate/, /Nothing was missing/],
@@ -117,7 +118,7 @@ const places = {
 
 /** Lines that a command prints to the terminal although its output is redirected. */
 const expectedNotes =
-  /^(?: .*|Key \w+ \([\w-]+\) with scope .*|Both signatures are valid: .*|The file holds secrets: .*|Last cursor: .*)\n/gm
+  /^(?: .*|Key \w+ \([\w-]+\) with scope .*|Both signatures are valid: .*|The file holds secrets, .*|Last cursor: .*)\n/gm
 
 describe('the documentation', () => {
   let folder: string

@@ -1,14 +1,19 @@
 /** A service with something of everything that it keeps, and restored ones beside it on the same chain. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { bytesToHex } from 'viem'
 import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { unseal } from '../../../src/lib/sealed/file.ts'
+import { openChunks } from '../../../src/lib/sealed/stream.ts'
 import { startService } from '../../../src/app/service.ts'
 import { dumpDatabase } from '../../../src/db/backup.ts'
 import type { Database } from '../../../src/db/database.ts'
@@ -119,6 +124,38 @@ export async function startFullWorld() {
 export async function textOf(url: string, path: string, accept = '*/*', key = ''): Promise<string> {
   const response = await fetch(url + path, { headers: { Accept: accept, Authorization: `Bearer ${key}` } })
   return response.text()
+}
+
+/** Opens the seal of a backup, and returns its lines as an earlier version wrote them, without the end. */
+export async function linesOf(path: string, kek: string): Promise<readonly string[]> {
+  const file = await readFile(path)
+  const associated = file.subarray(0, file.indexOf(10) + 1)
+  const { dataKey } = JSON.parse(associated.toString()) as { dataKey: unknown }
+  const { value } = unseal('backup', JSON.stringify(dataKey), Buffer.from(kek, 'hex')) ?? {}
+  const key = Buffer.from(String(value), 'hex')
+  const parts: Buffer[] = []
+  for await (const part of openChunks(Readable.from([file.subarray(associated.length)]), { key, associated }))
+    parts.push(part)
+  const text = gunzipSync(Buffer.concat(parts)).toString().replace('"format":2', '"format":1')
+  return text.split('\n').slice(0, -2)
+}
+
+/** Makes a file of an earlier version, whose sum fits its lines. */
+export function unsealedFile(lines: readonly string[]): Buffer {
+  const text = lines.map((line) => `${line}\n`).join('')
+  const rows: Record<string, number> = {}
+  const files = new Set<string>()
+  let table = ''
+  for (const line of lines) {
+    const { file, table: next } = line.startsWith('{"row":')
+      ? {}
+      : (JSON.parse(line) as { file?: string; table?: string })
+    if (next !== undefined) rows[(table = next)] = 0
+    if (file !== undefined) files.add(file)
+    if (line.startsWith('{"row":')) rows[table] = (rows[table] ?? 0) + 1
+  }
+  const sha256 = createHash('sha256').update(text).digest('hex')
+  return gzipSync(`${text}${JSON.stringify({ end: { rows, files: files.size, sha256 } })}\n`)
 }
 
 /** Every row that a backup would keep, and where numbers go on. */

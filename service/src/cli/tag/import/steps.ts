@@ -27,7 +27,7 @@ import {
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { retry } from '../../../lib/async/retry.ts'
 import { ServiceError } from '../../../lib/errors.ts'
-import { writePrivateFile } from '../../../lib/sealed-file.ts'
+import { writePrivateFile } from '../../../lib/sealed/file.ts'
 
 export type Wanted = Readonly<{ mint: boolean; bind: boolean; activate: boolean; to: Hex; dryRun: boolean }>
 export type RowResult = Readonly<{

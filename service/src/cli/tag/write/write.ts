@@ -19,7 +19,7 @@ import {
 import { isOriginal } from '../../../tap/provisioning/originality.ts'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import { parseHex } from '../../../lib/bytes.ts'
-import { writePrivateFile } from '../../../lib/sealed-file.ts'
+import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
 import { createAuthenticate } from '../../../tap/sun/authenticate.ts'

@@ -5,11 +5,11 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { ServiceError } from './errors.ts'
-import type { JsonObject } from './json.ts'
+import { ServiceError } from '../errors.ts'
+import type { JsonObject } from '../json.ts'
 
 /** The kind is part of the seal, so that one kind cannot be passed off as the other. */
-export type SealedKind = 'tag-keys' | 'tag-app-keys'
+export type SealedKind = 'tag-keys' | 'tag-app-keys' | 'backup'
 
 /** Seals a JSON value under a key of 32 bytes. */
 export function seal(kind: SealedKind, value: unknown, kek: Uint8Array): string {

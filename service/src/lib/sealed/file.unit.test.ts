@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, utimesSync, 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { ServiceError } from './errors.ts'
-import { createPrivateFile, fileFault, removeDrafts, writePrivateFile } from './sealed-file.ts'
+import { ServiceError } from '../errors.ts'
+import { createPrivateFile, fileFault, removeDrafts, writePrivateFile } from './file.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'touchstone-files-'))
 after(() => rmSync(folder, { recursive: true }))

@@ -1,0 +1,131 @@
+/** `touchstone restore`: fills an empty service from a backup file. */
+import { mkdir, rm, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import type { Command } from 'commander'
+import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
+import { checkBackup, describeDamage, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
+import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
+import { defineCommand } from '../session/command.ts'
+import { type BareSession, CommandError, type RunBare, withDatabase } from '../session/session.ts'
+import { verifyAudit } from '../../db/audit.ts'
+import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
+import type { Database, Sql } from '../../db/database.ts'
+import { readMigrations } from '../../db/migrate.ts'
+
+export function restoreCommand(run: RunBare): Command {
+  return defineCommand(
+    'restore',
+    'Fills an empty database and an empty data folder from a backup, completely or not at all.',
+    {
+      notes: `DATABASE_URL and DATA_DIR name the target; a backup of either database restores into either. Set BACKUP_KEY, TAG_KEK,
+TAG_PEPPER and the other keys of the environment as they were. The seal of the whole file is checked before anything is changed, and the
+audit trail after it. Then start the service and check it with: touchstone index verify
+The file holds secrets, as the data folder will.`,
+      examples: ['touchstone restore touchstone.backup'],
+    },
+  )
+    .argument('<file>', 'a file of touchstone backup')
+    .addOption(unsealedOption())
+    .action((file: string, options: UnsealedOption) =>
+      run((session) => restore(session, resolve(session.io.cwd, file), options)),
+    )
+}
+
+async function restore(session: BareSession, path: string, options: UnsealedOption): Promise<void> {
+  const { io, config, running } = session
+  if (running !== null)
+    throw new CommandError(
+      `A service runs on the data folder ${config.dataDir}. Restore into a new one: set DATA_DIR, and DATABASE_URL if it is PostgreSQL.`,
+    )
+  const { head, counts, reading } = await checkBackup(path, config, { ...options, warn: io.err })
+  await using undo = new AsyncDisposableStack()
+  undo.defer(await claimFolder(config.dataDir))
+  const staged = stageDataFiles(config.dataDir)
+  undo.defer(() => staged.remove())
+  await withDatabase(session, async (database) => {
+    const table = await anyTable(database)
+    if (table !== null)
+      throw new CommandError(
+        `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
+      )
+    const trail = await describeDamage(path, () => fill(database, { path, head, reading, staged }))
+    undo.move()
+    if (!trail.ok)
+      io.err(
+        `Warning: the audit trail was not intact when the backup was made: entry ${trail.seq} is wrong or missing.`,
+      )
+    if (database.dialect === 'pglite') await database.exec('analyze') // PostgreSQL does this by itself
+  })
+  io.out(`${formatCounts(counts)} restored, as they were at ${head.created}.`)
+}
+
+/** Creates the folder and returns the function that removes its content again. The lock of the folder does not count as content. */
+async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
+  const wasThere = await stat(dataDir).then(
+    () => true,
+    () => false,
+  )
+  await mkdir(dataDir, { recursive: true })
+  const found = await findObstacle(dataDir)
+  if (found !== null)
+    throw new CommandError(
+      `The data folder ${dataDir} is not empty: it has ${found}. Nothing was changed; choose another one with DATA_DIR.`,
+    )
+  return () => rm(wasThere ? join(dataDir, 'store') : dataDir, { recursive: true, force: true })
+}
+
+type Filling = {
+  readonly path: string
+  readonly head: BackupHead
+  readonly reading: ReadOptions
+  readonly staged: Staged
+}
+
+/** Reads the file again and writes it. Returns the check of the audit trail that came with it. Any difference from the first reading rolls everything back. */
+async function fill(
+  database: Database,
+  { path, head, reading, staged }: Filling,
+): Promise<Awaited<ReturnType<typeof verifyAudit>>> {
+  const known = readMigrations()
+  return await database.transaction(async (sql) => {
+    await beginRestore(sql, head, known)
+    const heads: TableHead[] = []
+    const rows = createRows(sql)
+    for await (const line of readBackup(path, reading)) {
+      if (line.kind === 'row') await rows.add(line.text, heads.at(-1))
+      if (line.kind === 'table') {
+        await rows.flush()
+        if (!(await isKnown(sql, line.head))) throw new DamagedBackup('A table does not match its schema.')
+        heads.push(line.head)
+      }
+      if (line.kind === 'file') await staged.add(line.part)
+    }
+    await rows.flush()
+    await endRestore(sql, heads, known)
+    const trail = await verifyAudit(sql)
+    await staged.place()
+    return trail
+  })
+}
+
+/** Inserts rows in batches. */
+function createRows(sql: Sql) {
+  let texts: string[] = []
+  let size = 0
+  let table: TableHead | undefined
+  async function flush(): Promise<void> {
+    if (table !== undefined && texts.length > 0) await insertRows(sql, table, texts)
+    texts = []
+    size = 0
+  }
+  return {
+    flush,
+    async add(text: string, of: TableHead | undefined): Promise<void> {
+      if (of === undefined) throw new DamagedBackup('A row has no table.')
+      table = of
+      size += text.length
+      texts.push(text)
+      if (texts.length >= 500 || size > 500_000) await flush()
+    },
+  }
+}
