@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
 import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
@@ -43,6 +44,7 @@ export async function openStoreComponents(config: Config, log: Log): Promise<Sto
 /** Opens the store and brings its schema up to date. `opened` closes it. */
 export async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack): Promise<StoreComponents> {
   const database = opened.adopt(await openStore(config), (db) => db.close())
+  await warnOfEndlessStatements(database, log)
   await bringUpToDate(database, config, log)
   const stores = indexedStores(database)
   const keyStores = await openKeyStores(config, opened)
@@ -155,9 +157,7 @@ async function bringUpToDate(database: Database, config: Config, log: Log): Prom
   // PostgreSQL migrates on a connection of its own: an index over a large table takes longer than a request may.
   await using opened = new AsyncDisposableStack()
   const own =
-    database.dialect === 'postgres'
-      ? opened.adopt(await openStore(config, { poolSize: 1, statementTimeoutMs: longStatementMs }), (db) => db.close())
-      : database
+    database.dialect === 'postgres' ? opened.adopt(await openBareDatabase(config), (db) => db.close()) : database
   const files = await migrate(own, undefined, {
     onWaiting: (file, ms) => log.info('migration waits for its locks', { file, seconds: Math.round(ms / 1000) }),
   })
@@ -166,21 +166,39 @@ async function bringUpToDate(database: Database, config: Config, log: Log): Prom
 
 /** Opens the database as it is, with time for long statements: for commands that change its schema, or fill it. */
 export const openBareDatabase = (config: Pick<Config, 'dataDir' | 'store'>): Promise<Database> =>
-  openStore(config, { poolSize: 2, statementTimeoutMs: longStatementMs })
+  openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs: longStatementMs })
+
+type StoreConfig = Pick<Config, 'dataDir' | 'store'>
+
+function withoutPooler({ dataDir, store }: StoreConfig): StoreConfig {
+  return { dataDir, store: { ...store, databaseUrl: store.directUrl ?? store.databaseUrl } }
+}
+
+/** A pooler does not pass on the time limit of a connection, and the role may have none. */
+async function warnOfEndlessStatements(database: Database, log: Log): Promise<void> {
+  if (database.dialect !== 'postgres') return
+  const [limit] = await database.query<{ text: string }>(`select current_setting('statement_timeout') as text`)
+  if (limit?.text === '0')
+    log.warn('statements have no time limit', {
+      remedy: `alter role … set statement_timeout = '5s', for the role of DATABASE_URL`,
+    })
+}
 
 /** The longest statement of a migration or a backup. */
 const longStatementMs = 660_000
 
 /** Throws a ConfigError that says which database cannot be opened, and DATABASE_UNAVAILABLE for a full disk. */
 async function openStore(
-  { dataDir, store }: Pick<Config, 'dataDir' | 'store'>,
+  { dataDir, store }: StoreConfig,
   pool: { readonly poolSize?: number; readonly statementTimeoutMs?: number } = {},
 ): Promise<Database> {
   const folder = join(dataDir, 'store')
   try {
-    return await openDatabase(store.databaseUrl === null ? { dataDir: folder } : { url: store.databaseUrl, ...pool })
+    const { databaseUrl: url, directUrl } = store
+    return await openDatabase(url === null ? { dataDir: folder } : { url, directUrl: directUrl ?? url, ...pool })
   } catch (error) {
     if (store.databaseUrl === null && isDatabaseUnavailable(error)) throw error // a full disk, not a broken folder
+    if (error instanceof PooledSessionError) throw new ConfigError(error.message, { cause: error })
     const sentence =
       store.databaseUrl === null
         ? `The database in ${folder} cannot be opened. Restore the folder from a backup, or move it away to start with an empty one.`

@@ -11,7 +11,7 @@ import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { closeTree } from '../lib/private-folder.ts'
 import { sqlState } from './errors.ts'
 import { localLocks } from './locks.ts'
-import { checkChannel } from './session.ts'
+import { checkChannel } from './postgres/session.ts'
 
 /** `memory://` keeps nothing. Throws DATABASE_UNAVAILABLE when the disk is full, else what PGlite throws. */
 export async function openPglite(dataDir: string) {

@@ -51,6 +51,10 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'WORKERS above 1 needs PostgreSQL: set DATABASE_URL, because the embedded database belongs to one process.',
     )
+  if (store.directUrl !== null && store.databaseUrl === null)
+    throw new ConfigError(
+      'DATABASE_DIRECT_URL is DATABASE_URL without a pooler: set that as well, or leave both empty.',
+    )
   if (store.readUrl !== null && store.databaseUrl === null)
     throw new ConfigError('DATABASE_READ_URL is a replica of DATABASE_URL: set that as well, or leave both empty.')
   return Object.freeze({

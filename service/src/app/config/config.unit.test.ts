@@ -133,6 +133,7 @@ describe('the configuration', () => {
     after(() => rmSync(folder, { recursive: true }))
     const texts: Readonly<Record<string, string>> = {
       DATABASE_URL: 'postgres://127.0.0.1/touchstone',
+      DATABASE_DIRECT_URL: 'postgres://127.0.0.3/touchstone',
       DATABASE_READ_URL: 'postgres://127.0.0.2/touchstone',
       REDIS_URL: 'redis://127.0.0.1',
       CHAIN_RPC_URLS: 'https://a.example,https://b.example',

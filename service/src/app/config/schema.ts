@@ -84,6 +84,11 @@ export const configSchema = z.object({
       optional(url('postgres', 'postgresql')),
       'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.',
     ),
+    directUrl: secret(
+      'DATABASE_DIRECT_URL',
+      optional(url('postgres', 'postgresql')),
+      'The same database without a pooler, where DATABASE_URL is PgBouncer: notices, locks, migrations and backups go there. Empty: DATABASE_URL.',
+    ),
     readUrl: secret(
       'DATABASE_READ_URL',
       optional(url('postgres', 'postgresql')),

@@ -30,8 +30,8 @@ const accounts = publishedAccounts(10)
 const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 const list = '{ products(first: 50) { totalCount edges { node { id name verified transfers { id status } } } } }'
 
-/** On the embedded database: products, one offered and one sold; taps; a payment; keys of every kind. */
-export async function startFullWorld() {
+/** On the embedded database, unless `more` names another: products, one offered and one sold; taps; a payment; keys of every kind. */
+export async function startFullWorld(more: Readonly<Record<string, string>> = {}) {
   const opened = new AsyncDisposableStack()
   const world = opened.adopt(
     await startWorld({
@@ -40,6 +40,7 @@ export async function startFullWorld() {
         TAP_WINDOW_SECONDS: '0',
         PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
         FACILITATOR_KEY: keyOf(moneyAccounts.facilitator),
+        ...more,
       },
       rpcUrl: async (rpcUrl) => {
         const address = publishedAddresses[moneyAccounts.payer] ?? '0x'
@@ -100,6 +101,7 @@ export async function startFullWorld() {
 
   return {
     world,
+    graphql,
     used,
     unused,
     place,

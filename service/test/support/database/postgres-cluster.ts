@@ -12,8 +12,8 @@ const bin = globSync('/usr/lib/postgresql/*/bin')
   .sort()
   .findLast((folder) => globSync(`${folder}/initdb`).length > 0)
 
-/** PostgreSQL does not run as root: then its own user runs it. */
-function userOf(): { uid: number; gid: number } | Record<string, never> {
+/** Returns the account of PostgreSQL for root, as whom neither the server nor PgBouncer runs; nothing for others. */
+export function postgresUser(): { uid: number; gid: number } | Record<string, never> {
   if (process.getuid?.() !== 0) return {}
   const idOf = (what: string) => Number(execFileSync('id', [what, 'postgres'], { encoding: 'utf8' }))
   return { uid: idOf('-u'), gid: idOf('-g') }
@@ -29,7 +29,7 @@ export type Cluster = Readonly<{ url: string; start: () => Promise<void>; stop: 
 
 export async function startClusters(): Promise<{ primary: Cluster; replica: Cluster; end: () => Promise<void> }> {
   if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
-  const user = userOf()
+  const user = postgresUser()
   const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
   if ('uid' in user) chownSync(folder, user.uid, user.gid)
   const run = (program: string, ...args: string[]) =>

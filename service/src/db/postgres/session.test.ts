@@ -5,9 +5,9 @@ import { syncBuiltinESMExports } from 'node:module'
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { openDatabase, type Database } from './database.ts'
-import { openOwnDatabase, testDatabases } from '../../test/support/database/databases.ts'
-import { until } from '../../test/support/wait.ts'
+import { openDatabase, type Database } from '../database.ts'
+import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { until } from '../../../test/support/wait.ts'
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`listening and locking on ${name}`, { skip }, () => {

@@ -4,11 +4,27 @@
  */
 import { Socket } from 'node:net'
 import pg from 'pg'
-import { createQueue } from '../lib/async/concurrency.ts'
-import { withDeadline } from '../lib/async/deadline.ts'
-import { backoff } from '../lib/async/retry.ts'
-import { sleep } from '../lib/async/sleep.ts'
-import type { HeldLock, Lock } from './locks.ts'
+import { createQueue } from '../../lib/async/concurrency.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
+import { backoff } from '../../lib/async/retry.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import type { HeldLock, Lock } from '../locks.ts'
+
+/** A pooler answers under a URL that must lead to a session of PostgreSQL's own. */
+export class PooledSessionError extends Error {
+  constructor() {
+    super(
+      'A connection pooler such as PgBouncer stands before PostgreSQL: set DATABASE_DIRECT_URL to PostgreSQL itself, because notices and locks need sessions of their own.',
+    )
+    this.name = 'PooledSessionError'
+  }
+}
+
+/** Throws PooledSessionError where a pooler stands before PostgreSQL, and what the driver throws when it cannot be reached. */
+export async function assertOwnSession(url: string): Promise<void> {
+  const session = await openSession({ url, checkMs: 1_000 })
+  await session.end()
+}
 
 /** Takes a session lock; `null` while another process holds it. Throws what the driver throws when PostgreSQL cannot be reached. */
 export async function holdOn(url: string, lock: Lock): Promise<HeldLock | null> {
@@ -106,7 +122,9 @@ async function openSession({ url, checkMs, onNotice }: SessionOptions) {
     inTurn(async () => (await client.query(text, [...values])).rows as Row[])
   try {
     await client.connect()
-    await query(keepAliveStatement)
+    const [session] = await query<{ pid: number }>(keepAliveStatement)
+    // A pooler makes up the process id of its sessions. Two processes would both get a lock there.
+    if (session?.pid !== (client as { processID?: unknown }).processID) throw new PooledSessionError()
   } catch (error) {
     drop()
     throw error
@@ -127,5 +145,5 @@ async function openSession({ url, checkMs, onNotice }: SessionOptions) {
 }
 
 /** The server ends the session of a machine that vanished after about 11 s instead of hours, and frees its locks. */
-const keepAliveStatement = `select set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
+const keepAliveStatement = `select pg_backend_pid() as pid, set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
   set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '11000', false)`

@@ -1,0 +1,23 @@
+/** deploy/pgbouncer: Debian's PgBouncer takes the file, and Touchstone works behind it. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { pgbouncerSkip, startConfigured } from '../../support/database/pgbouncer.ts'
+import { read } from '../../support/processes/deploy.ts'
+import { openDatabase } from '../../../src/db/database.ts'
+
+describe('deploy/pgbouncer/pgbouncer.ini', { skip: pgbouncerSkip || (testDatabases()[1]?.skip ?? false) }, () => {
+  it('lets in who knows the password, and limits the time of a statement', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
+    const { hostname, port, pathname } = new URL(database.url)
+    const configuration = read('deploy/pgbouncer/pgbouncer.ini')
+      .replace('host=postgres port=5432', `host=${hostname} port=${port || '5432'}`)
+      .replace('touchstone = ', `${pathname.slice(1)} = `)
+      .replace('listen_addr = *', 'listen_addr = 127.0.0.1')
+    const pooler = opened.adopt(await startConfigured(database.url, configuration, 'secret'), (it) => it.close())
+    const pooled = opened.adopt(await openDatabase({ url: pooler.url, directUrl: database.url }), (it) => it.close())
+    assert.deepEqual(await pooled.query(`select current_setting('statement_timeout') as limit`), [{ limit: '5s' }])
+    await assert.rejects(openDatabase({ url: pooler.url.replace('secret', 'other') }))
+  })
+})
