@@ -128,6 +128,17 @@ describe('the configuration', () => {
     }
   })
 
+  it('takes a list of hosts for the database, which asks for the one that takes writes', () => {
+    const list = 'postgres://u@a,b:5433/x?target_session_attrs=read-write'
+    assert.equal(readConfig({ DATABASE_URL: list }).store.databaseUrl, list)
+    assert.throws(
+      () => readConfig({ DATABASE_URL: 'postgres://u@a,b/x' }),
+      new ConfigError(
+        'DATABASE_URL must be a URL (postgres, postgresql), or one of several hosts with ?target_session_attrs=read-write, or empty; found something else.',
+      ),
+    )
+  })
+
   it('reads every secret from a file as well, and nothing else', () => {
     const folder = mkdtempSync(join(tmpdir(), 'touchstone-config-'))
     after(() => rmSync(folder, { recursive: true }))

@@ -2,6 +2,7 @@
 import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Hex } from '@touchstone/verdict'
+import { parseServers } from '../../db/postgres/server-list.ts'
 
 export type Parser<T> = {
   /** The text that stands for a setting that is not set. */
@@ -86,6 +87,12 @@ export const url = (...schemes: readonly string[]): Parser<string> =>
 
 export const isHttpUrl = (text: string): boolean => isUrl(text, ['http', 'https'])
 export const isWebSocketUrl = (text: string): boolean => isUrl(text, ['ws', 'wss'])
+
+/** Accepts a URL of PostgreSQL, also of a primary and its standbys. */
+export const databaseUrl = textThat(
+  'a URL (postgres, postgresql), or one of several hosts with ?target_session_attrs=read-write',
+  (text) => parseServers(text) !== null,
+)
 
 /** Accepts `redis://` or `rediss://` with a host and, optionally, an account, a port and a database number. */
 export const redisUrl = textThat('a Redis URL such as redis://user:password@host:6379/0', isRedisUrl)

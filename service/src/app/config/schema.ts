@@ -13,6 +13,7 @@ import {
   hexBytes,
   ipAddress,
   isAddress,
+  databaseUrl,
   isHttpUrl,
   isWebSocketUrl,
   isRange,
@@ -81,12 +82,12 @@ export const configSchema = z.object({
   store: z.object({
     databaseUrl: secret(
       'DATABASE_URL',
-      optional(url('postgres', 'postgresql')),
-      'PostgreSQL 15 or newer; empty: the embedded database in DATA_DIR.',
+      optional(databaseUrl),
+      'PostgreSQL 15 or newer, one host or a list `host1,host2` with target_session_attrs=read-write; empty: the embedded database in DATA_DIR.',
     ),
     directUrl: secret(
       'DATABASE_DIRECT_URL',
-      optional(url('postgres', 'postgresql')),
+      optional(databaseUrl),
       'The same database without a pooler, where DATABASE_URL is PgBouncer: notices, locks, migrations and backups go there. Empty: DATABASE_URL.',
     ),
     readUrl: secret(

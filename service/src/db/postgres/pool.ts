@@ -1,11 +1,13 @@
 /** PostgreSQL by URL, also behind PgBouncer in transaction mode: requests share a pool, sessions have connections of their own. */
 import { types } from '@electric-sql/pglite'
 import pg from 'pg'
-import { databaseUnavailable } from '../../lib/errors.ts'
+import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
 import type { Lock } from '../locks.ts'
+import { createServers, type Servers } from './servers.ts'
 import { assertOwnSession, holdOn, listenOn } from './session.ts'
 
 export type PostgresOptions = {
+  /** One server, or a list of which one takes writes: see `parseServers`. */
   readonly url: string
   /** URL of the sessions that LISTEN and hold locks. A pooler may stand before `url`, and must not stand before this one; left out: `url`. */
   readonly directUrl?: string
@@ -17,8 +19,9 @@ type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 
 /** Opens a pool. Throws what the driver throws, and PooledSessionError where `directUrl` leads to a pooler. */
 export async function openPostgres({ url, directUrl, poolSize = 10, statementTimeoutMs = 5_000 }: PostgresOptions) {
-  const pool = await openPool({ url, poolSize, statementTimeoutMs })
-  const sessionUrl = directUrl ?? url
+  const servers = createServers(url)
+  const sessionServers = directUrl === undefined || directUrl === url ? servers : createServers(directUrl)
+  const pools = await openPools(servers, { poolSize, statementTimeoutMs })
   const sessions = new Set<() => Promise<void>>()
   /** Makes sure that a session outside the pool ends with the database at the latest. */
   const owned = (end: () => Promise<void>) => {
@@ -29,68 +32,108 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
     }
   }
   if (directUrl !== undefined) {
-    await assertOwnSession(directUrl).catch(async (error: unknown) => {
-      await pool.end()
+    await assertOwnSession(sessionServers).catch(async (error: unknown) => {
+      await pools.close()
       throw error
     })
   }
   return {
     dialect: 'postgres' as const,
-    query: on(pool),
-    exec: async (script: string) => void (await pool.query(script).catch(rethrow)),
-    transaction: async <T>(run: (sql: { query: Query }) => Promise<T>): Promise<T> => {
-      const client = await pool.connect().catch(rethrow)
-      const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
-      client.on('error', noteLoss)
-      try {
-        await client.query('begin').catch(rethrow)
-        const result = await run({ query: on(client) })
-        await client.query('commit').catch(rethrow)
-        client.release()
-        return result
-      } catch (error) {
-        await client.query('rollback').then(
-          () => client.release(),
-          (broken: Error) => client.release(broken),
-        )
-        throw error
-      } finally {
-        client.off('error', noteLoss)
-      }
-    },
+    query: <Row>(text: string, values?: readonly unknown[]) => pools.use((pool) => on(pool)<Row>(text, values)),
+    exec: (script: string) => pools.use(async (pool) => void (await pool.query(script).catch(rethrow))),
+    transaction: <T>(run: (sql: { query: Query }) => Promise<T>) => pools.use((pool) => transactionOn(pool, run)),
     listen: (channel: string, onNotice: () => void) => {
-      const listening = listenOn(sessionUrl, channel, onNotice)
+      const listening = listenOn(sessionServers, channel, onNotice)
       return { [Symbol.asyncDispose]: owned(() => Promise.resolve(listening[Symbol.asyncDispose]())) }
     },
     hold: async (lock: Lock) => {
-      const held = await holdOn(sessionUrl, lock)
+      const held = await holdOn(sessionServers, lock)
       return held && { ...held, release: owned(held.release) }
     },
     close: async () => {
       await Promise.all([...sessions].map((end) => end()))
-      await pool.end()
+      await pools.close()
     },
   }
 }
 
-type PoolOptions = Required<Pick<PostgresOptions, 'url' | 'poolSize' | 'statementTimeoutMs'>>
+async function transactionOn<T>(pool: pg.Pool, run: (sql: { query: Query }) => Promise<T>): Promise<T> {
+  const client = await pool.connect().catch(rethrow)
+  const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
+  client.on('error', noteLoss)
+  try {
+    await client.query('begin').catch(rethrow)
+    const result = await run({ query: on(client) })
+    await client.query('commit').catch(rethrow)
+    client.release()
+    return result
+  } catch (error) {
+    await client.query('rollback').then(
+      () => client.release(),
+      (broken: Error) => client.release(broken),
+    )
+    throw error
+  } finally {
+    client.off('error', noteLoss)
+  }
+}
 
-/** Opens the pool and its first connection. PgBouncer rejects statement_timeout at the start of a connection: then the role's is in force. */
-async function openPool(options: PoolOptions): Promise<pg.Pool> {
-  const limited = createPool(options, { statement_timeout: options.statementTimeoutMs })
-  const refusal = await refusalOf(limited)
+type PoolOptions = Required<Pick<PostgresOptions, 'poolSize' | 'statementTimeoutMs'>>
+
+/** Opens a pool on the server that takes writes, and a new one when another server does. */
+async function openPools(servers: Servers, options: PoolOptions) {
+  const first = await servers.writable()
+  const startup = await startupOf(first, options)
+  const closing = new Set<Promise<void>>()
+  const poolOn = (url: string) => ({ url, pool: createPool(url, options, startup, () => servers.doubt(url)) })
+  let current = poolOn(first)
+
+  async function poolOfWritable(): Promise<typeof current> {
+    const url = await servers.writable()
+    if (url !== current.url) {
+      closing.add(current.pool.end())
+      current = poolOn(url)
+    }
+    return current
+  }
+
+  return {
+    /** Runs work on the pool. A server that does not answer is not asked again before all were looked at. */
+    async use<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+      const { url, pool } = await poolOfWritable()
+      try {
+        return await work(pool)
+      } catch (error) {
+        if (isDatabaseUnavailable(error)) servers.doubt(url)
+        throw error
+      }
+    },
+    close: async () => {
+      await Promise.all([...closing, current.pool.end()])
+    },
+  }
+}
+
+/** Returns the parameters that a connection begins with. PgBouncer rejects statement_timeout: then the one of the role is in force. */
+async function startupOf(url: string, options: PoolOptions): Promise<pg.PoolConfig> {
+  const limited = { statement_timeout: options.statementTimeoutMs }
+  const refusal = await refusalOf(createPool(url, options, limited))
   if (refusal === null) return limited
-  const pooled = isParameterRefused(refusal) ? createPool(options) : null
-  const fault = pooled === null ? refusal : await refusalOf(pooled)
-  if (pooled !== null && fault === null) return pooled
-  return rethrow(fault)
+  if (!isParameterRefused(refusal)) return rethrow(refusal)
+  const fault = await refusalOf(createPool(url, options, {}))
+  return fault === null ? {} : rethrow(fault)
 }
 
 function isParameterRefused(error: unknown): boolean {
   return error instanceof Error && error.message.startsWith('unsupported startup parameter')
 }
 
-function createPool({ url, poolSize, statementTimeoutMs }: PoolOptions, startup: pg.PoolConfig = {}): pg.Pool {
+function createPool(
+  url: string,
+  { poolSize, statementTimeoutMs }: PoolOptions,
+  startup: pg.PoolConfig,
+  onLoss = () => {},
+): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     max: poolSize,
@@ -100,18 +143,19 @@ function createPool({ url, poolSize, statementTimeoutMs }: PoolOptions, startup:
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
     ...startup,
   })
-  pool.on('error', () => {}) // an idle connection died; the next query opens another
+  pool.on('error', onLoss) // an idle connection died; the next query opens another
   return pool
 }
 
-/** Returns why the pool gets no connection, and ends it then. */
+/** Returns why a pool gets no connection, and closes it. */
 async function refusalOf(pool: pg.Pool): Promise<unknown> {
   try {
     await pool.query('select 1')
     return null
   } catch (error) {
-    await pool.end()
     return error
+  } finally {
+    await pool.end()
   }
 }
 
@@ -120,9 +164,9 @@ function on(runner: pg.Pool | pg.PoolClient): Query {
     (await runner.query(text, [...values]).catch(rethrow)).rows as Row[]
 }
 
-/** Throws an error of the driver, as DATABASE_UNAVAILABLE when not the statement failed but the server does not answer or is full. */
+/** Throws an error of the driver, as DATABASE_UNAVAILABLE when not the statement failed but the server: no answer, full, a standby (25006). */
 function rethrow(error: unknown): never {
-  const isOfStatement = error instanceof pg.DatabaseError && !/^(08|57P|53)/.test(error.code ?? '')
+  const isOfStatement = error instanceof pg.DatabaseError && !/^(08|57P|53|25006)/.test(error.code ?? '')
   if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
   throw databaseUnavailable(error)
 }

@@ -9,6 +9,7 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { backoff } from '../../lib/async/retry.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { HeldLock, Lock } from '../locks.ts'
+import type { Servers } from './servers.ts'
 
 /** A pooler answers under a URL that must lead to a session of PostgreSQL's own. */
 export class PooledSessionError extends Error {
@@ -21,14 +22,14 @@ export class PooledSessionError extends Error {
 }
 
 /** Throws PooledSessionError where a pooler stands before PostgreSQL, and what the driver throws when it cannot be reached. */
-export async function assertOwnSession(url: string): Promise<void> {
-  const session = await openSession({ url, checkMs: 1_000 })
+export async function assertOwnSession(servers: Servers): Promise<void> {
+  const session = await openSession({ servers, checkMs: 1_000 })
   await session.end()
 }
 
 /** Takes a session lock; `null` while another process holds it. Throws what the driver throws when PostgreSQL cannot be reached. */
-export async function holdOn(url: string, lock: Lock): Promise<HeldLock | null> {
-  const session = await openSession({ url, checkMs: 1_000 })
+export async function holdOn(servers: Servers, lock: Lock): Promise<HeldLock | null> {
+  const session = await openSession({ servers, checkMs: 1_000 })
   const [row] = await session
     .query<{ held: boolean }>('select pg_try_advisory_lock($1, $2) as held', lock)
     .catch(async (error: unknown) => {
@@ -53,7 +54,7 @@ export async function holdOn(url: string, lock: Lock): Promise<HeldLock | null> 
  * Calls `onNotice` for every notice on the channel, and after every (re)connection, because notices sent in between are lost. A session
  * that ends is replaced, after at most 5 s; it never throws.
  */
-export function listenOn(url: string, channel: string, onNotice: () => void): AsyncDisposable {
+export function listenOn(servers: Servers, channel: string, onNotice: () => void): AsyncDisposable {
   checkChannel(channel)
   const closing = new AbortController()
   const { signal } = closing
@@ -69,7 +70,7 @@ export function listenOn(url: string, channel: string, onNotice: () => void): As
 
   /** Returns whether it could listen until the session ended. */
   async function listenOnce(): Promise<boolean> {
-    const session = await openSession({ url, checkMs: 5_000, onNotice }).catch(() => null)
+    const session = await openSession({ servers, checkMs: 5_000, onNotice }).catch(() => null)
     if (session === null) return false
     try {
       await session.query(`listen ${channel}`)
@@ -97,10 +98,11 @@ export function checkChannel(name: string): void {
   if (!/^[a-z_]{1,60}$/.test(name)) throw new RangeError('A channel name has small letters and underscores only.')
 }
 
-type SessionOptions = { readonly url: string; readonly checkMs: number; readonly onNotice?: () => void }
+type SessionOptions = { readonly servers: Servers; readonly checkMs: number; readonly onNotice?: () => void }
 
 /** Opens a session that is checked every `checkMs`. `lost` resolves when it has ended or left a query unanswered for 2 s. */
-async function openSession({ url, checkMs, onNotice }: SessionOptions) {
+async function openSession({ servers, checkMs, onNotice }: SessionOptions) {
+  const url = await servers.writable()
   const socket = new Socket()
   const client = new pg.Client({
     connectionString: url,
@@ -110,7 +112,9 @@ async function openSession({ url, checkMs, onNotice }: SessionOptions) {
     stream: () => socket,
   })
   const { promise: lost, resolve: lose } = Promise.withResolvers<void>()
+  let ending = false
   const drop = () => {
+    if (!ending) servers.doubt(url)
     socket.destroy()
     lose()
   }
@@ -137,6 +141,7 @@ async function openSession({ url, checkMs, onNotice }: SessionOptions) {
   }, checkMs)
   void lost.then(() => clearInterval(checks))
   const end = async (): Promise<void> => {
+    ending = true
     clearInterval(checks)
     client.end().catch(() => {})
     await withDeadline(lost, 1_000, { onTimeout: drop })

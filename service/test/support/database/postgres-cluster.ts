@@ -1,11 +1,13 @@
 /** PostgreSQL clusters of a test's own, in a folder of its own: one to write to, and a replica that follows it by streaming. */
 import { execFile, execFileSync } from 'node:child_process'
-import { chownSync, globSync, mkdtempSync } from 'node:fs'
+import { chownSync, globSync, mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort } from '../free-port.ts'
+import { until } from '../wait.ts'
 
 const limits = { timeout: 120_000 }
 const bin = globSync('/usr/lib/postgresql/*/bin')
@@ -25,9 +27,26 @@ export const clusterSkip =
     ? 'no PostgreSQL server binaries in /usr/lib/postgresql'
     : false
 
-export type Cluster = Readonly<{ url: string; start: () => Promise<void>; stop: () => Promise<void> }>
+export type Cluster = Readonly<{
+  url: string
+  start: () => Promise<void>
+  stop: () => Promise<void>
+  /** SIGKILL of all its processes, as when its machine loses power; they are gone when it resolves. */
+  kill: () => Promise<void>
+  /** Makes a replica the server that takes writes. */
+  promote: () => Promise<void>
+}>
 
-export async function startClusters(): Promise<{ primary: Cluster; replica: Cluster; end: () => Promise<void> }> {
+export type Clusters = Readonly<{
+  primary: Cluster
+  replica: Cluster
+  /** Names both servers, of which the one is wanted that takes writes. */
+  url: string
+  end: () => Promise<void>
+}>
+
+/** `synchronous`: a commit is confirmed when the replica has it on its disk. */
+export async function startClusters({ synchronous = false } = {}): Promise<Clusters> {
   if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
   const user = postgresUser()
   const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
@@ -44,6 +63,13 @@ export async function startClusters(): Promise<{ primary: Cluster; replica: Clus
       url: `postgres://postgres@127.0.0.1:${port}/postgres`,
       start: async () => void (await control('-l', join(folder, `${name}.log`), '-o', options, 'start')),
       stop: async () => void (await control('-m', 'immediate', 'stop')),
+      promote: async () => void (await control('promote')),
+      kill: async () => {
+        // pg_ctl makes the server the leader of a process group.
+        const group = -Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+        process.kill(group, 'SIGKILL')
+        await until(async () => !(await isListening(port)))
+      },
     }
   }
   const [primary, replica] = [await clusterAt('primary'), await clusterAt('replica')]
@@ -57,9 +83,22 @@ export async function startClusters(): Promise<{ primary: Cluster; replica: Clus
     const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'postgres']
     await run('pg_basebackup', ...from, '-D', join(folder, 'replica'), '-R', '-X', 'stream', '-c', 'fast', '-N')
     await replica.start()
+    if (synchronous) {
+      const names = `alter system set synchronous_standby_names = '*'`
+      await run('psql', '-qX', ...from, '-d', 'postgres', '-c', names, '-c', 'select pg_reload_conf()')
+    }
   } catch (error) {
     await end()
     throw error
   }
-  return { primary, replica, end }
+  const hosts = [primary, replica].map(({ port }) => `127.0.0.1:${port}`).join(',')
+  return { primary, replica, url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`, end }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
 }
