@@ -18,6 +18,7 @@ import { type Database, openDatabase } from '../db/database.ts'
 import { locks } from '../db/locks.ts'
 import { createReadReplica, type ReadReplica } from '../db/replica.ts'
 import { chainId } from '../domain/chain.ts'
+import { recycleAct } from '../graphql/approvals/acts.ts'
 import { type HistoryStore, historyStore } from '../index/history.ts'
 import { outboxNotices } from '../index/outbox.ts'
 import { tokenPages } from '../index/snapshot.ts'
@@ -35,7 +36,7 @@ import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { operatorKeys } from './keys.ts'
-import { joinStore, type StoreComponents } from './store.ts'
+import { joinStore, openApprovals, type StoreComponents } from './store.ts'
 
 /** Times after which a request to the chain is given up; tests on a busy machine give more than the defaults. */
 type Deadlines = {
@@ -195,6 +196,9 @@ export async function openComponents(
     }),
     (it) => it.close(),
   )
+  const transferReads = createTransferReads({ rpc: transactions.rpc, contract, chainId })
+  const onChain = recycleAct({ writer, operations, transfers: transferReads })
+  const approvals = openApprovals(config, log, store, onChain)
   const { tagHash, formerTagHash } = configuredTagHashes(config)
   const tapLog = opened.use(createTapLog({ database, log: log.child('tap') }))
   const components: Components = {
@@ -222,7 +226,8 @@ export async function openComponents(
     writer,
     paymentRpc: payments.rpc,
     operator: keys.issuer?.address ?? null,
-    transferReads: createTransferReads({ rpc: transactions.rpc, contract, chainId }),
+    transferReads,
+    approvals,
     tagHash,
     formerTagHash,
     formerBinding: async (uid) =>

@@ -1,7 +1,6 @@
 /** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
-import type { Writer } from '../chain/transactions/writer.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
 import { reasonOf } from '../lib/errors.ts'
@@ -51,7 +50,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
     const announced = { urls: config.chain.wsUrls, onBlock: components.indexer.wake, log: log.child('indexer') }
     opened.adopt(createBlockAnnouncements(announced), (it) => it.close())
   }
-  opened.adopt(keepRecovering(components.writer, log), clearInterval)
+  opened.adopt(keepRecovering(components, log), clearInterval)
 
   const resources = opened.move()
   let closing: Promise<void> | undefined
@@ -137,10 +136,16 @@ function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics):
   }
 }
 
-/** Settles or sends again, every 30 seconds, writes that were not mined when they were answered, or that a crash left behind. */
-function keepRecovering(writer: Writer, log: Log): NodeJS.Timeout {
+/**
+ * Settles or sends again, every 30 seconds, writes that were not mined when they were answered, or that a crash left behind; and carries
+ * out what was approved before a crash.
+ */
+function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
   const recover = () =>
-    void writer.recover().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+    void writer
+      .recover()
+      .then(approvals.resume)
+      .catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
   recover()
   return setInterval(recover, 30_000).unref()
 }

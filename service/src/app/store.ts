@@ -8,6 +8,8 @@ import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
 import { isPublishedAddress } from '../domain/published-accounts.ts'
 import { type ApiKeyStore, apiKeyStore } from '../graphql/api-keys.ts'
+import { databaseActs, type recycleAct } from '../graphql/approvals/acts.ts'
+import { type Approvals, createApprovals } from '../graphql/approvals/approvals.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -31,18 +33,36 @@ export type StoreComponents = {
   readonly items: ItemStore
   readonly tags: TagStore
   readonly apiKeys: ApiKeyStore
+  /** Requests for acts that take two keys. Without the chain it decides about batches and keys only. */
+  readonly approvals: Approvals
 }
 
 /** Opens the store for commands on keys, tags and batches. */
 export async function openStoreComponents(config: Config, log: Log): Promise<StoreComponents & AsyncDisposable> {
   await using opened = new AsyncDisposableStack()
   const store = await joinStore(config, log, opened)
+  const approvals = openApprovals(config, log, store)
   const resources = opened.move()
-  return { ...store, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+  return { ...store, approvals, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+}
+
+/** Opens the requests for approval; `onChain` are the acts that need the chain. */
+export function openApprovals(
+  { approvals: { acts: required, hours } }: Pick<Config, 'approvals'>,
+  log: Log,
+  { database, tagKeys }: Pick<StoreComponents, 'database' | 'tagKeys'>,
+  onChain: ReturnType<typeof recycleAct> | null = null,
+): Approvals {
+  const acts = { ...databaseActs(tagKeys), ...onChain }
+  return createApprovals({ database, required, hours, acts, log: log.child('approvals') })
 }
 
 /** Opens the store and brings its schema up to date. `opened` closes it. */
-export async function joinStore(config: Config, log: Log, opened: AsyncDisposableStack): Promise<StoreComponents> {
+export async function joinStore(
+  config: Config,
+  log: Log,
+  opened: AsyncDisposableStack,
+): Promise<Omit<StoreComponents, 'approvals'>> {
   const database = opened.adopt(await openStore(config), (db) => db.close())
   await warnOfEndlessStatements(database, log)
   await bringUpToDate(database, config, log)

@@ -2,6 +2,7 @@
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../app/config/config.ts'
 import type { Service } from '../app/service.ts'
+import { approvalCommand } from './approval.ts'
 import { auditCommand } from './audit.ts'
 import { attestCommand } from './keys/attestation.ts'
 import { assetCommand } from './asset/asset.ts'
@@ -28,6 +29,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     exportCommand(run),
     keyCommand(run),
     hsmCommand(print),
+    approvalCommand(run),
     auditCommand(run),
     issuerCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),

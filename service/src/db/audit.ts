@@ -7,16 +7,31 @@ import { userInfo } from 'node:os'
 import { hex, instant } from './columns.ts'
 import type { Sql } from './database.ts'
 
-/** `who` is `key:<id>` or `local:<user>`; `requestId` that of the log. */
-export type Actor = Readonly<{ who: string; requestId?: string }>
+/** `who` is `key:<id>` or `local:<user>`; `requestId` that of the log; `approval` the request that a second one has approved. */
+export type Actor = Readonly<{ who: string; requestId?: string; approval?: string }>
 
-/** `subject` is a token id, or the id of an API key. `of` is the number of the entry that this one repeats or settles, `first` its actor. */
+/**
+ * `subject` is a token id, a batch, or the id of an API key. `of` is the number of the entry that this one repeats, settles or decides,
+ * `first` its actor. `approval` is the id of a request for approval, `because` the reason of a refusal or failure.
+ */
 export type AuditBody = Readonly<{
   who: string
   act: string
   subject: string
-  outcome: 'DONE' | 'SIGNED' | 'REPLAYED' | 'CONFIRMED' | 'FAILED'
+  outcome:
+    | 'DONE'
+    | 'SIGNED'
+    | 'REPLAYED'
+    | 'CONFIRMED'
+    | 'FAILED'
+    | 'REQUESTED'
+    | 'APPROVED'
+    | 'REJECTED'
+    | 'EXPIRED'
+    | 'REFUSED'
   requestId?: string
+  approval?: string
+  because?: string
   txHash?: string
   of?: string
   first?: string
@@ -40,8 +55,9 @@ export function localActor(): Actor {
 }
 
 /** Formats the text of an entry. */
-export function auditText({ who, requestId }: Actor, body: Omit<AuditBody, 'who' | 'requestId'>): string {
-  return JSON.stringify({ who, ...(requestId !== undefined && { requestId }), ...body })
+export function auditText({ who, requestId, approval }: Actor, body: Omit<AuditBody, 'who' | 'requestId'>): string {
+  const given = { ...(requestId !== undefined && { requestId }), ...(approval !== undefined && { approval }) }
+  return JSON.stringify({ who, ...given, ...body })
 }
 
 /** Appends an entry. Call it last in a transaction: other writers wait from here to the commit. */

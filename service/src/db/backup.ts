@@ -201,6 +201,7 @@ export const keptTables = [
   'api_key',
   'audit_head',
   'audit_entry',
+  'approval',
   'payment',
   'payment_identifier',
   'settlement',

@@ -1,8 +1,8 @@
 /** API keys of GraphQL (spec §5): `ts_live_` and 256 random bits, of which only the SHA-256 is stored. */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { appendAudit, auditText, localActor } from '../db/audit.ts'
-import type { Database } from '../db/database.ts'
+import { type Actor, appendAudit, auditText, localActor } from '../db/audit.ts'
+import type { Database, Sql } from '../db/database.ts'
 import { createTrust } from '../http/client-ip.ts'
 import type { RateLimiter } from '../http/rate-limit/limiter.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
@@ -111,7 +111,7 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
   return {
     /** Stores a new key by its hash and returns its id. */
     async create({ hash, name, scopes, brands = null, networks = null, expiresAt = null }: NewApiKey): Promise<string> {
-      const id = newId()
+      const id = randomId(8)
       // A version without these limits knows the aliases only: it must not take them from a key that is narrower than it can see.
       const isLimited = brands !== null || networks !== null || expiresAt !== null
       const granted = isLimited ? verbsOf(scopes) : scopes
@@ -132,18 +132,7 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
       )
     },
     /** Revokes a key for ever. Returns false when no active key has this id. */
-    async revoke(id: string): Promise<boolean> {
-      return sql.transaction(async (tx) => {
-        const [revoked] = await tx.query<{ name: string; scopes: string[] }>(
-          'update api_key set revoked_at = clock_timestamp() where id = $1 and revoked_at is null returning name, scopes',
-          [id],
-        )
-        if (revoked === undefined) return false
-        const text = { act: 'key.revoke', subject: id, outcome: 'DONE', before: revoked } as const
-        await appendAudit(tx, auditText(localActor(), text))
-        return true
-      })
-    },
+    revoke: (id: string): Promise<boolean> => sql.transaction((tx) => revokeApiKey(tx, id, localActor())),
     /** Finds the active key with this hash. */
     async find(hash: Uint8Array): Promise<StoredApiKey | undefined> {
       const text = `select id, name, scopes, brands, networks, hash from api_key where hash = $1 and ${isActive}`
@@ -161,9 +150,21 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
   }
 }
 
-function newId(): string {
+/** Returns lower-case letters and digits, each drawn at random, for ids that are read aloud and typed: 8 of them have 41 bits. */
+export function randomId(length: number): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
-  return Array.from({ length: 8 }, () => letters[randomInt(letters.length)]).join('')
+  return Array.from({ length }, () => letters[randomInt(letters.length)]).join('')
+}
+
+/** Revokes a key for ever, in a transaction of the caller. Returns false when no active key has this id. */
+export async function revokeApiKey(tx: Sql, id: string, by: Actor): Promise<boolean> {
+  const [revoked] = await tx.query<{ name: string; scopes: string[] }>(
+    'update api_key set revoked_at = clock_timestamp() where id = $1 and revoked_at is null returning name, scopes',
+    [id],
+  )
+  if (revoked === undefined) return false
+  await appendAudit(tx, auditText(by, { act: 'key.revoke', subject: id, outcome: 'DONE', before: revoked }))
+  return true
 }
 
 const isActive = 'revoked_at is null and (expires_at > clock_timestamp()) is not false'

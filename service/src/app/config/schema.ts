@@ -5,6 +5,7 @@
 import { resolve } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
+import { approvalActs } from '../../domain/approvals.ts'
 import { gatewaySettings } from './gateway-settings.ts'
 import { keySource } from './key-source.ts'
 import {
@@ -39,6 +40,7 @@ export type Role = (typeof roles)[number]
 const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
 const port = (fallback: number) => whole(0, 65_535, fallback)
 const privateKey = optional(hexBytes(32, 32))
+const isApprovalAct = (text: string): boolean => approvalActs.some((act) => act === text)
 const file = optional(pattern(/./, 'a file'))
 
 export const configSchema = z.object({
@@ -252,6 +254,17 @@ export const configSchema = z.object({
       'Private key that writes to the registry (issuer, binder, QA, guardian, recycler, relayer); empty: this service only reads.',
     ),
     attesterKey: secret('ATTESTER_KEY', privateKey, 'Private key that signs claims after a tap (ATTESTER role).'),
+  }),
+  approvals: z.object({
+    acts: setting(
+      'APPROVALS',
+      mapped(
+        list(`acts of ${approvalActs.join(', ')}`, isApprovalAct),
+        (acts) => new Set(approvalActs.filter((act) => acts.includes(act))),
+      ),
+      'Irreversible acts that a second API key or operator must approve: recycle, batch-revoke, key-deletion; empty: none.',
+    ),
+    hours: setting('APPROVAL_HOURS', whole(1, 720, 72), 'Hours in which a request for approval must be decided.'),
   }),
   tap: z.object({
     kek: secret(

@@ -5,7 +5,9 @@ import { keccak256, stringToHex, zeroHash } from 'viem'
 import { toHex } from '../../tap/bytes.ts'
 import { mayBind } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, defineGroup, flagBits, flagNames, inSession } from '../session/command.ts'
-import { chainOf, CommandError, tagHashOf, type RunWork, type Session } from '../session/session.ts'
+import { operationKeyOf } from '../../graphql/approvals/store.ts'
+import { askForApproval } from '../approval.ts'
+import { chainOf, CommandError, retryChain, tagHashOf, type RunWork, type Session } from '../session/session.ts'
 import { claimCommand } from './claim.ts'
 import { mintCommand } from './mint.ts'
 import { formatFlags, historyCommand, showCommand } from './show.ts'
@@ -97,9 +99,27 @@ function stepCommand(run: RunWork, kind: keyof typeof stepNames, description: st
   const command = defineCommand(name, description, { examples: [`touchstone asset ${name} 7 --dry-run`] })
   return addWriteOptions(command.argument('<id>', 'token id of the asset', argument.tokenId)).action(
     inSession(run, async (session, tokenId: bigint, options: WriteOptions) => {
-      return (await write(session, { kind, tokenId }, options, `${changes[kind]} asset ${tokenId}`)).exit
+      const change = `${changes[kind]} asset ${tokenId}`
+      const isApproved = kind !== 'recycle' || !session.store.approvals.isRequired('recycle') || options.dryRun === true
+      if (isApproved) return (await write(session, { kind, tokenId }, options, change)).exit
+      return recycleByTwo(session, tokenId, options, change)
     }),
   )
+}
+
+/** Asks for the approval of a second key, or shows what became of the request under this key. */
+async function recycleByTwo(session: Session, tokenId: bigint, { key }: WriteOptions, change: string): Promise<number> {
+  const { writer, operations } = chainOf(session)
+  const request = { kind: 'recycle', tokenId } as const
+  const isDone = key !== undefined && (await operations.find(key)) !== undefined
+  if (isDone) return (await write(session, request, { key }, change)).exit // from before APPROVALS named recycle
+  const subject = tokenId.toString()
+  const known = key === undefined ? null : await session.store.approvals.findByKey(key)
+  if (known?.subject === subject && known.txHash !== null)
+    return (await write(session, request, { key: operationKeyOf(known.id) }, change)).exit
+  const simulated = known === null ? await retryChain(session.io, () => writer.write(request, { dryRun: true })) : null
+  if (simulated?.ok === false) throw new CommandError(simulated.message)
+  return askForApproval(session, { act: 'recycle', subject, ...(key !== undefined && { key }) })
 }
 
 type FlagOptions = WriteOptions & { reason: number | 'all'; note?: string }

@@ -4,6 +4,7 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../graphql/access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../graphql/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
+import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 
@@ -63,7 +64,8 @@ Backups hold files as they were sealed: keep the former key as long as such a ba
 }
 
 const scopeNotes = `Scopes: ${verbs.join(', ')}.
-read is read:products and read:owners, write is every verb that changes something, taps is read:taps.`
+read is read:products and read:owners, write is every verb that changes something but approve, taps is read:taps. approve lets a
+key approve what another one asked for (APPROVALS).`
 
 type CreateOptions = {
   readonly scope: readonly Scope[]
@@ -125,7 +127,10 @@ function toRow({
   return [id, name, given.join(','), brands?.join(', ') ?? 'all', createdAt, lastUsedAt ?? 'never', end ?? '']
 }
 
-async function revoke({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
+async function revoke(session: Session, id: string, { json }: { json?: true }): Promise<number | void> {
+  const { store, io } = session
+  if (store.approvals.isRequired('key-deletion'))
+    return askForApproval(session, { act: 'key-deletion', subject: id }, json)
   if (!(await store.apiKeys.revoke(id)))
     throw new CommandError(`There is no active key ${id}; see touchstone key list.`)
   io.out(json === true ? JSON.stringify({ id, revoked: true }, null, 2) : `Key ${id} is revoked.`)

@@ -138,7 +138,17 @@ function authorization({ token }: Address): { Authorization: string } {
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */
-const groups: ReadonlySet<string> = new Set(['asset', 'attest', 'export', 'index', 'key', 'payments', 'tag'])
+const groups: ReadonlySet<string> = new Set([
+  'approval',
+  'asset',
+  'attest',
+  'audit',
+  'export',
+  'index',
+  'key',
+  'payments',
+  'tag',
+])
 
 /** Returns false when this process must run the command itself: no service holds the folder, or the command is no work for one. */
 export async function forwardToService(argv: readonly string[]): Promise<boolean> {

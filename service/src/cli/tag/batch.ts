@@ -4,6 +4,7 @@ import { argument, defineCommand, defineGroup, formatTable, inSession } from '..
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
+import { askForApproval } from '../approval.ts'
 import { importBatchCommand, rekeyCommand } from './import-batch.ts'
 
 type CreateOptions = { demo?: true; macInput: MacInput; epoch: number; systemId: string; json?: true }
@@ -91,16 +92,19 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
 type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true }
 
 async function setStatus(
-  { store, io, inTurn }: Session,
+  session: Session,
   id: string,
   status: BatchStatus,
   { liftRevocation = false, json }: StatusOptions,
-): Promise<void> {
+): Promise<number | void> {
+  const { store, io, inTurn } = session
   const known = (await store.tags.batches()).find((batch) => batch.id === id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
   const isChanged = known.status !== status
   if (isChanged && known.status === 'revoked' && !liftRevocation)
     throw new CommandError(`Batch ${id} is revoked; with --lift-revocation its tags verify again.`)
+  if (isChanged && status === 'revoked' && store.approvals.isRequired('batch-revoke'))
+    return askForApproval(session, { act: 'batch-revoke', subject: id }, json)
   if (isChanged) await inTurn(() => store.tagKeys.setStatus(id, status))
   if (json === true) return io.out(JSON.stringify({ id, epoch: known.epoch, status, changed: isChanged }, null, 2))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)

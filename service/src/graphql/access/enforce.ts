@@ -28,7 +28,8 @@ export function enforceRights(schema: GraphQLSchema): GraphQLSchema {
 function guarded({ needs, about }: Rule, resolve: FieldResolver): FieldResolver {
   return (source, args, context, info) => {
     for (const need of needs(args as RuleArguments)) demandVerb(context.verbs, need)
-    if (about === undefined || context.key.brands === null) return resolve(source, args, context, info)
+    if (about === undefined || about === 'approval' || context.key.brands === null)
+      return resolve(source, args, context, info)
     return scopeError(about, args.input as ScopedInput, context).then((error) =>
       error === null ? resolve(source, args, context, info) : { success: false, errors: [error], txHash: null },
     )

@@ -16,6 +16,7 @@ export const verbs = [
   'flag:tamper',
   'resolve',
   'recycle',
+  'approve',
   'read:products',
   'read:owners',
   'read:taps',
@@ -24,11 +25,11 @@ export type Verb = (typeof verbs)[number]
 
 /**
  * The scopes of keys from before there were verbs. What a write or a tap answers with has its owner in it, so that these aliases include
- * `read:owners`; without `read:products` that verb opens no query.
+ * `read:owners`; without `read:products` that verb opens no query. `approve` is given by name only: a second key is one that was meant to be.
  */
 const aliases = {
   read: ['read:products', 'read:owners'],
-  write: [...verbs.filter((verb) => !verb.startsWith('read:')), 'read:owners'],
+  write: [...verbs.filter((verb) => !verb.startsWith('read:') && verb !== 'approve'), 'read:owners'],
   taps: ['read:taps', 'read:owners'],
 } as const satisfies Readonly<Record<string, readonly Verb[]>>
 

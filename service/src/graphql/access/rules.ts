@@ -9,12 +9,13 @@ import type { Verb } from './rights.ts'
 type Need = readonly Verb[]
 
 /**
- * `needs` must all be met. `about` is what the brands of a key are compared with: the product or transfer that the input names, or the
- * brand that it registers. Fields that only read have none: their stores hold the products of the brands only.
+ * `needs` must all be met. `about` is what the brands of a key are compared with: the product or transfer that the input names, the
+ * brand that it registers, or the product of a request for approval, which is compared where it is decided. Fields that only read have
+ * none: their stores hold the products of the brands only.
  */
 export type Rule = {
   readonly needs: (args: RuleArguments) => readonly Need[]
-  readonly about?: 'product' | 'brand'
+  readonly about?: 'product' | 'brand' | 'approval'
   /** Explains in the documentation how the arguments change the needs. */
   readonly note?: string
 }
@@ -37,6 +38,8 @@ const readingBy = (isByOwner: (args: RuleArguments) => boolean): Rule => ({
 const changing = (verb: Verb): Rule => ({ needs: all(verb), about: 'product' })
 const ofOwners: Rule = { needs: all('read:owners') }
 const ofTaps: Rule = { needs: all('read:taps') }
+/** A key that may ask for an act sees the outcome of its requests. */
+const decided = (): readonly Need[] => [['approve', 'recycle']]
 
 /** The verb for each report. INVESTIGATION belongs to a recall (spec §3), STOLEN_CONFIRMED to a theft. */
 const reportVerb = {
@@ -75,6 +78,8 @@ export const rules: Readonly<Record<string, Rule>> = {
   },
   'Query.taps': ofTaps,
   'Query.tapAnomalies': ofTaps,
+  'Query.approval': { needs: decided },
+  'Query.approvals': { needs: decided },
   'Mutation.registerProduct': { needs: all('mint'), about: 'brand' },
   'Mutation.initiateTransfer': changing('transfer'),
   'Mutation.acceptTransfer': changing('transfer'),
@@ -90,6 +95,8 @@ export const rules: Readonly<Record<string, Rule>> = {
   },
   'Mutation.resolveProduct': changing('resolve'),
   'Mutation.recycleProduct': changing('recycle'),
+  'Mutation.approveRequest': { needs: all('approve'), about: 'approval' },
+  'Mutation.rejectRequest': { needs: decided, about: 'approval', note: 'with `recycle` alone its own requests' },
   'Subscription.events': reading,
   'Subscription.productTransferred': reading,
   'Subscription.productVerified': reading,

@@ -6,9 +6,11 @@ import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import type { ResolveTap, TapOutcome } from '../../tap/resolve-tap.ts'
 import { mayBind, type StoredBatch, type TagStore } from '../../tap/tag-registry.ts'
+import { type Approvals, formatWaiting } from '../approvals/approvals.ts'
+import { operationKeyOf as approvalOperation } from '../approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
 import { isGiven, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
-import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
+import { mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
 
 type StepInput = Input<'productId', 'idempotencyKey'>
@@ -18,8 +20,8 @@ type ResolveInput = Input<'productId', 'note' | 'idempotencyKey'> & { readonly r
 type RecycleInput = Input<'productId', 'signature' | 'deadline' | 'idempotencyKey'>
 
 export function createLifecycleMutations(
-  { transfers }: { readonly transfers: TransferReads },
-  { executeWrite, operationKeyOf, previousRequest }: Writes,
+  { transfers, approvals }: { readonly transfers: TransferReads; readonly approvals: Approvals },
+  { executeWrite, rejectionOf, operationKeyOf, previousRequest }: Writes,
 ) {
   async function write(request: WriteRequest & { readonly tokenId: bigint }, key: string, context: GraphqlContext) {
     const operationKey = await operationKeyOf(key, context)
@@ -62,9 +64,10 @@ export function createLifecycleMutations(
     async ({ tokenId, key, consent }, context) => {
       const operationKey = await operationKeyOf(key, context)
       if (consent === undefined) {
-        const result = await executeWrite({ kind: 'recycle', tokenId }, operationKey, context)
-        if (!result.ok && result.code === 'NOT_OWNER') return rejectedAt('signature', howToSign.RECYCLE)
-        return productPayload(tokenId, result, context)
+        const request = { kind: 'recycle', tokenId } as const
+        if (approvals.isRequired('recycle') && (await previousRequest(operationKey)) === undefined)
+          return recycleByTwo(request, operationKey, context)
+        return recycled(request, await executeWrite(request, operationKey, context), context)
       }
       const isRepeat = (await previousRequest(operationKey)) !== undefined
       const errors = isRepeat ? [] : await consentErrors(transfers, 'RECYCLE', { tokenId, ...consent })
@@ -73,8 +76,35 @@ export function createLifecycleMutations(
     },
   )
 
+  async function recycled({ tokenId }: Recycling, result: WriteOutcome, context: GraphqlContext) {
+    if (!result.ok && result.code === 'NOT_OWNER') return rejectedAt('signature', howToSign.RECYCLE)
+    return productPayload(tokenId, result, context)
+  }
+
+  /** Asks for the approval of a second key. Repeated, it answers with what became of the request. */
+  async function recycleByTwo(request: Recycling, requestKey: string, context: GraphqlContext) {
+    const subject = request.tokenId.toString()
+    const known = await approvals.findByKey(requestKey)
+    const rejection = known === null ? await rejectionOf(request) : null
+    if (rejection !== null) return recycled(request, rejection, context)
+    const by = { who: `key:${context.key.id}`, requestId: context.requestId }
+    const asked = await approvals.request({ act: 'recycle', subject, requestKey }, by)
+    if (!asked.ok)
+      return asked.because === 'missing'
+        ? rejectedAt('productId', `Product ${subject} does not exist.`)
+        : rejectedAt('idempotencyKey', 'This idempotency key was used for another request.')
+    const { approval } = asked
+    const isSent = approval.txHash !== null
+    const payload = isSent
+      ? await recycled(request, await executeWrite(request, approvalOperation(approval.id), context), context)
+      : rejectedAt('input', formatWaiting(approval))
+    return { ...payload, approval }
+  }
+
   return { activate, flag, resolve, recycle }
 }
+
+type Recycling = Readonly<{ kind: 'recycle'; tokenId: bigint }>
 
 function readStep({ productId, idempotencyKey }: StepInput, read: InputReader) {
   return { tokenId: read.productId(productId), key: read.idempotencyKey(idempotencyKey) }

@@ -65,7 +65,7 @@ export type Written = Readonly<{
 }>
 type WriteFailure = Extract<WriteResult, { ok: false }>
 type FailureCode = WriteFailure['code']
-type WriteOutcome =
+export type WriteOutcome =
   | Written
   | Readonly<{ ok: false; code: FailureCode; errors: readonly InputError[]; txHash: Hex | undefined }>
 
@@ -92,8 +92,19 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     log.info('written', { kind: request.kind, apiKey: key.id, repeated: result.repeated, txHash })
     if (result.status === 'PENDING') return { ok: true, txHash, mined: false, indexed: false, tokenIds: [] }
     const { blockNumber, tokenIds } = result
-    transfers.reached(blockNumber)
-    return { ok: true, txHash, mined: true, indexed: await awaitIndexed(blockNumber), tokenIds }
+    return { ok: true, txHash, mined: true, indexed: await awaitBlock(blockNumber), tokenIds }
+  }
+
+  /** Announces a mined block to all readers of this process, and waits for the index a little. */
+  function awaitBlock(block: bigint): Promise<boolean> {
+    transfers.reached(block)
+    return awaitIndexed(block)
+  }
+
+  /** Returns why the contract would reject a request now, or null. Throws CHAIN_UNAVAILABLE. */
+  async function rejectionOf(request: WriteRequest): Promise<Extract<WriteOutcome, { ok: false }> | null> {
+    const result = await writer.write(request, { dryRun: true })
+    return result.ok ? null : failed(result, {})
   }
 
   /** Writes a step whose key follows from its signature. After a try that reverted, the next is made or returns its reason. */
@@ -122,7 +133,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     return operation && sentRequest(operation.raw)
   }
 
-  return { executeWrite, executeSigned, operationKeyOf, previousRequest }
+  return { executeWrite, executeSigned, awaitBlock, rejectionOf, operationKeyOf, previousRequest }
 }
 
 /** Joins an idempotency key to its API key by a space, which neither holds. */
@@ -161,6 +172,6 @@ const fieldOf: FailureFields = {
   IDEMPOTENCY_CONFLICT: 'idempotencyKey',
 }
 
-function failed({ code, message, txHash }: WriteFailure, fields: FailureFields): WriteOutcome {
+function failed({ code, message, txHash }: WriteFailure, fields: FailureFields): Extract<WriteOutcome, { ok: false }> {
   return { ok: false, code, errors: [{ field: fields[code] ?? fieldOf[code] ?? 'input', message }], txHash }
 }

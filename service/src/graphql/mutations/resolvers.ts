@@ -1,5 +1,7 @@
-/** The mutations of schema.graphql and `transferTypedData` (spec §4.9). Every mutation needs the scope `write`. */
+/** The mutations of schema.graphql, `transferTypedData` (spec §4.9), and the requests for approval. */
 import type { Sql } from '../../db/database.ts'
+import type { Approvals } from '../approvals/approvals.ts'
+import { approvalResolvers } from '../approvals/resolvers.ts'
 import type { ResolverMap } from '../schema.ts'
 import {
   createBindTag,
@@ -14,7 +16,7 @@ import { registrationStore } from './stores.ts'
 import { createTransferMutations } from './transfers.ts'
 import { transferTypedData } from './typed-data.ts'
 
-export type MutationDeps = { readonly database: Sql } & WriteDeps &
+export type MutationDeps = { readonly database: Sql; readonly approvals: Approvals } & WriteDeps &
   Omit<RegisterDeps, 'registrations'> &
   BindDeps &
   ClaimDeps
@@ -23,9 +25,12 @@ export function mutationResolvers(deps: MutationDeps): ResolverMap {
   const writes = createWrites(deps)
   const { initiate, accept, cancel } = createTransferMutations(deps, writes)
   const { activate, flag, resolve, recycle } = createLifecycleMutations(deps, writes)
+  const decisions = approvalResolvers(deps.approvals, writes)
   return {
-    Query: { transferTypedData: transferTypedData(deps.transfers) },
+    ...decisions,
+    Query: { ...decisions['Query'], transferTypedData: transferTypedData(deps.transfers) },
     Mutation: {
+      ...decisions['Mutation'],
       registerProduct: createRegisterProduct({ ...deps, registrations: registrationStore(deps.database) }, writes),
       initiateTransfer: initiate,
       acceptTransfer: accept,

@@ -7,6 +7,8 @@ import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../../src/chain/transactions/writer.ts'
 import type { ApiKey } from '../../../src/graphql/api-keys.ts'
+import { databaseActs } from '../../../src/graphql/approvals/acts.ts'
+import { createApprovals } from '../../../src/graphql/approvals/approvals.ts'
 import { contextFactory } from '../../../src/graphql/context.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
 import { mutationResolvers, type MutationDeps } from '../../../src/graphql/mutations/resolvers.ts'
@@ -36,6 +38,16 @@ export function storesOf(database: Database) {
     tags: tagStore(database),
   }
 }
+
+/** Requests for approval, where no act needs one. */
+export const noApprovals = (database: Database) =>
+  createApprovals({
+    database,
+    required: new Set(),
+    hours: 1,
+    acts: databaseActs({ setStatus: async () => true }),
+    log: createLog(() => {}),
+  })
 
 /** Stands in for an index that is behind: mutations answer from receipts. */
 export const awaitIndexed = async () => false
@@ -82,6 +94,7 @@ export async function startMutationWorld() {
   const lines: string[] = []
   const depsOver = (by: Writer): MutationDeps => ({
     ...storesOf(database),
+    approvals: noApprovals(database),
     writer: by,
     operations,
     transfers: createTransferReads({ rpc: world.rpc, contract: world.contract, chainId: 84532 }),

@@ -1,0 +1,148 @@
+/** `touchstone approval …`: irreversible acts that a second key or operator must approve (APPROVALS), their list and their decision. */
+import { readFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { InvalidArgumentError, type Command } from 'commander'
+import { localActor } from '../db/audit.ts'
+import type { ApprovalAct } from '../domain/approvals.ts'
+import { createAuthenticate } from '../graphql/api-keys.ts'
+import { verbsOf } from '../graphql/access/rights.ts'
+import { type Decider, formatWaiting } from '../graphql/approvals/approvals.ts'
+import { type Approval, parseFacts } from '../graphql/approvals/store.ts'
+import { createLog } from '../lib/log.ts'
+import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { CommandError, type RunWork, type Session } from './session/session.ts'
+
+const isIn = 'decides as the API key in this file, which needs the scope approve'
+
+export function approvalCommand(run: RunWork): Command {
+  return defineGroup(
+    'approval',
+    'Requests for irreversible acts that a second key or operator must approve: the setting APPROVALS names the acts.',
+    [
+      defineCommand('list', 'Shows the requests that wait, the newest first.', {
+        examples: ['touchstone approval list', 'touchstone approval list --all --json'],
+      })
+        .option('--all', 'decided and expired ones too')
+        .option('--last <n>', 'how many, 1 to 1000', argument.count(1_000), 100)
+        .option('--json', 'print a JSON array')
+        .action(inSession(run, list)),
+      defineCommand('show', 'Shows one request: what was asked for, by whom, and what became of it.', {
+        examples: ['touchstone approval show k3x9a0qz12ab'],
+      })
+        .argument('<id>', 'id of the request', parseId)
+        .option('--json', 'print a JSON object')
+        .action(inSession(run, show)),
+      defineCommand('approve', 'Approves a request and does what it asks for, once.', {
+        notes: `The one that asked cannot approve: for a request of this user of the machine give another user, GraphQL, or --key-file.
+Nothing is done when the subject has changed since the request.`,
+        examples: [
+          'touchstone approval approve k3x9a0qz12ab',
+          'touchstone approval approve k3x9a0qz12ab --key-file second.key',
+        ],
+      })
+        .argument('<id>', 'id of the request', parseId)
+        .option('--key-file <file>', isIn)
+        .option('--json', 'print a JSON object')
+        .action(inSession(run, (session, id: string, options: Options) => decide(session, 'approve', id, options))),
+      defineCommand('reject', 'Rejects a request. The one that asked takes its own back with it.', {
+        examples: ['touchstone approval reject k3x9a0qz12ab'],
+      })
+        .argument('<id>', 'id of the request', parseId)
+        .option('--key-file <file>', isIn)
+        .option('--json', 'print a JSON object')
+        .action(inSession(run, (session, id: string, options: Options) => decide(session, 'reject', id, options))),
+    ],
+  )
+}
+
+type Options = { readonly keyFile?: string; readonly json?: true }
+
+/** Asks for an act, and prints what the request waits for. Returns the exit code 1, because nothing is done yet. */
+export async function askForApproval(
+  session: Session,
+  { act, subject, key = null }: { readonly act: ApprovalAct; readonly subject: string; readonly key?: string | null },
+  json = false,
+): Promise<number> {
+  const asked = await session.store.approvals.request({ act, subject, requestKey: key })
+  if (!asked.ok)
+    throw new CommandError(
+      asked.because === 'missing'
+        ? `There is no ${subjectNames[act]} ${subject} on which this can be done.`
+        : 'This key was used for another request.',
+    )
+  printWaiting(session, asked.approval, json)
+  return 1
+}
+
+function printWaiting({ io }: Session, approval: Approval, json = false): void {
+  if (json) io.out(JSON.stringify({ approval: toJson(approval) }, null, 2))
+  else io.out(`approval     ${approval.id}  ${approval.status}`)
+  if (!json && approval.status === 'PENDING') io.out(`second one   touchstone approval approve ${approval.id}`)
+  io.err(`touchstone: ${formatWaiting(approval)}`)
+}
+
+const subjectNames = { recycle: 'asset', 'batch-revoke': 'batch', 'key-deletion': 'active key' } as const
+
+async function list({ store, io }: Session, { all, last, json }: { all?: true; last: number; json?: true }) {
+  const page = { after: null, backward: false, limit: last }
+  const rows = await store.approvals.page(all === true ? {} : { status: 'PENDING' }, page)
+  if (json === true) return io.out(JSON.stringify(rows.map(toJson), null, 2))
+  if (rows.length === 0) return io.out(all === true ? 'There is no request yet.' : 'No request waits for approval.')
+  const head = ['id', 'act', 'on', 'asked by', 'until', 'status', 'decided by']
+  for (const line of formatTable(
+    head,
+    rows.map(({ id, act, subject, requestedBy, expiresAt, status, decidedBy }) => {
+      return [id, act, subject, requestedBy, expiresAt, status, decidedBy ?? '']
+    }),
+  ))
+    io.out(line)
+}
+
+async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
+  const found = await store.approvals.find(id)
+  if (found === null) throw new CommandError(`There is no request ${id}; see touchstone approval list --all.`)
+  if (json === true) return io.out(JSON.stringify(toJson(found), null, 2))
+  for (const [label, value] of Object.entries(toJson(found)))
+    io.out(
+      `${label.padEnd(12)} ${typeof value === 'object' && value !== null ? JSON.stringify(value) : (value ?? '–')}`,
+    )
+}
+
+function toJson({ pk: _pk, facts, ...approval }: Approval) {
+  return { ...approval, facts: parseFacts(facts) }
+}
+
+async function decide(session: Session, step: 'approve' | 'reject', id: string, options: Options): Promise<number> {
+  const { store, io } = session
+  const by =
+    options.keyFile === undefined ? { ...localActor(), key: null } : await keyIn(session, options.keyFile, step)
+  const decided = await store.approvals[step](id, by)
+  if (!decided.ok) throw new CommandError(`${id}: ${decided.message}`)
+  const { approval } = decided
+  if (options.json === true) io.out(JSON.stringify(toJson(approval), null, 2))
+  else io.out(`approval     ${id}  ${approval.status}`)
+  if (options.json !== true && approval.txHash !== null) io.out(`transaction  ${approval.txHash}`)
+  if (approval.status === 'FAILED') throw new CommandError(`${id}: ${approval.failure ?? 'the transaction failed.'}`)
+  if (approval.status === 'APPROVED')
+    io.err('touchstone: it is not done yet; the service carries it out. See touchstone approval show.')
+  return approval.status === 'APPROVED' ? 1 : 0
+}
+
+/** Reads an API key from a file. It has the rights that it has at the GraphQL host, from this machine. */
+async function keyIn({ store, io }: Session, file: string, step: 'approve' | 'reject'): Promise<Decider> {
+  const text = await readFile(resolve(io.cwd, file), 'utf8').catch(() => {
+    throw new CommandError(`${file} cannot be read.`)
+  })
+  const authenticate = createAuthenticate({ keys: store.apiKeys, log: createLog(() => {}) })
+  const found = await authenticate(`Bearer ${text.trim()}`, '', '127.0.0.1')
+  if (!found.ok) throw new CommandError(`${file} holds no API key that is active and may be used from this machine.`)
+  const { key } = found
+  if (!verbsOf(key.scopes).includes('approve'))
+    throw new CommandError(`Key ${key.id} lacks the scope approve, so that it cannot ${step} here.`)
+  return { who: `key:${key.id}`, key }
+}
+
+function parseId(text: string): string {
+  if (/^[a-z0-9]{12}$/.test(text)) return text
+  throw new InvalidArgumentError('An id has 12 letters and digits, as touchstone approval list shows it.')
+}

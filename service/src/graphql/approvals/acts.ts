@@ -1,0 +1,75 @@
+/** The acts that APPROVALS can name: what is read of their subjects, and how each is done once. */
+import { createHash } from 'node:crypto'
+import { assetFlags, lifecycleStates } from '@touchstone/verdict'
+import type { OperationStore } from '../../chain/transactions/operations.ts'
+import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import type { Writer } from '../../chain/transactions/writer.ts'
+import { appendAudit, auditText } from '../../db/audit.ts'
+import type { TagKeyStore } from '../../tap/keys/store.ts'
+import { tagStore } from '../../tap/tag-registry.ts'
+import { revokeApiKey } from '../api-keys.ts'
+import type { Acts } from './approvals.ts'
+import { operationKeyOf } from './store.ts'
+
+/** Returns the acts on batches and keys, which are done in the transaction of their approval. */
+export function databaseActs(tagKeys: Pick<TagKeyStore, 'setStatus'>): Pick<Acts, 'batch-revoke' | 'key-deletion'> {
+  return {
+    'batch-revoke': {
+      async facts(sql, id) {
+        const batch = (await tagStore(sql).batches()).find((one) => one.id === id)
+        if (batch === undefined || batch.status === 'revoked') return null
+        const { epoch, status, settings } = batch
+        return { epoch, status, settings: createHash('sha256').update(JSON.stringify(settings)).digest('hex') }
+      },
+      async apply(sql, id, by) {
+        if (!(await tagStore(sql).setBatchStatus(id, 'revoked'))) return false
+        await appendAudit(sql, auditText(by, { act: 'batch.revoke', subject: id, outcome: 'DONE' }))
+        return true
+      },
+      // The ledger reads the status in the database with every tap; the file repeats it.
+      afterwards: async (id) => void (await tagKeys.setStatus(id, 'revoked')),
+    },
+    'key-deletion': {
+      async facts(sql, id) {
+        const text = 'select name, scopes, brands from api_key where id = $1 and revoked_at is null'
+        const [key] = await sql.query<{ name: string; scopes: string[]; brands: string[] | null }>(text, [id])
+        return key ?? null
+      },
+      apply: revokeApiKey,
+    },
+  }
+}
+
+/** Failures after which the same write may succeed. */
+const temporary: readonly string[] = ['OPERATOR_UNFUNDED', 'FEE_TOO_HIGH', 'OPERATOR_KEY_MISSING', 'ATTESTER_LIMIT']
+
+/** Returns the act of recycling, which the writer sends once under the key of its approval. */
+export function recycleAct({
+  writer,
+  operations,
+  transfers,
+}: {
+  readonly writer: Pick<Writer, 'write'>
+  readonly operations: Pick<OperationStore, 'find'>
+  readonly transfers: Pick<TransferReads, 'position'>
+}): Pick<Acts, 'recycle'> {
+  return {
+    recycle: {
+      async readFacts(subject) {
+        const { record, offer } = await transfers.position(BigInt(subject))
+        const { state, flags, timestamp } = record
+        if (state === 0) return null
+        const reports = Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
+        const changedAt = new Date(Number(timestamp) * 1_000).toISOString()
+        return { state: lifecycleStates[state] ?? 'NONE', reports, changedAt, nonce: offer.nonce }
+      },
+      isBegun: async (id) => (await operations.find(operationKeyOf(id))) !== undefined,
+      async carryOut(subject, id, by) {
+        const request = { kind: 'recycle', tokenId: BigInt(subject) } as const
+        const result = await writer.write(request, { idempotencyKey: operationKeyOf(id), by })
+        if (!result.ok) return { ok: false, isFinal: !temporary.includes(result.code), message: result.message }
+        return { ok: true, block: result.status === 'CONFIRMED' ? result.blockNumber : null }
+      },
+    },
+  }
+}

@@ -1,0 +1,205 @@
+/** Requests for approval on both databases: who may decide, what is compared, and that an act is done once. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import { insertAsset } from '../../../test/support/index/rows.ts'
+import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../db/audit.ts'
+import type { Database } from '../../db/database.ts'
+import { createLog } from '../../lib/log.ts'
+import { tagStore } from '../../tap/tag-registry.ts'
+import { apiKeyStore, newApiKey } from '../api-keys.ts'
+import { databaseActs } from './acts.ts'
+import { createApprovals, type Approvals, type Decider } from './approvals.ts'
+
+for (const { name, open, skip } of testDatabases())
+  describe(`requests for approval on ${name}`, { skip }, () => {
+    let database: Database
+    let approvals: Approvals
+    const second: Decider = { who: 'local:second', key: null }
+    const asker = { who: 'local:first', requestId: 'r1' }
+    before(async () => {
+      database = await open()
+      approvals = over(database)
+    })
+    after(() => database.close())
+
+    const over = (on: Database, hours = 1) =>
+      createApprovals({
+        database: on,
+        required: new Set(['batch-revoke', 'key-deletion']),
+        hours,
+        acts: databaseActs({ setStatus: (id, status) => tagStore(on).setBatchStatus(id, status) }),
+        log: createLog(() => {}),
+      })
+    const newKey = (scopes: readonly ['approve'] | readonly ['read'], brands: readonly string[] | null = null) =>
+      apiKeyStore(database).create({ hash: newApiKey().hash, name: 'k', scopes, brands })
+    const statusOf = async (id: string) => (await approvals.find(id))?.status
+    async function asked(act: 'batch-revoke' | 'key-deletion', subject: string, by = asker, from = approvals) {
+      const answer = await from.request({ act, subject }, by)
+      assert.ok(answer.ok)
+      return answer.approval
+    }
+    const batchStatus = async (id: string) => (await tagStore(database).batches()).find((one) => one.id === id)?.status
+    const newBatch = (id: string) => tagStore(database).putBatch({ id, epoch: 0, settings: {} })
+    const refusal = async (decided: ReturnType<Approvals['approve']>) => {
+      const answer = await decided
+      return answer.ok ? 'done' : answer.because
+    }
+    /** The entries of the audit trail about a request, without their numbers. */
+    async function audited(id: string): Promise<string[]> {
+      const entries = (await readAudit(database, 0n, 10_000)).map(({ body }) => JSON.parse(body) as AuditBody)
+      return entries.filter((entry) => entry.approval === id).map(({ who, act, outcome }) => `${who} ${act} ${outcome}`)
+    }
+
+    it('are done by the approval of a second one, and by nothing else', async () => {
+      await newBatch('one')
+      const { id, facts, status } = await asked('batch-revoke', 'one')
+      assert.equal(status, 'PENDING')
+      assert.match(facts, /"epoch":0,"status":"active"/)
+      assert.equal(await refusal(approvals.approve(id, { who: 'local:first', key: null })), 'own')
+      assert.equal(await batchStatus('one'), 'active')
+      const decided = await approvals.approve(id, second)
+      assert.ok(decided.ok)
+      assert.deepEqual([decided.approval.status, decided.approval.decidedBy], ['DONE', 'local:second'])
+      assert.equal(await batchStatus('one'), 'revoked')
+      assert.equal(await refusal(approvals.approve(id, second)), 'settled')
+      assert.deepEqual(await audited(id), [
+        'local:first batch-revoke REQUESTED',
+        'local:first batch-revoke REFUSED',
+        'local:second batch.revoke DONE',
+        'local:second batch-revoke APPROVED',
+      ])
+    })
+
+    it('take no key that asked, is younger than the request, has ended or is of another brand', async () => {
+      const [asking, older, ended, branded] = await Promise.all([
+        newKey(['approve']),
+        newKey(['approve']),
+        newKey(['approve']),
+        newKey(['approve'], ['Acme']),
+      ])
+      const victim = await newKey(['read'])
+      const { id } = await asked('key-deletion', victim, { who: `key:${asking}`, requestId: 'r2' })
+      const younger = await newKey(['approve'])
+      await apiKeyStore(database).revoke(ended)
+      const by = (key: string, brands: readonly string[] | null = null): Decider => ({
+        who: `key:${key}`,
+        key: { id: key, brands },
+      })
+      assert.equal(await refusal(approvals.approve(id, by(asking))), 'own')
+      assert.equal(await refusal(approvals.approve(id, by(younger))), 'young')
+      assert.equal(await refusal(approvals.approve(id, by(ended))), 'gone')
+      assert.equal(await refusal(approvals.approve(id, by(branded, ['Acme']))), 'unknown')
+      assert.equal(await refusal(approvals.approve('nothing00000', by(older))), 'unknown')
+      assert.equal(await statusOf(id), 'PENDING')
+      assert.equal(await refusal(approvals.approve(id, by(older))), 'done')
+      assert.deepEqual(await apiKeyStore(database).active([victim]), [])
+    })
+
+    it('are one as long as one waits for the same act, and the same key gives the same request', async () => {
+      await newBatch('again')
+      const key = { act: 'batch-revoke', subject: 'again', requestKey: 'key 1' } as const
+      const first = await approvals.request(key, asker)
+      assert.ok(first.ok)
+      assert.equal((await asked('batch-revoke', 'again', { who: 'local:third', requestId: 'r' })).id, first.approval.id)
+      await newBatch('other')
+      assert.deepEqual(await approvals.request({ ...key, subject: 'other' }, asker), {
+        ok: false,
+        because: 'other_request',
+      })
+      assert.ok((await approvals.reject(first.approval.id, { who: 'local:first', key: null })).ok)
+      const repeated = await approvals.request(key, asker)
+      assert.deepEqual(repeated.ok && [repeated.approval.id, repeated.approval.status], [first.approval.id, 'REJECTED'])
+      assert.notEqual((await asked('batch-revoke', 'again')).id, first.approval.id)
+      assert.deepEqual(await approvals.request({ act: 'batch-revoke', subject: 'none' }, asker), {
+        ok: false,
+        because: 'missing',
+      })
+    })
+
+    it('are never carried out on a subject that has changed since', async () => {
+      await newBatch('moved')
+      const { id } = await asked('batch-revoke', 'moved')
+      await tagStore(database).setBatchStatus('moved', 'retired')
+      assert.equal(await refusal(approvals.approve(id, second)), 'changed')
+      assert.deepEqual([await statusOf(id), await batchStatus('moved')], ['FAILED', 'retired'])
+      const next = await asked('batch-revoke', 'moved')
+      await tagStore(database).putBatch({ id: 'moved', epoch: 0, settings: { macInput: 'picc' } })
+      const newest = await asked('batch-revoke', 'moved')
+      assert.notEqual(newest.id, next.id)
+      assert.equal(await statusOf(next.id), 'FAILED')
+      assert.equal(await refusal(approvals.approve(newest.id, second)), 'done')
+    })
+
+    it('cannot be altered, and one that was altered all the same is not carried out', async () => {
+      await newBatch('asked')
+      await newBatch('target')
+      const { id } = await asked('batch-revoke', 'asked')
+      for (const change of ["subject = 'target'", "act = 'key-deletion'", "facts = '{}'", "requested_by = 'x'"])
+        await assert.rejects(database.query(`update approval set ${change} where id = $1`, [id]), /never changed/)
+      await database.transaction(async (sql) => {
+        await sql.query('alter table approval disable trigger user')
+        await sql.query("update approval set subject = 'target' where id = $1", [id])
+        await sql.query('alter table approval enable trigger user')
+      })
+      assert.equal(await refusal(approvals.approve(id, second)), 'altered')
+      assert.equal(await batchStatus('target'), 'active')
+      assert.equal(await batchStatus('asked'), 'active')
+    })
+
+    it('expire, which the audit trail says', async () => {
+      await newBatch('late')
+      const { id } = await asked('batch-revoke', 'late', asker, over(database, 0))
+      assert.equal(await statusOf(id), 'EXPIRED')
+      assert.equal(await refusal(approvals.approve(id, second)), 'settled')
+      await approvals.resume()
+      await approvals.resume()
+      assert.deepEqual(await audited(id), ['local:first batch-revoke REQUESTED', 'service batch-revoke EXPIRED'])
+      assert.equal(await batchStatus('late'), 'active')
+      assert.notEqual((await asked('batch-revoke', 'late')).id, id)
+    })
+
+    it('are done once when many approve and reject at the same time', async () => {
+      for (let round = 0; round < 5; round += 1) {
+        await newBatch(`race${round}`)
+        const { id } = await asked('batch-revoke', `race${round}`)
+        const all = Array.from({ length: 8 }, (_, n) => {
+          const by = { who: `local:${n}`, key: null }
+          return n % 2 === 0 ? approvals.approve(id, by) : approvals.reject(id, by)
+        })
+        const decided = await Promise.all(all)
+        assert.equal(decided.filter(({ ok }) => ok).length, 1)
+        const isDone = (await statusOf(id)) === 'DONE'
+        assert.equal(await batchStatus(`race${round}`), isDone ? 'revoked' : 'active')
+        assert.equal((await audited(id)).length, isDone ? 3 : 2)
+      }
+    })
+
+    it('are listed newest first, by status, and to a key with brands only those about its products', async () => {
+      await insertAsset(database, { tokenId: 7, name: 'Watch', brand: 'Acme', state: 1 })
+      const page = { after: null, backward: false, limit: 100 }
+      const pending = await approvals.page({ status: 'PENDING' }, page)
+      assert.deepEqual(
+        pending,
+        pending.toSorted((a, b) => (a.requestedAt < b.requestedAt ? 1 : -1)),
+      )
+      assert.ok(pending.length > 0 && pending.every(({ status }) => status === 'PENDING'))
+      assert.equal(await approvals.count({ status: 'PENDING' }), pending.length)
+      assert.deepEqual(await approvals.page({ brands: ['Acme'] }, page), [])
+      const { pk = 0n, requestedAt = '' } = pending[0] ?? {}
+      const rest = await approvals.page({ status: 'PENDING' }, { ...page, after: [requestedAt, String(pk)] })
+      assert.deepEqual(rest, pending.slice(1))
+      assert.deepEqual(
+        await approvals.page(
+          { status: 'PENDING' },
+          { after: ['0001-01-01T00:00:00Z', '0'], backward: true, limit: 100 },
+        ),
+        pending.toReversed(),
+      )
+    })
+
+    it('leave an audit trail that verifies', async () => {
+      const verified = await verifyAudit(database, await auditHead(database))
+      assert.equal(verified.ok, true)
+    })
+  })

@@ -1,0 +1,77 @@
+/** Approved acts of several processes that are killed at any moment: each is approved once and done once (decisions/0021). */
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { operationStore } from '../../../src/chain/transactions/operations.ts'
+import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
+import { type AuditBody, readAudit, verifyAudit } from '../../../src/db/audit.ts'
+import { databaseActs, recycleAct } from '../../../src/graphql/approvals/acts.ts'
+import { createApprovals } from '../../../src/graphql/approvals/approvals.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { hash, minted, operator, startWriterWorld } from '../../support/index/writer-world.ts'
+
+/** `APPROVAL_ACTS=200` runs it as long as a release asks for. */
+const acts = Number(process.env['APPROVAL_ACTS'] ?? 24)
+const program = fileURLToPath(new URL('../../support/graphql/approver.ts', import.meta.url))
+
+describe('approvals of several processes', { skip: testDatabases()[1]?.skip ?? false }, () => {
+  it(`carry out each of ${acts} acts once, when processes are killed meanwhile`, async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+    const world = opened.adopt(await startWriterWorld(), (it) => it.close())
+    const operations = operationStore(database)
+    const writer = opened.adopt(world.writerOver(operations), (it) => it.close())
+    const transfers = createTransferReads({ rpc: world.rpc, contract: world.contract, chainId: 84532 })
+    const approvals = createApprovals({
+      database,
+      required: new Set(['recycle']),
+      hours: 1,
+      acts: { ...databaseActs({ setStatus: async () => true }), ...recycleAct({ writer, operations, transfers }) },
+      log: createLog(() => {}),
+    })
+    const metadataHashes = Array.from({ length: acts }, () => hash(0))
+    const mint = { kind: 'mintBatch', to: operator.address, metadataHashes } as const
+    const tokenIds = minted(await writer.write(mint, { idempotencyKey: 'mint' }))
+    for (const tokenId of tokenIds) {
+      const asked = await approvals.request({ act: 'recycle', subject: String(tokenId) }, { who: 'key:asking0' })
+      assert.ok(asked.ok)
+    }
+    const nonce = await world.nonceOf(operator.address)
+
+    const acknowledged: string[] = []
+    /** Runs one process after another: the first ones are killed after some approvals, in the middle of the next. */
+    async function actor(name: string): Promise<void> {
+      for (const lines of [1, 2, Infinity]) {
+        const child = spawn(process.execPath, [program, database.url, world.url, world.contract, name], {
+          stdio: ['ignore', 'pipe', 'inherit'],
+        })
+        const ended = once(child, 'close')
+        let done = 0
+        for await (const line of createInterface(child.stdout)) {
+          acknowledged.push(line)
+          done += 1
+          if (done === lines) child.kill('SIGKILL')
+        }
+        const [exit] = (await ended) as [number | null]
+        assert.ok(exit === 0 || done >= lines, `process of ${name} ended with ${exit}`)
+      }
+    }
+    await Promise.all(['a', 'b', 'c'].map(actor))
+
+    const all = await approvals.page({}, { after: null, backward: false, limit: acts + 1 })
+    assert.deepEqual([all.length, [...new Set(all.map(({ status }) => status))]], [acts, ['DONE']])
+    assert.equal(await world.nonceOf(operator.address), nonce + acts, 'one transaction for each act')
+    for (const tokenId of tokenIds) assert.equal((await world.recordOf(tokenId)).state, 6)
+    assert.equal(new Set(acknowledged).size, acknowledged.length, 'no act was approved twice')
+    const bodies = (await readAudit(database, 0n, 100_000)).map(({ body }) => JSON.parse(body) as AuditBody)
+    for (const { id } of all) {
+      const outcomes = bodies.filter(({ approval }) => approval === id).map(({ outcome }) => outcome)
+      assert.deepEqual(outcomes, ['REQUESTED', 'APPROVED', 'SIGNED'], id)
+    }
+    assert.equal((await verifyAudit(database)).ok, true)
+  })
+})
