@@ -35,7 +35,7 @@ import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
-import { operatorKeys } from './keys.ts'
+import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { joinStore, openApprovals, type StoreComponents } from './store.ts'
 
 /** Times after which a request to the chain is given up; tests on a busy machine give more than the defaults. */
@@ -83,7 +83,9 @@ export type Components = StoreComponents & {
   readonly writer: Writer
   /** Connections of their own, over all providers. */
   readonly paymentRpc: RpcClient
-  /** The issuer's address; null where no operator key is set. */
+  /** The keys of the operator's roles. */
+  readonly roleKeys: readonly RoleKey[]
+  /** The issuer's address; null where no key of it is set. */
   readonly operator: Hex | null
   readonly transferReads: TransferReads
   /** Undefined where tags are committed to with a pepper, and none is set. */
@@ -172,7 +174,8 @@ export async function openComponents(
   const statusIndexes = statusStore(database)
 
   const operations = operationStore(database)
-  const keys = await operatorKeys(config, store.keyStores)
+  const roleKeys = await openRoleKeys(config, store.keyStores)
+  const keys = keysByRole(roleKeys)
   const openAny = (name: string): AnyProvider =>
     opened.adopt(createAnyProvider({ ...deadlines, rpcUrls, contract, chainId, log: log.child(name) }), (it) =>
       it.close(),
@@ -225,6 +228,7 @@ export async function openComponents(
     operations,
     writer,
     paymentRpc: payments.rpc,
+    roleKeys,
     operator: keys.issuer?.address ?? null,
     transferReads,
     approvals,

@@ -1,10 +1,11 @@
 /** Opens the private keys of this process where the settings place them (spec §5): in settings and files, or in a PKCS#11 token. */
+import type { OperatorRole } from '../chain/transactions/calls.ts'
 import type { OperatorKeys } from '../chain/transactions/writer.ts'
 import { accountOf, type EthereumKey, localEthereumKey, storedEthereumKey } from '../keys/ethereum.ts'
 import { type KeyStore, KeyStoreError } from '../keys/key.ts'
 import { openToken } from '../keys/pkcs11/token.ts'
 import { type Config, ConfigError } from './config/config.ts'
-import type { KeyName } from './config/key-source.ts'
+import { type KeyName, operatorSettings } from './config/key-source.ts'
 import type { LocalAccount } from 'viem'
 
 /** Returns the key store that holds the named key; null: it is in a setting or a file. */
@@ -17,21 +18,52 @@ export async function openKeyStores({ keys }: Pick<Config, 'keys'>, opened: Asyn
   return (name) => (keys.names.has(name) ? token : null)
 }
 
-/** Returns one key for all operator roles, and one for the attester. A role without a key writes nothing. */
-export async function operatorKeys({ operator }: Pick<Config, 'operator'>, stores: KeyStores): Promise<OperatorKeys> {
-  const account = await accountFor('operator', operator.key, stores)
-  const attester = await accountFor('attester', operator.attesterKey, stores)
-  return {
-    ...(account && {
-      issuer: account,
-      binder: account,
-      qa: account,
-      guardian: account,
-      recycler: account,
-      relayer: account,
+/** The key of a role, and the setting, or the name in the token, that it came from. */
+export type RoleKey = Readonly<{ role: OperatorRole; account: LocalAccount; from: string }>
+
+/**
+ * Returns the keys of the operator's roles and of the attester: those of their own settings, or named `operator-issuer` and so on in a
+ * token, else the operator key. A role without a key writes nothing.
+ */
+export async function openRoleKeys({ operator }: Pick<Config, 'operator'>, stores: KeyStores): Promise<RoleKey[]> {
+  const token = stores('operator')
+  const own = await Promise.all(
+    operatorSettings.map(async ([role, variable]): Promise<RoleKey | null> => {
+      const secret = operator[`${role}Key`]
+      if (token === null) return secret && { role, account: accountOf(localKey(secret, variable)), from: variable }
+      const stored = await token.signingKey(`operator-${role}`)
+      return stored && { role, account: accountOf(storedEthereumKey(stored)), from: stored.name }
     }),
-    ...(attester && { attester }),
-  }
+  )
+  const isComplete = own.every((key) => key !== null)
+  const account = isComplete && token !== null ? null : await accountFor('operator', operator.key, stores)
+  const attester = await accountFor('attester', operator.attesterKey, stores)
+  const shared = token === null ? 'OPERATOR_KEY' : 'operator'
+  return [
+    ...operatorSettings.flatMap(
+      ([role], index) => own[index] ?? (account === null ? [] : [{ role, account, from: shared }]),
+    ),
+    ...(attester === null
+      ? []
+      : [
+          {
+            role: 'attester' as const,
+            account: attester,
+            from: stores('attester') === null ? 'ATTESTER_KEY' : 'attester',
+          },
+        ]),
+  ]
+}
+
+/** Returns the keys as the writer takes them. */
+export function keysByRole(keys: readonly RoleKey[]): OperatorKeys {
+  return Object.fromEntries(keys.map(({ role, account }) => [role, account]))
+}
+
+/** Returns the roles of each account that has several. A stolen key of such an account has all of them. */
+export function sharedRoles(keys: readonly RoleKey[]): readonly (readonly OperatorRole[])[] {
+  const accounts = Map.groupBy(keys, ({ account }) => account.address)
+  return [...accounts.values()].filter((own) => own.length > 1).map((own) => own.map(({ role }) => role))
 }
 
 /** Returns the accounts that take turns at settlements: `facilitator`, `facilitator-2` and so on of a token. */

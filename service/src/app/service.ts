@@ -10,6 +10,7 @@ import { type ComponentOverrides, type Components, openComponents } from './comp
 import type { Config } from './config/config.ts'
 import type { HostName } from '../discovery/instance.ts'
 import { hosts, type OpenHost } from './hosts.ts'
+import { sharedRoles } from './keys.ts'
 import { type Limits, openLimits } from './limits.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 
@@ -51,6 +52,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
     opened.adopt(createBlockAnnouncements(announced), (it) => it.close())
   }
   opened.adopt(keepRecovering(components, log), clearInterval)
+  warnOfSharedKeys(config, components, log)
 
   const resources = opened.move()
   let closing: Promise<void> | undefined
@@ -134,6 +136,12 @@ function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics):
     countTap(presented.kind)
     return presented
   }
+}
+
+/** A stolen key has all roles of its account. The published keys of a demonstration are known to everybody anyway. */
+function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log): void {
+  for (const roles of demo ? [] : sharedRoles(roleKeys))
+    log.warn('roles share a key: give each one of its own (ISSUER_KEY and so on)', { roles: roles.join(', ') })
 }
 
 /**

@@ -14,6 +14,7 @@ import { keyCommand } from './keys/api.ts'
 import { hsmCommand } from './keys/hsm.ts'
 import { issuerCommand } from './keys/issuer.ts'
 import { indexCommand } from './chain-index.ts'
+import { chainCommand } from './chain-roles.ts'
 import { exportCommand } from './export.ts'
 import { paymentsCommand } from './payments/payments.ts'
 import { migrateCommand } from './database/migrate.ts'
@@ -26,6 +27,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     assetCommand(run),
     productCommand(run),
     indexCommand(run),
+    chainCommand(run),
     exportCommand(run),
     keyCommand(run),
     hsmCommand(print),

@@ -29,15 +29,21 @@ const secrets = {
   TAG_PEPPER: '70'.repeat(31) + '02',
 }
 
-/** `env` overrules the settings; `rpcUrl` puts something between the service and the chain. */
+/** `env` overrules the settings; `rpcUrl` puts something between the service and the chain; `onChain` runs on the empty chain first. */
 export async function startWorld({
   env = {},
   rpcUrl,
-}: { env?: Record<string, string>; rpcUrl?: (chain: string) => Promise<string> } = {}) {
+  onChain,
+}: {
+  env?: Record<string, string>
+  rpcUrl?: (chain: string) => Promise<string>
+  onChain?: (chain: { readonly url: string }) => Promise<void>
+} = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
   const lines: string[] = []
   const log = createLog((line) => lines.push(line), 'debug')
   const chain = await startLocalChain({ dataDir, log })
+  await onChain?.(chain)
   const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
   const [operator, attester] = publishedAccounts(2)
   const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())

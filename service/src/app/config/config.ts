@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import { constantTimeEqual } from '../../lib/bytes.ts'
-import type { KeyName } from './key-source.ts'
+import { type KeyName, operatorSettings } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
@@ -76,6 +76,7 @@ type Keys = Pick<z.infer<typeof configSchema>, 'keys' | 'operator' | 'gateway'>
 function assertOnePlace({ keys, operator, gateway }: Keys): void {
   const settings: readonly (readonly [KeyName, string, boolean])[] = [
     ['operator', 'OPERATOR_KEY', operator.key !== null],
+    ...operatorSettings.map(([role, variable]) => ['operator', variable, operator[`${role}Key`] !== null] as const),
     ['attester', 'ATTESTER_KEY', operator.attesterKey !== null],
     ['facilitator', 'FACILITATOR_KEY', gateway.facilitatorKey !== null],
     ['facilitator', 'FACILITATOR_KEYS', gateway.facilitatorKeys.length > 0],

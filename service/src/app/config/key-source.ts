@@ -5,6 +5,16 @@ import type { Parser } from './parsers.ts'
 const keyNames = ['operator', 'attester', 'facilitator', 'attestation', 'issuer', 'tags'] as const
 export type KeyName = (typeof keyNames)[number]
 
+/** The roles that the operator key fills where they have no key of their own, and the settings of their keys. */
+export const operatorSettings = [
+  ['issuer', 'ISSUER_KEY'],
+  ['binder', 'BINDER_KEY'],
+  ['qa', 'QA_KEY'],
+  ['guardian', 'GUARDIAN_KEY'],
+  ['recycler', 'RECYCLER_KEY'],
+  ['relayer', 'RELAYER_KEY'],
+] as const
+
 /** `names` are the keys that are in the token; all others stay in files and settings. */
 type TokenSource = Readonly<{ token: Pkcs11Options; names: ReadonlySet<KeyName> }>
 

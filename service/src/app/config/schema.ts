@@ -251,7 +251,25 @@ export const configSchema = z.object({
     key: secret(
       'OPERATOR_KEY',
       privateKey,
-      'Private key that writes to the registry (issuer, binder, QA, guardian, recycler, relayer); empty: this service only reads.',
+      'Private key that writes to the registry for every role without a key of its own. Empty, as those below: nothing is written.',
+    ),
+    issuerKey: secret('ISSUER_KEY', privateKey, 'Private key that mints (ISSUER role); empty: OPERATOR_KEY.'),
+    binderKey: secret('BINDER_KEY', privateKey, 'Private key that binds tags (BINDER role); empty: OPERATOR_KEY.'),
+    qaKey: secret('QA_KEY', privateKey, 'Private key that activates items (QA role); empty: OPERATOR_KEY.'),
+    guardianKey: secret(
+      'GUARDIAN_KEY',
+      privateKey,
+      'Private key that makes and takes back reports (GUARDIAN role); empty: OPERATOR_KEY.',
+    ),
+    recyclerKey: secret(
+      'RECYCLER_KEY',
+      privateKey,
+      'Private key that recycles items (RECYCLER role, for reported ones GUARDIAN too); empty: OPERATOR_KEY.',
+    ),
+    relayerKey: secret(
+      'RELAYER_KEY',
+      privateKey,
+      'Private key that pays for what owners have signed; it needs no role. Empty: OPERATOR_KEY.',
     ),
     attesterKey: secret('ATTESTER_KEY', privateKey, 'Private key that signs claims after a tap (ATTESTER role).'),
   }),

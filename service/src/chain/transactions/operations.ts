@@ -144,6 +144,14 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       )
     },
 
+    /** Returns the accounts that have PENDING operations, also those whose key is configured no more. */
+    async openSigners(): Promise<Hex[]> {
+      const rows = await database.query<{ address: Uint8Array }>(
+        `select address from signer s where exists (select from operation o where o.signer = s.address and o.status = 'PENDING')`,
+      )
+      return rows.map(({ address }) => bytesToHex(address))
+    },
+
     /** Returns at most 1000 PENDING operations of a signer from `fromNonce` on, in the order of their nonces. */
     async pending(signer: Hex, fromNonce = 0n): Promise<Operation[]> {
       const rows = await database.query<Row>(

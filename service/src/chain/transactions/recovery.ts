@@ -30,12 +30,12 @@ export function createRecovery(options: RecoveryOptions) {
   const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
 
   /**
-   * Settles or sends again every open operation of every operator key, also what the chain has lost since it was mined.
-   * It runs at the start of the service and may be repeated at any time.
+   * Settles or sends again every open operation of every operator key, also what the chain has lost since it was mined, and those of
+   * former keys. It runs at the start of the service and may be repeated at any time.
    */
   async function recover(): Promise<Recovered> {
     const counts = { confirmed: 0, failed: 0, pending: 0 }
-    for (const signer of accounts.keys()) {
+    for (const signer of new Set([...accounts.keys(), ...(await operations.openSigners())])) {
       const count = await pendingCount(rpc, signer).catch((error: unknown) => {
         throw chainUnavailable(error)
       })

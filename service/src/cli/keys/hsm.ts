@@ -13,8 +13,9 @@ type Print = (line: string) => void
 export function hsmCommand(print: Print): Command {
   return defineGroup('hsm', 'Keys in a PKCS#11 token (HSM), which the setting KEYS names.', [
     defineCommand('generate', 'Makes key pairs in the token and prints their addresses; they can never leave it.', {
-      notes: `The names are operator, attester, facilitator, and facilitator-2 and so on for keys that take turns. Give the addresses their
-roles and ether before the service starts. Attestation keys, issuer keys and masters of tag batches are made when they are needed.`,
+      notes: `The names are operator, attester, facilitator, and facilitator-2 and so on for keys that take turns; and operator-issuer,
+-binder, -qa, -guardian, -recycler, -relayer for roles with a key of their own, which operator fills otherwise. Give the addresses their
+roles and ether before the service starts (touchstone chain roles). Attestation keys, issuer keys and masters of tag batches are made when they are needed.`,
       examples: ['touchstone hsm generate operator attester facilitator'],
     })
       .argument('<names...>', 'names of the keys', parseNames)
@@ -48,6 +49,13 @@ function rowOf(key: SigningKey): string[] {
 }
 
 function parseNames(text: string, before: readonly string[] = []): readonly string[] {
-  if (/^(?:operator|attester|facilitator(?:-[1-9]\d{0,2})?)$/.test(text)) return [...before, text]
-  throw new InvalidArgumentError('A name is operator, attester, facilitator, or facilitator-2 and so on.')
+  if (
+    /^(?:operator(?:-(?:issuer|binder|qa|guardian|recycler|relayer))?|attester|facilitator(?:-[1-9]\d{0,2})?)$/.test(
+      text,
+    )
+  )
+    return [...before, text]
+  throw new InvalidArgumentError(
+    'A name is operator, operator-issuer and so on, attester, facilitator, or facilitator-2 and so on.',
+  )
 }

@@ -143,6 +143,7 @@ const groups: ReadonlySet<string> = new Set([
   'asset',
   'attest',
   'audit',
+  'chain',
   'export',
   'index',
   'key',

@@ -55,7 +55,7 @@ export function chainOf({ chain }: Session): NonNullable<Session['chain']> {
 export function operatorOf(session: Session): Hex {
   const { operator } = chainOf(session)
   if (operator !== null) return operator
-  throw new CommandError('No operator key is configured (OPERATOR_KEY): nothing can be minted.')
+  throw new CommandError('No key of the issuer is configured (ISSUER_KEY or OPERATOR_KEY): nothing can be minted.')
 }
 
 /** Returns the function that hashes a UID for the chain. Throws `CommandError` without a pepper. */

@@ -27,6 +27,7 @@ describe('a backup', { skip }, () => {
   before(async () => {
     full = await startFullWorld()
     assert.equal((await full.run('tag', 'batch', 'create', 'chips')).exit, 0)
+    assert.ok((await full.world.components.approvals.request({ act: 'batch-revoke', subject: 'chips' })).ok)
     file = join(full.world.settings.DATA_DIR, 'whole.backup')
     // The service goes on, and its reconciliation notes when it looked at a payment: the rows of the backup are those that stayed.
     await until(async () => {

@@ -59,7 +59,7 @@ describe('deploy/compose.yaml', () => {
     )
     const values = filledIn(example)
     const interpolated = (text: string) =>
-      text.replace(/\$\{(\w+)(?::([-?])([^}]*))?\}/g, (_, name: string, kind = '', fallback = '') => {
+      text.replace(/\$\{(\w+)(?::?([-?])([^}]*))?\}/g, (_, name: string, kind = '', fallback = '') => {
         assert.ok(kind === '-' || name in example, `${name} is not in .env.example`)
         return values[name] ?? (kind === '-' ? fallback : '')
       })
@@ -82,7 +82,9 @@ describe('deploy/compose.yaml', () => {
     assert.deepEqual(keysOf('backup'), ['BACKUP_KEY'])
     assert.deepEqual(keysOf('verification').toSorted(), ['TAG_KEK', 'TAG_PEPPER'])
     assert.deepEqual(keysOf('gateway').toSorted(), ['ATTESTATION_KEY', 'FACILITATOR_KEY'])
-    assert.deepEqual(keysOf('graphql').toSorted(), ['ATTESTER_KEY', 'OPERATOR_KEY', 'TAG_KEK', 'TAG_PEPPER'])
+    const roleKeys = ['ISSUER_KEY', 'BINDER_KEY', 'QA_KEY', 'GUARDIAN_KEY', 'RECYCLER_KEY', 'RELAYER_KEY']
+    const writing = [...roleKeys, 'ATTESTER_KEY', 'OPERATOR_KEY', 'TAG_KEK', 'TAG_PEPPER']
+    assert.deepEqual(keysOf('graphql').toSorted(), writing.toSorted())
   })
 })
 

@@ -67,6 +67,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/touchstone export products/, /^id,tag_id,name,[^\n]*,cursor\n1,/],
   [/key create .* > (?:till-)?key\.txt/, /^ts_live_/],
   [/approval list/, /^(?:No request waits for approval\.|There is no request yet\.)$/m],
+  [/chain roles/, /version 2, at block[^]*Nothing is missing\.$/m],
   [/audit list/, /(?:key:|local:)/],
   [/audit verify/, /\d+:0x[0-9a-f]{64}/],
   [/audit export --cef/, /^CEF:0\|Touchstone\|/],

@@ -9,6 +9,8 @@ import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import {
+  attester,
+  bob,
   codeOf,
   hash,
   operator,
@@ -142,6 +144,22 @@ describe('a transaction that was sent', () => {
     await world.automine(true)
     assert.ok((await writer.write(mint, { idempotencyKey: 'superseded-2' })).ok)
     await writer.close()
+  })
+
+  it('is sent again also when its key is configured no more', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    await world.automine(false)
+    const first = await writer.write(mint, { idempotencyKey: 'former key' })
+    assert.ok(isPending(first))
+    await writer.close()
+    await world.rpc('anvil_dropTransaction', [first.txHash])
+    const next = world.writerOver(operations, { keys: { issuer: bob, attester } })
+    assert.equal((await next.recover()).pending, 1)
+    await world.mine(1)
+    await world.automine(true)
+    assert.equal((await next.recover()).confirmed, 1)
+    assert.equal((await operations.find('former key'))?.status, 'CONFIRMED')
+    await next.close()
   })
 
   it('is sent again when the chain has lost its block', async () => {

@@ -6,18 +6,20 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { recoverMessageAddress } from 'viem'
 import { privateKeyToAddress } from 'viem/accounts'
 import { attestationSigner, type Hex, type PublishedKey } from '@touchstone/verdict'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { openKeySource } from '../../../src/payments/attestation/source.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
-import { facilitatorAccounts } from '../../../src/app/keys.ts'
+import { facilitatorAccounts, openRoleKeys } from '../../../src/app/keys.ts'
 import { openTagKeyStore } from '../../../src/tap/keys/store.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { createAesKey } from '../../../src/tap/sun/aes.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { readPicc } from '../../../src/tap/sun/sun.ts'
 import { newUid, parametersOf, testTemplate } from '../../support/tap/tags.ts'
+import { storedEthereumKey } from '../../../src/keys/ethereum.ts'
 import { openToken } from '../../../src/keys/pkcs11/token.ts'
 import type { KeyStore } from '../../../src/keys/key.ts'
 import { startDev, touchstone } from '../../support/processes/cli.ts'
@@ -54,6 +56,21 @@ describe('keys that are made in a token', { skip: skipToken }, () => {
       accounts.map(({ address }) => address),
       made.out.match(/0x[0-9a-fA-F]{40}/g)?.slice(1),
     )
+  })
+
+  it('are those of single roles where they have their names, and the operator is the rest', async () => {
+    const issuer = await keyStore.generateSigningKey('operator-issuer', 'secp256k1')
+    const keys = await openRoleKeys(readConfig({}), (name) => (name === 'operator' ? keyStore : null))
+    assert.deepEqual(
+      keys.map(({ role, from }) => `${role} ${from}`),
+      [
+        'issuer operator-issuer',
+        ...['binder', 'qa', 'guardian', 'recycler', 'relayer'].map((role) => `${role} operator`),
+      ],
+    )
+    assert.equal(keys[0]?.account.address, storedEthereumKey(issuer).address)
+    const signed = await keys[0]?.account.signMessage({ message: 'mint' })
+    assert.equal(await recoverMessageAddress({ message: 'mint', signature: signed ?? '0x' }), keys[0]?.account.address)
   })
 
   it('sign passports, through a restart and a rotation; the file holds public halves only', async () => {

@@ -1,0 +1,145 @@
+/** `touchstone chain roles`: the keys of this service, the roles that they hold on chain, and what is missing (contracts/README.md). */
+import type { Hex } from '@touchstone/verdict'
+import { checksumAddress } from '@touchstone/verdict'
+import type { Command } from 'commander'
+import type { Components } from '../app/components.ts'
+import { sharedRoles } from '../app/keys.ts'
+import type { OperatorRole } from '../chain/transactions/calls.ts'
+import { readRoles, type RegistryRole } from '../chain/transactions/roles.ts'
+import { isRefusal } from '../chain/rpc/client.ts'
+import { readContract } from '../chain/rpc/contract.ts'
+import { assetRegistryAbi as abi } from '../domain/registry-abi.ts'
+import { chainUnavailable } from '../lib/errors.ts'
+import { defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { chainOf, CommandError, retryChain, type RunWork, type Session } from './session/session.ts'
+
+export function chainCommand(run: RunWork): Command {
+  return defineGroup('chain', 'The registry contract: the holders of its roles.', [
+    defineCommand(
+      'roles',
+      'Shows who holds which role on chain, with which keys this service writes, and what is missing.',
+      {
+        notes: `Exit code 1: a key of this service lacks a role or ether, or a role has no key; each with what to do. It changes nothing: the
+admin of the contract gives and takes roles. The holders are read from the events since CHAIN_START_BLOCK.`,
+        examples: ['touchstone chain roles', 'touchstone chain roles --json'],
+      },
+    )
+      .option('--json', 'print a JSON object')
+      .action(inSession(run, showRoles)),
+  ])
+}
+
+/** The roles on chain that each key needs. Reported items are recycled by an account that is RECYCLER and GUARDIAN. */
+const needs: Readonly<Record<OperatorRole, readonly RegistryRole[]>> = {
+  issuer: ['ISSUER_ROLE'],
+  binder: ['BINDER_ROLE'],
+  qa: ['QA_ROLE'],
+  attester: ['ATTESTER_ROLE'],
+  guardian: ['GUARDIAN_ROLE'],
+  recycler: ['RECYCLER_ROLE', 'GUARDIAN_ROLE'],
+  relayer: [],
+}
+
+/** `what` is the role on chain, `ether` or `key`; `remedy` is one sentence or a command. */
+type Missing = Readonly<{ role: OperatorRole; what: string; address: Hex | null; remedy: string }>
+
+async function showRoles(session: Session, { json }: { json?: true }): Promise<number> {
+  const { io } = session
+  const { contract, chainInterface, indexSource, startBlock, roleKeys, paymentRpc } = chainOf(session)
+  if (chainInterface === 'foreign')
+    throw new CommandError('CHAIN_CONTRACT is no registry of this project (CHAIN_INTERFACE).')
+  const accounts = roleKeys.map(({ account }) => account.address)
+  const read = () => readRoles({ source: indexSource, contract, startBlock, accounts })
+  const { head, roles, fully } = await retryChain(io, read)
+  const version = await retryChain(io, () => readVersion(paymentRpc, contract))
+  const balances = new Map<Hex, bigint>()
+  for (const address of new Set(accounts))
+    balances.set(address, BigInt((await paymentRpc('eth_getBalance', [address, 'latest'])) as Hex))
+
+  const keys = roleKeys.map(({ role, account: { address }, from }) => {
+    const held = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
+    return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds: held }
+  })
+  const missing = [...missingRoles(keys, roles, contract), ...missingKeys(keys), ...missingEther(keys)]
+  const shared = sharedRoles(roleKeys)
+  const shownRoles = roles.map(({ role, id, holders }) => ({ role, id, holders: holders.map(checksumAddress) }))
+  if (json === true) {
+    const shown = { contract, version, block: String(head.number), complete: fully, roles: shownRoles }
+    const shownKeys = keys.map((key) => ({ ...key, balance: String(key.balance) }))
+    io.out(JSON.stringify({ ...shown, keys: shownKeys, shared, missing }, null, 2))
+    return missing.length > 0 ? 1 : 0
+  }
+  io.out(`contract ${contract}, version ${version}, at block ${head.number}`)
+  io.out('')
+  const ownName = (holder: Hex) => keys.find(({ address }) => address === holder)?.key ?? ''
+  const rows = shownRoles.flatMap(({ role, holders }) =>
+    holders.length === 0 ? [[role, 'nobody', '']] : holders.map((holder) => [role, holder, ownName(holder)]),
+  )
+  for (const line of formatTable(['role on chain', 'held by', 'key of this service'], rows)) io.out(line)
+  if (!fully) io.out('There may be more holders: the providers did not give all events. Set CHAIN_START_BLOCK.')
+  io.out('')
+  const keyRows = keys.map(({ role, key, address, balance }) => [role, key, address, formatEther(balance)])
+  for (const line of formatTable(['writes as', 'key', 'address', 'ether'], keyRows)) io.out(line)
+  for (const own of shared) io.out(`One key is ${own.join(', ')}: a thief of it is all of them.`)
+  for (const { role, what, remedy } of missing) io.out(`missing      ${role}: ${what}. ${remedy}`)
+  if (missing.length === 0) io.out('Nothing is missing.')
+  return missing.length > 0 ? 1 : 0
+}
+
+type ShownKey = Readonly<{
+  role: OperatorRole
+  key: string
+  address: Hex
+  balance: bigint
+  holds: readonly RegistryRole[]
+}>
+type Roles = Awaited<ReturnType<typeof readRoles>>['roles']
+
+function holdersOf(roles: Roles, name: RegistryRole): readonly Hex[] {
+  return roles.find(({ role }) => role === name)?.holders ?? []
+}
+
+function missingRoles(keys: readonly ShownKey[], roles: Roles, contract: Hex): Missing[] {
+  return keys.flatMap(({ role, address, holds }) =>
+    needs[role]
+      .filter((name) => !holds.includes(name))
+      .map((name) => {
+        const id = roles.find((one) => one.role === name)?.id ?? '0x'
+        const reason = role === 'recycler' && name === 'GUARDIAN_ROLE' ? ' (for reported items)' : ''
+        const remedy = `The admin runs: cast send ${contract} "grantRole(bytes32,address)" ${id} ${address} --rpc-url <url> --interactive`
+        return { role, what: `${name}${reason}`, address, remedy }
+      }),
+  )
+}
+
+function missingKeys(keys: readonly ShownKey[]): Missing[] {
+  return (Object.keys(needs) as OperatorRole[])
+    .filter((role) => !keys.some((key) => key.role === role))
+    .map((role) => {
+      const settings = role === 'attester' ? 'ATTESTER_KEY' : `${role.toUpperCase()}_KEY or OPERATOR_KEY`
+      return { role, what: 'key', address: null, remedy: `Set ${settings} where this service should write.` }
+    })
+}
+
+/** The attester signs for others to send; it pays only when it reports TAMPER. */
+function missingEther(keys: readonly ShownKey[]): Missing[] {
+  const unfunded = keys.filter(({ role, balance }) => balance === 0n && role !== 'attester')
+  return [...Map.groupBy(unfunded, ({ address }) => address)].flatMap(([address, [first]]) =>
+    first === undefined ? [] : [{ role: first.role, what: 'ether', address, remedy: `Send some to ${address}.` }],
+  )
+}
+
+/** Version 1 has no such function. */
+async function readVersion(rpc: Components['paymentRpc'], contract: Hex): Promise<number> {
+  try {
+    return Number(await readContract(rpc, { to: contract, abi, functionName: 'version', args: [] }))
+  } catch (error) {
+    if (isRefusal(error)) return 1
+    throw chainUnavailable(error)
+  }
+}
+
+/** Formats wei as ether with at most six digits behind the point. */
+function formatEther(wei: bigint): string {
+  return (Number(wei / 10n ** 12n) / 1e6).toString()
+}
