@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { text } from 'node:stream/consumers'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { allMutants, fateOf, targets } from './mutation/run.ts'
+import { contractsTarget } from '../scripts/mutation/solidity/run.ts'
 
 /** Runs contracts/test.ts beside the other tests: its invariants take one core for half a minute. */
 it('the Solidity tests pass, and the gas is that of the snapshot', async () => {
@@ -14,11 +14,9 @@ it('the Solidity tests pass, and the gas is that of the snapshot', async () => {
   assert.equal(await exit, 0, said.join('\n'))
 })
 
-/** A sample of `npm run mutate:contracts`, after the tests are compiled. */
+/** A sample of `npm run mutate -- contracts`, after the tests are compiled. */
 describe('the Solidity tests notice', () => {
-  const [registry] = targets
-  assert.ok(registry !== undefined)
-  const mutants = allMutants(registry)
+  const mutants = contractsTarget.mutants()
   const sample = [
     { function: 'mint', change: 'onlyRole(ISSUER) → nothing', at: 0 },
     { function: 'mintBatch', change: 'onlyRole(ISSUER) → nothing', at: 1 },
@@ -28,7 +26,7 @@ describe('the Solidity tests notice', () => {
     it(`${change} in ${name}`, async () => {
       const mutant = mutants.filter((one) => one.change === change)[at]
       assert.ok(mutant !== undefined)
-      assert.equal(await fateOf(registry, mutant), 'killed')
+      assert.equal(await contractsTarget.fateOf(mutant), 'killed')
     })
   }
 })

@@ -50,6 +50,7 @@ await runStages([
     ]),
     ...(process.argv.includes('--retry') && { again: failedAgain }),
   },
+  { name: 'mutants, a sample', command: ['npm', 'run', '--silent', 'mutate:sample'] },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
 

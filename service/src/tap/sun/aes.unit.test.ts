@@ -4,7 +4,7 @@ import { describe, it } from 'node:test'
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { cmac } from '@noble/ciphers/aes.js'
 import fc from 'fast-check'
-import { cbcDecrypt, cbcEncrypt, cmacOnce, createAesKey, embeddedKey, littleEndianWords } from './aes.ts'
+import { cbcDecrypt, cbcEncrypt, cmacOnce, createAesKey, embeddedKey, littleEndianWords, twoBlockMac } from './aes.ts'
 import { toHex } from '../bytes.ts'
 
 const keyBytes = fc.uint8Array({ minLength: 16, maxLength: 16 })
@@ -36,6 +36,34 @@ describe('AES-CMAC, RFC 4493 §4', () => {
         assert.equal(toHex(cmacOnce(anyKey, anyMessage)), expected)
       }),
     )
+  })
+})
+
+describe('the MAC over two blocks (AN10922 §2.2)', () => {
+  const key = new Uint8Array(16).fill(7)
+
+  it('pads any message of up to 16 bytes with 80 and zeros to 32 bytes, and masks the second block with K2', () => {
+    const encrypt = (block: Uint8Array) => createCipheriv('aes-128-ecb', key, null).update(block)
+    const doubled = (block: Uint8Array) => {
+      const value = BigInt(`0x${toHex(block)}`) << 1n
+      const reduced = value >> 128n === 1n ? (value ^ 0x87n) & (2n ** 128n - 1n) : value
+      return hexToBytes(reduced.toString(16).padStart(32, '0'))
+    }
+    const k2 = doubled(doubled(encrypt(new Uint8Array(16))))
+    for (let length = 0; length <= 16; length++) {
+      const message = Uint8Array.from({ length }, (_byte, index) => 0xa0 + index)
+      const padded = new Uint8Array(32)
+      padded.set([...message, 0x80])
+      const first = encrypt(padded.subarray(0, 16))
+      const second = Uint8Array.from({ length: 16 }, (_byte, index) => {
+        return (first[index] ?? 0) ^ (padded[16 + index] ?? 0) ^ (k2[index] ?? 0)
+      })
+      assert.equal(toHex(twoBlockMac(key, message)), toHex(encrypt(second)))
+    }
+  })
+
+  it('refuses a longer message', () => {
+    assert.throws(() => twoBlockMac(key, new Uint8Array(17)), RangeError)
   })
 })
 
@@ -71,7 +99,8 @@ describe('AES blocks', () => {
   it('have 16 bytes, as have the keys', () => {
     assert.throws(() => createAesKey(new Uint8Array(15)), RangeError)
     assert.throws(() => createAesKey(new Uint8Array(32)), RangeError)
-    assert.throws(() => createAesKey(new Uint8Array(16)).encryptBlock(new Uint8Array(17)), RangeError)
+    for (const length of [0, 15, 17])
+      assert.throws(() => createAesKey(new Uint8Array(16)).encryptBlock(new Uint8Array(length)), RangeError)
   })
 })
 
@@ -102,8 +131,33 @@ describe('keys in memory', () => {
     for (const answer of answers(key)) assert.ok(!refused.has(answer))
   })
 
+  it('answer after destroy under random bytes, which no forger can prepare for', () => {
+    const block = new Uint8Array(16)
+    const answers = [1, 2].map(() => {
+      const key = embeddedKey(new Uint8Array(16).fill(7))
+      key.destroy?.()
+      const random = embeddedKey(key.secret?.() ?? block)
+      assert.deepEqual(key.cmac(block), random.cmac(block))
+      assert.deepEqual(key.ecbDecrypt(block), random.ecbDecrypt(block))
+      return toHex(key.cmac(block) as Uint8Array)
+    })
+    assert.notEqual(answers[0], answers[1])
+  })
+
+  it('are kept apart from the array they were made of', () => {
+    const bytes = new Uint8Array(16).fill(7)
+    const key = createAesKey(bytes)
+    bytes.fill(0)
+    const block = new Uint8Array(16).fill(1)
+    const decipher = createDecipheriv('aes-128-ecb', new Uint8Array(16).fill(7), null).setAutoPadding(false)
+    assert.equal(toHex(key.ecbDecrypt(block)), toHex(decipher.update(block)))
+  })
+
   it('of another length than 16 only give their bytes', () => {
     const bulk = embeddedKey(new Uint8Array(32).fill(7))
+    assert.equal(bulk.secret?.().length, 32)
+    assert.throws(() => bulk.cmac(new Uint8Array(1)), RangeError)
+    bulk.destroy?.()
     assert.equal(bulk.secret?.().length, 32)
     assert.throws(() => bulk.cmac(new Uint8Array(1)), RangeError)
   })
