@@ -19,6 +19,7 @@ import { locks } from '../db/locks.ts'
 import { createReadReplica, type ReadReplica } from '../db/replica.ts'
 import { chainId } from '../domain/chain.ts'
 import { recycleAct } from '../graphql/approvals/acts.ts'
+import { classStore, type ClassStore } from '../index/queries/classes.ts'
 import { type HistoryStore, historyStore } from '../index/history.ts'
 import { outboxNotices } from '../index/outbox.ts'
 import { tokenPages } from '../index/snapshot.ts'
@@ -70,6 +71,7 @@ export type Components = StoreComponents & {
   readonly indexer: Indexer
   readonly history: Histories
   readonly historyRows: HistoryStore
+  readonly classes: ClassStore
   /** GraphQL lists are read from here: the replica where there is one, else the database itself. */
   readonly lists: Pick<ReadReplica, 'database' | 'start' | 'close'> & {
     readonly stats: ReadReplica['stats'] | undefined
@@ -220,6 +222,7 @@ export async function openComponents(
     indexer,
     history,
     historyRows,
+    classes: classStore(database),
     lists,
     issuerName: config.passport.issuerName,
     pages: { ...config.pages, windowSeconds: config.tap.windowSeconds, examples: config.demo ? demoTokens : [] },

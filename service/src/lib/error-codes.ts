@@ -236,6 +236,12 @@ export const errorCodes = {
     graphql: 'DATABASE_UNAVAILABLE',
     a2a: ['DATABASE_UNAVAILABLE', -32_603, 503, 'UNAVAILABLE'],
   },
+  HISTORY_UNAVAILABLE: {
+    meaning:
+      'The history of the item cannot be read whole: the index is behind, away, or does not lead to the present state.',
+    remedy: 'Ask again after `Retry-After`. Operator: look at `touchstone index status`.',
+    rest: 503,
+  },
   KEY_STORE_UNAVAILABLE: {
     meaning: 'The token that holds the keys (PKCS#11) does not answer.',
     remedy: 'Ask again after `Retry-After`. Operator: look at the HSM, its network and the log.',

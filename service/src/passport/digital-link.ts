@@ -1,5 +1,5 @@
 /**
- * GS1 Digital Links of this service: `/01/{gtin}/21/{serial}`, `/01/{gtin}` and the passport route `/api/dpp/01/{gtin}/21/{serial}`
+ * GS1 Digital Links of this service: `/01/{gtin}/21/{serial}`, `/01/{gtin}/10/{batch}`, `/01/{gtin}` and the passport route `/api/dpp/01/…`
  * (spec §4.5, §4.6; GS1 Digital Link URI Syntax 1.4). They are parsed from the raw request path, which alone keeps `%2F` and `/` apart.
  */
 import { parseGtin } from '../domain/gtin.ts'
@@ -13,7 +13,8 @@ type LinkError = 'path' | 'gtin-format' | 'gtin-check-digit' | SerialError
 export type DigitalLink =
   | ({ readonly kind: 'item' } & ItemKey)
   | { readonly kind: 'class'; readonly gtin: string }
-  /** A valid Digital Link of a kind that this service does not have: a lot, a variant, a third-party serial. */
+  | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
+  /** A valid Digital Link of a kind that this service does not have: a variant, a third-party serial, a serial below a batch. */
   | { readonly kind: 'unsupported'; readonly gtin: string }
   | { readonly kind: 'malformed'; readonly error: LinkError }
 
@@ -53,6 +54,10 @@ function parseBelow(root: string, rawPath: string): DigitalLink {
   if (qualifiers.length === 2 && qualifiers[0] === '21') {
     const decoded = decodeSerial(qualifiers[1] ?? '')
     return decoded.ok ? { kind: 'item', gtin, serial: decoded.serial } : malformed(decoded.error)
+  }
+  if (qualifiers.length === 2 && qualifiers[0] === '10') {
+    const decoded = decodeSerial(qualifiers[1] ?? '') // a batch has the characters and the length of a serial
+    return decoded.ok ? { kind: 'batch', gtin, batch: decoded.serial } : malformed('path')
   }
   return isValidQualifiers(qualifiers) ? { kind: 'unsupported', gtin } : malformed('path')
 }

@@ -39,8 +39,13 @@ describe('a GS1 Digital Link', () => {
 
   it('of a class has no serial', () => assert.deepEqual(parseDigitalLink(`/01/${gtin}`), { kind: 'class', gtin }))
 
+  it('of a batch has its decoded lot', () => {
+    assert.deepEqual(parseDigitalLink(`/01/${gtin}/10/L%2F1`), { kind: 'batch', gtin, batch: 'L/1' })
+    assert.equal(parseDigitalLink(`/01/${gtin}/10/${'l'.repeat(21)}`).kind, 'malformed')
+  })
+
   it('with other qualifiers in the GS1 order is valid, but nothing of ours', () => {
-    for (const rest of ['10/L', '22/V', '22/V/10/L/21/S', '22/V/21/S', '235/T', `235/${'t'.repeat(28)}`])
+    for (const rest of ['22/V', '22/V/10/L/21/S', '22/V/21/S', '235/T', `235/${'t'.repeat(28)}`])
       assert.deepEqual(parseDigitalLink(`/01/${gtin}/${rest}`), { kind: 'unsupported', gtin }, rest)
   })
 

@@ -1,5 +1,5 @@
 /** The URLs of an item below the configured base URL (spec §4.5, §4.6). None holds a tap parameter. */
-import { classPath, itemPath, type ItemKey } from './digital-link.ts'
+import { itemPath, type ItemKey } from './digital-link.ts'
 
 /** The names of an item: its token, and its GTIN and serial when it has them. */
 export type ItemNames = { readonly tokenId: bigint; readonly item: ItemKey | null }
@@ -15,10 +15,6 @@ export function linksOf(baseUrl: string, { tokenId, item }: ItemNames) {
     /** The keyless verdict. */
     verdict: `${baseUrl}/api/asset/${tokenId}`,
   }
-}
-
-export function classLink(baseUrl: string, gtin: string): string {
-  return `${baseUrl}${classPath(gtin)}`
 }
 
 /** Returns the URL of the service's own JSON-LD context. */

@@ -3,8 +3,10 @@
  * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`.
  */
 import type { SignedForm } from '../http/accept.ts'
-import { classLink, linksOf } from './links.ts'
+import { linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
+import type { Facts } from './public/facts.ts'
+import { subjectLinks, type Subject } from './public/subject.ts'
 
 export const linksetType = 'application/linkset+json'
 /** GS1 Web vocabulary: a link type is `gs1:dpp` in a query, and this namespace plus `dpp` in a linkset. */
@@ -17,7 +19,15 @@ type Link = {
   readonly hreflang?: readonly string[]
   readonly fwqs?: boolean
 }
-export type LinkType = 'defaultLink' | 'dpp' | 'pip' | 'verificationService' | 'recallStatus'
+/** Link types of public product information, with the facts that each is about. A link is listed only where one of them is known. */
+const topicFacts = {
+  sustainabilityInfo: ['footprint', 'materials', 'substances'],
+  recyclingInfo: ['recycling'],
+  certificationInfo: ['certificates'],
+} as const
+export type Topic = keyof typeof topicFacts
+export const topics = Object.keys(topicFacts) as readonly Topic[]
+export type LinkType = 'defaultLink' | 'dpp' | 'pip' | 'verificationService' | 'recallStatus' | Topic
 type Entry = { readonly anchor: string; readonly itemDescription: string } & {
   readonly [name in LinkType as `${typeof gs1Vocabulary}${name}`]?: readonly Link[]
 }
@@ -25,16 +35,23 @@ export type Linkset = { readonly linkset: readonly Entry[] }
 
 export type ClassInput = {
   readonly baseUrl: string
-  readonly gtin: string
+  /** A model, or one batch of it. */
+  readonly subject: Extract<Subject, { kind: 'class' | 'batch' }>
   /** The product's cleaned name, or null when it is withheld or unknown. */
   readonly name: string | null
   /** Languages of the pages, two letters each. */
   readonly languages: readonly string[]
+  readonly topics: readonly Topic[]
 }
-export type ItemInput = Omit<ClassInput, 'gtin'> & {
+export type ItemInput = Omit<ClassInput, 'subject'> & {
   readonly tokenId: bigint
   readonly item: ItemKey
   readonly signedForms: readonly SignedForm[]
+}
+
+/** Returns the topics on which there are facts. */
+export function topicsOf(facts: Facts): Topic[] {
+  return topics.filter((topic) => topicFacts[topic].some((name) => name in facts))
 }
 
 /** Lists the links of an item, then those of its class: a linkset goes up to the primary key. */
@@ -51,11 +68,11 @@ export function itemLinkset(input: ItemInput): Linkset {
       document('application/ld+json', 'Digital product passport (unsigned credential; needs a tap)'),
       ...signedForms.map((form) => document(form, `Digital product passport (${signedTitles[form]}; needs a tap)`)),
     ],
-    [relation('pip')]: [{ href: page, title: 'Product information', type: 'text/html', hreflang: languages }],
+    ...informationLinks(input, { kind: 'item', ...item }),
     [relation('verificationService')]: [{ href: verdict, title: 'Keyless on-chain verdict', type: 'application/json' }],
     [relation('recallStatus')]: [{ href: verdict, title: 'Flag and recall state', type: 'application/json' }],
   }
-  return { linkset: [entry, classEntry({ baseUrl, gtin: item.gtin, name, languages })] }
+  return { linkset: [entry, classEntry({ ...input, subject: { kind: 'class', gtin: item.gtin } })] }
 }
 
 export function classLinkset(input: ClassInput): Linkset {
@@ -72,14 +89,37 @@ const signedTitles: Readonly<Record<SignedForm, string>> = {
   'application/vc': 'signed, embedded proof',
 }
 
-function classEntry({ baseUrl, gtin, name, languages }: ClassInput): Entry {
-  const page = classLink(baseUrl, gtin)
+function classEntry(input: ClassInput): Entry {
+  const { baseUrl, subject, name } = input
+  const { product } = subjectLinks(baseUrl, subject)
   return {
-    anchor: page,
-    itemDescription: name ?? `Products with GTIN ${gtin}`,
-    [relation('defaultLink')]: [{ href: page, title: 'Product information' }],
-    [relation('pip')]: [{ href: page, title: 'Product information', type: 'text/html', hreflang: languages }],
+    anchor: product,
+    itemDescription: name ?? `Products with GTIN ${subject.gtin}`,
+    [relation('defaultLink')]: [{ href: product, title: 'Product information' }],
+    ...informationLinks(input, subject),
   }
+}
+
+/** Lists the public product information, as a page and as JSON-LD, under each link type that it answers. */
+function informationLinks(
+  { baseUrl, languages, topics: known }: Pick<ClassInput, 'baseUrl' | 'languages' | 'topics'>,
+  subject: Subject,
+): Partial<Entry> {
+  const { product, passport } = subjectLinks(baseUrl, subject)
+  const links = (title: string): readonly Link[] => [
+    { href: product, title, type: 'text/html', hreflang: languages },
+    { href: passport, title: `${title} (JSON-LD)`, type: 'application/ld+json' },
+  ]
+  return Object.fromEntries([
+    [relation('pip'), links('Product information')],
+    ...known.map((topic) => [relation(topic), links(topicTitles[topic])]),
+  ])
+}
+
+const topicTitles: Readonly<Record<Topic, string>> = {
+  sustainabilityInfo: 'Materials, substances and footprint',
+  recyclingInfo: 'Recycling',
+  certificationInfo: 'Certificates',
 }
 
 function relation<const Name extends LinkType>(name: Name): `${typeof gs1Vocabulary}${Name}` {

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { gs1LinksetErrors, untpLinksetErrors } from '../../test/support/passport/documents.ts'
 import { baseUrl, dataOf } from '../../test/support/passport/fixtures.ts'
 import { signedForms } from '../http/accept.ts'
-import { classLinkset, itemLinkset, linksetHeader, type ItemInput } from './linkset.ts'
+import { classLinkset, itemLinkset, linksetHeader, topics, type ItemInput } from './linkset.ts'
 
 type AnyLinkset = { linkset: Record<string, unknown>[] }
 const sample = dataOf<AnyLinkset>('gs1/sample-linkset.json')
@@ -14,8 +14,11 @@ const input: ItemInput = {
   name: 'Harbour Field Jacket',
   languages: ['en'],
   signedForms: [],
+  topics: [],
 }
 const variants: readonly (readonly [string, object])[] = [
+  ['of an item with facts on every topic', itemLinkset({ ...input, topics })],
+  ['of a batch', classLinkset({ ...input, subject: { kind: 'batch', gtin: '09520123456788', batch: 'L/1' }, topics })],
   ['of an item', itemLinkset(input)],
   [
     'of an item with every character of a serial',
@@ -27,8 +30,11 @@ const variants: readonly (readonly [string, object])[] = [
     itemLinkset({ ...input, signedForms, languages: ['en', 'de', 'fr', 'es', 'ar'] }),
   ],
   ['on a local host', itemLinkset({ ...input, baseUrl: 'http://127.0.0.1:8080' })],
-  ['of a class', classLinkset({ ...input, gtin: '09520123456788' })],
-  ['of a class without name', classLinkset({ ...input, gtin: '09520123456788', name: null })],
+  ['of a class', classLinkset({ ...input, subject: { kind: 'class', gtin: '09520123456788' } })],
+  [
+    'of a class without name',
+    classLinkset({ ...input, subject: { kind: 'class', gtin: '09520123456788' }, name: null }),
+  ],
 ]
 
 describe('a linkset', () => {
@@ -56,7 +62,7 @@ describe('a linkset', () => {
     const [item, product] = (itemLinkset(input) as unknown as AnyLinkset).linkset
     const { 'https://ref.gs1.org/voc/pip': pip, ...rest } = item ?? {}
     assert.deepEqual(JSON.parse(JSON.stringify(rest)), sample.linkset[0])
-    assert.ok(Array.isArray(pip) && pip.length === 1)
+    assert.ok(Array.isArray(pip) && pip.length === 2)
     assert.deepEqual(Object.keys(product ?? {}), Object.keys(sample.linkset[1] ?? {}))
   })
 

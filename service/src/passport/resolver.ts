@@ -3,8 +3,9 @@
  * decompression, so the resolver is not a conformant one.
  */
 import type { ItemKey } from './digital-link.ts'
-import { classLink, linksOf } from './links.ts'
-import { gs1Vocabulary, linksetType, type LinkType } from './linkset.ts'
+import { linksOf } from './links.ts'
+import { gs1Vocabulary, linksetType, type LinkType, type Topic } from './linkset.ts'
+import { subjectLinks, type Subject } from './public/subject.ts'
 import { mediaRanges, namedQuality, qualityOf, signedForms } from '../http/accept.ts'
 
 export type ResolverAnswer =
@@ -19,29 +20,37 @@ export type LinkRequest = {
   /** The `linkType` parameter, decoded; null without one. */
   readonly linkType: string | null
   readonly accept: string | null
+  /** Topics on which there are facts. */
+  readonly topics: readonly Topic[]
 }
 
 /** Resolves the Digital Link of a known item. */
 export function resolveItem(
   request: LinkRequest & { readonly tokenId: bigint; readonly item: ItemKey },
 ): ResolverAnswer {
-  const { page, passport, verdict } = linksOf(request.baseUrl, request)
+  const { passport, verdict } = linksOf(request.baseUrl, request)
   const credential: ResolverAnswer = { kind: 'redirect', target: passport, keepTap: true }
   return resolve(request, {
     defaultLink: namesCredential(request.accept) ? credential : { kind: 'page' },
     dpp: prefersPage(request.accept) ? { kind: 'page' } : credential,
-    pip: redirect(page),
+    ...informationAnswers(request, { kind: 'item', ...request.item }),
     verificationService: redirect(verdict),
     recallStatus: redirect(verdict),
   })
 }
 
-/** Resolves the link of a known class (`/01/{gtin}`). */
-export function resolveClass(request: LinkRequest & { readonly gtin: string }): ResolverAnswer {
-  return resolve(request, {
-    defaultLink: { kind: 'page' },
-    pip: redirect(classLink(request.baseUrl, request.gtin)),
-  })
+/** Resolves the link of a known class or batch. */
+export function resolveClass(
+  request: LinkRequest & { readonly subject: Extract<Subject, { kind: 'class' | 'batch' }> },
+): ResolverAnswer {
+  return resolve(request, { defaultLink: { kind: 'page' }, ...informationAnswers(request, request.subject) })
+}
+
+/** Leads to the public product information: a page, or JSON-LD for a client that names it. */
+function informationAnswers({ baseUrl, accept, topics }: LinkRequest, subject: Subject) {
+  const { product, passport } = subjectLinks(baseUrl, subject)
+  const answer = redirect(namesJson(accept) ? passport : product)
+  return Object.fromEntries((['pip', ...topics] as const).map((name) => [name, answer]))
 }
 
 function redirect(target: string): ResolverAnswer {
@@ -96,9 +105,18 @@ function wantsLinkset(accept: string | null): boolean {
 
 /** Returns whether the client names a form of the passport and likes it better than a page. A wildcard names none. */
 function namesCredential(accept: string | null): boolean {
+  return prefersAny(accept, [...jsonTypes, ...signedForms])
+}
+
+function namesJson(accept: string | null): boolean {
+  return prefersAny(accept, jsonTypes)
+}
+
+const jsonTypes = ['application/ld+json', 'application/json'] as const
+
+function prefersAny(accept: string | null, types: readonly string[]): boolean {
   const ranges = mediaRanges(accept)
-  const forms = ['application/ld+json', 'application/json', ...signedForms]
-  return Math.max(...forms.map((form) => namedQuality(ranges, form))) > qualityOf(ranges, 'text/html')
+  return Math.max(...types.map((type) => namedQuality(ranges, type))) > qualityOf(ranges, 'text/html')
 }
 
 /** Returns whether the client names HTML, as browsers do. Every other client is a machine that gets the credential. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import { baseUrl } from '../../test/support/passport/fixtures.ts'
-import { itemLinkset, classLinkset } from './linkset.ts'
+import { classLinkset, itemLinkset, topics } from './linkset.ts'
 import { locationOf, resolveClass, resolveItem, resolverDescription, type ResolverAnswer } from './resolver.ts'
 
 const item = { gtin: '09520123456788', serial: 'HFJ-000417' }
@@ -11,7 +11,9 @@ const passport = `${baseUrl}/api/dpp/01/09520123456788/21/HFJ-000417`
 const verdict = `${baseUrl}/api/asset/1042`
 const browser = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
 const ask = (linkType: string | null, accept: string | null = browser) =>
-  resolveItem({ baseUrl, tokenId: 1042n, item, linkType, accept })
+  resolveItem({ baseUrl, tokenId: 1042n, item, linkType, accept, topics })
+const product = `${baseUrl}/api/product/01/09520123456788/21/HFJ-000417`
+const subject = { kind: 'class', gtin: item.gtin } as const
 const to = (target: string, keepTap = false): ResolverAnswer => ({ kind: 'redirect', target, keepTap })
 
 const rows: readonly (readonly [string | null, string | null, ResolverAnswer])[] = [
@@ -35,6 +37,10 @@ const rows: readonly (readonly [string | null, string | null, ResolverAnswer])[]
   ['gs1:dpp', browser, { kind: 'page' }],
   ['gs1:dpp', 'text/html;q=0.5, application/ld+json', to(passport, true)],
   ['gs1:pip', browser, to(page)],
+  ['gs1:pip', '*/*', to(page)],
+  ['gs1:pip', 'application/ld+json', to(product)],
+  ['gs1:recyclingInfo', browser, to(page)],
+  ['gs1:sustainabilityInfo', 'application/json', to(product)],
   ['gs1:verificationService', browser, to(verdict)],
   ['recallStatus', browser, to(verdict)],
   ['gs1:recipeInfo', browser, { kind: 'not-found' }],
@@ -53,18 +59,18 @@ describe('a Digital Link', () => {
   }
 
   it('of a class has a page, a linkset and no passport', () => {
-    const of = (linkType: string | null) => resolveClass({ baseUrl, gtin: item.gtin, linkType, accept: null }).kind
+    const of = (linkType: string | null) => resolveClass({ baseUrl, subject, topics: [], linkType, accept: null }).kind
     assert.deepEqual([null, 'linkset', 'gs1:pip', 'gs1:dpp'].map(of), ['page', 'linkset', 'redirect', 'not-found'])
   })
 
   it('knows exactly the link types that its linkset lists', () => {
     const typesOf = (linkset: object) => [...new Set(JSON.stringify(linkset).match(/(?<=ref\.gs1\.org\/voc\/)\w+/g))]
     for (const type of typesOf(
-      itemLinkset({ baseUrl, tokenId: 1042n, item, name: null, languages: [], signedForms: [] }),
+      itemLinkset({ baseUrl, tokenId: 1042n, item, name: null, languages: [], signedForms: [], topics }),
     ))
       assert.notEqual(ask(type).kind, 'not-found', type)
-    for (const type of typesOf(classLinkset({ baseUrl, gtin: item.gtin, name: null, languages: [] })))
-      assert.notEqual(resolveClass({ baseUrl, gtin: item.gtin, linkType: type, accept: null }).kind, 'not-found', type)
+    for (const type of typesOf(classLinkset({ baseUrl, subject, name: null, languages: [], topics })))
+      assert.notEqual(resolveClass({ baseUrl, subject, topics, linkType: type, accept: null }).kind, 'not-found', type)
   })
 })
 

@@ -47,6 +47,7 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
     'where batch_id = $1 limit 1',
     'whether a batch has tags, before an operator replaces its keys',
   ],
+  ['index/queries/classes.ts', 'where gtin = $1', 'the newest items of a model: each shard gives its first rows'],
   ['passport/signing/status-store.ts', 'from status_place where list', 'one signed status list'],
   ['passport/signing/status-store.ts', 'taken from status_place', 'how full a list is'],
   ['index/outbox.ts', 'from outbox', 'the feed of events, one for all shards'],

@@ -14,6 +14,8 @@ import { fastPath } from './fast-path.ts'
 import { pageRoutes, type PageRoutes } from './pages/routes.ts'
 import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
 import { statusRoutes, type StatusRoutes } from './passport/status.ts'
+import { dppRoutes, type DppRoutes } from './product/dpps.ts'
+import { productRoutes, type ProductRoutes } from './product/routes.ts'
 import { createRequestHelpers, rawPath, type Env } from './request.ts'
 import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
 import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
@@ -30,6 +32,8 @@ type AgentInterfaces = A2aRoutes &
 export type VerificationHost = AssetRoutes &
   VerifyRoutes &
   PassportRoutes &
+  ProductRoutes &
+  DppRoutes &
   StatusRoutes &
   MetadataRoutes &
   PageRoutes &
@@ -57,6 +61,8 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   }
   verifyRoutes(app, helpers, host) // §4.4  /api/verify
   passportRoutes(app, helpers, host) // §4.5  /api/dpp/01/{gtin}/21/{serial}, /api/dpp/token/{tokenId}
+  productRoutes(app, helpers, host) // §4.5  /api/product/…
+  dppRoutes(app, helpers, host) // §4.5  /dpps/…, /dppsByProductId/… (EN 18222)
   pageRoutes(app, helpers, host) // §4.5, §4.6  /, /01/…, /token/{tokenId}, /assets/…
   metadataRoutes(app, helpers, host) // §2.8  /api/metadata/{hash}
   wellKnownRoutes(app, host) // §2.8  did:web, GS1 resolver, JSON-LD context and vocabulary

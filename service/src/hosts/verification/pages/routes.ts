@@ -5,6 +5,7 @@
  */
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
+import type { Verdicts } from '../../../assets/verdicts.ts'
 import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { parseGtin } from '../../../domain/gtin.ts'
@@ -32,7 +33,9 @@ import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
 import { assetsPrefix, pageAssets } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 
-export type PageRoutes = ItemSite & LinkSite & TapRouteOptions & { readonly limiter?: RateLimiter | undefined }
+export type PageRoutes = ItemSite &
+  LinkSite &
+  TapRouteOptions & { readonly verdicts: Pick<Verdicts, 'answer'>; readonly limiter?: RateLimiter | undefined }
 
 type Visit = {
   readonly c: Context<Env>
@@ -195,7 +198,7 @@ const tapTarget = { kind: 'tap' } as const
 function parseLinkTarget(path: string): Target {
   const link = parseDigitalLink(path)
   if (link.kind === 'item' || link.kind === 'class') return link
-  return link.kind === 'unsupported'
+  return link.kind === 'unsupported' || link.kind === 'batch'
     ? { kind: 'notice', status: 404, notice: { kind: 'unknown' } }
     : { kind: 'notice', status: 400, notice: { kind: 'badLink' } }
 }

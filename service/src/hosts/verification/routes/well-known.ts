@@ -7,6 +7,7 @@ import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { methodRefused, openToAll, preflight } from '../../../http/responses.ts'
 import { passportContext, unspecifiedFacilityDocument, vocabularyDocument } from '../../../passport/vocabulary.ts'
 import { didDocument, didOf } from '../../../passport/did-document.ts'
+import { productContext, productVocabulary } from '../../../passport/public/terms.ts'
 import { resolverDescription } from '../../../passport/resolver.ts'
 import { isRead, readMethods, type Env } from '../request.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
@@ -43,6 +44,12 @@ const documents: Readonly<Record<string, WellKnownDocument>> = {
     cache: year,
     build: ({ baseUrl }) => passportContext(baseUrl),
   },
+  '/contexts/product/v1': {
+    type: 'application/ld+json',
+    cache: hour,
+    build: ({ baseUrl }) => productContext(baseUrl),
+  },
+  '/ns/product': { type: 'application/ld+json', cache: hour, build: ({ baseUrl }) => productVocabulary(baseUrl) },
   '/ns/passport': { type: 'application/ld+json', cache: hour, build: ({ baseUrl }) => vocabularyDocument(baseUrl) },
   '/ns/unspecified-facility': {
     type: 'application/ld+json',

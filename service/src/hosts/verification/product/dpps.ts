@@ -1,0 +1,156 @@
+/**
+ * The read side of EN 18222, the EU's API for product passports: GET /dpps/{dppId}, …/elements/{elementPath}, /dppsByProductId/{productId},
+ * /dppsByProductIdAndDate/{productId}, /dppsByIdAndDate/{dppId} and POST /dppsByProductIds. Identifiers in a path are percent-encoded.
+ */
+import type { Context, Hono } from 'hono'
+import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
+import { readWebBody } from '../../../http/body.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import { isObject, parseJson } from '../../../lib/json.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import { digitalProductPassport, productDocument } from '../../../passport/public/document.ts'
+import { elementAt, parseElementPath } from '../../../passport/public/element-path.ts'
+import { parsePassportId, parseProductId, subjectLinks, type Subject } from '../../../passport/public/subject.ts'
+import { parseMoment } from '../../../passport/public/versions.ts'
+import { rateLimitMessage, rawQuery, readRoute, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { hasProduct, readProduct, type ProductRecord, type ProductSite } from './records.ts'
+import { faultResult, result, type Reason } from './result.ts'
+
+export type DppRoutes = ProductSite & {
+  readonly limiter?: RateLimiter | undefined
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+}
+
+/** Each route: the identifier that its path begins with, and whether it takes a date. */
+const routes = {
+  '/dpps/': { parse: parsePassportId, dated: false },
+  '/dppsByIdAndDate/': { parse: parsePassportId, dated: true },
+  '/dppsByProductId/': { parse: parseProductId, dated: false },
+  '/dppsByProductIdAndDate/': { parse: parseProductId, dated: true },
+} as const
+
+export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRoutes): void {
+  const { baseUrl, limiter, now = Date.now } = site
+
+  for (const [prefix, { parse, dated }] of Object.entries(routes))
+    readRoute(app, helpers, { prefix, limiter, headers: vary, reject: faultResult }, async (c, headers) => {
+      const [idText = '', ...rest] = c.req.path.slice(prefix.length).split('/', 20)
+      const subject = parse(baseUrl, decoded(idText) ?? '')
+      if (subject === null) return result('badIdentifier', headers)
+      const query = parseQuery(rawQuery(c), dated)
+      if (typeof query === 'string') return result(query, headers)
+      const path = prefix === '/dpps/' && rest[0] === 'elements' ? decoded(rest.slice(1).join('/')) : undefined
+      if (path === null) return result('badElementPath', headers)
+      if (path === undefined && rest.length > 0) return result('notFound', headers)
+      return passportResponse(c, subject, { ...query, path }, headers)
+    })
+
+  async function passportResponse(
+    c: Context<Env>,
+    subject: Subject,
+    { at, compressed, path }: Query & { readonly path: string | undefined },
+    headers: Headers,
+  ): Promise<Response> {
+    const steps = path === undefined ? undefined : parseElementPath(path)
+    if (steps === null) return result('badElementPath', headers)
+    const record = await readProduct(site, subject, { history: true, ...(at !== undefined && { at }) })
+    if (record === null) return result('notFound', headers)
+    // Until a moment has come, another version may begin; a local chain may be ahead of the clock.
+    const isOpen = record.evidence.some(({ version }) => version?.until === null)
+    if (at !== undefined && at * 1000 > now() && isOpen) return result('badDate', headers)
+    if (compressed && steps === undefined)
+      return documentResponse(c, productDocument({ baseUrl, subject, ...record }), 'application/ld+json', headers)
+    const passport = digitalProductPassport({ baseUrl, subject, ...record }, headerOf(record))
+    if (steps === undefined) return documentResponse(c, passport, 'application/json', headers)
+    const element = elementAt(passport.elements, steps)
+    return element === null ? result('noElement', headers) : documentResponse(c, element, 'application/json', headers)
+  }
+
+  function headerOf({ states, evidence }: ProductRecord) {
+    const changes = evidence.map(({ version }) => Number(version?.event.timestamp ?? 0n))
+    const isMismatch = evidence.some(({ matches }) => matches === false)
+    return {
+      status: isMismatch ? 'invalid' : states.every((state) => state === 6) ? 'inactive' : 'active',
+      lastUpdate: Math.max(0, ...changes),
+      economicOperatorId: didOf(baseUrl),
+    } as const
+  }
+
+  app.options(manyPath, () => preflight('POST, OPTIONS'))
+  app.all(manyPath, async (c) => {
+    const quota = await helpers.consume(c, limiter)
+    const headers = quotaHeaders(quota)
+    if (c.req.method !== 'POST') return methodRefused('POST, OPTIONS', headers)
+    if (quota?.allowed === false)
+      return faultResult(new ServiceError('RATE_LIMITED', rateLimitMessage(quota)), {
+        ...headers,
+        'Retry-After': String(quota.resetSeconds),
+      })
+    try {
+      const ids = await readIds(c.req.raw)
+      if (ids === null) return result('badBody', headers)
+      const results = []
+      for (const productId of ids) results.push(await matchOf(productId))
+      return documentResponse(c, { results }, 'application/json', headers)
+    } catch (error) {
+      return faultResult(helpers.faultOf(error, c), headers)
+    }
+  })
+
+  async function matchOf(productId: string) {
+    const subject = parseProductId(baseUrl, productId)
+    const isKnown = subject !== null && (await hasProduct(site, subject))
+    return {
+      productId,
+      ...(isKnown && { digitalProductPassportId: subjectLinks(baseUrl, subject).passport }),
+    }
+  }
+}
+
+const manyPath = '/dppsByProductIds'
+const mostIds = 100
+const vary = { Vary: 'Accept' } as const
+
+/** Reads the identifiers of a body `{"productIds": [...]}`, at most 100; null for every other body. */
+async function readIds(request: Request): Promise<readonly string[] | null> {
+  const body = await readWebBody(request, { maxBytes: 65_536, timeoutMs: 5_000 })
+  const value = body.ok ? parseJson(body.text) : undefined
+  const ids = isObject(value) ? value['productIds'] : undefined
+  if (!Array.isArray(ids) || ids.length === 0 || ids.length > mostIds) return null
+  return ids.every((id): id is string => typeof id === 'string' && id.length <= 500) ? ids : null
+}
+
+type Query = { readonly at: number | undefined; readonly compressed: boolean }
+
+/** Parses the query, or names what is wrong with it. */
+function parseQuery(query: string, dated: boolean): Query | Reason {
+  const parameters = new URLSearchParams(query.slice(0, 4_000))
+  const representation = parameters.get('representation') ?? 'full'
+  if (representation !== 'full' && representation !== 'compressed') return 'badRepresentation'
+  const compressed = representation === 'compressed'
+  if (!dated) return { at: undefined, compressed }
+  const at = parseMoment(parameters.get('date') ?? '')
+  return at === null ? 'badDate' : { at, compressed }
+}
+
+/** Percent-decodes once; null for broken encoding. */
+function decoded(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
+}
+
+function documentResponse(c: Context<Env>, document: object, type: string, headers: Headers): Response {
+  const etag = etagOf(document)
+  const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'no-store' }
+  return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
+    ? new Response(null, { status: 304, headers: shared })
+    : new Response(JSON.stringify(document), {
+        headers: { ...shared, 'Content-Type': type, 'X-Content-Type-Options': 'nosniff' },
+      })
+}

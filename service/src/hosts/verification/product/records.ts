@@ -1,0 +1,172 @@
+/**
+ * The public facts of an item, a batch or a model, read from the chain and compared with it. `at` asks for the version that was valid at a moment;
+ * it and the time of the newest change come from the chain's history.
+ */
+import type { AssetRecord, Hex, StateCode } from '@touchstone/verdict'
+import type { Histories, HistoryEvent } from '../../../assets/history.ts'
+import { chainId } from '../../../domain/chain.ts'
+import { detailsHashOf, parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import { parseJson } from '../../../lib/json.ts'
+import type { ItemKey } from '../../../passport/digital-link.ts'
+import { passportMetadata } from '../../../passport/metadata.ts'
+import type { Anchor } from '../../../passport/public/document.ts'
+import { commonFacts, factsOf, type Facts } from '../../../passport/public/facts.ts'
+import type { Subject } from '../../../passport/public/subject.ts'
+import { versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
+
+export type ProductSite = {
+  /** The public origin, without a slash at the end. */
+  readonly baseUrl: string
+  readonly contract: string
+  readonly items: { readonly tokenOfItem: (item: ItemKey) => Promise<bigint | null> }
+  readonly classes: {
+    /** Returns one token for each metadata hash among the newest items of a class. */
+    readonly itemsOfClass: (
+      gtin: string,
+    ) => Promise<readonly { readonly tokenId: bigint; readonly metadataHash: Hex }[]>
+  }
+  /** Reads metadata texts and product details from memory or the store. */
+  readonly metadataTexts: { readonly get: (hash: Hex) => Promise<string | undefined> }
+  readonly reader: {
+    readonly read: (tokenId: bigint) => Promise<{
+      readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null }
+      readonly block: { readonly number: bigint; readonly hash: Hex }
+    }>
+  }
+  /** Returns the stored text of a hash, altered or not. */
+  readonly metadata: { readonly stored: (hash: Hex) => Promise<string | undefined> }
+  readonly history: Histories
+}
+
+/** `history` reads the events and with them the version; `at` is in unix seconds, left out for the present. */
+export type Reading = { readonly history?: boolean; readonly at?: number }
+
+export type ProductRecord = {
+  readonly facts: Facts
+  readonly evidence: readonly Anchor[]
+  /** States of the tokens that the facts were read of. */
+  readonly states: readonly StateCode[]
+  /** The events of an item; none where the history was not asked for. */
+  readonly events: readonly HistoryEvent[]
+}
+
+/** Items whose facts are compared for a batch or a model; each has other metadata. */
+const mostItems = 20
+
+/**
+ * Reads a subject; null when there is none, or none at that moment. Throws CHAIN_UNAVAILABLE, and HISTORY_UNAVAILABLE where a history is asked
+ * for and cannot be read whole.
+ */
+export async function readProduct(
+  site: ProductSite,
+  subject: Subject,
+  reading: Reading = {},
+): Promise<ProductRecord | null> {
+  const tokens = await tokensOf(site, subject)
+  const found = await Promise.all(tokens.slice(0, mostItems).map((tokenId) => readItem(site, tokenId, reading)))
+  const used = found.filter((record) => record !== null).filter(({ details }) => isOfBatch(subject, details))
+  if (used.length === 0) return null
+  const isItem = subject.kind === 'item' || subject.kind === 'token'
+  const readable = used.filter(({ anchor }) => anchor.matches === true)
+  return {
+    facts: isItem ? (used[0]?.facts ?? {}) : commonFacts(readable.map(({ facts }) => facts)),
+    evidence: (isItem ? used : readable).map(({ anchor }) => anchor),
+    states: used.map(({ state }) => state),
+    events: isItem ? (used[0]?.events ?? []) : [],
+  }
+}
+
+/** Returns the tokens that may be read for a subject. Those of a batch are chosen by the stored texts, before the chain is asked. */
+async function tokensOf(site: ProductSite, subject: Subject): Promise<readonly bigint[]> {
+  if (subject.kind === 'token') return [subject.tokenId]
+  if (subject.kind === 'item') {
+    const tokenId = await site.items.tokenOfItem(subject)
+    return tokenId === null ? [] : [tokenId]
+  }
+  const items = await site.classes.itemsOfClass(subject.gtin)
+  const isMember = await Promise.all(
+    items.map(
+      async ({ metadataHash }) =>
+        subject.kind === 'class' || isOfBatch(subject, await knownDetails(site, metadataHash)),
+    ),
+  )
+  return items.filter((_item, index) => isMember[index]).map(({ tokenId }) => tokenId)
+}
+
+async function knownDetails({ metadataTexts }: ProductSite, metadataHash: Hex): Promise<ProductDetails | null> {
+  const text = await metadataTexts.get(metadataHash)
+  const hash = text === undefined ? null : detailsHashOf(parseJson(text))
+  const details = hash === null ? undefined : await metadataTexts.get(hash)
+  return details === undefined ? null : parseDetails(details)
+}
+
+/** Returns whether an item belongs to the subject. Only product details, which the chain covers, name a batch. */
+function isOfBatch(subject: Subject, details: ProductDetails | null): boolean {
+  if (subject.kind !== 'batch') return true
+  return details?.batch === subject.batch && (details.gtin === undefined || details.gtin === subject.gtin)
+}
+
+/** Returns whether there is a passport of a subject, without comparing its items. */
+export async function hasProduct(site: ProductSite, subject: Subject): Promise<boolean> {
+  if (subject.kind === 'class') return (await site.classes.itemsOfClass(subject.gtin)).length > 0
+  return (await readProduct(site, subject)) !== null
+}
+
+type ItemRecord = {
+  readonly state: StateCode
+  readonly facts: Facts
+  readonly details: ProductDetails | null
+  readonly anchor: Anchor
+  readonly events: readonly HistoryEvent[]
+}
+
+async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): Promise<ItemRecord | null> {
+  const { asset, block } = await site.reader.read(tokenId)
+  if (asset.record.state === 0) return null
+  const events = reading.history === true || reading.at !== undefined ? await eventsOf(site, tokenId) : []
+  const version = events.length === 0 ? null : chosenVersion(events, reading.at)
+  if (reading.at !== undefined && version === null) return null
+  const metadataHash = version?.metadataHash ?? asset.metadataHash
+  const text = metadataHash === null ? undefined : await site.metadata.stored(metadataHash)
+  const metadata = passportMetadata(metadataHash, text)
+  const detailsHash = metadata.status === 'match' ? (metadata.details ?? null) : null
+  const details = detailsHash === null ? null : await readDetails(site, detailsHash)
+  return {
+    state: asset.record.state,
+    facts: metadata.status === 'match' ? factsOf(metadata.value, details) : {},
+    details,
+    anchor: {
+      chainId,
+      contract: site.contract as Hex,
+      tokenId,
+      metadataHash,
+      matches: metadata.status === 'none' ? null : metadata.status === 'match',
+      detailsHash: details === null ? null : detailsHash,
+      block,
+      version,
+    },
+    events,
+  }
+}
+
+async function eventsOf({ history }: ProductSite, tokenId: bigint): Promise<readonly HistoryEvent[]> {
+  const known = await history(tokenId)
+  if (known.available) return known.events
+  throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error(known.reason) })
+}
+
+function chosenVersion(events: readonly HistoryEvent[], at: number | undefined): Version | null {
+  const versions = versionsOf(events)
+  if (versions === null)
+    throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('blocks without a time') })
+  return at === undefined ? (versions.at(-1) ?? null) : versionAt(versions, at)
+}
+
+const historyUnavailable = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
+
+/** Reads product details; null where their text is missing or altered. */
+async function readDetails({ metadataTexts }: ProductSite, hash: Hex): Promise<ProductDetails | null> {
+  const text = await metadataTexts.get(hash)
+  return text === undefined ? null : parseDetails(text)
+}

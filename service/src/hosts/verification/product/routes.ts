@@ -1,0 +1,35 @@
+/**
+ * GET {base_url}/api/product/01/{gtin}/21/{serial}, …/10/{batch}, …/01/{gtin} and /api/product/token/{tokenId}: public product information
+ * as JSON-LD, without a tap (an addition to spec §4.5). It says nothing about the item in anybody's hands.
+ */
+import type { Hono } from 'hono'
+import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { failure, openToAll } from '../../../http/responses.ts'
+import { productDocument } from '../../../passport/public/document.ts'
+import { parseSubjectPath, productRoot } from '../../../passport/public/subject.ts'
+import { readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readProduct, type ProductSite } from './records.ts'
+
+export type ProductRoutes = ProductSite & { readonly limiter?: RateLimiter | undefined }
+
+export function productRoutes(app: Hono<Env>, helpers: RequestHelpers, site: ProductRoutes): void {
+  readRoute(app, helpers, { prefix: `${productRoot}/`, limiter: site.limiter }, async (c, headers) => {
+    const subject = parseSubjectPath(c.req.path.slice(productRoot.length))
+    if (subject === null) return failure(400, { error: badPath }, headers)
+    const record = await readProduct(site, subject)
+    if (record === null) return failure(404, { error: 'There is no product information under this link.' }, headers)
+    const { baseUrl } = site
+    const document = productDocument({ baseUrl, subject, ...record })
+    const etag = etagOf(document)
+    const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'public, max-age=1' }
+    return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
+      ? new Response(null, { status: 304, headers: shared })
+      : new Response(JSON.stringify(document), {
+          headers: { ...shared, 'Content-Type': 'application/ld+json', 'X-Content-Type-Options': 'nosniff' },
+        })
+  })
+}
+
+const badPath =
+  'The path must be /api/product/01/{gtin}/21/{serial}, /01/{gtin}/10/{batch}, /01/{gtin} or /token/{tokenId}, the GTIN with 14 digits and a right check digit.'

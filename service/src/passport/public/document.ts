@@ -1,0 +1,140 @@
+/**
+ * The public passport in its two forms: JSON-LD, and the data elements of EN 18223. Both are made of the same facts and the same evidence, so
+ * that neither says more than the other.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { timeText } from '../product.ts'
+import type { Facts } from './facts.ts'
+import { subjectLinks, type Subject } from './subject.ts'
+import { productContextUrl, termIri, terms } from './terms.ts'
+import type { Version } from './versions.ts'
+
+/** The anchor of one item’s facts on chain. Null members are unknown. */
+export type Anchor = {
+  readonly chainId: number
+  readonly contract: Hex
+  readonly tokenId: bigint
+  readonly metadataHash: Hex | null
+  readonly matches: boolean | null
+  readonly detailsHash: Hex | null
+  readonly block: { readonly number: bigint; readonly hash: Hex }
+  readonly version: Version | null
+}
+
+export type PublicPassport = {
+  readonly baseUrl: string
+  readonly subject: Subject
+  readonly facts: Facts
+  readonly evidence: readonly Anchor[]
+}
+
+const notice =
+  'The facts are the supplier’s word, not checked by this service. It proves only that they are the text whose hash is on chain, and nothing about an item in your hands.'
+
+/** Returns the public passport as JSON-LD. */
+export function productDocument({ baseUrl, subject, facts, evidence }: PublicPassport) {
+  return {
+    '@context': productContextUrl(baseUrl),
+    '@id': subjectLinks(baseUrl, subject).product,
+    '@type': 'Product',
+    ...identityOf(subject),
+    ...facts,
+    notice,
+    evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)),
+  }
+}
+
+/** The granularities of EN 18223. */
+const granularities = { item: 'item', token: 'item', batch: 'batch', class: 'model' } as const
+
+function identityOf(subject: Subject) {
+  return {
+    granularity: granularities[subject.kind],
+    ...(subject.kind === 'token' ? { tokenId: subject.tokenId.toString() } : { gtin: subject.gtin }),
+    ...(subject.kind === 'item' && { serialNumber: subject.serial }),
+    ...(subject.kind === 'batch' && { batchNumber: subject.batch }),
+  }
+}
+
+function evidenceOf(baseUrl: string, anchor: Anchor) {
+  const { chainId, contract, tokenId, metadataHash, matches, detailsHash, block, version } = anchor
+  const textUrl = (hash: Hex) => `${baseUrl}/api/metadata/${hash}`
+  return {
+    chainId,
+    contract,
+    tokenId: tokenId.toString(),
+    ...(metadataHash !== null && { metadataHash }),
+    ...(matches !== null && { metadataHashMatches: matches }),
+    ...(metadataHash !== null && matches === true && { metadata: textUrl(metadataHash) }),
+    ...(detailsHash !== null && { detailsHash, details: textUrl(detailsHash) }),
+    blockNumber: Number(block.number),
+    blockHash: block.hash,
+    ...(version !== null && {
+      setInBlock: Number(version.event.blockNumber),
+      setInTransaction: version.event.transactionHash,
+      setByLog: version.event.logIndex,
+      setAt: timeText(Number(version.event.timestamp)),
+      ...(version.until !== null && { replacedAt: timeText(version.until) }),
+    }),
+  }
+}
+
+/** A data element of EN 18223 (4.1.2.3 to 4.1.2.7). */
+export type DataElement = {
+  readonly objectType: 'SingleValuedDataElement' | 'MultiValuedDataElement' | 'DataElementCollection'
+  readonly elementId: string
+  readonly dictionaryReference?: string
+  readonly valueDataType?: string
+  readonly value?: string | number | boolean | readonly DataElement[]
+  readonly elements?: readonly DataElement[]
+}
+
+export type Header = {
+  readonly status: 'active' | 'inactive' | 'invalid'
+  /** Unix seconds of the newest change. */
+  readonly lastUpdate: number
+  readonly economicOperatorId: string
+}
+
+/** Returns the header of a passport (EN 18223, table 1) with its data elements. `more` are elements of an access tier. */
+export function digitalProductPassport(passport: PublicPassport, header: Header, more: Facts = {}) {
+  const { baseUrl, subject, facts, evidence } = passport
+  const links = subjectLinks(baseUrl, subject)
+  const { granularity, ...identity } = identityOf(subject)
+  const members = {
+    ...identity,
+    ...facts,
+    notice,
+    evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)),
+    ...more,
+  }
+  return {
+    digitalProductPassportId: links.passport,
+    uniqueProductIdentifier: links.product,
+    granularity,
+    dppSchemaVersion: 'EN 18223:2026',
+    dppStatus: header.status,
+    lastUpdate: timeText(header.lastUpdate),
+    economicOperatorId: header.economicOperatorId,
+    contentSpecificationIds: [productContextUrl(baseUrl)],
+    elements: Object.entries(members).map(([name, value]) => elementOf(baseUrl, name, value)),
+  }
+}
+
+function elementOf(baseUrl: string, elementId: string, value: unknown): DataElement {
+  const named = { elementId, ...(elementId in terms && { dictionaryReference: termIri(baseUrl, elementId) }) }
+  if (Array.isArray(value))
+    return {
+      objectType: 'MultiValuedDataElement',
+      ...named,
+      value: value.map((member: unknown, index) => elementOf(baseUrl, String(index), member)),
+    }
+  if (typeof value === 'object' && value !== null)
+    return {
+      objectType: 'DataElementCollection',
+      ...named,
+      elements: Object.entries(value).map(([name, member]) => elementOf(baseUrl, name, member)),
+    }
+  const valueDataType = terms[elementId]?.type ?? 'xsd:string'
+  return { objectType: 'SingleValuedDataElement', ...named, valueDataType, value: value as string | number | boolean }
+}

@@ -1,0 +1,62 @@
+/**
+ * Public product facts, read without a tap: the seven fields and the product details, both covered by the hash on chain. Supplier text, cleaned
+ * and under fixed keys; a supplier key never reaches the document.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { parseHttpsUrl } from '../../domain/https-url.ts'
+import type { ProductDetails } from '../../domain/product-details.ts'
+import { countryOf } from '../country.ts'
+import type { ProductText } from '../metadata.ts'
+
+type Fact = string | number | readonly Fact[] | { readonly [name: string]: Fact }
+export type Facts = { readonly [name: string]: Fact }
+
+/** Makes the facts of one item. Pictures are left out: they are for the page. */
+export function factsOf(text: ProductText, details: ProductDetails | null): Facts {
+  const {
+    features: _features,
+    picture: _picture,
+    drawing: _drawing,
+    gtin: _gtin,
+    batch: _batch,
+    ...rest
+  } = details ?? {}
+  const { image, origin, ...fields } = text
+  const imageUrl = image === undefined ? null : parseHttpsUrl(image)
+  const country = origin === undefined ? null : countryOf(origin)
+  return filled({
+    ...fields,
+    image: imageUrl?.href,
+    origin,
+    countryOfOrigin: country?.countryCode,
+    ...rest,
+  })
+}
+
+/** Returns the facts that all of these have alike: what is common to a model or a batch. */
+export function commonFacts(all: readonly Facts[]): Facts {
+  const [first = {}, ...others] = all
+  return Object.fromEntries(
+    Object.entries(first).filter(([name, value]) => others.every((other) => isDeepStrictEqual(other[name], value))),
+  )
+}
+
+/** Drops members without a value, and lists and objects that are empty: in JSON-LD an empty object is a node without meaning. */
+function filled(value: { readonly [name: string]: unknown }): Facts {
+  const entries = Object.entries(value).flatMap(([name, member]): [string, Fact][] => {
+    const kept = filledValue(member)
+    return kept === undefined ? [] : [[name, kept]]
+  })
+  return Object.fromEntries(entries)
+}
+
+function filledValue(value: unknown): Fact | undefined {
+  if (typeof value === 'string' || typeof value === 'number') return value
+  if (Array.isArray(value)) {
+    const members = value.flatMap((member) => filledValue(member) ?? [])
+    return members.length === 0 ? undefined : members
+  }
+  if (typeof value !== 'object' || value === null) return undefined
+  const object = filled({ ...value })
+  return Object.keys(object).length === 0 ? undefined : object
+}

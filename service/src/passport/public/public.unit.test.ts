@@ -1,0 +1,237 @@
+/** Public product information: facts, JSON-LD, data elements of EN 18223, versions by date, identifiers. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import fc from 'fast-check'
+import jsonld from 'jsonld'
+import { baseUrl } from '../../../test/support/passport/fixtures.ts'
+import { parseDetails } from '../../domain/product-details.ts'
+import { digitalProductPassport, productDocument, type Anchor, type PublicPassport } from './document.ts'
+import { elementAt, parseElementPath } from './element-path.ts'
+import { commonFacts, factsOf } from './facts.ts'
+import { parsePassportId, parseProductId, subjectLinks, type Subject } from './subject.ts'
+import { productContext, productContextUrl, terms } from './terms.ts'
+import { parseMoment, versionAt, versionsOf, type MetadataEvent } from './versions.ts'
+
+/** Every member that product details may have. */
+const details = parseDetails(
+  JSON.stringify({
+    kind: 'bag',
+    language: 'en',
+    gtin: '09520123456788',
+    batch: 'L-1',
+    model: { name: 'Satchel', number: 'S7', description: 'A bag' },
+    categories: [{ code: '53121601', name: 'Bags', scheme: 'https://www.unspsc.org/' }],
+    features: [{ title: 'Stitch' }],
+    care: ['Wipe it.', 'Keep it dry.'],
+    repair: { text: 'In every shop.', url: 'https://orvelle.example/repair' },
+    spareParts: [{ name: 'Buckle', number: 'B1', until: '2036-01-01', url: 'https://orvelle.example/b1' }],
+    substances: [{ name: 'Nickel', cas: '7440-02-0', percent: '0.1', location: 'Buckle' }],
+    materials: [
+      { name: 'Calf leather', percent: '82.5', recycledPercent: '0', country: 'FR' },
+      { name: 'Brass', percent: '17.5' },
+    ],
+    recycling: { text: 'Bring it back.' },
+    certificates: [{ name: 'LWG', issuer: 'LWG', number: '1', validUntil: '2027-01-01', url: 'https://lwg.example/1' }],
+    footprint: { kgCo2e: '12.5', unit: '1 bag', scope: 'cradle to gate', method: 'ISO 14067', verifiedBy: 'TUV' },
+    facility: { name: 'Lyon', id: 'https://gln.example/1', country: 'FR' },
+    recall: { text: 'None.', since: '2026-01-01', url: 'https://orvelle.example/recall' },
+  }),
+)
+const text = {
+  name: 'Satchel No. 7',
+  brand: 'Maison Orvelle',
+  sku: 'S7',
+  origin: 'FR',
+  image: 'https://a.example/b.webp',
+}
+const item: Subject = { kind: 'item', gtin: '09520123456788', serial: 'S7/1' }
+const hash = `0x${'16'.repeat(32)}` as const
+const event = (block: number, seconds: number): MetadataEvent => ({
+  metadataHash: `0x${String(block).padStart(64, '0')}`,
+  blockNumber: BigInt(block),
+  blockHash: hash,
+  transactionHash: hash,
+  logIndex: 3,
+  timestamp: BigInt(seconds),
+})
+const [version = null] = versionsOf([event(4, 1_700_000_000), event(9, 1_800_000_000)]) ?? []
+const anchor: Anchor = {
+  chainId: 84532,
+  contract: `0x${'5f'.repeat(20)}`,
+  tokenId: 42n,
+  metadataHash: hash,
+  matches: true,
+  detailsHash: hash,
+  block: { number: 7n, hash },
+  version,
+}
+const passport: PublicPassport = { baseUrl, subject: item, facts: factsOf(text, details), evidence: [anchor] }
+const header = { status: 'active', lastUpdate: 1_700_000_000, economicOperatorId: 'did:web:verify.example' } as const
+
+/** Expands in safe mode, where a term that the context lacks is an error. */
+function expanded(document: object) {
+  const context = { documentUrl: productContextUrl(baseUrl), document: productContext(baseUrl) as object }
+  const documentLoader = async (url: string) => {
+    assert.equal(url, context.documentUrl)
+    return context
+  }
+  const options: object = { documentLoader, safe: true }
+  return jsonld.expand(JSON.parse(JSON.stringify(document)) as object, options)
+}
+
+describe('public product information', () => {
+  it('is JSON-LD whose every term the context defines', async () => {
+    assert.ok(details !== null)
+    const graph = JSON.stringify(await expanded(productDocument(passport)))
+    for (const iri of [
+      'https://schema.org/name',
+      'https://verify.example/ns/product#care',
+      'https://schema.org/Product',
+    ])
+      assert.ok(graph.includes(`"${iri}"`), iri)
+    assert.doesNotMatch(graph, /L-1|Stitch/, 'neither pictures nor what only names the class')
+  })
+
+  it('keeps its keys whatever the supplier writes', async () => {
+    const hostile = fc.constantFrom('@id', '_:b0', '{"@id":"x"}', '</script>', '@type', 'https://evil.example#')
+    const keys = Object.keys(productDocument(passport))
+    await fc.assert(
+      fc.asyncProperty(hostile, async (name) => {
+        const document = productDocument({ ...passport, facts: factsOf({ ...text, name, brand: name }, details) })
+        assert.deepEqual(Object.keys(document), keys)
+        await expanded(document)
+      }),
+      { numRuns: 10 },
+    )
+  })
+
+  it('of several items is what they have alike', () => {
+    const other = factsOf({ ...text, size: 'M' }, details)
+    const common = commonFacts([passport.facts, other, factsOf({ name: 'Satchel No. 7', brand: 'Other' }, details)])
+    assert.deepEqual([common['name'], common['brand'], common['size']], ['Satchel No. 7', undefined, undefined])
+    assert.deepEqual(common['care'], ['Wipe it.', 'Keep it dry.'])
+    assert.deepEqual(commonFacts([]), {})
+  })
+
+  it('has the same facts as data elements, each with its type and its term', () => {
+    const { elements, ...head } = digitalProductPassport(passport, header)
+    assert.deepEqual(head, {
+      digitalProductPassportId: `${baseUrl}/api/product/01/09520123456788/21/S7%2F1`,
+      uniqueProductIdentifier: `${baseUrl}/01/09520123456788/21/S7%2F1`,
+      granularity: 'item',
+      dppSchemaVersion: 'EN 18223:2026',
+      dppStatus: 'active',
+      lastUpdate: '2023-11-14T22:13:20Z',
+      economicOperatorId: 'did:web:verify.example',
+      contentSpecificationIds: [productContextUrl(baseUrl)],
+    })
+    const {
+      '@context': _context,
+      '@id': _id,
+      '@type': _type,
+      granularity: _granularity,
+      ...members
+    } = productDocument(passport)
+    assert.deepEqual(
+      elements.map(({ elementId }) => elementId),
+      Object.keys(members),
+    )
+    for (const { elementId, dictionaryReference } of elements) {
+      assert.ok(elementId in terms, elementId)
+      assert.match(dictionaryReference ?? '', /^https:/)
+    }
+    const at = (path: string) => elementAt(elements, parseElementPath(path) ?? [])
+    assert.deepEqual(at("$['materials'][1].name"), {
+      objectType: 'SingleValuedDataElement',
+      elementId: 'name',
+      dictionaryReference: 'https://schema.org/name',
+      valueDataType: 'xsd:string',
+      value: 'Brass',
+    })
+    assert.equal(at('$.elements[1].value')?.value, at('serialNumber')?.value)
+    assert.equal(at('footprint.kgCo2e')?.valueDataType, 'xsd:decimal')
+    assert.equal(at('evidence[0].setByLog')?.value, 3)
+    for (const path of ['nothing', 'materials[9]', 'name.name', 'footprint[9]']) assert.equal(at(path), null, path)
+  })
+})
+
+describe('the path of a data element', () => {
+  for (const path of [
+    '',
+    '$',
+    '*',
+    'a.*',
+    'a..b',
+    '$..a',
+    '.a',
+    'a[',
+    'a[*]',
+    'a[1:2]',
+    'a[?(@.b)]',
+    'a b',
+    'a[-1]',
+    '$a',
+    'x'.repeat(501),
+  ])
+    it(`is not ${JSON.stringify(path.slice(0, 20))}`, () => assert.equal(parseElementPath(path), null))
+})
+
+describe('versions', () => {
+  const versions =
+    versionsOf([event(4, 100), { ...event(5, 150), metadataHash: undefined } as never, event(9, 200)]) ?? []
+  it('are valid from the block that set their hash to the block that replaced it', () => {
+    assert.deepEqual(
+      versions.map((one) => [one.event.blockNumber, one.until]),
+      [
+        [4n, 200],
+        [9n, null],
+      ],
+    )
+    const at = (seconds: number) => versionAt(versions, seconds)?.event.blockNumber
+    assert.deepEqual([99, 100, 199, 200, 9e9].map(at), [undefined, 4n, 4n, 9n, 9n])
+  })
+
+  it('are not dated where a block has no time', () => assert.equal(versionsOf([event(4, 0)]), null))
+
+  for (const [moment, seconds] of [
+    ['2026-03-01T00:00:00Z', 1_772_323_200],
+    ['2026-03-01', 1_772_323_200],
+    ['2026-03-01T00:00:00.999Z', 1_772_323_200],
+    ['2026-02-30', null],
+    ['2026-03-01T25:00:00Z', null],
+    ['2026-03-01T00:00:00', null],
+    ['2026-03-01T00:00:00+01:00', null],
+    ['yesterday', null],
+    ['', null],
+  ] as const)
+    it(`${moment} is ${seconds}`, () => assert.equal(parseMoment(moment), seconds))
+})
+
+describe('an identifier', () => {
+  const subjects: readonly Subject[] = [
+    item,
+    { kind: 'batch', gtin: '09520123456788', batch: 'L/1' },
+    { kind: 'class', gtin: '09520123456788' },
+    { kind: 'token', tokenId: 42n },
+  ]
+  for (const subject of subjects)
+    it(`of a ${subject.kind} leads back to it`, () => {
+      const { product, passport: id } = subjectLinks(baseUrl, subject)
+      assert.deepEqual(parsePassportId(baseUrl, id), subject)
+      assert.deepEqual(parseProductId(baseUrl, product), subject)
+    })
+
+  it('of a product may be of any GS1 resolver, of a passport only ours', () => {
+    assert.deepEqual(parseProductId(baseUrl, 'https://id.gs1.org/01/09520123456788/21/S7%2F1'), item)
+    assert.deepEqual(parseProductId(baseUrl, '09520123456788'), subjects[2])
+    assert.equal(parsePassportId(baseUrl, 'https://id.gs1.org/api/product/01/09520123456788'), null)
+    for (const id of [
+      '',
+      '09520123456789',
+      'https://id.gs1.org/token/42',
+      `${baseUrl}/01/09520123456788?x=1`,
+      'ftp://a/01/1',
+    ])
+      assert.equal(parseProductId(baseUrl, id), null, id)
+  })
+})

@@ -1,0 +1,245 @@
+/** Public product information without a tap, the passport API of EN 18222 over it, and versions by date that the chain proves. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { createTestClient, http, keccak256, parseEventLogs, publicActions, toBytes, type Hex } from 'viem'
+import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
+import { canonicalDetails, canonicalMetadata } from '../../../src/assets/metadata.ts'
+import { openItems, raw, type Reply, type TappedItem } from '../../support/passport/passport.ts'
+import { readContract } from '../../support/contract.ts'
+import { readOpenApi } from '../../../src/discovery/openapi.ts'
+import { gs1LinksetErrors } from '../../support/passport/documents.ts'
+import { until } from '../../support/wait.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+type Evidence = {
+  metadataHash: Hex
+  metadata: string
+  setInTransaction: Hex
+  setByLog: number
+  setAt: string
+  details?: string
+}
+type Product = { '@id': string; name?: string; brand?: string; care?: string[]; size?: string; evidence: Evidence[] }
+type Element = { elementId: string; value: unknown }
+type Passport = {
+  digitalProductPassportId: string
+  granularity: string
+  dppStatus: string
+  lastUpdate: string
+  elements: Element[]
+}
+
+const gtin = '09520123456788'
+const { operations, faultsOf } = readContract(readOpenApi())
+
+describe('public product information', () => {
+  let world: World
+  let item: TappedItem
+  let other: TappedItem
+  let later: TappedItem
+  before(async () => {
+    world = await startWorld({ env: { RATE_LIMIT_ASSET: '1000' } })
+    const items = await openItems(world)
+    const detailsOf = async (batch: string) => {
+      const details = canonicalDetails({
+        gtin,
+        batch,
+        care: ['Wipe it.'],
+        materials: [{ name: 'Leather' }],
+        recycling: { text: 'Bring it back.' },
+      })
+      assert.ok(details.ok)
+      await world.components.metadata.put(details)
+      return details.hash
+    }
+    const [one, two] = [await detailsOf('L-1'), await detailsOf('L-2')]
+    const metadata = { name: 'Satchel \u202eNo. 7', brand: 'Maison Orvelle' }
+    item = await items.bound({ ...metadata, size: 'S', details: one } as object, { gtin })
+    other = await items.bound({ ...metadata, size: 'M', details: one } as object, { gtin })
+    later = await items.bound({ ...metadata, size: 'M', details: two } as object, { gtin })
+    await items.bound()
+    await indexed(later.tokenId)
+  })
+  after(() => world.end())
+
+  /** Waits until the index has come to the newest event of a token. */
+  const indexed = (tokenId: bigint) => until(async () => (await world.components.history(tokenId)).available)
+  const id = (url: string) => encodeURIComponent(url)
+  const linkOf = ({ serial }: TappedItem) => `${world.url}/01/${gtin}/21/${serial}`
+  const passportOf = (of: TappedItem) => linkOf(of).replace('/01/', '/api/product/01/')
+
+  /** Asks, and holds the answer against the OpenAPI description. */
+  async function ask(path: string, operationId: string, accept?: string): Promise<Reply> {
+    const reply = await raw(world.url, path, { headers: accept === undefined ? {} : { accept } })
+    const operation = operations.find((one) => one.operationId === operationId)
+    assert.ok(operation)
+    assert.deepEqual(faultsOf(operation, reply), [])
+    return reply
+  }
+  const bodyOf = <T>({ status, text }: Reply): T => {
+    assert.equal(status, 200, text)
+    return JSON.parse(text) as T
+  }
+  const product = async (path: string, operationId = 'readProduct') =>
+    bodyOf<Product>(await ask(`/api/product${path}`, operationId))
+  const resultOf = ({ status, text }: Reply) => [status, (JSON.parse(text) as { statusCode: string }).statusCode]
+
+  it('of an item has its facts, cleaned, and names the hashes that cover them', async () => {
+    const document = await product(`/01/${gtin}/21/${item.serial}`)
+    assert.deepEqual(
+      [document['@id'], document.name, document.care, document.size],
+      [linkOf(item), 'Satchel No. 7', ['Wipe it.'], 'S'],
+    )
+    const [evidence] = document.evidence
+    assert.ok(evidence?.details !== undefined)
+    for (const [url, hash] of [
+      [evidence.metadata, evidence.metadataHash],
+      [evidence.details, evidence.details.slice(-66)],
+    ] as const)
+      assert.equal(keccak256(toBytes((await raw(world.url, new URL(url).pathname)).text)), hash)
+    assert.deepEqual((await product(`/token/${item.tokenId}`, 'readProductByToken')).name, document.name)
+  })
+
+  it('of a batch and of a model has what their items have alike', async () => {
+    const batch = await product(`/01/${gtin}/10/L-1`, 'readBatchProduct')
+    assert.deepEqual([batch.name, batch.size, batch.evidence.length], ['Satchel No. 7', undefined, 2])
+    const second = await product(`/01/${gtin}/10/L-2`, 'readBatchProduct')
+    assert.deepEqual([second.size, second.evidence.length], ['M', 1])
+    const model = await product(`/01/${gtin}`, 'readClassProduct')
+    assert.deepEqual([model.brand, model.size, model.evidence.length], ['Maison Orvelle', undefined, 3])
+    assert.deepEqual(model.care, ['Wipe it.'])
+  })
+
+  it('is 404 for what is not there, and 400 for what is no link', async () => {
+    for (const [path, operationId, status] of [
+      [`/01/${gtin}/21/none`, 'readProduct', 404],
+      [`/01/${gtin}/10/none`, 'readBatchProduct', 404],
+      ['/01/09506000134352', 'readClassProduct', 404],
+      ['/token/999999', 'readProductByToken', 404],
+      ['/01/09520123456789', 'readClassProduct', 400],
+      [`/01/${gtin}/21/${'x'.repeat(21)}`, 'readProduct', 400],
+      ['/token/0x7', 'readProductByToken', 400],
+    ] as const)
+      assert.equal((await ask(`/api/product${path}`, operationId)).status, status, path)
+  })
+
+  it('is in the linkset, with the topics on which there are facts, and each leads there', async () => {
+    for (const path of [`/01/${gtin}/21/${item.serial}`, `/01/${gtin}/10/L-1`, `/01/${gtin}`]) {
+      const { text } = await raw(world.url, `${path}?linkType=linkset`)
+      assert.deepEqual(gs1LinksetErrors(JSON.parse(text)), [])
+      assert.ok(text.includes(`"href":"${world.url}/api/product${path}"`), path)
+      assert.match(text, /voc\/sustainabilityInfo/)
+      assert.doesNotMatch(text, /certificationInfo/)
+      const to = async (linkType: string, accept: string) => {
+        const reply = await raw(world.url, `${path}?linkType=${linkType}`, { headers: { accept } })
+        return [reply.status, reply.headers['location']?.toString().replace(/\?.*/, '')]
+      }
+      assert.deepEqual(await to('gs1:recyclingInfo', 'application/ld+json'), [303, `${world.url}/api/product${path}`])
+      assert.deepEqual(await to('gs1:pip', 'text/html'), [303, `${world.url}${path}`])
+      assert.deepEqual(await to('gs1:certificationInfo', 'text/html'), [404, undefined])
+    }
+  })
+
+  describe('by the API of EN 18222', () => {
+    it('is found by the id of the passport and of the product, whole and compressed', async () => {
+      const passport = bodyOf<Passport>(await ask(`/dpps/${id(passportOf(item))}`, 'readDppById'))
+      assert.deepEqual(
+        [passport.digitalProductPassportId, passport.granularity, passport.dppStatus],
+        [passportOf(item), 'item', 'active'],
+      )
+      for (const productId of [linkOf(item), `https://id.gs1.org/01/${gtin}/21/${item.serial}`])
+        assert.deepEqual(bodyOf(await ask(`/dppsByProductId/${id(productId)}`, 'readDppByProductId')), passport)
+      const compressed = await ask(`/dpps/${id(passportOf(item))}?representation=compressed`, 'readDppById')
+      assert.equal(compressed.headers['content-type'], 'application/ld+json')
+      assert.equal(bodyOf<Product>(compressed).name, 'Satchel No. 7')
+      const model = bodyOf<Passport>(await ask(`/dppsByProductId/${gtin}`, 'readDppByProductId'))
+      assert.equal(model.granularity, 'model')
+    })
+
+    it('gives one element by its path', async () => {
+      const element = async (path: string) => ask(`/dpps/${id(passportOf(item))}/elements/${path}`, 'readDataElement')
+      assert.equal(bodyOf<Element>(await element('materials%5B0%5D.name')).value, 'Leather')
+      assert.equal(bodyOf<Element>(await element(id("$['recycling'].text"))).value, 'Bring it back.')
+      assert.deepEqual(resultOf(await element('nothing')), [404, 'ClientErrorResourceNotFound'])
+      for (const path of ['*', '%24..name', '%', ''])
+        assert.deepEqual(resultOf(await element(path)), [400, 'ClientErrorBadRequest'], path)
+    })
+
+    it('names the passports of many products', async () => {
+      const productIds = [linkOf(item), gtin, 'nonsense', `${world.url}/01/${gtin}/21/none`]
+      const post = (body: string) =>
+        world.get('/dppsByProductIds', { method: 'POST', body, headers: { 'Content-Type': 'application/json' } })
+      const { results } = (await (await post(JSON.stringify({ productIds }))).json()) as { results: object[] }
+      assert.deepEqual(results, [
+        { productId: linkOf(item), digitalProductPassportId: passportOf(item) },
+        { productId: gtin, digitalProductPassportId: `${world.url}/api/product/01/${gtin}` },
+        { productId: 'nonsense' },
+        { productId: `${world.url}/01/${gtin}/21/none` },
+      ])
+      const many = JSON.stringify({ productIds: Array.from({ length: 101 }, () => gtin) })
+      for (const body of ['', '[]', '{}', '{"productIds":[]}', '{"productIds":[7]}', many, ' '.repeat(70_000)])
+        assert.equal((await post(body)).status, 400, body.slice(0, 30))
+    })
+
+    it('answers what it cannot with the Result of the standard', async () => {
+      for (const [path, operationId, expected] of [
+        [`/dpps/${id(linkOf(item))}`, 'readDppById', [400, 'ClientErrorBadRequest']],
+        [
+          `/dpps/${id(`${world.url}/api/product/01/${gtin}/21/none`)}`,
+          'readDppById',
+          [404, 'ClientErrorResourceNotFound'],
+        ],
+        [`/dpps/${id(passportOf(item))}?representation=x`, 'readDppById', [400, 'ClientErrorBadRequest']],
+        [`/dppsByProductIdAndDate/${gtin}`, 'readDppVersionByProductIdAndDate', [400, 'ClientErrorBadRequest']],
+        [
+          `/dppsByProductIdAndDate/${gtin}?date=2999-01-01`,
+          'readDppVersionByProductIdAndDate',
+          [400, 'ClientErrorBadRequest'],
+        ],
+        [
+          `/dppsByProductIdAndDate/${gtin}?date=2001-01-01`,
+          'readDppVersionByProductIdAndDate',
+          [404, 'ClientErrorResourceNotFound'],
+        ],
+      ] as const)
+        assert.deepEqual(resultOf(await ask(path, operationId)), expected, path)
+    })
+
+    it('gives a past version, and where on chain its text was set', async () => {
+      const before = bodyOf<Passport>(await ask(`/dpps/${id(passportOf(other))}`, 'readDppById'))
+      const chain = createTestClient({ mode: 'anvil', transport: http(world.chainUrl) }).extend(publicActions)
+      const changed = canonicalMetadata({ name: 'Satchel No. 8' })
+      assert.ok(changed.ok)
+      await world.components.metadata.put(changed)
+      // Blocks have whole seconds: the new version begins in a later one.
+      await chain.increaseTime({ seconds: 5 })
+      await world.write({ kind: 'setMetadataHash', tokenId: other.tokenId, metadataHash: changed.hash })
+      await indexed(other.tokenId)
+      const present = bodyOf<Passport>(await ask(`/dpps/${id(passportOf(other))}`, 'readDppById'))
+      assert.notEqual(present.lastUpdate, before.lastUpdate)
+      const nameIn = ({ elements }: Passport) => elements.find(({ elementId }) => elementId === 'name')?.value
+      assert.deepEqual([nameIn(before), nameIn(present)], ['Satchel No. 7', 'Satchel No. 8'])
+
+      const at = `?date=${before.lastUpdate}`
+      const past = bodyOf<Passport>(
+        await ask(`/dppsByIdAndDate/${id(passportOf(other))}${at}`, 'readDppVersionByIdAndDate'),
+      )
+      assert.equal(nameIn(past), 'Satchel No. 7')
+      const { evidence } = bodyOf<Product>(
+        await ask(
+          `/dppsByProductIdAndDate/${id(linkOf(other))}${at}&representation=compressed`,
+          'readDppVersionByProductIdAndDate',
+        ),
+      )
+      const [proof] = evidence
+      assert.ok(proof !== undefined)
+      const text = (await raw(world.url, new URL(proof.metadata).pathname)).text
+      assert.equal(keccak256(toBytes(text)), proof.metadataHash)
+      const receipt = await chain.getTransactionReceipt({ hash: proof.setInTransaction })
+      const log = receipt.logs.find(({ logIndex }) => Number(logIndex) === proof.setByLog)
+      assert.ok(log !== undefined)
+      assert.ok(log.data.includes(proof.metadataHash.slice(2)), 'the event on chain holds the hash of the past text')
+      assert.equal(parseEventLogs({ abi: assetRegistryAbi, logs: [log] })[0]?.eventName, 'AssetMinted')
+    })
+  })
+})
