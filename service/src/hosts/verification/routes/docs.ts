@@ -37,6 +37,7 @@ export const docsNames = [
   're-derive-it-yourself',
   'operators-handbook',
   'deployment',
+  'incidents',
   'threat-model',
   'capacity',
 ] as const
