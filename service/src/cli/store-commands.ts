@@ -4,6 +4,7 @@ import type { Config } from '../app/config/config.ts'
 import type { Service } from '../app/service.ts'
 import { approvalCommand } from './approval.ts'
 import { auditCommand } from './audit.ts'
+import { privacyCommand } from './privacy.ts'
 import { attestCommand } from './keys/attestation.ts'
 import { assetCommand } from './asset/asset.ts'
 import type { RunCommand } from './session/data-directory-lock.ts'
@@ -33,6 +34,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     hsmCommand(print),
     approvalCommand(run),
     auditCommand(run),
+    privacyCommand(run),
     issuerCommand(run),
     attestCommand(run, ({ store }) => store.attestationKeys()),
     paymentsCommand(run),

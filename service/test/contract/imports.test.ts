@@ -21,6 +21,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   'chain/transactions': ['lib', 'domain', 'db', 'chain/rpc'],
   'chain/devchain': ['lib', 'domain', 'chain/rpc'],
   index: ['lib', 'domain', 'db'],
+  privacy: ['lib', 'domain', 'db'],
   assets: ['lib', 'domain', 'db', 'chain', 'index'],
   tap: ['lib', 'domain', 'db', 'keys', 'assets'],
   passport: ['lib', 'domain', 'db', 'http', 'keys'],
@@ -33,7 +34,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   app: 'lib domain http db keys chain index assets tap passport payments agents discovery graphql pages hosts'.split(
     ' ',
   ),
-  cli: 'lib domain http db keys chain index assets tap passport payments graphql app'.split(' '),
+  cli: 'lib domain http db keys chain index privacy assets tap passport payments graphql app'.split(' '),
   'cli.ts': ['cli'],
 }
 

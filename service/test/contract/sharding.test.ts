@@ -75,6 +75,9 @@ const fanOuts: readonly (readonly [file: string, piece: string, why: string])[] 
     'groups_of(state, flags, created_at) g',
     'groups of the products of some brands, for a key with brands',
   ],
+  ['privacy/personal-data.ts', 'with moves as', 'the operator’s search for the data of an owner'],
+  ['privacy/personal-data.ts', 'insert into subject_', 'the same'],
+  ['privacy/personal-data.ts', 'delete from transfer_message', 'the erasure of the texts of an owner'],
   ['index/queries/products.ts', 'where tag_hash = any', 'products of a page of taps, by the commitments of their tags'],
 ]
 

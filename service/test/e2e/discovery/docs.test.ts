@@ -94,6 +94,8 @@ const shows: readonly [RegExp, RegExp][] = [
   [/asset resolve 3/, /ACTIVATED/],
   [/asset history/, /events up to block \d+, back to the minting/],
   [/batch list/, /spring-watches/],
+  [/privacy export/, /^\{"kind":"item","tokenId":"15"[^]*"kind":"tap"/],
+  [/privacy erase/, /\d  taps of the ledger\n[^]*Nothing was erased; repeat the command with --yes\./],
   [/touchstone backup verify /, /^\d+ rows of \d+ tables and \d+ files, as they were at 20[^]*can be restored/],
   [/touchstone backup /, /\d+ rows of \d+ tables and \d+ files/],
   [/touchstone migrate --check/, /Nothing is missing/],

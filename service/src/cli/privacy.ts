@@ -1,0 +1,89 @@
+/** `touchstone privacy …`: what the database has of a person, and its erasure. */
+import type { Hex } from '@touchstone/verdict'
+import { InvalidArgumentError, Option, type Command } from 'commander'
+import { localActor } from '../db/audit.ts'
+import { erasePersonalData, exportPersonalData, type Subject, type TagHashes } from '../privacy/personal-data.ts'
+import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { CommandError, chainOf, type RunWork, type Session } from './session/session.ts'
+
+type Options = { readonly owner?: Hex; readonly uid?: Uint8Array }
+
+export function privacyCommand(run: RunWork): Command {
+  const ofSubject = (command: Command) =>
+    command
+      .addOption(new Option('--owner <address>', 'an account: its items and transfers').argParser(argument.address))
+      .addOption(new Option('--uid <uid>', 'a tag: its taps').argParser(argument.uid).conflicts('owner'))
+  const stays = `The chain is public and cannot be erased; payments stay for PAYMENT_RETENTION_DAYS, and the audit trail, which names no owner. The last
+counter of a tag stays, so that no tap verifies twice.`
+  return defineGroup('privacy', 'Personal data of one owner or one tag: what is kept of them, and its erasure.', [
+    ofSubject(
+      defineCommand('export', 'Prints everything that the database has of an owner or a tag, as JSON Lines.', {
+        notes: 'Taps count to the owner whose item was tapped, from the transfer to them to the next one.',
+        examples: [
+          'touchstone privacy export --owner 0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+          'touchstone privacy export --uid 04DE5F1EACC040',
+        ],
+      }),
+    ).action(inSession(run, exportAll)),
+    ofSubject(
+      defineCommand(
+        'erase',
+        'Erases messages of transfers and records of taps. Without --yes it says what it would erase.',
+        {
+          notes: stays,
+          examples: [
+            'touchstone privacy erase --owner 0x70997970C51812dc3A010C7d01b50e0d17dc79C8',
+            'touchstone privacy erase --uid 04DE5F1EACC040 --reference case-118 --yes',
+          ],
+        },
+      ),
+    )
+      .option('--reference <text>', 'what the audit trail names instead of the person', parseReference, 'request')
+      .option('--yes', 'erase it, for ever')
+      .action(inSession(run, erase)),
+  ])
+}
+
+function searchOf(session: Session, { owner, uid }: Options): { subject: Subject; tagHashes: TagHashes } {
+  const subject = owner !== undefined ? { owner } : uid !== undefined ? { uid } : null
+  if (subject === null) throw new CommandError('Say whose data: --owner <address>, or --uid <uid>.')
+  const { tagHash, formerTagHash } = chainOf(session)
+  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that the taps of a tag cannot be found.')
+  return {
+    subject,
+    tagHashes: (of) => [tagHash, formerTagHash].flatMap((hash) => (hash === undefined ? [] : [hash(of)])),
+  }
+}
+
+async function exportAll(session: Session, options: Options): Promise<void> {
+  const { store, io } = session
+  await exportPersonalData(store.database, searchOf(session, options), async (line) => {
+    if (io.signal.aborted) throw new CommandError('The export was ended.')
+    io.out(line)
+    await io.drained?.()
+  })
+}
+
+type EraseOptions = Options & { readonly reference: string; readonly yes?: true }
+
+async function erase(session: Session, { reference, yes, ...options }: EraseOptions): Promise<void> {
+  const { store, io } = session
+  const search = searchOf(session, options)
+  const dryRun = yes !== true
+  const counts = await erasePersonalData(store.database, { ...search, actor: localActor(), reference, dryRun })
+  for (const [kind, count] of Object.entries(counts)) io.out(`${String(count).padStart(6)}  ${words[kind] ?? kind}`)
+  io.out(dryRun ? 'Nothing was erased; repeat the command with --yes.' : 'Erased. Backups from before still have it.')
+}
+
+const words: Readonly<Record<string, string>> = {
+  message: 'messages of transfers',
+  tap: 'taps of the ledger',
+  presentation: 'rows of the log of taps',
+  anomaly: 'anomalies of taps',
+  announcement: 'announcements of taps, which stay empty in their place',
+}
+
+function parseReference(text: string): string {
+  if (/^[\x21-\x7e]{1,60}$/.test(text)) return text
+  throw new InvalidArgumentError('A reference has 1 to 60 printable ASCII characters.')
+}

@@ -1,0 +1,191 @@
+/**
+ * Personal data of one owner or one tag (GDPR articles 15 and 17): what the database has of them, and its erasure. The chain, the books
+ * of the gateway and the audit trail stay as they are; docs/operators-handbook.md says why.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { appendAudit, auditText, type Actor } from '../db/audit.ts'
+import { bytes, hex, hexToBytes, instant } from '../db/columns.ts'
+import type { Database, Sql } from '../db/database.ts'
+import { eventKinds } from '../domain/registry-event.ts'
+
+/** An account, or a tag. */
+export type Subject = Readonly<{ owner: Hex }> | Readonly<{ uid: Uint8Array }>
+
+/** Returns the commitments under which a tag can be bound: one, or two while TAG_PEPPER is replaced; none without a pepper. */
+export type TagHashes = (uid: Uint8Array) => readonly Hex[]
+
+type Search = Readonly<{ subject: Subject; tagHashes: TagHashes }>
+
+/** Yields JSON objects, each with its `kind`, of one moment. */
+export async function exportPersonalData(
+  database: Pick<Database, 'transaction'>,
+  search: Search,
+  write: (line: string) => Promise<void>,
+): Promise<void> {
+  await database.transaction(async (sql) => {
+    await findSubject(sql, search)
+    for (const [kind, { select }] of Object.entries(kinds)) {
+      await sql.query(
+        `declare personal no scroll cursor for select row_to_json(found)::text as row from (select '${kind}' as kind, ${select}) found`,
+      )
+      for (;;) {
+        const rows = await sql.query<{ row: string }>('fetch 500 from personal')
+        for (const { row } of rows) await write(row)
+        if (rows.length === 0) break
+      }
+      await sql.query('close personal')
+    }
+  })
+}
+
+/** The number of rows of each kind that were erased. */
+export type Erased = Readonly<Record<string, number>>
+
+/** `reference` is what the audit trail names instead of the person. */
+export type Erasure = Search & Readonly<{ actor: Actor; reference: string; dryRun: boolean }>
+
+/**
+ * Erases what may go, and notes it in the audit trail. The events of taps stay in the outbox without their content, so that no position
+ * of a subscriber is lost. No erased tap verifies again, because the last counter of its tag stays.
+ */
+export async function erasePersonalData(
+  database: Pick<Database, 'transaction'>,
+  { actor, reference, dryRun, ...search }: Erasure,
+): Promise<Erased> {
+  const counts: Record<string, number> = {}
+  const undone = new Error('A dry run ends without a change.')
+  try {
+    await database.transaction(async (sql) => {
+      await findSubject(sql, search)
+      for (const [kind, { erase }] of Object.entries(kinds)) {
+        if (erase === undefined) continue
+        const [row] = await sql.query<{ n: number }>(
+          `with gone as (${erase} returning 1) select count(*)::int as n from gone`,
+        )
+        counts[kind] = row?.n ?? 0
+      }
+      if (dryRun) throw undone
+      const note = { act: 'privacy.erase', subject: reference, outcome: 'DONE', after: counts } as const
+      await appendAudit(sql, auditText(actor, note))
+    })
+  } catch (error) {
+    if (error !== undone) throw error
+  }
+  return counts
+}
+
+/** Finds the items, tags and accounts of the subject, with the times in which they were theirs, for the transaction. */
+async function findSubject(sql: Sql, { subject, tagHashes }: Search): Promise<void> {
+  for (const statement of places) await sql.query(statement)
+  if ('owner' in subject) {
+    await sql.query('insert into subject_account values ($1)', [hexToBytes(subject.owner)])
+    await sql.query(heldStatement, [hexToBytes(subject.owner), eventKinds.Transfer])
+    await sql.query(registeredStatement)
+    await findTags(sql, tagHashes)
+  } else {
+    await sql.query(`insert into subject_tag values ($1, '-infinity', 'infinity')`, [subject.uid])
+    await sql.query(boundStatement, [bytes(tagHashes(subject.uid)), subject.uid])
+  }
+}
+
+/** The registry of tags knows the item of few tags; the others are found by their commitments. */
+async function findTags(sql: Sql, tagHashes: TagHashes): Promise<void> {
+  let last = new Uint8Array()
+  for (;;) {
+    const rows = await sql.query<{ uid: Uint8Array }>(uidsStatement, [last, uidsAtOnce])
+    const pairs = rows.flatMap(({ uid }) => tagHashes(uid).map((hash) => [toHex(uid), hash] as const))
+    if (pairs.length > 0)
+      await sql.query(matchStatement, [bytes(pairs.map(([uid]) => uid)), bytes(pairs.map(([, hash]) => hash))])
+    if (rows.length < uidsAtOnce) return
+    last = Uint8Array.from(rows.at(-1)?.uid ?? [])
+  }
+}
+
+const uidsAtOnce = 5_000
+const toHex = (uid: Uint8Array): Hex => `0x${Buffer.from(uid).toString('hex')}`
+
+const places = [
+  'create temporary table subject_account (address bytea) on commit drop',
+  `create temporary table subject_item (token_id numeric(78, 0), tag_hash bytea, since timestamptz, until timestamptz) on commit drop`,
+  'create temporary table subject_tag (uid bytea, since timestamptz, until timestamptz) on commit drop',
+]
+
+// An item is somebody's from the transfer to them to the next transfer of it.
+const heldStatement = `with moves as (
+    select token_id, to_addr, ts as since, lead(ts) over (partition by token_id order by block_number, log_index) as until
+    from history where kind = $2 and token_id in (select token_id from history where kind = $2 and to_addr = $1))
+  insert into subject_item select m.token_id, a.tag_hash, m.since, coalesce(m.until, 'infinity')
+  from moves m left join asset a on a.token_id = m.token_id where m.to_addr = $1`
+
+const registeredStatement = `insert into subject_tag select t.uid, i.since, i.until from subject_item i join tag t on t.token_id = i.token_id`
+
+const boundStatement = `insert into subject_item select token_id, tag_hash, '-infinity', 'infinity' from (
+    select token_id, tag_hash from asset where tag_hash = any($1::bytea[])
+    union select token_id, null from tag where uid = $2 and token_id is not null
+    union select null, h from unnest($1::bytea[]) h) found`
+
+const uidsStatement = 'select distinct uid from tag where uid > $1 order by uid limit $2'
+
+const matchStatement = `insert into subject_tag select k.uid, i.since, i.until
+  from unnest($1::bytea[], $2::bytea[]) as k (uid, tag_hash) join subject_item i on i.tag_hash = k.tag_hash
+  where not exists (select from subject_tag s where s.uid = k.uid and s.since = i.since)`
+
+const during = (item: string, first: string, last = first) => `${last} >= ${item}.since and ${first} < ${item}.until`
+
+/** `select` follows a column with the kind. `erase` is left out for what stays; it ends before `returning`. */
+const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }>>> = {
+  item: {
+    select: `i.token_id::text as "tokenId", a.name, a.brand, a.serial, a.gtin, i.since, i.until
+      from subject_item i join asset a on a.token_id = i.token_id order by i.token_id, i.since`,
+  },
+  transfer: {
+    select: `t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status, ${instant('t.initiated_at')} as "initiatedAt",
+      ${instant('t.settled_at')} as "settledAt"
+      from transfer t where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)) order by t.pk`,
+  },
+  message: {
+    select: `t.id as transfer, m.body from transfer t join transfer_message m on m.hash = t.message_hash
+      where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)) order by t.pk`,
+    erase: `delete from transfer_message where hash in (select t.message_hash from transfer t
+      where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)))`,
+  },
+  event: {
+    select: `h.token_id::text as "tokenId", h.block_number as "blockNumber", ${hex('h.tx_hash')} as "txHash", ${instant('h.ts')} as at
+      from history h where exists (select from subject_account s where s.address in (h.from_addr, h.to_addr, h.actor))
+      order by h.block_number, h.log_index`,
+  },
+  payment: {
+    select: `${hex('p.nonce')} as nonce, p.token_id::text as "tokenId", p.amount::text as amount, p.state, ${instant('p.created_at')} as at,
+      ${hex('p.tx_hash')} as "txHash" from payment p where exists (select from subject_account s where s.address = p.payer) order by p.pk`,
+  },
+  tag: {
+    select: `encode(t.uid, 'hex') as uid, t.epoch, t.batch_id as batch, t.last_counter as "lastCounter", t.token_id::text as "tokenId"
+      from tag t where exists (select from subject_tag s where s.uid = t.uid) order by t.uid, t.epoch`,
+  },
+  tap: {
+    select: `encode(p.uid, 'hex') as uid, p.epoch, p.counter, ${instant('p.first_seen')} as at from tap p
+      where exists (select from subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')}) order by p.uid, p.epoch, p.counter`,
+    // As where old taps are pruned: the counter of the tag alone makes them replays from then on.
+    erase: `delete from tap p where exists (select from subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')})
+      and exists (select from tag t where t.uid = p.uid and t.epoch = p.epoch and t.last_counter >= p.counter)`,
+  },
+  presentation: {
+    select: `l.counter, l.outcome, l.country, l.times, ${instant('l.first_at')} as "firstAt", ${instant('l.last_at')} as "lastAt"
+      from tap_log l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')})
+      order by l.id`,
+    erase: `delete from tap_log l where exists (
+      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')})`,
+  },
+  anomaly: {
+    select: `l.kind as what, l.day, l.counter, l.countries, l.times, ${instant('l.found_at')} as at
+      from tap_anomaly l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at')}) order by l.id`,
+    erase: `delete from tap_anomaly l where exists (
+      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at')})`,
+  },
+  announcement: {
+    select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'
+      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')}) order by o.seq`,
+    erase: `update outbox o set topic = 'erased', kind = null, happened_at = null, payload = '{}', token_id = 0 where o.topic = 'tap'
+      and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')})`,
+  },
+}

@@ -1,0 +1,181 @@
+/** Export and erasure on both databases: nothing of others goes, no tap verifies again, the audit trail and the feed hold. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { testDatabases } from '../../support/database/databases.ts'
+import { auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
+import type { Database } from '../../../src/db/database.ts'
+import { outboxStore } from '../../../src/index/outbox.ts'
+import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { erasePersonalData, exportPersonalData, type Subject } from '../../../src/privacy/personal-data.ts'
+
+const address = (digit: string): Hex => `0x${digit.repeat(40)}`
+const [alice, bob, carol] = [address('a'), address('b'), address('c')]
+const uid = Uint8Array.from([4, 1, 2, 3, 4, 5, 6])
+const otherUid = Uint8Array.from([4, 9, 9, 9, 9, 9, 9])
+const hashOf = (of: Uint8Array): Hex => `0x${Buffer.from(of).toString('hex').padEnd(64, '0')}`
+const tagHashes = (of: Uint8Array) => [hashOf(of)]
+const [early, late] = ['2026-01-10T12:00:00Z', '2026-02-10T12:00:00Z']
+
+for (const { name, open, skip } of testDatabases())
+  describe(`personal data on ${name}`, { skip }, () => {
+    let database: Database
+    before(async () => {
+      database = await open()
+      await fill(database)
+    })
+    after(() => database.close())
+
+    const found = async (subject: Subject) => {
+      const lines: Record<string, unknown>[] = []
+      await exportPersonalData(database, { subject, tagHashes }, async (line) => {
+        lines.push(JSON.parse(line) as Record<string, unknown>)
+      })
+      return lines
+    }
+    const countsOf = async (subject: Subject) => {
+      const groups = Map.groupBy(await found(subject), ({ kind }) => String(kind))
+      return Object.fromEntries([...groups].map(([kind, lines]) => [kind, lines.length]))
+    }
+    const erase = (subject: Subject, dryRun = false) =>
+      erasePersonalData(database, { subject, tagHashes, actor: { who: 'local:test' }, reference: 'case-1', dryRun })
+
+    it('exports what an owner had while the item was theirs, and nothing that came later', async () => {
+      assert.deepEqual(await countsOf({ owner: alice }), {
+        item: 1,
+        transfer: 1,
+        message: 1,
+        event: 2,
+        payment: 1,
+        tag: 1,
+        tap: 1,
+        presentation: 1,
+        anomaly: 1,
+        announcement: 1,
+      })
+      const lines = await found({ owner: alice })
+      assert.equal(lines.find(({ kind }) => kind === 'message')?.['body'], 'Enjoy it')
+      assert.equal(lines.find(({ kind }) => kind === 'tap')?.['counter'], 1)
+      assert.equal(lines.find(({ kind }) => kind === 'payment')?.['amount'], '10000')
+      assert.ok(!JSON.stringify(lines).includes('Unrelated'))
+      assert.deepEqual(await found({ owner: address('d') }), [])
+    })
+
+    it('changes nothing in a dry run', async () => {
+      const [head, whole] = [await auditHead(database), await found({ owner: alice })]
+      const counts = await erase({ owner: alice }, true)
+      assert.deepEqual(counts, { message: 1, tap: 1, presentation: 1, anomaly: 1, announcement: 1 })
+      assert.deepEqual(await auditHead(database), head)
+      assert.deepEqual(await found({ owner: alice }), whole)
+    })
+
+    it('erases the messages and taps of an owner, and keeps the trail, the feed and the data of others', async () => {
+      const kept = await auditHead(database)
+      const outbox = outboxStore(database)
+      const [first] = (await outbox.range({ after: 0n, upTo: 100n, limit: 10 })) ?? []
+      assert.equal(first?.kind, 'VERIFIED')
+      const place = { seq: first?.seq ?? 0n, micros: await microsOf(database, first?.seq ?? 0n) }
+      const counts = { message: 1, tap: 1, presentation: 1, anomaly: 1, announcement: 1 }
+      assert.deepEqual(await erase({ owner: alice }), counts)
+      assert.deepEqual(await countsOf({ owner: alice }), { item: 1, transfer: 1, event: 2, payment: 1, tag: 1 })
+      const later = await countsOf({ owner: bob })
+      assert.deepEqual([later['tap'], later['presentation'], later['announcement']], [1, 1, 1])
+      assert.deepEqual(await database.query('select body from transfer_message'), [{ body: 'Unrelated' }])
+
+      const verified = await verifyAudit(database, kept)
+      assert.ok(verified.ok)
+      const [entry] = await readAudit(database, kept.seq, 2)
+      assert.deepEqual(JSON.parse(entry?.body ?? ''), {
+        who: 'local:test',
+        act: 'privacy.erase',
+        subject: 'case-1',
+        outcome: 'DONE',
+        after: counts,
+      })
+      assert.ok((await outbox.check(place)).known, 'a subscriber goes on from the event that was erased')
+      const events = await outbox.range({ after: place.seq - 1n, upTo: 100n, limit: 10 })
+      assert.deepEqual(
+        events?.map(({ kind, tokenId }) => [kind, tokenId]),
+        [['VERIFIED', 1n]],
+      )
+    })
+
+    it('lets no erased tap pass again', async () => {
+      const ledger = createLedger({ sql: database, windowSeconds: 3_600 })
+      const tap = { uid, epoch: 0, picc: Uint8Array.from({ length: 16 }, () => 1), batchId: 'b' }
+      assert.equal((await ledger.consume({ ...tap, counter: 1 })).outcome, 'REPLAY')
+      assert.equal((await erase({ uid }))['tap'], 1)
+      assert.equal((await ledger.consume({ ...tap, counter: 2 })).outcome, 'REPLAY')
+      assert.equal((await ledger.consume({ ...tap, counter: 3 })).outcome, 'FRESH')
+    })
+
+    it('finds a tag without an item, and leaves other tags alone', async () => {
+      assert.deepEqual(await countsOf({ uid: otherUid }), { tag: 1, tap: 1, presentation: 1 })
+      await erase({ uid: otherUid })
+      assert.deepEqual(await countsOf({ uid: otherUid }), { tag: 1 })
+      assert.ok((await verifyAudit(database)).ok)
+    })
+  })
+
+async function microsOf(database: Database, seq: bigint): Promise<bigint> {
+  const text = 'select (extract(epoch from created_at) * 1000000)::bigint as micros from outbox where seq = $1'
+  const [row] = await database.query<{ micros: bigint }>(text, [seq])
+  return row?.micros ?? 0n
+}
+
+/** Item 1 is Alice's from the first of January, and Bob's from the first of February; its tag is tapped once with each of them. */
+async function fill(database: Database): Promise<void> {
+  const bytes = (value: Hex) => `'\\x${value.slice(2)}'::bytea`
+  const hash = (digit: string) => bytes(`0x${digit.repeat(64)}`)
+  const tagged = bytes(hashOf(uid))
+  const statements = [
+    `insert into asset (token_id, owner, state, flags, tag_hash, name, created_at, updated_at, updated_block)
+      values (1, ${bytes(bob)}, 4, 0, ${tagged}, 'Satchel', '2026-01-01', '2026-02-01', 2)`,
+    ...[
+      [1, carol, alice, '2026-01-01T00:00:00Z'],
+      [2, alice, bob, '2026-02-01T00:00:00Z'],
+    ].map(
+      ([block, from, to, at]) => `insert into history
+        (block_number, log_index, token_id, kind, from_addr, to_addr, block_hash, tx_hash, ts)
+        values (${block}, 0, 1, 9, ${bytes(from as Hex)}, ${bytes(to as Hex)}, ${hash('1')}, ${hash(String(block))}, '${at}')`,
+    ),
+    ...[
+      ['1-1', alice, bob, '7', 'Enjoy it'],
+      ['1-2', bob, carol, '8', 'Unrelated'],
+    ].flatMap(([id, from, to, digit = '', body]) => [
+      `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, message_hash)
+        select '${id}', pk, ${bytes(from as Hex)}, ${bytes(to as Hex)}, 'CONFIRMED', '2026-02-01', ${hash('2')}, ${hash(digit)} from asset`,
+      `insert into transfer_message (hash, body) values (${hash(digit)}, '${body}')`,
+    ]),
+    `insert into tag (uid, epoch, batch_id, last_counter) values (${bytes(toHex(uid))}, 0, 'b', 2), (${bytes(toHex(otherUid))}, 0, 'b', 1)`,
+    ...[
+      [uid, 1, early],
+      [uid, 2, late],
+      [otherUid, 1, early],
+    ].map(
+      ([of, counter, at]) => `insert into tap (uid, epoch, counter, picc, first_seen)
+        values (${bytes(toHex(of as Uint8Array))}, 0, ${counter}, '\\x${'01'.repeat(16)}', '${at}')`,
+    ),
+    ...[
+      [uid, 1, early],
+      [uid, 2, late],
+      [otherUid, 1, early],
+    ].map(
+      ([of, counter, at]) => `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
+        values (${bytes(hashOf(of as Uint8Array))}, ${counter}, 'FRESH', 'IT', '${at}', 1, '${at}', '${at}')`,
+    ),
+    `insert into tap_anomaly (tag_hash, kind, day, found_at) values (${tagged}, 'TWO_PLACES', '2026-01-10', '${early}')`,
+    ...[early, late].map(
+      (at) => `insert into outbox (topic, token_id, kind, happened_at, payload, created_at)
+        values ('tap', 1, 'VERIFIED', '${at}', '{"at":"${at}"}', '${at}')`,
+    ),
+    `insert into payment (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount)
+      values (84532, ${bytes(address('e'))}, ${bytes(alice)}, ${hash('5')}, ${hash('6')}, '{}', 1, 10000)`,
+    `select append_audit('{"act":"key.create"}')`,
+  ]
+  for (const statement of statements) await database.query(statement)
+}
+
+function toHex(of: Uint8Array): Hex {
+  return `0x${Buffer.from(of).toString('hex')}`
+}
