@@ -16,6 +16,11 @@ const otherUid = Uint8Array.from([4, 9, 9, 9, 9, 9, 9])
 const hashOf = (of: Uint8Array): Hex => `0x${Buffer.from(of).toString('hex').padEnd(64, '0')}`
 const tagHashes = (of: Uint8Array) => [hashOf(of)]
 const [early, late] = ['2026-01-10T12:00:00Z', '2026-02-10T12:00:00Z']
+const taps = [
+  { of: uid, counter: 1, at: early },
+  { of: uid, counter: 2, at: late },
+  { of: otherUid, counter: 1, at: early },
+]
 
 for (const { name, open, skip } of testDatabases())
   describe(`personal data on ${name}`, { skip }, () => {
@@ -148,21 +153,17 @@ async function fill(database: Database): Promise<void> {
       `insert into transfer_message (hash, body) values (${hash(digit)}, '${body}')`,
     ]),
     `insert into tag (uid, epoch, batch_id, last_counter) values (${bytes(toHex(uid))}, 0, 'b', 2), (${bytes(toHex(otherUid))}, 0, 'b', 1)`,
-    ...[
-      [uid, 1, early],
-      [uid, 2, late],
-      [otherUid, 1, early],
-    ].map(
-      ([of, counter, at]) => `insert into tap (uid, epoch, counter, picc, first_seen)
-        values (${bytes(toHex(of as Uint8Array))}, 0, ${counter}, '\\x${'01'.repeat(16)}', '${at}')`,
+    ...taps.map(
+      ({ of, counter, at }) => `insert into tap (uid, epoch, counter, picc, first_seen)
+        values (${bytes(toHex(of))}, 0, ${counter}, '\\x${'01'.repeat(16)}', '${at}')`,
     ),
-    ...[
-      [uid, 1, early],
-      [uid, 2, late],
-      [otherUid, 1, early],
-    ].map(
-      ([of, counter, at]) => `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
-        values (${bytes(hashOf(of as Uint8Array))}, ${counter}, 'FRESH', 'IT', '${at}', 1, '${at}', '${at}')`,
+    ...taps.map(
+      ({
+        of,
+        counter,
+        at,
+      }) => `insert into tap_log (tag_hash, counter, outcome, country, hour, times, first_at, last_at)
+        values (${bytes(hashOf(of))}, ${counter}, 'FRESH', 'IT', '${at}', 1, '${at}', '${at}')`,
     ),
     `insert into tap_anomaly (tag_hash, kind, day, found_at) values (${tagged}, 'TWO_PLACES', '2026-01-10', '${early}')`,
     ...[early, late].map(

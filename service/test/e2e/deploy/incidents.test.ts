@@ -117,8 +117,8 @@ describe('docs/incidents.md', { skip }, () => {
   it('ends a leaked API key, shows what it changed, and makes another', async () => {
     const title = 'A leaked API key'
     const product = await lifeOf(graphql).register('leaked-1')
-    const [{ id = '' } = {}] = await world.components.apiKeys.list()
-    const words = { KEY_ID: id }
+    const [key] = await world.components.apiKeys.list()
+    const words = { KEY_ID: key?.id ?? '' }
     const ask = async () => {
       const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${graphql.key}` }
       const body = JSON.stringify({ query: '{ __typename }' })
