@@ -1,6 +1,7 @@
 /**
  * `node contracts/test.ts`: the Solidity tests and the gas snapshot, offline. The last line is `N passed, N failed`.
- * `--update-gas` writes .gas-snapshot anew. `--minutes 30` runs the invariants alone, for so long, with another seed each time.
+ * `--update-gas` writes .gas-snapshot anew. `--minutes 30` runs the invariants alone, for so long or for `--calls 10000000`, with another
+ * seed each time.
  */
 import { randomBytes } from 'node:crypto'
 import { forge as runForge } from './forge.ts'
@@ -11,10 +12,13 @@ const gasTests = ['snapshot', '--offline', '--match-contract', 'GasTest']
 if (process.argv.includes('--update-gas')) {
   process.exitCode = (await forge(gasTests)).failed ? 1 : 0
 } else if (process.argv.includes('--minutes')) {
-  const seconds = 60 * Number(process.argv[process.argv.indexOf('--minutes') + 1])
+  const depth = 64
+  const seconds = 60 * Number(valueOf('--minutes'))
+  const calls = Number(valueOf('--calls') ?? 1e9)
   const env = {
     FOUNDRY_INVARIANT_TIMEOUT: `${seconds}`,
-    FOUNDRY_INVARIANT_RUNS: '1000000',
+    FOUNDRY_INVARIANT_DEPTH: `${depth}`,
+    FOUNDRY_INVARIANT_RUNS: `${Math.ceil(calls / depth)}`,
     FOUNDRY_FUZZ_SEED: `0x${randomBytes(8).toString('hex')}`,
   }
   process.exitCode = (await forge(['test', '--offline', '--match-contract', 'InvariantsTest'], env)).failed ? 1 : 0
@@ -31,6 +35,11 @@ if (process.argv.includes('--update-gas')) {
     )
   print(`${passed} passed, ${failed} failed\n`)
   process.exitCode = failed > 0 ? 1 : 0
+}
+
+function valueOf(option: string): string | undefined {
+  const at = process.argv.indexOf(option)
+  return at === -1 ? undefined : process.argv[at + 1]
 }
 
 async function forge(args: string[], env = {}): Promise<{ failed: boolean; output: string }> {

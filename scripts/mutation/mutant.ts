@@ -17,7 +17,8 @@ export type Target = Readonly<{
   inputs: () => readonly string[]
   /** Throws where the tests fail without a mutant. Runs before the first mutant. */
   prepare: () => Promise<void>
-  fateOf: (mutant: Mutant) => Promise<Fate>
+  /** With `quick` only the quick tests run: what survives them is not judged yet. */
+  fateOf: (mutant: Mutant, quick?: boolean) => Promise<Fate>
   close?: () => Promise<void>
 }>
 

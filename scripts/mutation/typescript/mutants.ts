@@ -82,7 +82,7 @@ export function mutantsOf(file: string, source: string): Mutant[] {
     ExpressionStatement: ({ start, end }) => add(start, end, ';'),
     ThrowStatement: ({ start, end }) => add(start, end, ';'),
     ReturnStatement: ({ argument }) => {
-      if (argument?.type === 'Identifier' || argument?.type === 'CallExpression')
+      if ((argument?.type === 'Identifier' && argument.name !== 'undefined') || argument?.type === 'CallExpression')
         add(argument.start, argument.end, 'undefined')
     },
     CallExpression: mutantsOfCall,

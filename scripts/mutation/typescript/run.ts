@@ -52,14 +52,14 @@ export function typescriptTarget({ name, lowestScore, sources, quick, slow, root
     close: worker.close,
   }
 
-  async function fateOf(mutant: Mutant): Promise<Fate> {
+  async function fateOf(mutant: Mutant, isQuick = false): Promise<Fate> {
     const source = texts.get(mutant.file) ?? ''
     const path = join(root, mutant.file)
     const offset = Buffer.from(source).subarray(0, mutant.start).toString().length
     const mutated = { path, source: stripTypeScriptTypes(mutate(source, mutant)) }
     const own = `${basename(mutant.file, '.ts')}.`
     const isOwn = (test: string) => basename(test).startsWith(own)
-    const tests = [...quickFiles.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a))), ...slowFiles]
+    const tests = [...quickFiles.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a))), ...(isQuick ? [] : slowFiles)]
     for (const test of tests) {
       if (!imports.get(test)?.has(mutant.file)) continue
       const { coverage, cpuMs } = await measure(test)

@@ -116,6 +116,15 @@ describe('the verdict on a token', () => {
     assert.equal((await verdicts.answer(7n))?.body, JSON.stringify(expected(state.asset, state.block)))
   })
 
+  it('has the same etag in each process of a fleet', async () => {
+    const one = asset({ flags: 1 }, metadataHash)
+    const { state, verdicts } = world(one)
+    state.texts.set(metadataHash, '{"name":"Bag"}')
+    const commitment = expected(one, state.block)?.owner_commitment?.slice(2, 18)
+    const etag = `"4f-${commitment}-${'ab'.repeat(8)}-${state.block.hash.slice(2, 18)}"`
+    assert.equal((await verdicts.answer(7n))?.etag, etag)
+  })
+
   it('has an etag of its own for each state, flag, owner, metadata and block', async () => {
     const text = '{"name":"Bag"}'
     const variants: [Asset, bigint][] = [
@@ -174,7 +183,8 @@ describe('the metadata of a verdict', () => {
       const one = asset({}, metadataHash)
       const { state, verdicts } = world(one)
       prepare(state)
-      assert.equal((await verdicts.answer(7n))?.body, JSON.stringify(expected(one, state.block)))
+      const bare = await verdicts.answer(7n)
+      assert.equal(bare?.body, JSON.stringify(expected(one, state.block)))
       assert.equal(state.warnings.length, name === 'unknown' ? 0 : 1)
       state.storeFails = false
       state.texts.set(metadataHash, JSON.stringify(product))
@@ -184,7 +194,9 @@ describe('the metadata of a verdict', () => {
       assert.equal(state.asked, 1)
       state.now = 5_000
       assert.equal(verdicts.ready('7'), undefined)
-      assert.equal((await verdicts.answer(7n))?.body, JSON.stringify(expected(one, state.block, product)))
+      const whole = await verdicts.answer(7n)
+      assert.equal(whole?.body, JSON.stringify(expected(one, state.block, product)))
+      assert.notEqual(whole.etag, bare.etag)
       state.now = 1e9
       assert.ok(verdicts.ready('7'))
       await verdicts.answer(7n)

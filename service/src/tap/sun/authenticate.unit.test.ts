@@ -189,6 +189,48 @@ describe('what is counterfeit', () => {
   })
 })
 
+describe('a forged tap', () => {
+  it('has a wrong MAC for the log, even where another key reads the block in another form', async () => {
+    const batch = testBatch()
+    const { picc } = (await testTag(batch)).next()
+    const reads = (key: Uint8Array) => createAesKey(key).ecbDecrypt(hexToBytes(picc))
+    let other = randomBytes(16)
+    while (reads(other)[0] !== 0x87 || reads(other)[1] === 4) other = randomBytes(16)
+    const verify = verifier(...(await testBatches(batch)), direct(toHex(other), zeros))
+    assert.equal(reasonOf(await verify({ picc, cmac: '0102030405060708' })), 'bad_cmac')
+  })
+
+  it('pays for the batches that the likely ones leave, once each', async () => {
+    const records = Array.from({ length: 40 }, (_, index) => testBatch({ id: `batch-${index}` }))
+    const keys = createKeyRing(await testBatches(...records))
+    const spent: number[] = []
+    const authenticate = createAuthenticate({
+      keys,
+      budget: { spend: (units) => spent.push(units) > 0, refund: () => assert.fail('a forged tap pays') },
+    })
+    const { picc } = (await testTag(records[2] ?? testBatch())).next()
+    const found = await authenticate(hexToBytes(picc), hexToBytes('0102030405060708'), { hint: batchHint('batch-2') })
+    assert.equal(reasonOf(found), 'bad_cmac')
+    const likely = keys.likely(batchHint('batch-2'))
+    // Another key reads the block as a PICC block by chance.
+    const isPaid = (batch: TagBatch) => {
+      const block = readPicc(batch.meta.ecbDecrypt(hexToBytes(picc)) as Uint8Array)
+      return block.form !== 'other' && (block.uid?.[0] !== 4 || !likely.includes(batch))
+    }
+    const paid = keys.candidates().filter(isPaid)
+    assert.deepEqual(spent, [40 - likely.length, ...paid.map(() => 50)])
+  })
+
+  it('of the only batch is counterfeit, whatever is left of the budget', async () => {
+    const batch = testBatch()
+    const budget = { spend: () => assert.fail('there is nothing to search'), refund: () => {} }
+    const authenticate = createAuthenticate({ keys: createKeyRing(await testBatches(batch)), budget })
+    const { picc } = (await testTag(batch)).next()
+    const options = { hint: batchHint(batch.id), maySearch: false }
+    assert.equal(reasonOf(await authenticate(hexToBytes(picc), hexToBytes('0102030405060708'), options)), 'bad_cmac')
+  })
+})
+
 describe('batches', () => {
   it('verify while active or retired, not once revoked', async () => {
     const batch = testBatch()
@@ -300,6 +342,9 @@ describe('batches', () => {
     const tag = await testTag(batch)
     for (let count = 0; count < 3; count++) assert.equal(reasonOf(await verify(tag.next())), 'genuine')
     assert.equal(derived, 1, 'the remote master derives once per tag')
+    const meta = createAesKey(batch.metaKey ?? new Uint8Array(16))
+    const other = toHex(meta.encryptBlock(hexToBytes(`D7${zeros.slice(2)}`)))
+    assert.equal(reasonOf(await verify({ picc: other, cmac: '0102030405060708' })), 'unknown_batch')
   })
 })
 
