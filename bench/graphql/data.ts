@@ -72,9 +72,9 @@ const insertAssets = `insert into asset (token_id, owner, state, flags, metadata
     on m.n = 1 + (i * 7) % cardinality($2::text[])
   order by i`
 
-const insertTransfers = `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at,
+const insertTransfers = `insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at,
     settled_at, settled_tx)
-  select a.token_id || '-' || nonce, a.pk, a.owner, sha256_address, status, at, sha256((a.token_id || '-' || nonce)::bytea),
+  select a.token_id || '-' || nonce, a.token_id, a.pk, a.owner, sha256_address, status, at, sha256((a.token_id || '-' || nonce)::bytea),
     at + interval '72 hours', at + interval '1 hour', sha256((a.token_id || '+' || nonce)::bytea)
   from asset a cross join generate_series(1, 3) nonce
   cross join lateral (select substr(sha256((a.pk || ' to ' || nonce)::bytea), 1, 20) as sha256_address,

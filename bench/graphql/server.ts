@@ -71,7 +71,7 @@ const bareRoutes: Record<string, (variables: Variables) => Promise<unknown>> = {
   },
   '/product': async ({ id = '1' }) => {
     const [row] = await products.byTokens([BigInt(id)])
-    return { ...row, transfers: row?.pk && (await transfers.newestOf([row.pk])).get(row.pk) }
+    return { ...row, transfers: row && (await transfers.newestOf([row.tokenId])).get(row.tokenId) }
   },
   '/count': async ({ filter }) => {
     const condition = parseFilter(filter)

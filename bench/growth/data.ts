@@ -113,9 +113,9 @@ const insertAssets = `insert into asset (token_id, owner, state, flags, metadata
   from ${products} join model m on m.n = 1 + (i::bigint * 7) % $3::int order by i`
 
 /** As the index names them: <tokenId>-<nonce>. */
-const insertTransfers = `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at,
+const insertTransfers = `insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at,
     settled_at, settled_tx, message_hash)
-  select a.token_id || '-' || nonce, a.pk, a.owner, substr(sha256(('to ' || i || ' ' || nonce)::bytea), 1, 20),
+  select a.token_id || '-' || nonce, a.token_id, a.pk, a.owner, substr(sha256(('to ' || i || ' ' || nonce)::bytea), 1, 20),
     case nonce when 2 then 'FAILED' else 'CONFIRMED' end, at, sha256(('tx ' || i || ' ' || 2 * nonce + 5)::bytea), at + interval '72 hours',
     at + interval '1 hour', sha256(('tx ' || i || ' ' || 2 * nonce + 6)::bytea), null
   from ${products} join asset a on a.token_id = i cross join generate_series(1, 3) nonce

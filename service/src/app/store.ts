@@ -177,7 +177,7 @@ async function bringUpToDate(database: Database, config: Config, log: Log): Prom
   // PostgreSQL migrates on a connection of its own: an index over a large table takes longer than a request may.
   await using opened = new AsyncDisposableStack()
   const own =
-    database.dialect === 'postgres' ? opened.adopt(await openBareDatabase(config), (db) => db.close()) : database
+    database.dialect !== 'pglite' ? opened.adopt(await openBareDatabase(config), (db) => db.close()) : database
   const files = await migrate(own, undefined, {
     onWaiting: (file, ms) => log.info('migration waits for its locks', { file, seconds: Math.round(ms / 1000) }),
   })
@@ -185,8 +185,10 @@ async function bringUpToDate(database: Database, config: Config, log: Log): Prom
 }
 
 /** Opens the database as it is, with time for long statements: for commands that change its schema, or fill it. */
-export const openBareDatabase = (config: Pick<Config, 'dataDir' | 'store'>): Promise<Database> =>
-  openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs: longStatementMs })
+export const openBareDatabase = (
+  config: Pick<Config, 'dataDir' | 'store'>,
+  statementTimeoutMs = longStatementMs,
+): Promise<Database> => openStore(withoutPooler(config), { poolSize: 2, statementTimeoutMs })
 
 type StoreConfig = Pick<Config, 'dataDir' | 'store'>
 
@@ -196,7 +198,7 @@ function withoutPooler({ dataDir, store }: StoreConfig): StoreConfig {
 
 /** A pooler does not pass on the time limit of a connection, and the role may have none. */
 async function warnOfEndlessStatements(database: Database, log: Log): Promise<void> {
-  if (database.dialect !== 'postgres') return
+  if (database.dialect === 'pglite') return
   const [limit] = await database.query<{ text: string }>(`select current_setting('statement_timeout') as text`)
   if (limit?.text === '0')
     log.warn('statements have no time limit', {

@@ -24,7 +24,7 @@ export const itemRefusals = {
   item_taken: 'Another token is registered under this GTIN and serial.',
 } as const
 
-/** By the violated constraint of the table `item`. */
+/** By the violated constraint of the table `item`; the function raises that of the key by its name. */
 const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
   item_gtin: 'not_gtin',
   item_serial: 'not_serial',
@@ -33,42 +33,45 @@ const refusalOfConstraint: Readonly<Record<string, ItemRefusal>> = {
 }
 
 export function itemStore(sql: Sql) {
+  /** Returns the GTIN and serial of a token, null when it has none. */
+  async function itemOfToken(tokenId: bigint): Promise<ItemKey | null> {
+    const statement = 'select gtin, serial from item where token_id = $1::numeric'
+    const [row] = await sql.query<ItemKey>(statement, [tokenId.toString()])
+    return row ?? null
+  }
+
   return {
     /** Registers a token as an item for good; the same again is no change. */
     async register({ tokenId, gtin, serial }: ItemKey & { readonly tokenId: bigint }): Promise<Registration> {
       // Text that is not ASCII is no serial, and the database rejects some of it as a parameter.
       if (!/^[\x20-\x7e]*$/.test(serial)) return rejected('not_serial')
       if (!/^[0-9]*$/.test(gtin)) return rejected('not_gtin')
+      if (tokenId < 0n || tokenId >= 2n ** 256n) return rejected('not_token')
       const values = [tokenId.toString(), gtin, serial]
       try {
-        const created = await sql.query(insertStatement, values)
-        if (created.length > 0) return { ok: true, created: true }
+        const [row] = await sql.query<{ created: boolean }>(registerStatement, values)
+        if (row?.created === true) return { ok: true, created: true }
       } catch (error) {
         const because = refusalOf(error)
         if (because === undefined) throw error
         return rejected(because)
       }
-      const known = await sql.query<ItemRow>(knownStatement, values)
-      const own = known.find((row) => BigInt(row.token_id) === tokenId)
-      if (own === undefined) return rejected('item_taken')
+      const own = await itemOfToken(tokenId)
+      if (own === null) return rejected('item_taken')
       return own.gtin === gtin && own.serial === serial ? { ok: true, created: false } : rejected('token_taken')
     },
 
-    /** Returns the GTIN and serial of a token, null when it has none. */
-    async itemOfToken(tokenId: bigint): Promise<ItemKey | null> {
-      const [row] = await sql.query<ItemRow>('select * from item where token_id = $1::numeric', [tokenId.toString()])
-      return row === undefined ? null : { gtin: row.gtin, serial: row.serial }
-    },
+    itemOfToken,
 
     /** Returns the token of an item, null when it is not registered. */
     async tokenOfItem({ gtin, serial }: ItemKey): Promise<bigint | null> {
-      const [row] = await sql.query<ItemRow>('select * from item where gtin = $1 and serial = $2', [gtin, serial])
+      const [row] = await sql.query<{ token_id: string }>(tokenStatement, [gtin, serial])
       return row === undefined ? null : BigInt(row.token_id)
     },
 
     /** Returns whether any item of this class is registered. */
     async hasGtin(gtin: string): Promise<boolean> {
-      return (await sql.query('select 1 from item where gtin = $1 limit 1', [gtin])).length > 0
+      return (await sql.query('select 1 from token_of_item where gtin = $1 limit 1', [gtin])).length > 0
     },
   }
 }
@@ -77,16 +80,15 @@ export type ItemStore = ReturnType<typeof itemStore>
 
 /** Returns the reason that a database error stands for: a violated check (23514) or key (23505) of the table. */
 export function refusalOf(error: unknown): ItemRefusal | undefined {
-  const { code = '', constraint = '' } = error as { code?: string; constraint?: string }
-  return ['23514', '23505'].includes(code) ? refusalOfConstraint[constraint] : undefined
+  const { code = '', constraint, message = '' } = error as { code?: string; constraint?: string; message?: string }
+  if (!['23514', '23505'].includes(code)) return undefined
+  // An error of a worker of Citus has the name of the constraint in its message alone.
+  return refusalOfConstraint[constraint ?? /constraint "(\w+)"/.exec(message)?.[1] ?? '']
 }
 
 function rejected(because: ItemRefusal): Registration {
   return { ok: false, because, message: itemRefusals[because] }
 }
 
-type ItemRow = { token_id: string; gtin: string; serial: string }
-
-const insertStatement =
-  'insert into item (token_id, gtin, serial) values ($1::numeric, $2, $3) on conflict do nothing returning token_id'
-const knownStatement = 'select * from item where token_id = $1::numeric or (gtin = $2 and serial = $3)'
+const registerStatement = 'select register_item($1::numeric, $2, $3, false) as created'
+const tokenStatement = 'select token_id from token_of_item where gtin = $1 and serial = $2'

@@ -47,6 +47,10 @@ counter of a tag stays, so that no tap verifies twice.`
 function searchOf(session: Session, { owner, uid }: Options): { subject: Subject; tagHashes: TagHashes } {
   const subject = owner !== undefined ? { owner } : uid !== undefined ? { uid } : null
   if (subject === null) throw new CommandError('Say whose data: --owner <address>, or --uid <uid>.')
+  if (session.store.database.dialect === 'citus')
+    throw new CommandError(
+      'The tables of this database are distributed over a cluster, which this command does not search.',
+    )
   const { tagHash, formerTagHash } = chainOf(session)
   if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that the taps of a tag cannot be found.')
   return {

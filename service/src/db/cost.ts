@@ -22,10 +22,22 @@ export async function assertCheap(
   values: readonly unknown[],
 ): Promise<void> {
   if (dialect === 'pglite') return
-  const [row] = await query<{ 'QUERY PLAN': [{ Plan: { 'Total Cost': number } }] }>(
-    `explain (format json) ${text}`,
-    values,
-  )
-  const cost = Math.ceil(row?.['QUERY PLAN'][0].Plan['Total Cost'] ?? 0)
+  const [row] = await query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values)
+  const plan = row?.['QUERY PLAN'][0].Plan
+  if (plan === undefined) return
+  const remote = dialect === 'citus' ? remoteCosts(plan) : []
+  const cost = Math.ceil(remote.length > 0 ? Math.max(...remote) : plan['Total Cost'])
   if (cost > maxPlanCost) throw new CostError(cost)
+}
+
+type Plan = Readonly<{ 'Total Cost': number }>
+
+/** Returns what the statement costs on one shard, for each of its parts: the coordinator does not know how many rows a shard has. */
+function remoteCosts(value: unknown): number[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, part]) =>
+    name === 'Remote Plan'
+      ? [part].flat(3).map(({ Plan: plan }: { Plan: Plan }) => plan['Total Cost'])
+      : remoteCosts(part),
+  )
 }

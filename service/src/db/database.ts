@@ -9,7 +9,8 @@ import { openPostgres, type PostgresOptions } from './postgres/pool.ts'
 export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
 
 export type Database = Sql & {
-  readonly dialect: 'pglite' | 'postgres'
+  /** `citus`: PostgreSQL whose tables are distributed over a cluster. */
+  readonly dialect: 'pglite' | 'postgres' | 'citus'
   /** Runs a script of several statements, without parameters. */
   exec: (script: string) => Promise<void>
   /** Commits when `run` resolves and rolls back when it throws. Statements of `run` must go through its `sql`. */

@@ -46,9 +46,9 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       return ids.map((id) => rows.get(id) ?? null)
     }),
     /** The newest 100 of a product, by its `pk`. */
-    transfersOf: new DataLoader(async (pks: readonly bigint[]) => {
-      const rows = await transfers.newestOf(pks)
-      return pks.map((pk) => rows.get(pk) ?? [])
+    transfersOf: new DataLoader(async (tokenIds: readonly bigint[]) => {
+      const rows = await transfers.newestOf(tokenIds)
+      return tokenIds.map((tokenId) => rows.get(tokenId) ?? [])
     }),
     /** Messages of transfers, by their hash. */
     message: new DataLoader(async (hashes: readonly Hex[]) => {

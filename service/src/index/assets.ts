@@ -5,6 +5,7 @@ import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
 import { parseJson } from '../lib/json.ts'
 import type { AssetChange } from './project.ts'
+import { keepSums, returned, returnedBoth, withSums } from './sums.ts'
 
 const zeroAddress = `0x${'0'.repeat(40)}` as const
 
@@ -22,24 +23,33 @@ export function withoutGaps(change: AssetChange): AssetChange {
   }
 }
 
-/** Adds tokens that were minted and changes the others. */
+/** Adds tokens that were minted and changes the others. Call `keepSums` before. */
 export async function storeAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
   const minted = changes.filter((change) => change.minted !== null)
   const others = changes.filter((change) => change.minted === null)
   if (minted.length > 0) {
-    await sql.query(linkStatement, [
-      numbers(minted.map(({ tokenId }) => tokenId)),
-      bytes(minted.map((change) => change.minted?.transactionHash ?? null)),
-    ])
+    await linkRegistrations(sql, minted)
     const made = minted.map((change) => ({
       ...change,
       owner: change.owner ?? zeroAddress,
       state: change.state ?? 0,
       flags: change.flags ?? 0,
     }))
+    const tokens = numbers(made.map(({ tokenId }) => tokenId))
+    const [registered, items, taps] = [
+      await registrationsOf(sql, tokens),
+      await itemsOf(sql, tokens),
+      await tapsOf(sql, tokens),
+    ]
+    const texted = (of: (tokenId: string) => string | null | undefined) =>
+      texts(made.map(({ tokenId }) => of(tokenId) ?? null))
     await sql.query(insertStatement, [
       ...(await columnsOf(sql, made)),
       numbers(made.map(({ minted: mint, time }) => clampSeconds(mint?.time ?? time))),
+      texted((tokenId) => registered.get(tokenId)?.tag_id),
+      texted((tokenId) => (items.get(tokenId) ?? registered.get(tokenId))?.serial),
+      texted((tokenId) => (items.get(tokenId) ?? registered.get(tokenId))?.gtin),
+      texted((tokenId) => taps.get(tokenId)?.at),
     ])
   }
   await updateAssets(sql, others)
@@ -47,22 +57,115 @@ export async function storeAssets(sql: Sql, changes: readonly AssetChange[]): Pr
 
 /** Returns those of the tokens that have no row. */
 export async function missingTokens(sql: Sql, tokenIds: readonly string[]): Promise<string[]> {
-  const rows = await sql.query<{ id: string }>(missingStatement, [numbers(tokenIds)])
-  return rows.map(({ id }) => id)
+  const rows = await sql.query<{ id: string }>(knownStatement, [numbers(tokenIds)])
+  const known = new Set(rows.map(({ id }) => id))
+  return tokenIds.filter((tokenId) => !known.has(BigInt(tokenId).toString()))
 }
 
-const missingStatement = `select k.id from unnest($1::numeric[]) k (id)
-  where not exists (select from asset where token_id = k.id)`
+const knownStatement = 'select token_id::text as id from asset where token_id = any($1::numeric[])'
+
+/** Rows by their token, for columns that are on other shards than the statement that stores them. */
+type OfToken<Row> = Row & Readonly<{ token_id: string }>
+type Registered = OfToken<Readonly<{ tag_id: string; gtin: string | null; serial: string | null }>>
+type Item = OfToken<Readonly<{ gtin: string; serial: string }>>
+
+async function byToken<Row>(sql: Sql, statement: string, tokens: string): Promise<Map<string, OfToken<Row>>> {
+  const rows = await sql.query<OfToken<Row>>(statement, [tokens])
+  return new Map(rows.map((row) => [row.token_id, row]))
+}
+
+/** Returns what is registered of tokens, by token. */
+const registrationsOf = (sql: Sql, tokens: string) =>
+  byToken<Registered>(
+    sql,
+    'select token_id, tag_id, gtin, serial from registration where token_id = any($1::numeric[])',
+    tokens,
+  )
+const itemsOf = (sql: Sql, tokens: string) =>
+  byToken<Item>(sql, 'select token_id, gtin, serial from item where token_id = any($1::numeric[])', tokens)
+const tapsOf = (sql: Sql, tokens: string) =>
+  byToken<{ at: string }>(
+    sql,
+    'select token_id, tapped_at::text as at from asset_tap where token_id = any($1::numeric[])',
+    tokens,
+  )
 
 /** Waits for a step that is being written: later reads see it, and the next step sees earlier writes. */
 export async function waitForStep(sql: Sql): Promise<void> {
   await sql.query('select 1 from index_cursor for share')
 }
 
-/** Changes tokens that are stored. */
+/** Changes tokens that are stored. Call `keepSums` before. */
 export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
-  if (changes.length > 0) await sql.query(updateStatement, await columnsOf(sql, changes))
+  if (changes.length === 0) return
+  const bound = changes.flatMap(({ tagHash, tokenId }) => (tagHash === null ? [] : [tokenId]))
+  const registered = bound.length === 0 ? null : await registrationsOf(sql, numbers(bound))
+  await sql.query(updateStatement, [
+    ...(await columnsOf(sql, changes)),
+    texts(changes.map(({ tokenId }) => registered?.get(tokenId)?.tag_id ?? null)),
+  ])
 }
+
+/** Deletes tokens. Their transfers are deleted by their own statement. Call `keepSums` before. */
+export async function deleteAssets(sql: Sql, tokenIds: readonly string[]): Promise<void> {
+  if (tokenIds.length === 0) return
+  const tokens = numbers(tokenIds)
+  await sql.query('delete from transfer where token_id = any($1::numeric[])', [tokens])
+  await unlinkItems(sql, await sql.query<Item>(linkedStatement, [tokens]))
+  await sql.query('update registration set token_id = null where token_id = any($1::numeric[])', [tokens])
+  await sql.query(deleteStatement, [tokens])
+}
+
+/** Takes all tokens from their registrations, with the items that these registered. */
+export async function unlinkAll(sql: Sql): Promise<void> {
+  await unlinkItems(sql, await sql.query<Item>(allLinkedStatement))
+  await sql.query('update registration set token_id = null where token_id is not null')
+}
+
+const allLinkedStatement =
+  'select token_id, gtin, serial from registration where token_id is not null and gtin is not null and serial is not null'
+const linkedStatement = `${allLinkedStatement} and token_id = any($1::numeric[])`
+
+async function unlinkItems(sql: Sql, all: readonly Item[]): Promise<void> {
+  for (let at = 0; at < all.length; at += rowsAtOnce) {
+    const values = itemColumns(all.slice(at, at + rowsAtOnce))
+    await sql.query(unlinkStatement, values)
+    await sql.query(freeKeysStatement, values)
+  }
+}
+
+const itemColumns = (items: readonly Item[]) => [
+  numbers(items.map(({ token_id }) => token_id)),
+  texts(items.map(({ gtin }) => gtin)),
+  texts(items.map(({ serial }) => serial)),
+]
+
+const itemsTable = 'unnest($1::numeric[], $2::text[], $3::text[]) r (token_id, gtin, serial)'
+const unlinkStatement = `delete from item i using ${itemsTable}
+  where i.token_id = r.token_id and i.gtin = r.gtin and i.serial = r.serial and i.token_id = any($1::numeric[])`
+const freeKeysStatement = `delete from token_of_item k using ${itemsTable}
+  where k.token_id = r.token_id and k.gtin = r.gtin and k.serial = r.serial and k.serial = any($3::text[])`
+
+/** Gives tokens to the registrations that minted them, and their items, unless the token or the item has another already. */
+async function linkRegistrations(sql: Sql, minted: readonly AssetChange[]): Promise<void> {
+  const linked = await sql.query<OfToken<{ gtin: string | null; serial: string | null }>>(linkStatement, [
+    numbers(minted.map(({ tokenId }) => tokenId)),
+    bytes(minted.map((change) => change.minted?.transactionHash ?? null)),
+  ])
+  const items = linked.filter((row): row is Item => row.gtin !== null && row.serial !== null)
+  if (items.length === 0) return
+  await sql.query(claimKeysStatement, itemColumns(items))
+  const claimed = new Set((await sql.query<Item>(keysStatement, itemColumns(items).slice(1))).map(nameOf))
+  const own = items.filter((item) => claimed.has(nameOf(item)))
+  const made = new Set((await sql.query<Item>(itemsStatement, itemColumns(own))).map(nameOf))
+  // A token that has another item leaves the key to others; one that has this item keeps it.
+  const others = own.filter((item) => !made.has(nameOf(item)))
+  if (others.length === 0) return
+  const kept = new Set([...(await itemsOf(sql, numbers(others.map(({ token_id }) => token_id)))).values()].map(nameOf))
+  await sql.query(freeKeysStatement, itemColumns(others.filter((item) => !kept.has(nameOf(item)))))
+}
+
+const nameOf = ({ token_id, gtin, serial }: Item) => `${token_id} ${gtin} ${serial}`
 
 async function columnsOf(sql: Sql, changes: readonly AssetChange[]): Promise<string[]> {
   const hashes = new Set(changes.flatMap(({ metadataHash }) => metadataHash ?? []))
@@ -82,7 +185,7 @@ async function columnsOf(sql: Sql, changes: readonly AssetChange[]): Promise<str
   ]
 }
 
-/** Gives tokens to the registrations that minted them, and their items; the mint may be any transaction of the operation. */
+/** The mint may be any transaction of the operation. */
 const linkStatement = `with minted as (select * from unnest($1::numeric[], $2::bytea[]) m (token_id, tx_hash)),
   signed as (
     select m.token_id, o.idempotency_key from minted m join operation o using (tx_hash)
@@ -95,39 +198,53 @@ const linkStatement = `with minted as (select * from unnest($1::numeric[], $2::b
       where idempotency_key like 'register:%' order by idempotency_key, token_id) s
     where r.idempotency_key = s.key and r.token_id is null
     returning r.token_id, r.gtin, r.serial)
-  insert into item (token_id, gtin, serial)
-  select token_id, gtin, serial from linked where gtin is not null and serial is not null
-  on conflict do nothing`
+  select token_id, gtin, serial from linked`
+
+const claimKeysStatement = `insert into token_of_item (gtin, serial, token_id) select r.gtin, r.serial, r.token_id from ${itemsTable}
+  order by r.gtin, r.serial on conflict do nothing`
+const keysStatement = `select token_id, gtin, serial from token_of_item where serial = any($2::text[]) and gtin = any($1::text[])`
+const itemsStatement = `insert into item (token_id, gtin, serial) select r.token_id, r.gtin, r.serial from ${itemsTable}
+  on conflict do nothing returning token_id, gtin, serial`
 
 const changesTable = `unnest($1::numeric[], $2::bytea[], $3::smallint[], $4::smallint[],
     $5::bytea[], $6::bytea[], $7::text[], $8::text[], $9::bigint[], $10::bigint[]`
 const changesColumns = `token_id, owner, state, flags, metadata_hash, tag_hash, name, brand, changed, block`
 
 /** In the order of the mints, which `pk` keeps. */
-const insertStatement = `insert into asset (token_id, owner, state, flags, metadata_hash, tag_hash, name, brand,
+const insertStatement = withSums(
+  'insert',
+  `insert into asset as a (token_id, owner, state, flags, metadata_hash, tag_hash, name, brand,
     tag_id, serial, gtin, tapped_at, created_at, updated_at, updated_block)
   select c.token_id, c.owner, c.state, c.flags, nullif(c.metadata_hash, ${zeroHashSql}), c.tag_hash, c.name, c.brand,
-    coalesce(r.tag_id, '0x' || encode(c.tag_hash, 'hex')), coalesce(i.serial, r.serial), coalesce(i.gtin, r.gtin),
-    t.tapped_at, to_timestamp(c.minted), to_timestamp(c.changed), c.block
-  from ${changesTable}, $11::bigint[]) with ordinality c (${changesColumns}, minted, place)
-  left join registration r on r.token_id = c.token_id
-  left join item i on i.token_id = c.token_id
-  left join asset_tap t on t.token_id = c.token_id
+    coalesce(c.tag_id, '0x' || encode(c.tag_hash, 'hex')), c.serial, c.gtin, c.tapped_at::timestamptz,
+    to_timestamp(c.minted), to_timestamp(c.changed), c.block
+  from ${changesTable}, $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[]) with ordinality
+    c (${changesColumns}, minted, tag_id, serial, gtin, tapped_at, place)
   order by c.place
-  on conflict (token_id) do nothing`
+  on conflict (token_id) do nothing returning ${returned('a')}`,
+)
 
-const updateStatement = `update asset a set
+const updateStatement = withSums(
+  'update',
+  `update asset a set
     owner = coalesce(c.owner, a.owner), state = coalesce(c.state, a.state), flags = coalesce(c.flags, a.flags),
     metadata_hash = case when c.metadata_hash is null then a.metadata_hash else nullif(c.metadata_hash, ${zeroHashSql}) end,
     name = case when c.metadata_hash is null then a.name else c.name end,
     brand = case when c.metadata_hash is null then a.brand else c.brand end,
     tag_hash = case when c.tag_hash is null then a.tag_hash else nullif(c.tag_hash, ${zeroHashSql}) end,
-    tag_id = case when c.tag_hash is null then a.tag_id else coalesce(
-      (select r.tag_id from registration r where r.token_id = a.token_id),
-      '0x' || encode(nullif(c.tag_hash, ${zeroHashSql}), 'hex')) end,
+    tag_id = case when c.tag_hash is null then a.tag_id
+      else coalesce(c.tag_id, '0x' || encode(nullif(c.tag_hash, ${zeroHashSql}), 'hex')) end,
     updated_at = to_timestamp(c.changed), updated_block = c.block
-  from ${changesTable}) c (${changesColumns})
-  where a.token_id = c.token_id`
+  from ${changesTable}, $11::text[]) c (${changesColumns}, tag_id), asset was
+  where a.token_id = c.token_id and was.token_id = a.token_id
+    and a.token_id = any($1::numeric[]) and was.token_id = any($1::numeric[])
+  returning ${returnedBoth('a', 'was')}`,
+)
+
+const deleteStatement = withSums(
+  'delete',
+  `delete from asset a where a.token_id = any($1::numeric[]) returning ${returned('a')}`,
+)
 
 /** Name and brand of supplier text, cleaned before they are stored (spec §2.3), because GraphQL searches and sorts by them. */
 type ProductText = Readonly<{ name: string | null; brand: string | null }>
@@ -149,7 +266,7 @@ export async function productTexts(sql: Sql, hashes: ReadonlySet<Hex>): Promise<
   return found
 }
 
-const bodiesStatement = 'select body from metadata where hash in (select unnest($1::bytea[]))'
+const bodiesStatement = 'select body from metadata where hash = any($1::bytea[])'
 
 function textOf(body: string): ProductText {
   const { name = null, brand = null } = untrustedOf(parseJson(body))
@@ -172,23 +289,42 @@ async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   if (known.length === 0) return 0 // most metadata comes before its token
   const text = (await productTexts(sql, new Set([hash]))).get(hash)
   if (text === undefined) return 0
-  return (await sql.query(textStatement, [hexToBytes(hash), text.name, text.brand, rowsAtOnce])).length
+  const other = await sql.query<OfToken<object>>(otherTextStatement, [
+    hexToBytes(hash),
+    text.name,
+    text.brand,
+    rowsAtOnce,
+  ])
+  if (other.length === 0) return 0
+  await keepSums(sql)
+  await sql.query(textStatement, [numbers(other.map(({ token_id }) => token_id)), text.name, text.brand])
+  return other.length
 }
 
-const textStatement = `update asset set name = $2, brand = $3 where pk in (
-    select pk from asset where metadata_hash = $1 and (name, brand) is distinct from ($2, $3) limit $4)
-  returning 1`
+const otherTextStatement = `select token_id from asset
+  where metadata_hash = $1 and (name, brand) is distinct from ($2::text, $3::text) limit $4`
+
+const textStatement = withSums(
+  'update',
+  `update asset a set name = $2, brand = $3 from asset was
+  where was.token_id = a.token_id and a.token_id = any($1::numeric[]) and was.token_id = any($1::numeric[])
+  returning ${returnedBoth('a', 'was')}`,
+)
 
 /** Updates GTIN, serial and tag id of a token. Call it once its item or registration is committed. */
 export async function refreshAssetItem(sql: Sql, tokenId: bigint | string): Promise<void> {
   await waitForStep(sql)
-  await sql.query(itemStatement, [tokenId.toString()])
+  const tokens = numbers([tokenId])
+  const registered = (await registrationsOf(sql, tokens)).get(tokenId.toString())
+  const item = (await itemsOf(sql, tokens)).get(tokenId.toString()) ?? registered
+  await sql.query(itemStatement, [
+    tokenId.toString(),
+    item?.serial ?? null,
+    item?.gtin ?? null,
+    registered?.tag_id ?? null,
+  ])
 }
 
-const itemStatement = `update asset a set serial = n.serial, gtin = n.gtin, tag_id = n.tag_id
-  from (
-    select coalesce(i.serial, r.serial) as serial, coalesce(i.gtin, r.gtin) as gtin,
-      coalesce(r.tag_id, '0x' || encode(own.tag_hash, 'hex')) as tag_id
-    from asset own left join registration r on r.token_id = own.token_id left join item i on i.token_id = own.token_id
-    where own.token_id = $1::numeric) n
-  where a.token_id = $1::numeric and (a.serial, a.gtin, a.tag_id) is distinct from (n.serial, n.gtin, n.tag_id)`
+const itemStatement = `update asset set serial = $2, gtin = $3, tag_id = coalesce($4, '0x' || encode(tag_hash, 'hex'))
+  where token_id = $1::numeric
+    and (serial, gtin, tag_id) is distinct from ($2, $3, coalesce($4, '0x' || encode(tag_hash, 'hex')))`

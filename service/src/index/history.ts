@@ -1,6 +1,6 @@
 /** The events of the chain as the index keeps them (spec §2.9, §3, §4.9): the table `history`. */
 import { bytes, hex, numbers, seconds } from '../db/columns.ts'
-import type { Sql } from '../db/database.ts'
+import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
@@ -23,7 +23,21 @@ export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total
 
 export type HistoryStore = ReturnType<typeof historyStore>
 
-export function historyStore(sql: Sql) {
+export function historyStore(sql: Pick<Database, 'query' | 'dialect'>) {
+  /** A cluster does not join the questions with their events, but routes each to the shard of its token. */
+  async function pageOnShard(question: HistoryQuestion): Promise<HistoryPage> {
+    const [token, block, log, most, upTo] = valuesOf([question]).map(([value]) => value)
+    const rows = await sql.query<EventRow>(shardPageStatement(question.backward ?? false), [
+      token,
+      block,
+      log,
+      most,
+      upTo,
+    ])
+    const [count] = await sql.query<{ total: bigint }>(shardCountStatement, [token, upTo])
+    return { rows: rows.map(parseEvent), total: Number(count?.total ?? 0n) }
+  }
+
   return {
     /** Returns `null` before the first leader of the index. */
     cursor: () => readCursor(sql),
@@ -41,6 +55,7 @@ export function historyStore(sql: Sql) {
     },
     /** Returns pages of events in the order of the questions, by one statement for each direction. */
     async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
+      if (sql.dialect === 'citus') return Promise.all(questions.map(pageOnShard))
       const pages = new Map(questions.map((question) => [question, { rows: [] as AssetEvent[], total: 0 }]))
       for (const backward of [false, true]) {
         const asked = questions.filter((question) => (question.backward ?? false) === backward)
@@ -155,8 +170,8 @@ export async function deleteEvents(sql: Sql, events: readonly AssetEvent[]): Pro
   if (events.length > 0) await sql.query(deletePlacesStatement, places)
 }
 
-const deletePlacesStatement = `delete from history
-  where (block_number, log_index) in (select * from unnest($1::bigint[], $2::int[]))`
+const deletePlacesStatement = `delete from history h using unnest($1::bigint[], $2::int[]) p (block_number, log_index)
+  where h.block_number = p.block_number and h.log_index = p.log_index`
 
 /** Deletes all events above a block and returns the tokens that they named. */
 export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<string[]> {
@@ -200,8 +215,18 @@ export function pagesStatement(backward: boolean): string {
   order by k.place, h."blockNumber" ${direction}, h."logIndex" ${direction}`
 }
 
+function shardPageStatement(backward: boolean): string {
+  const direction = backward ? 'desc' : 'asc'
+  return `select ${eventColumns} from history where token_id = $1::text::numeric
+      and (block_number, log_index) ${backward ? '<' : '>'} ($2::text::bigint, $3::text::int) and block_number <= $5::text::bigint
+    order by block_number ${direction}, log_index ${direction} limit $4::text::int`
+}
+
+const shardCountStatement = `select count(*) as total from history
+  where token_id = $1::text::numeric and block_number <= $2::text::bigint`
+
 const eventsStatement = `select ${eventColumns} from history
-  where token_id in (select unnest($1::numeric[])) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)
+  where token_id = any($1::numeric[]) and (token_id, block_number, log_index) > ($2::numeric, $3, $4)
   order by token_id, block_number, log_index limit $5`
 
 const betweenStatement = `select ${eventColumns} from history where block_number between $1 and $2

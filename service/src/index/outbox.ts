@@ -68,7 +68,7 @@ export type Place = Readonly<{ seq: bigint; micros: bigint }>
 
 export type OutboxStore = ReturnType<typeof outboxStore>
 
-export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
+export function outboxStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
   /**
    * Reads when every number assigned so far is committed: writers share the lock until they commit. Later writers wait behind this one,
    * so it does not wait long for a writer that hangs; it throws, and readers repeat.
@@ -95,11 +95,8 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
      * deleted already.
      */
     async range(range: EventRange): Promise<OutboxEvent[] | null> {
-      const { text, values } = rangeStatement(range)
-      const rows = await database.query<Row | TrimRow>(text, values)
-      const [first] = rows
-      if (first !== undefined && first.trimmed > range.after) return null
-      return rows.flatMap((row) => (row.seq === null ? [] : [parseRow(row)]))
+      if (range.brands && database.dialect === 'citus') return rangeOfBrands(range, range.brands)
+      return readRange(range)
     },
     /** Returns whether a place is of this outbox and all events after it are kept, and the place after which they are. */
     async check({ seq, micros }: Place): Promise<Readonly<{ known: boolean; oldest: Place }>> {
@@ -109,7 +106,37 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction'>) {
       return { known: seq >= oldest.seq && given === micros, oldest }
     },
   }
+
+  async function readRange(range: EventRange): Promise<OutboxEvent[] | null> {
+    const { text, values } = rangeStatement(range)
+    const rows = await database.query<Row | TrimRow>(text, values)
+    const [first] = rows
+    if (first !== undefined && first.trimmed > range.after) return null
+    return rows.flatMap((row) => (row.seq === null ? [] : [parseRow(row)]))
+  }
+
+  /** The brands are on the shards of the products, which no statement joins with the outbox: events are read in pages, and then filtered. */
+  async function rangeOfBrands(range: EventRange, brands: readonly string[]): Promise<OutboxEvent[] | null> {
+    const found: OutboxEvent[] = []
+    for (let { after } = range; ;) {
+      const events = await readRange({ ...range, after, brands: null, limit: eventsAtOnce })
+      if (events === null) return null
+      const tokens = [...new Set(events.map(({ tokenId }) => tokenId.toString()))]
+      const rows = await database.query<{ tokenId: string }>(brandsStatement, [tokens, brands])
+      const known = new Set(rows.map(({ tokenId }) => tokenId))
+      found.push(...events.filter(({ tokenId }) => known.has(tokenId.toString())))
+      const last = events.at(-1)
+      if (last === undefined || events.length < eventsAtOnce || found.length >= range.limit)
+        return found.slice(0, range.limit)
+      after = last.seq
+    }
+  }
 }
+
+const eventsAtOnce = 1_000
+
+const brandsStatement = `select token_id::text as "tokenId" from asset
+  where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
 
 export function formatPosition({ seq, micros }: Place): string {
   return `${seq}-${micros.toString(36)}`

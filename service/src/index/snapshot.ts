@@ -34,7 +34,7 @@ export function tokenPages(database: Pick<Database, 'query' | 'transaction'>): T
       const low = Number(range?.low ?? 0n)
       const width = Number(range?.high ?? 0n) - low + 1
       const picked = Array.from({ length: count }, () => low + Math.floor(Math.random() * width))
-      return page(`${tokensStatement} where b.pk in (select unnest($1::bigint[]))`, [numbers(picked)])
+      return page(`${tokensStatement} where b.pk = any($1::bigint[])`, [numbers(picked)])
     },
     events: (from, to) => readEventsBetween(database, from, to),
     missing: (tokenIds) => missingTokens(database, tokenIds),
@@ -58,7 +58,7 @@ const tokensStatement = `select b.token_id, ${hex('b.owner')} as owner, b.state,
     ${hex('b.metadata_hash')} as "metadataHash", ${hex('b.tag_hash')} as "tagHash",
     p.id as "pendingId", ${hex('p.to_addr')} as "pendingTo", ${seconds('p.expires_at')} as "pendingExpiry"
   from asset b left join lateral (
-    select id, to_addr, expires_at from transfer where asset_pk = b.pk and status = 'PENDING' limit 1) p on true`
+    select id, to_addr, expires_at from transfer where token_id = b.token_id and status = 'PENDING' limit 1) p on true`
 
 function parseToken(row: TokenRow): StoredToken {
   const { token_id: id, owner, state, flags, metadataHash, tagHash, pendingId, pendingTo: to, pendingExpiry } = row

@@ -8,7 +8,7 @@ import { appendAudit, auditText } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
-import { missingTokens, storeAssets, updateAssets, withoutGaps } from './assets.ts'
+import { deleteAssets, missingTokens, storeAssets, unlinkAll, updateAssets, withoutGaps } from './assets.ts'
 import {
   type Announcement,
   announce,
@@ -30,6 +30,7 @@ import {
 } from './history.ts'
 import { trimOutbox, announcedTokens } from './outbox.ts'
 import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
+import { keepSums } from './sums.ts'
 import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
 
 /** `now` is in unix milliseconds; events are kept for `retentionDays`. */
@@ -77,6 +78,7 @@ export function indexStore(
     repair: (epoch, { lost, forged, tokens }) =>
       database.transaction(async (sql) => {
         if (!(await holdEpoch(sql, epoch))) return false
+        await keepSums(sql)
         await deleteEvents(sql, [...lost, ...forged])
         await insertEvents(sql, lost)
         await announce(sql, await projectAgain(sql, tokens, await pastOf(sql, seconds()), await readFeedState(sql)))
@@ -134,6 +136,7 @@ async function pastOf(sql: Sql, now: bigint): Promise<bigint> {
 
 async function applyStep(sql: Sql, { events, to, rewindTo: rewind }: IndexStep, now: bigint) {
   const past = now > to.time ? now : to.time
+  await keepSums(sql)
   const feed = await readFeedState(sql)
   const announcements: Announcement[] = []
   if (rewind !== null) {
@@ -169,15 +172,17 @@ async function projectSomeAgain(sql: Sql, tokens: readonly string[], past: bigin
 
   const assets = projectAssets(events).filter(({ minted }) => minted !== null)
   const minted = new Set(assets.map(({ tokenId }) => tokenId))
-  const unminted = numbers(tokens.filter((tokenId) => !minted.has(tokenId)))
-  for (const statement of deleteStatements) await sql.query(statement, [unminted])
+  await deleteAssets(
+    sql,
+    tokens.filter((tokenId) => !minted.has(tokenId)),
+  )
   const lostRows = new Set(await missingTokens(sql, [...minted]))
   await storeAssets(sql, assets.filter(({ tokenId }) => lostRows.has(tokenId)).map(withoutGaps))
   await updateAssets(sql, assets.map(withoutGaps))
 
   const { transfers } = projectTransfers(events, new Map(), expiredBefore(past))
   const lost = stored.filter(({ id }) => !transfers.has(id))
-  await sql.query('delete from transfer where id in (select unnest($1::text[]))', [texts(lost.map(({ id }) => id))])
+  await sql.query(deleteTransfersStatement, [numbers(tokens), texts(lost.map(({ id }) => id))])
   await storeTransfers(sql, [...transfers.values()])
   return isFed ? feedDifferences(sql, tokens, events, { since }) : []
 }
@@ -208,15 +213,8 @@ async function beginFeed(sql: Sql, now: bigint): Promise<void> {
   await announce(sql, sortedDifferences(differences))
 }
 
-const transfersStatement = `select t.id from transfer t join asset a on a.pk = t.asset_pk
-  where a.token_id in (select unnest($1::numeric[]))`
-
-const deleteStatements = [
-  `delete from item i using registration r where r.token_id = i.token_id and r.gtin = i.gtin and r.serial = i.serial
-    and i.token_id in (select unnest($1::numeric[]))`,
-  'update registration set token_id = null where token_id in (select unnest($1::numeric[]))',
-  'delete from asset where token_id in (select unnest($1::numeric[]))',
-]
+const transfersStatement = 'select id from transfer where token_id = any($1::numeric[])'
+const deleteTransfersStatement = 'delete from transfer where token_id = any($1::numeric[]) and id = any($2::text[])'
 
 /**
  * Writes what time changes and no block: offers expire, sums are compacted, old rows are deleted. Of the blocks below `keepFrom`, one
@@ -260,10 +258,7 @@ async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
   await sql.query(
     'truncate history, transfer, asset, product_count, product_total, product_group, product_name, index_block',
   )
-  await sql.query(
-    'delete from item i using registration r where r.token_id = i.token_id and r.gtin = i.gtin and r.serial = i.serial',
-  )
-  await sql.query('update registration set token_id = null where token_id is not null')
+  await unlinkAll(sql)
   return true
 }
 

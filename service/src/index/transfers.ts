@@ -3,6 +3,7 @@ import { bytes, hex, numbers, seconds, texts, zeroHashSql } from '../db/columns.
 import type { Sql } from '../db/database.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
+import { missingTokens } from './assets.ts'
 import { expiredBefore, projectTransfers, type Transfer, transferKinds, type TransferStep } from './project.ts'
 
 /** Applies events to the transfers and returns their new statuses, in order; `past` is now, in unix seconds. */
@@ -30,8 +31,11 @@ export async function expiredIds(sql: Sql, tokens: readonly string[]): Promise<R
   return new Set(rows.map(({ id }) => id))
 }
 
-export async function storeTransfers(sql: Sql, transfers: readonly Transfer[]): Promise<void> {
-  if (transfers.length === 0) return
+/** Adds and changes transfers of stored tokens, in their order; one of an unknown token is left out. */
+export async function storeTransfers(sql: Sql, all: readonly Transfer[]): Promise<void> {
+  if (all.length === 0) return
+  const unknown = new Set(await missingTokens(sql, [...new Set(all.map(({ tokenId }) => tokenId))]))
+  const transfers = all.filter(({ tokenId }) => !unknown.has(tokenId))
   await sql.query(upsertStatement, [
     texts(transfers.map(({ id }) => id)),
     numbers(transfers.map(({ tokenId }) => tokenId)),
@@ -52,48 +56,62 @@ export async function storeTransfers(sql: Sql, transfers: readonly Transfer[]): 
  * in the projection of events.
  */
 export async function expireOffers(sql: Sql): Promise<Transfer[]> {
-  return sql.query<Transfer>(expireStatement)
+  const due = await sql.query<DueRow>(dueStatement)
+  if (due.length === 0) return []
+  const expired = await sql.query<DueRow>(expireStatement, columnsOf(due))
+  return sql.query<Transfer>(ofIdsStatement, columnsOf(expired))
 }
+
+type DueRow = Readonly<{ token_id: string; id: string }>
+
+const columnsOf = (rows: readonly DueRow[]) => [
+  numbers(rows.map(({ token_id }) => token_id)),
+  texts(rows.map(({ id }) => id)),
+]
 
 /** Reads all transfers of these tokens. */
 export function readTransfers(sql: Sql, tokenIds: readonly (bigint | string)[]): Promise<Transfer[]> {
   return sql.query<Transfer>(allStatement, [numbers(tokenIds)])
 }
 
-const transferColumns = `a.token_id as "tokenId", t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status,
+const transferColumns = `t.token_id as "tokenId", t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status,
     ${hex('t.initiated_tx')} as "initiatedTransaction", ${hex('t.settled_tx')} as "settledTransaction",
     ${hex('t.message_hash')} as "messageHash", ${seconds('t.initiated_at')} as "initiatedAt",
     ${seconds('t.expires_at')} as "expiresAt", ${seconds('t.settled_at')} as "settledAt"`
 
-const allStatement = `select ${transferColumns} from asset a join transfer t on t.asset_pk = a.pk
-  where a.token_id in (select unnest($1::numeric[]))`
+const allStatement = `select ${transferColumns} from transfer t where t.token_id = any($1::numeric[])`
 
 /** The newest transfer of each token, where no transaction has ended it. */
-const openStatement = `select ${transferColumns} from unnest($1::numeric[]) k (token_id) join asset a on a.token_id = k.token_id
-  cross join lateral (select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit 1) t
-  where t.settled_tx is null`
+const openStatement = `select * from (
+    select distinct on (t.token_id) ${transferColumns} from transfer t where t.token_id = any($1::numeric[])
+    order by t.token_id, t.initiated_at desc, t.pk desc) newest
+  where "settledTransaction" is null`
 
-const expiredStatement = `select t.id from transfer t join asset a on a.pk = t.asset_pk
-  where a.token_id in (select unnest($1::numeric[])) and t.status = 'FAILED' and t.settled_tx is null`
+const expiredStatement = `select t.id from transfer t
+  where t.token_id = any($1::numeric[]) and t.status = 'FAILED' and t.settled_tx is null`
 
-const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at from asset a
-  where a.pk = t.asset_pk and t.pk in (
-    select pk from transfer where status = 'PENDING'
-      and expires_at < greatest(clock_timestamp(), (select block_time from index_cursor))
-    order by expires_at limit 1000)
-  returning ${transferColumns}`
+const dueStatement = `select token_id, id from transfer where status = 'PENDING'
+    and expires_at < greatest(clock_timestamp(), (select block_time from index_cursor))
+  order by expires_at limit 1000`
 
-const upsertStatement = `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx,
+const expireStatement = `update transfer t set status = 'FAILED', settled_at = t.expires_at
+  from unnest($1::numeric[], $2::text[]) due (token_id, id)
+  where t.token_id = due.token_id and t.id = due.id and t.token_id = any($1::numeric[]) and t.status = 'PENDING'
+  returning t.token_id, t.id`
+
+const ofIdsStatement = `select ${transferColumns} from transfer t
+  where t.token_id = any($1::numeric[]) and t.id = any($2::text[])`
+
+const upsertStatement = `insert into transfer (id, token_id, from_addr, to_addr, status, initiated_at, initiated_tx,
     expires_at, settled_at, settled_tx, message_hash)
-  select t.id, a.pk, t.from_addr, t.to_addr, t.status, to_timestamp(t.initiated), t.initiated_tx,
+  select t.id, t.token_id, t.from_addr, t.to_addr, t.status, to_timestamp(t.initiated), t.initiated_tx,
     to_timestamp(t.expires), to_timestamp(t.settled), t.settled_tx, nullif(t.message_hash, ${zeroHashSql})
   from unnest($1::text[], $2::numeric[], $3::bytea[], $4::bytea[], $5::text[],
     $6::bigint[], $7::bytea[], $8::bigint[], $9::bigint[], $10::bytea[],
     $11::bytea[]) with ordinality
     t (id, token_id, from_addr, to_addr, status, initiated, initiated_tx, expires, settled, settled_tx, message_hash, place)
-  join asset a on a.token_id = t.token_id
   order by t.place
-  on conflict (id) do update set asset_pk = excluded.asset_pk, from_addr = excluded.from_addr, to_addr = excluded.to_addr,
+  on conflict (token_id, id) do update set from_addr = excluded.from_addr, to_addr = excluded.to_addr,
     status = excluded.status, initiated_at = excluded.initiated_at, initiated_tx = excluded.initiated_tx,
     expires_at = excluded.expires_at, settled_at = excluded.settled_at, settled_tx = excluded.settled_tx,
     message_hash = excluded.message_hash`

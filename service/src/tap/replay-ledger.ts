@@ -4,7 +4,8 @@
  * One row of `tag` decides every race. Taps that come together share one statement and one commit, and answer after it.
  */
 import { bytes, numbers, texts } from '../db/columns.ts'
-import type { Sql } from '../db/database.ts'
+import { momentBefore } from '../db/cluster/moment.ts'
+import type { Database, Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
@@ -35,7 +36,7 @@ export type Ledger = Readonly<{
 }>
 
 export type LedgerOptions = Readonly<{
-  sql: Sql
+  sql: Pick<Database, 'query' | 'dialect'>
   /** Seconds from the first acceptance, 0 to 3600, never extended; 0 accepts each tap for one request only. */
   windowSeconds?: number
   /** For tests. The default is the database's clock, so that instances need not agree on the time. */
@@ -51,11 +52,14 @@ type Presented = { readonly tap: Tap; readonly time: string | null; readonly con
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
 export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
   if (!(windowSeconds >= 0 && windowSeconds <= 3600)) throw new RangeError('A tap window has 0 to 3600 seconds.')
-  const present = createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
+  const groups = () => createBatcher<Presented, LedgerRow>({ ...grouping, run: presentAll })
+  const present = sql.dialect === 'citus' ? groupedByShard(sql, groups) : groups()
 
   /** Two taps of one tag cannot share a statement: the lower counter goes first, then the other is presented again. */
   async function presentAll(items: readonly Presented[]): Promise<LedgerRow[]> {
-    const rows = await ask<LedgerRow>(sql, presentStatement, columnsOf(items))
+    const rows = await (sql.dialect === 'citus'
+      ? presentOnShard(sql, items)
+      : ask<LedgerRow>(sql, presentStatement, columnsOf(items)))
     if (rows.length !== items.length) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
     const used = new Set(items.filter((_, at) => rows[at]?.fresh).map(nameOf))
     const again = items.flatMap((item, at) => {
@@ -100,6 +104,47 @@ function columnsOf(items: readonly Presented[]): string[] {
   ]
 }
 
+/** Taps of one shard make a group, so that a group that fails has consumed nothing. Citus determines the shard. */
+function groupedByShard(sql: Sql, groups: () => (item: Presented) => Promise<LedgerRow>) {
+  const ofShards = new Map<bigint, (item: Presented) => Promise<LedgerRow>>()
+  const shardOf = createBatcher<Presented, bigint>({
+    maxItems: 1_000,
+    async run(items) {
+      const uids = bytes(items.map(({ tap }) => hexOf(tap.uid)))
+      return (await ask<{ shard: bigint }>(sql, shardsStatement, [uids])).map(({ shard }) => shard)
+    },
+  })
+  return async (item: Presented): Promise<LedgerRow> => {
+    const shard = await shardOf(item)
+    const known = ofShards.get(shard) ?? groups()
+    ofShards.set(shard, known)
+    return known(item)
+  }
+}
+
+/** Presents taps by a function that runs on their shard, in one commit. Tags are in the order of their keys, as everywhere. */
+async function presentOnShard(sql: Sql, items: readonly Presented[]): Promise<LedgerRow[]> {
+  const inOrder = items.map((item, at) => ({ item, at, name: nameOf(item) })).toSorted(inOrderOfKeys)
+  const values = [inOrder[0]?.item.tap.uid, ...columnsOf(inOrder.map(({ item }) => item))]
+  const rows: LedgerRow[] = []
+  for (const { place, ...row } of await ask<LedgerRow & { place: number }>(sql, presentOnShardStatement, values))
+    rows[inOrder[place - 1]?.at ?? -1] = row
+  return rows
+}
+
+type Named = Readonly<{ item: Presented; name: string }>
+
+function inOrderOfKeys(a: Named, b: Named): number {
+  if (a.name !== b.name) return a.name < b.name ? -1 : 1
+  return a.item.tap.counter - b.item.tap.counter
+}
+
+const shardsStatement = `select get_shard_id_for_distribution_column('tag', uid) as shard
+  from unnest($1::bytea[]) with ordinality t (uid, n) order by n`
+
+const presentOnShardStatement = `select place, last_counter, picc, age, status, newer, fresh
+  from present_taps($1, $2::bytea[], $3::int[], $4::int[], $5::bytea[], $6::text[], $7::text[], $8::boolean[])`
+
 /** A tap that was answered as resolved; `uid` is hex. */
 type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>
 
@@ -135,10 +180,11 @@ export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly da
   let restsUntil = 0
   return async () => {
     if (performance.now() < restsUntil) return
+    const before = await momentBefore(sql, days)
     for (let steps = 0; steps < pruneSteps; steps += 1) {
       let isRest = false
       for (const statement of [pruneStatement, ...pruneLogStatements])
-        isRest = (await sql.query(statement, [days, pruneRows])).length === pruneRows || isRest
+        isRest = (await sql.query(statement, [before, pruneRows])).length === pruneRows || isRest
       if (isRest) continue
       restsUntil = performance.now() + prunedPauseMs
       return
@@ -219,5 +265,5 @@ SELECT first FROM a ORDER BY n`
 const pruneStatement = `
 DELETE FROM tap WHERE (uid, epoch, counter) IN (
   SELECT p.uid, p.epoch, p.counter FROM tap p JOIN tag t ON t.uid = p.uid AND t.epoch = p.epoch AND t.last_counter >= p.counter
-  WHERE p.first_seen < clock_timestamp() - make_interval(secs => $1::float8 * 86400) LIMIT $2)
+  WHERE p.first_seen < $1::text::timestamptz LIMIT $2)
 RETURNING counter`

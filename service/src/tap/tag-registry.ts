@@ -3,8 +3,9 @@
  * counts; registering it closes the former ones, so that none of their URLs verifies any more. `items.ts` holds the item of a token:
  * a row with an item registers it there.
  */
+import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
-import { refusalOf } from '../assets/items.ts'
+import { itemStore, refusalOf } from '../assets/items.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
 /**
@@ -55,13 +56,26 @@ export type TagStore = ReturnType<typeof tagStore>
 
 /** Opens the registry. A batch status takes effect on all instances from the next tap, because the ledger reads it with every tap. */
 export function tagStore(sql: Sql) {
+  const items = itemStore(sql)
+
   async function one(where: string, values: readonly unknown[]): Promise<RegisteredTag | undefined> {
-    const [row] = await sql.query<Omit<RegisteredTag, 'tokenId'> & { tokenId: string | null }>(
-      `SELECT ${columns} FROM tag t LEFT JOIN item i ON i.token_id = t.token_id WHERE ${where} ORDER BY t.epoch DESC LIMIT 1`,
+    const [row] = await sql.query<Omit<RegisteredTag, 'tokenId' | 'gtin' | 'serial'> & { tokenId: string | null }>(
+      `SELECT ${columns} FROM tag WHERE ${where} ORDER BY epoch DESC LIMIT 1`,
       values,
     )
-    return row && { ...row, tokenId: row.tokenId === null ? null : BigInt(row.tokenId) }
+    if (row === undefined) return undefined
+    const item = row.tokenId === null ? null : await items.itemOfToken(BigInt(row.tokenId))
+    const { gtin, serial } = item ?? { gtin: null, serial: null }
+    return { ...row, tokenId: row.tokenId === null ? null : BigInt(row.tokenId), gtin, serial }
   }
+
+  /** The tag names its token too, so that a row of one of the two tables alone counts for nothing. */
+  async function tagOfToken(tokenId: bigint): Promise<RegisteredTag | undefined> {
+    const token = tokenId.toString()
+    const [at] = await sql.query<{ uid: Uint8Array; epoch: number }>(tagOfTokenStatement, [token])
+    return at && one('uid = $1 AND epoch = $2 AND token_id = $3::numeric', [at.uid, at.epoch, token])
+  }
+
   return {
     /** Registers one tag atomically. It is idempotent and never lowers a counter. */
     importTag: async (row: TagRow): Promise<ImportOutcome> => {
@@ -82,9 +96,12 @@ export function tagStore(sql: Sql) {
       }
     },
     /** Returns the chip's newest epoch. */
-    tagOfUid: (uid: Uint8Array) => one('t.uid = $1', [uid]),
-    tagOfToken: (tokenId: bigint) => one('t.token_id = $1::numeric', [tokenId.toString()]),
-    tagOfItem: (gtin: string, serial: string) => one('i.gtin = $1 AND i.serial = $2', [gtin, serial]),
+    tagOfUid: (uid: Uint8Array) => one('uid = $1', [uid]),
+    tagOfToken,
+    tagOfItem: async (gtin: string, serial: string): Promise<RegisteredTag | undefined> => {
+      const tokenId = await items.tokenOfItem({ gtin, serial })
+      return tokenId === null ? undefined : tagOfToken(tokenId)
+    },
     /** Returns the UIDs of known tags behind `uid`, in order and at most `limit`; null is the beginning. */
     uidsAfter: async (uid: Uint8Array | null, limit: number): Promise<readonly Uint8Array[]> => {
       const statement = 'SELECT DISTINCT uid FROM tag WHERE uid > $1 ORDER BY uid LIMIT $2'
@@ -105,8 +122,10 @@ export function tagStore(sql: Sql) {
       return (await sql.query(putStatement, values)).length > 0
     },
     /** Returns false when no batch has the id. */
-    setBatchStatus: async (id: string, status: BatchStatus): Promise<boolean> =>
-      (await sql.query(statusStatement, [id, status])).length > 0,
+    setBatchStatus: async (id: string, status: BatchStatus): Promise<boolean> => {
+      if ((await sql.query(statusStatement, [id, status, await momentBefore(sql)])).length > 0) return true
+      return (await sql.query('SELECT 1 FROM tag_batch WHERE id = $1', [id])).length > 0
+    },
     batches: async (): Promise<readonly StoredBatch[]> => {
       const rows = await sql.query<StoredBatch & { settings: string }>(listStatement)
       return rows.map((row) => ({ ...row, settings: JSON.parse(row.settings) as unknown }))
@@ -130,40 +149,20 @@ function isWhole(value: number, to: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= to
 }
 
-const columns = `t.uid, t.epoch, t.batch_id AS "batchId", t.last_counter AS "lastCounter",
-  t.baseline_counter AS "baselineCounter", t.registered_at IS NOT NULL AS "isRegistered", t.token_id AS "tokenId", i.gtin, i.serial`
+const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter", baseline_counter AS "baselineCounter",
+  registered_at IS NOT NULL AS "isRegistered", token_id AS "tokenId"`
 
-// The former epochs end first: their counter is used up and their token is free for the new one; the count fixes this order.
-// `created` is null when the same epoch is registered under another batch.
-const importStatement = `
-WITH newer AS (SELECT count(*) > 0 AS is_so FROM tag WHERE uid = $1 AND epoch > $2),
-closed AS (
-  UPDATE tag SET last_counter = 16777215, token_id = NULL
-  WHERE uid = $1 AND epoch < $2 AND NOT (SELECT is_so FROM newer)
-    AND NOT EXISTS (SELECT FROM tag same WHERE same.uid = $1 AND same.epoch = $2 AND same.batch_id <> $3)
-  RETURNING 1),
-kept AS (
-  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter, baseline_counter, token_id, registered_at)
-  SELECT $1, $2, $3, $4, $4, $5::numeric, clock_timestamp() FROM (SELECT count(*) FROM closed) ended, newer WHERE NOT is_so
-  ON CONFLICT (uid, epoch) DO UPDATE SET
-    last_counter = greatest(t.last_counter, EXCLUDED.last_counter),
-    baseline_counter = coalesce(t.baseline_counter, EXCLUDED.baseline_counter),
-    token_id = coalesce(EXCLUDED.token_id, t.token_id),
-    registered_at = coalesce(t.registered_at, EXCLUDED.registered_at)
-  WHERE t.batch_id = EXCLUDED.batch_id
-  RETURNING xmax = 0 AS created),
-named AS (
-  INSERT INTO item (token_id, gtin, serial) SELECT $5::numeric, $6::text, $7::text FROM kept WHERE $6::text IS NOT NULL
-  ON CONFLICT (token_id) DO UPDATE SET gtin = EXCLUDED.gtin, serial = EXCLUDED.serial)
-SELECT (SELECT is_so FROM newer) AS newer, (SELECT created FROM kept) AS created`
+const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
+
+/** The function writes the tag, its token and its item, of which each may be on another shard, in one transaction. */
+const importStatement = 'SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7)'
 
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)
 ON CONFLICT (id) DO UPDATE SET settings = EXCLUDED.settings WHERE b.epoch = EXCLUDED.epoch RETURNING id`
 
 const statusStatement = `
-UPDATE tag_batch SET status = $2, status_at = CASE WHEN status = $2 THEN status_at ELSE clock_timestamp() END
-WHERE id = $1 RETURNING id`
+UPDATE tag_batch SET status = $2, status_at = $3::text::timestamptz WHERE id = $1 AND status <> $2 RETURNING id`
 
 const useStatement = `
 SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age

@@ -160,13 +160,13 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed(of(null, 'CONFIRMED', middle), 'transfer_confirmed', 42)
     await assertIndexed(of(null, 'PENDING'), 'transfer_due', 1_000) // so few that sorting them costs less than their order
     await assertIndexed(of(null, 'FAILED'), 'transfer_failed', 42)
-    await assertIndexed(of(7n, null), 'transfer_asset', 2)
-    await assertIndexed(of(7n, 'FAILED'), 'transfer_asset', 2)
+    await assertIndexed(of(7n, null), 'transfer_of_token', 2)
+    await assertIndexed(of(7n, 'FAILED'), 'transfer_of_token', 2)
   })
 
   it('the transfers and the history of a page of products', async () => {
     const pks = Array.from({ length: 50 }, (_, index) => String(index + 1))
-    await assertIndexed({ text: newestStatement, values: [pks] }, 'transfer_asset', 100)
+    await assertIndexed({ text: newestStatement, values: [pks] }, 'transfer_of_token', 100)
     const values = [pks, pks.map(() => '-1'), pks.map(() => '0'), pks.map(() => '21'), pks.map(() => '999999999')]
     await assertIndexed({ text: pagesStatement(false), values }, 'history_token', 300)
   })
@@ -236,8 +236,8 @@ async function fill(database: Database, from: number, to: number): Promise<void>
     rows,
   )
   await database.query(
-    `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at)
-     select token_id || '-1', pk, owner, owner,
+    `insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, expires_at)
+     select token_id || '-1', token_id, pk, owner, owner,
        case when token_id % 100 = 0 then 'PENDING' when token_id % 1000 = 1 then 'FAILED' else 'CONFIRMED' end, created_at,
        decode(repeat('ab', 32), 'hex'), case when token_id % 5000 = 0 then '2026-01-01'::timestamptz else '9999-01-01' end
      from asset where token_id between $1::int and $2::int`,

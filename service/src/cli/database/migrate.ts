@@ -1,8 +1,9 @@
 /** `touchstone migrate`: brings the database to the schema of this program before its processes start, or lists what is missing. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { Option, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Database } from '../../db/database.ts'
+import { type Cluster, distribute, readCluster } from '../../db/cluster/distribute.ts'
 import {
   appliedMigrations,
   isNamed,
@@ -22,14 +23,29 @@ export function migrateCommand(run: RunBare): Command {
     'migrate',
     'Brings the database to the schema of this program, while older programs continue to serve.',
     {
-      notes: 'It never waits long for a lock, so that no query waits behind it; it tries again for two minutes.',
-      examples: ['touchstone migrate --check', 'touchstone migrate'],
+      notes: `It never waits long for a lock, so that no query waits behind it; it tries again for two minutes.
+With --distribute, DATABASE_URL names the coordinator of a Citus cluster. End all services of the database before: each table is locked
+while its rows are copied to the shards. A run that was interrupted goes on where it ended.`,
+      examples: ['touchstone migrate --check', 'touchstone migrate', 'touchstone migrate --distribute'],
     },
   )
     .option('--check', 'change nothing; exit code 1 when something is missing')
     .option('--to <name>', 'stop after this file, such as 0008 or 0008-rate-windows.sql')
     .addOption(new Option('--undo [name]', 'revert the newest file, if it can be reverted').conflicts(['check', 'to']))
     .option('--yes', 'with --undo: confirm')
+    .addOption(
+      new Option('--distribute', 'then spread the large tables over the nodes of a Citus cluster').conflicts([
+        'check',
+        'to',
+        'undo',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--shards <n>',
+        'with --distribute: shards of each table, 1 to 1024; default: four for each worker',
+      ).argParser(parseShards),
+    )
     .action((options: MigrateOptions) => run((session) => migrateBy(session, options)))
 }
 
@@ -38,23 +54,70 @@ type MigrateOptions = {
   readonly to?: string
   readonly undo?: string | true
   readonly yes?: true
+  readonly distribute?: true
+  readonly shards?: number
 }
 
-async function migrateBy(session: BareSession, { check, to, undo, yes }: MigrateOptions): Promise<number> {
+async function migrateBy(session: BareSession, options: MigrateOptions): Promise<number> {
+  const { check, to, undo, yes, distribute: isDistributed, shards } = options
+  if (shards !== undefined && isDistributed !== true) throw new CommandError('--shards goes with --distribute.')
   const all = readMigrations()
   if (undo !== undefined) return undoNewest(session, all, { name: undo === true ? null : undo, isSure: yes === true })
   const wanted = to === undefined ? all : migrationsTo(all, to)
   if (wanted === null)
     throw new CommandError(`This program has no migration ${to}; the newest is ${nameOf(all.at(-1))}.`)
+  if (isDistributed === true)
+    return withDatabase(session, (database) => spread(session, database, shards), copyTimeoutMs)
   if (check !== true) return withDatabase(session, (database) => apply(database, wanted, session.io))
-  const missing = exists(session) ? await withDatabase(session, (it) => missingMigrations(it, wanted)) : wanted
+  const { missing, cluster } = exists(session)
+    ? await withDatabase(session, async (database) => ({
+        missing: await missingMigrations(database, wanted),
+        cluster: await readCluster(database),
+      }))
+    : { missing: wanted, cluster: null }
   for (const { name } of missing) session.io.out(`missing  ${name}`)
   session.io.out(
     missing.length === 0
       ? `Nothing is missing: the database has ${nameOf(wanted.at(-1))}.`
       : `${missing.length} missing; run touchstone migrate.`,
   )
+  if (cluster !== null) reportCluster(session.io, cluster)
   return missing.length === 0 ? 0 : 1
+}
+
+function reportCluster(io: CommandIo, { nodes, tables, missing }: Cluster): void {
+  for (const { name, shards } of tables)
+    io.out(`distributed  ${name.padEnd(18)} ${shards === null ? 'a copy on every node' : `${shards} shards`}`)
+  if (missing.length > 0) io.out(`not distributed: ${missing.join(', ')}; run touchstone migrate --distribute.`)
+  io.out(`The cluster has ${nodes} ${nodes === 1 ? 'node' : 'nodes'} for shards.`)
+}
+
+/** A table is copied by one statement. */
+const copyTimeoutMs = 7 * 86_400_000
+
+/** Brings the tables up to date, then distributes those that are not. */
+async function spread(session: BareSession, database: Database, shards: number | undefined): Promise<number> {
+  const { io, running } = session
+  if (running !== null)
+    throw new CommandError('A service runs on this data folder. End it and all others of the database first.')
+  if ((await readCluster(database)) === null)
+    throw new CommandError(
+      'DATABASE_URL names no Citus cluster: the database has no extension citus. Nothing was changed.',
+    )
+  await apply(database, readMigrations(), io)
+  const done = await distribute(database, {
+    ...(shards !== undefined && { shards }),
+    onTable: (table, { rows, milliseconds }) =>
+      io.out(`${table.padEnd(18)} ${String(rows).padStart(12)} rows ${milliseconds.toFixed(0).padStart(8)} ms`),
+  })
+  io.out(done.length === 0 ? 'All tables were distributed already.' : `${done.length} tables are distributed now.`)
+  return 0
+}
+
+function parseShards(text: string): number {
+  const count = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (count < 1 || count > 1024) throw new InvalidArgumentError('A table has 1 to 1024 shards.')
+  return count
 }
 
 /** Returns whether there is a database. A check must not create an embedded one. */

@@ -144,13 +144,15 @@ export const runBareFromCli: RunBare = async (work) => {
 export async function withDatabase<T>(
   { config, running }: BareSession,
   work: (database: Database) => Promise<T>,
+  /** The longest statement; default: eleven minutes. */
+  statementTimeoutMs?: number,
 ): Promise<T> {
   if (running !== null) return work(running)
   await using opened = new AsyncDisposableStack()
   await closeDataFolder(config.dataDir)
   if (config.store.databaseUrl === null) opened.use(await acquireDataFolder(config.dataDir))
   const { openBareDatabase } = await import('../../app/store.ts')
-  return await work(opened.adopt(await openBareDatabase(config), (database) => database.close()))
+  return await work(opened.adopt(await openBareDatabase(config, statementTimeoutMs), (database) => database.close()))
 }
 
 /** Retries work that may be repeated while the chain is unavailable. */

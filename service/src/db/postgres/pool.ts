@@ -37,8 +37,14 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
       throw error
     })
   }
+  const dialect = await pools
+    .use((pool) => dialectOf(on(pool)))
+    .catch(async (error: unknown) => {
+      await pools.close()
+      throw error
+    })
   return {
-    dialect: 'postgres' as const,
+    dialect,
     query: <Row>(text: string, values?: readonly unknown[]) => pools.use((pool) => on(pool)<Row>(text, values)),
     exec: (script: string) => pools.use(async (pool) => void (await pool.query(script).catch(rethrow))),
     transaction: <T>(run: (sql: { query: Query }) => Promise<T>) => pools.use((pool) => transactionOn(pool, run)),
@@ -55,6 +61,13 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
       await pools.close()
     },
   }
+}
+
+/** A cluster whose tables are not distributed yet takes the statements of PostgreSQL. */
+async function dialectOf(query: Query): Promise<'postgres' | 'citus'> {
+  if ((await query(`select 1 from pg_extension where extname = 'citus'`)).length === 0) return 'postgres'
+  const distributed = await query(`select 1 from pg_dist_partition where logicalrelid = to_regclass('tag')`)
+  return distributed.length > 0 ? 'citus' : 'postgres'
 }
 
 async function transactionOn<T>(pool: pg.Pool, run: (sql: { query: Query }) => Promise<T>): Promise<T> {

@@ -38,7 +38,7 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       currentOwner: ({ owner }: ProductRow) => toOwnerOrNull(owner),
       async transfers({ pk, tokenId, at }: ProductRow, _args: unknown, { loaders }: GraphqlContext) {
         if (at !== undefined) return (await loaders.pastTransfers.load({ tokenId, at })).slice(0, newestTransfers)
-        return pk === null ? [] : loaders.transfersOf.load(pk)
+        return pk === null ? [] : loaders.transfersOf.load(tokenId)
       },
       state: ({ state }: ProductRow) => lifecycleStates[state],
       stateCode: ({ state }: ProductRow) => state,

@@ -51,7 +51,10 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
   return {
     async find(number: bigint): Promise<FoundBlock> {
       const [block] = await database.query<PastBlock>(blockStatement, [number])
-      if (block !== undefined) return { block }
+      if (block !== undefined) {
+        const [event] = await database.query<{ time: bigint }>(eventTimeStatement, [number])
+        return { block: event !== undefined && event.time > block.time ? { ...block, time: event.time } : block }
+      }
       const [kept] = await database.query<{ from: bigint; to: bigint }>(keptStatement)
       return { block: null, kept: kept ?? null }
     },
@@ -95,7 +98,10 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
         const past = await changedAssets(sql, block)
         if (past === null) return null
         const condition = await withNames(sql, page.condition)
-        const { text, values } = productPageStatement({ ...page, condition }, past)
+        const { text, values } = productPageStatement(
+          { ...page, condition },
+          { past, isDistributed: database.dialect === 'citus' },
+        )
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),
 
@@ -110,12 +116,12 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
 }
 
 const blockStatement = `select b.number, ${hex('b.hash')} as hash,
-    greatest(
-      coalesce((select ${seconds('ts')} from history where block_number <= b.number
-        order by block_number desc, log_index desc limit 1), 0),
-      case when b.number = c.number then ${seconds('c.block_time')} else 0 end) as time
+    case when b.number = c.number then ${seconds('c.block_time')} else 0 end as time
   from index_cursor c join index_block b on b.number <= c.number
   where b.number = $1`
+
+const eventTimeStatement = `select ${seconds('ts')} as time from history where block_number <= $1
+  order by block_number desc, log_index desc limit 1`
 
 /** The last run of blocks without a gap. */
 const keptStatement = `select (select max(number) from index_block b
@@ -133,8 +139,7 @@ const changedStatement = `with later as (
     select token_id from history where block_number > $1 order by block_number, log_index limit $2)
   select distinct token_id::text as token, (select count(*) from later) as events from later limit ${mostTokens + 1}`
 
-const transfersStatement = `select t.id, t.pk from transfer t join asset a on a.pk = t.asset_pk
-  where a.token_id in (select unnest($1::numeric[]))`
+const transfersStatement = 'select id, pk from transfer where token_id = any($1::numeric[])'
 
 type CurrentAsset = Readonly<{
   pk: string
@@ -151,7 +156,7 @@ type CurrentAsset = Readonly<{
 
 const currentStatement = `select pk::text as pk, token_id::text as token_id, ${hex('metadata_hash')} as "metadataHash",
     ${hex('tag_hash')} as "tagHash", tag_id, name, brand, serial, gtin, ${instant('tapped_at')} as tapped_at
-  from asset where token_id in (select unnest($1::numeric[]))`
+  from asset where token_id = any($1::numeric[])`
 
 /** Returns rows of `asset` as they were at the block; a token that was minted later has none. */
 async function pastAssets(sql: Sql, block: PastBlock, tokenIds: readonly string[]): Promise<object[]> {

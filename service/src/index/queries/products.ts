@@ -82,7 +82,7 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
     /** Returns one page. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(given: ProductPage): Promise<ProductRow[]> {
       const page = { ...given, condition: await withNames(database, given.condition) }
-      const { text, values } = productPageStatement(page)
+      const { text, values } = productPageStatement(page, { isDistributed: database.dialect === 'citus' })
       if (!isIndexed(page)) await assertCheap(database, text, values)
       return (await database.query<StoredProduct>(text, values)).map(parseProduct)
     },
@@ -109,8 +109,11 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
   }
 }
 
-/** `past` replaces the rows that changed after an earlier block. */
-export function productPageStatement({ condition, by, descending, after, limit }: ProductPage, past?: PastAssets) {
+/** `past` replaces the rows that changed after an earlier block. On a cluster, each shard merges the products of several names itself. */
+export function productPageStatement(
+  { condition, by, descending, after, limit }: ProductPage,
+  { past, isDistributed = false }: Readonly<{ past?: PastAssets; isDistributed?: boolean }> = {},
+) {
   const values: unknown[] = past === undefined ? [] : [past.rows]
   const direction = descending ? 'desc' : 'asc'
   const key = productSortKeys[by]
@@ -124,7 +127,7 @@ export function productPageStatement({ condition, by, descending, after, limit }
   const branches = branchesOf(condition)
   const [only] = branches
   const unchanged = past === undefined ? '' : unchangedSince(past, values)
-  const named = namesOf(condition)
+  const named = isDistributed ? null : namesOf(condition)
   if (past === undefined && named === null && only !== undefined && branches.length === 1)
     return { text: rowsOf(productColumns, 'asset', only, ''), values }
   const parts = named === null ? branches.map((one) => rowsOf('*', 'asset', one, unchanged)) : [eachNamed(named)]
@@ -167,8 +170,8 @@ function eachOf(condition: ProductCondition): readonly ProductCondition[] {
 /** Selects the products of an earlier block, without columns. */
 export function productsWhere(condition: ProductCondition, past: PastAssets) {
   const values: unknown[] = [past.rows]
-  const unchanged = `select from asset where ${sqlOf(condition, values)} and ${unchangedSince(past, values)}`
-  return { text: `${unchanged} union all select from ${pastTable} where ${sqlOf(condition, values)}`, values }
+  const unchanged = `select 1 from asset where ${sqlOf(condition, values)} and ${unchangedSince(past, values)}`
+  return { text: `${unchanged} union all select 1 from ${pastTable} where ${sqlOf(condition, values)}`, values }
 }
 
 /** The rows of an earlier block, whose JSON is the first value of the statement. */

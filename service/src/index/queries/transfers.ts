@@ -47,16 +47,16 @@ export const newestTransfers = 100
 
 export function transferStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
   return {
-    /** Returns the indexed ones, in no order. */
+    /** Returns the indexed ones, in no order. An id begins with the token. */
     async byIds(ids: readonly string[]): Promise<TransferRow[]> {
-      const text = `select ${columns} from transfer t join asset a on a.pk = t.asset_pk where t.id = any($1::text[])`
-      return (await database.query<StoredTransfer>(text, [ids])).map(parseRow)
+      const text = `select ${columns} from transfer t where t.token_id = any($2::text[]::numeric[]) and t.id = any($1::text[])`
+      const tokens = ids.map((id) => /^\d{1,78}(?=-)/.exec(id)?.[0] ?? '-1')
+      return (await database.query<StoredTransfer>(text, [ids, tokens])).map(parseRow)
     },
-    /** Returns the newest 100 of each product, by its `pk`, newest first, in one statement. */
-    async newestOf(pks: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
-      const rows = await database.query<StoredTransfer & { assetPk: bigint }>(newestStatement, [pks.map(String)])
-      const groups = Map.groupBy(rows, ({ assetPk }) => assetPk)
-      return new Map([...groups].map(([pk, group]) => [pk, group.map(({ assetPk: _pk, ...row }) => parseRow(row))]))
+    /** Returns the newest 100 of each product, by its token, newest first, in one statement. */
+    async newestOf(tokenIds: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
+      const rows = await database.query<StoredTransfer>(newestStatement, [tokenIds.map(String)])
+      return Map.groupBy(rows.map(parseRow), ({ tokenId }) => tokenId)
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
@@ -67,7 +67,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     /** Returns the number of transfers; null where a count takes too long. */
     async count(filter: TransferFilter): Promise<number | null> {
       const values: unknown[] = []
-      const branches = conditionsOf(filter, values).map((condition) => `select from transfer t where ${condition}`)
+      const branches = conditionsOf(filter, values).map((condition) => `select 1 from transfer t where ${condition}`)
       return countWithin(database, branches.join(' union all '), values)
     },
     /** Returns the texts of the known hashes. */
@@ -86,17 +86,17 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
 const now = 'greatest(now(), (select block_time from index_cursor))'
 const isExpired = `t.status = 'PENDING' and t.expires_at < ${now}`
 
-const columns = `t.pk, t.id, a.token_id::text as "tokenId", ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to",
+const columns = `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to",
   case when ${isExpired} then 'FAILED' else t.status end as status, ${instant('t.initiated_at')} as "initiatedAt",
   ${hex('t.initiated_tx')} as "initiatedTx", ${instant('t.expires_at')} as "expiresAt", ${hex('t.settled_tx')} as "settledTx",
   ${hex('t.message_hash')} as "messageHash"`
 
-export const newestStatement = `select a.pk as "assetPk", ${columns}
-  from (select a.pk, a.token_id from unnest($1::text[]::bigint[]) k join asset a on a.pk = k) a
-  cross join lateral (
-    select * from transfer where asset_pk = a.pk order by initiated_at desc, pk desc limit ${newestTransfers}
+export const newestStatement = `select ${columns}
+  from asset a cross join lateral (
+    select * from transfer where token_id = a.token_id order by initiated_at desc, pk desc limit ${newestTransfers}
   ) t
-  order by a.pk, t.initiated_at desc, t.pk desc`
+  where a.token_id = any($1::text[]::numeric[])
+  order by t.token_id, t.initiated_at desc, t.pk desc`
 
 /** FAILED is two conditions, each read by its own index: with one «or» the planner would scan all transfers. */
 const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {
@@ -113,15 +113,12 @@ function conditionsOf(
 ): string[] {
   const all = status === null ? ['true'] : conditions[status]
   const common: string[] = []
-  if (tokenId !== null)
-    common.push(
-      `t.asset_pk = (select pk from asset where token_id = $${values.push(tokenId.toString())}::text::numeric)`,
-    )
+  if (tokenId !== null) common.push(`t.token_id = $${values.push(tokenId.toString())}::text::numeric`)
   if (initiatedAfter !== null) common.push(`t.initiated_at > $${values.push(initiatedAfter)}::text::timestamptz`)
   if (initiatedBefore !== null) common.push(`t.initiated_at < $${values.push(initiatedBefore)}::text::timestamptz`)
   if (brands !== undefined)
     common.push(
-      `exists (select from asset b where b.pk = t.asset_pk and b.brand = any($${values.push(brands)}::text[]))`,
+      `exists (select from asset b where b.token_id = t.token_id and b.brand = any($${values.push(brands)}::text[]))`,
     )
   const either = party === null ? [''] : partyConditions(values.push(party.slice(2)))
   return all.flatMap((one) => either.map((other) => [one, ...common, other].filter(Boolean).join(' and ')))
@@ -141,7 +138,7 @@ export function transferPageStatement({ after, limit, backward = false, ...filte
     (condition) => `(select t.* from transfer t where ${condition} ${behind}
       order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)})`,
   )
-  const text = `select ${columns} from (${branches.join(' union all ')}) t join asset a on a.pk = t.asset_pk
+  const text = `select ${columns} from (${branches.join(' union all ')}) t
     order by t.initiated_at ${direction}, t.pk ${direction} limit $${values.push(limit)}`
   return { text, values }
 }

@@ -53,7 +53,7 @@ export function createSlots(
     ): Promise<Slot> {
       const address = hexToBytes(sender)
       return database.transaction(async (sql) => {
-        if (database.dialect === 'postgres') await sql.query(lockStatement(accountLock(lockNumber(sender))))
+        if (database.dialect !== 'pglite') await sql.query(lockStatement(accountLock(lockNumber(sender))))
         const taken = await sql.query<{ nonce: bigint }>(
           `select nonce from settlement where chain_id = $1 and sender = $2 and nonce >= $3
              and (state = 'pending' or (state = 'mined' and mined_at > clock_timestamp() - ${lag})) order by nonce`,

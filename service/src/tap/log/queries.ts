@@ -58,7 +58,7 @@ export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'd
   }
   const countOf = ({ table, time }: TapList, filter: TapFilter): Promise<number | null> => {
     const values: unknown[] = []
-    return countWithin(database, `select from ${table} where ${conditionOf(time, filter, values)}`, values)
+    return countWithin(database, `select 1 from ${table} where ${conditionOf(time, filter, values)}`, values)
   }
   return {
     /** Returns one page of taps; backward ones the oldest first. Throws a CostError where PostgreSQL expects that it reads too much. */

@@ -157,12 +157,12 @@ select found.tag_hash, found.kind, c.day, found.counter, found.last_counter, fou
 order by found.tag_hash, found.kind, found.counter
 on conflict (tag_hash, kind, day, counter) do update set countries = excluded.countries, times = excluded.times`
 
-/** Statements that delete a number of old rows, and return as many. */
+/** Statements that delete a number of rows from before a moment, and return as many. */
 export const pruneLogStatements = [
   `delete from tap_log where id in (
-    select id from tap_log where first_at < clock_timestamp() - make_interval(secs => $1::float8 * 86400) order by first_at limit $2)
+    select id from tap_log where first_at < $1::text::timestamptz order by first_at limit $2)
   returning id`,
   `delete from tap_anomaly where id in (
-    select id from tap_anomaly where found_at < clock_timestamp() - make_interval(secs => $1::float8 * 86400) order by found_at limit $2)
+    select id from tap_anomaly where found_at < $1::text::timestamptz order by found_at limit $2)
   returning id`,
 ]

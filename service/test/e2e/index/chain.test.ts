@@ -120,4 +120,4 @@ for (const { name, open, skip } of testDatabases()) {
 const tokens = `select a.token_id, a.owner, a.state, a.flags, a.created_at, a.updated_at, a.updated_block, a.tag_id, t.id,
   case when t.settled_at is null or t.settled_at = t.expires_at then 'PENDING' else t.status end as status,
   t.initiated_at, nullif(t.settled_at, t.expires_at) as settled_at, t.settled_tx, t.expires_at
-  from asset a left join transfer t on t.asset_pk = a.pk order by 1, t.initiated_at, t.id`
+  from asset a left join transfer t on t.token_id = a.token_id order by 1, t.initiated_at, t.id`

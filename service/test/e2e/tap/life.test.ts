@@ -85,7 +85,7 @@ for (const { name, open, skip } of testDatabases()) {
       const tag = await testTag(first)
       const tap = tag.next()
       await verifyTap(tap)
-      await database.query(`update tap set first_seen = first_seen - interval '100 days' where uid = $1`, [tag.uid])
+      await database.query(`update tap set first_seen = now() - interval '100 days' where uid = $1`, [tag.uid])
       await createTapPruning({ sql: database, days: 90 })()
       assert.deepEqual(await database.query('select from tap where uid = $1', [tag.uid]), [])
       assert.deepEqual(await verifyTap(tap), { kind: 'replayed' })

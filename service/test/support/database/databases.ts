@@ -1,6 +1,7 @@
 /** Databases for tests: PGlite in memory, and a PostgreSQL database of its own that is dropped at the end. */
 import { randomBytes } from 'node:crypto'
 import { execFileSync } from 'node:child_process'
+import { citusUrl, createCitusDatabase } from './citus.ts'
 import { openEmptyPglite, type Tables } from './pglite.ts'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
@@ -14,18 +15,31 @@ export type TestDatabase = {
 /** Empty databases with today's tables, or none. PostgreSQL is skipped with a reason where none answers, unless `REQUIRE_SERVICES=1`. */
 export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
   return [
-    { name: 'PGlite', open: () => openEmptyPglite(tables), skip: false },
     {
-      name: 'PostgreSQL',
+      name: 'PGlite',
+      open: () => openEmptyPglite(tables),
+      skip: citusUrl === undefined ? false : 'these tests run on Citus',
+    },
+    {
+      name: citusUrl === undefined ? 'PostgreSQL' : 'Citus',
       open: () => openOwnDatabase(tables),
       skip: postgresAnswers() ? false : `no PostgreSQL at ${serverUrl().host}`,
     },
   ]
 }
 
-/** A new database on the server; closing it drops it. */
+/** A new database on the server; closing it drops it. On Citus it always has today's tables. */
 export async function openOwnDatabase(tables: Tables = 'none'): Promise<Database & { readonly url: string }> {
   const name = `touchstone_test_${randomBytes(6).toString('hex')}`
+  if (citusUrl !== undefined) {
+    const { url, drop } = await createCitusDatabase(citusUrl, name)
+    const database = await openDatabase({ url, statementTimeoutMs: 60_000 })
+    const close = async () => {
+      await database.close()
+      await drop()
+    }
+    return { ...database, url, close }
+  }
   await onServer(`create database ${name}`)
   const url = serverUrl()
   url.pathname = `/${name}`
@@ -48,7 +62,7 @@ function serverUrl(): URL {
 }
 
 function postgresAnswers(): boolean {
-  if (process.env['REQUIRE_SERVICES'] === '1') return true
+  if (process.env['REQUIRE_SERVICES'] === '1' || citusUrl !== undefined) return true
   const { hostname, port } = serverUrl()
   try {
     // bash connects without the start of another Node.
