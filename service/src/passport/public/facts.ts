@@ -21,11 +21,16 @@ export function factsOf(text: ProductText, details: ProductDetails | null): Fact
     batch: _batch,
     ...rest
   } = details ?? {}
-  const { image, origin, ...fields } = text
+  // Cleaned text of a verdict carries a warning beside its fields.
+  const { name, brand, description, sku, size, origin, image } = text
   const imageUrl = image === undefined ? null : parseHttpsUrl(image)
   const country = origin === undefined ? null : countryOf(origin)
   return filled({
-    ...fields,
+    name,
+    brand,
+    description,
+    sku,
+    size,
     image: imageUrl?.href,
     origin,
     countryOfOrigin: country?.countryCode,
@@ -33,12 +38,13 @@ export function factsOf(text: ProductText, details: ProductDetails | null): Fact
   })
 }
 
-/** Returns the facts that all of these have alike: what is common to a model or a batch. */
-export function commonFacts(all: readonly Facts[]): Facts {
-  const [first = {}, ...others] = all
-  return Object.fromEntries(
-    Object.entries(first).filter(([name, value]) => others.every((other) => isDeepStrictEqual(other[name], value))),
+/** Returns the members that all of these have alike: what is common to a model or a batch. Nothing is common to none. */
+export function commonOf<T extends object>(all: readonly T[]): Partial<T> {
+  const [first, ...others] = all
+  const common = Object.entries(first ?? {}).filter(([name, value]) =>
+    others.every((other) => isDeepStrictEqual(Reflect.get(other, name), value)),
   )
+  return Object.fromEntries(common) as Partial<T>
 }
 
 /** Drops members without a value, and lists and objects that are empty: in JSON-LD an empty object is a node without meaning. */

@@ -7,7 +7,7 @@ import { baseUrl } from '../../../test/support/passport/fixtures.ts'
 import { parseDetails } from '../../domain/product-details.ts'
 import { digitalProductPassport, productDocument, type Anchor, type PublicPassport } from './document.ts'
 import { elementAt, parseElementPath } from './element-path.ts'
-import { commonFacts, factsOf } from './facts.ts'
+import { commonOf, factsOf } from './facts.ts'
 import { parsePassportId, parseProductId, subjectLinks, type Subject } from './subject.ts'
 import { productContext, productContextUrl, terms } from './terms.ts'
 import { parseMoment, versionAt, versionsOf, type MetadataEvent } from './versions.ts'
@@ -38,6 +38,7 @@ const details = parseDetails(
   }),
 )
 const text = {
+  _warning: 'of untrusted',
   name: 'Satchel No. 7',
   brand: 'Maison Orvelle',
   sku: 'S7',
@@ -107,10 +108,10 @@ describe('public product information', () => {
 
   it('of several items is what they have alike', () => {
     const other = factsOf({ ...text, size: 'M' }, details)
-    const common = commonFacts([passport.facts, other, factsOf({ name: 'Satchel No. 7', brand: 'Other' }, details)])
+    const common = commonOf([passport.facts, other, factsOf({ name: 'Satchel No. 7', brand: 'Other' }, details)])
     assert.deepEqual([common['name'], common['brand'], common['size']], ['Satchel No. 7', undefined, undefined])
     assert.deepEqual(common['care'], ['Wipe it.', 'Keep it dry.'])
-    assert.deepEqual(commonFacts([]), {})
+    assert.deepEqual(commonOf([]), {})
   })
 
   it('has the same facts as data elements, each with its type and its term', () => {

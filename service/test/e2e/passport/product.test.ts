@@ -4,6 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import { createTestClient, http, keccak256, parseEventLogs, publicActions, toBytes, type Hex } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { canonicalDetails, canonicalMetadata } from '../../../src/assets/metadata.ts'
+import { terms } from '../../../src/passport/public/terms.ts'
 import { openItems, raw, type Reply, type TappedItem } from '../../support/passport/passport.ts'
 import { readContract } from '../../support/contract.ts'
 import { readOpenApi } from '../../../src/discovery/openapi.ts'
@@ -89,6 +90,10 @@ describe('public product information', () => {
     assert.deepEqual(
       [document['@id'], document.name, document.care, document.size],
       [linkOf(item), 'Satchel No. 7', ['Wipe it.'], 'S'],
+    )
+    assert.deepEqual(
+      Object.keys(document).filter((key) => !key.startsWith('@') && !(key in terms)),
+      [],
     )
     const [evidence] = document.evidence
     assert.ok(evidence?.details !== undefined)

@@ -9,9 +9,9 @@ import { detailsHashOf, parseDetails, type ProductDetails } from '../../../domai
 import { ServiceError } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
-import { passportMetadata } from '../../../passport/metadata.ts'
+import { passportMetadata, type ProductText } from '../../../passport/metadata.ts'
 import type { Anchor } from '../../../passport/public/document.ts'
-import { commonFacts, factsOf, type Facts } from '../../../passport/public/facts.ts'
+import { commonOf, factsOf, type Facts } from '../../../passport/public/facts.ts'
 import type { Subject } from '../../../passport/public/subject.ts'
 import { versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
 
@@ -44,6 +44,9 @@ export type Reading = { readonly history?: boolean; readonly at?: number }
 
 export type ProductRecord = {
   readonly facts: Facts
+  /** Supplier text and product details that the facts are made of: those of the item, or what the items have alike. */
+  readonly text: ProductText
+  readonly details: ProductDetails
   readonly evidence: readonly Anchor[]
   /** States of the tokens that the facts were read of. */
   readonly states: readonly StateCode[]
@@ -69,8 +72,12 @@ export async function readProduct(
   if (used.length === 0) return null
   const isItem = subject.kind === 'item' || subject.kind === 'token'
   const readable = used.filter(({ anchor }) => anchor.matches === true)
+  const text = commonOf(readable.map((record) => record.text))
+  const details: ProductDetails = commonOf(readable.map((record) => record.details ?? {}))
   return {
-    facts: isItem ? (used[0]?.facts ?? {}) : commonFacts(readable.map(({ facts }) => facts)),
+    facts: factsOf(text, details),
+    text,
+    details,
     evidence: (isItem ? used : readable).map(({ anchor }) => anchor),
     states: used.map(({ state }) => state),
     events: isItem ? (used[0]?.events ?? []) : [],
@@ -115,7 +122,7 @@ export async function hasProduct(site: ProductSite, subject: Subject): Promise<b
 
 type ItemRecord = {
   readonly state: StateCode
-  readonly facts: Facts
+  readonly text: ProductText
   readonly details: ProductDetails | null
   readonly anchor: Anchor
   readonly events: readonly HistoryEvent[]
@@ -134,7 +141,7 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   const details = detailsHash === null ? null : await readDetails(site, detailsHash)
   return {
     state: asset.record.state,
-    facts: metadata.status === 'match' ? factsOf(metadata.value, details) : {},
+    text: metadata.status === 'match' ? metadata.value : {},
     details,
     anchor: {
       chainId,
