@@ -54,6 +54,8 @@ export function pin(field: string, claimed: string | undefined, found: string | 
 /** Printable ASCII only: what a verdict hides in its text shows here as an escape. Objects are named, not printed. */
 function show(value: unknown): string {
   const text = typeof value === 'object' && value !== null ? 'an object' : String(value).slice(0, longest + 1)
-  const printed = text.replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  const printed = text
+    .slice(0, longest)
+    .replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
   return text.length > longest ? `${printed}…` : printed
 }

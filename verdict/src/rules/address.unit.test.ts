@@ -32,6 +32,7 @@ describe('isAddress', () => {
       '0x',
       checksummed[0]?.slice(2),
       `${checksummed[0]}0`,
+      `0${checksummed[0]}`,
       `0X${checksummed[0]?.slice(2)}`,
       `0x${'g'.repeat(40)}`,
       1,

@@ -135,6 +135,21 @@ describe('cleanText', () => {
     assert.equal(cleanText(`Z${'\u0301'.repeat(50)}algo`, { max: 200 }), `Z${'\u0301'.repeat(8)}algo`)
   })
 
+  it('keeps one empty line between two texts', () => {
+    const options = { max: 200, multiline: true }
+    assert.equal(cleanText('a\n\nb', options), 'a\n\nb')
+    assert.equal(cleanText('a\r\n \n\n\n\tb', options), 'a\n\nb')
+  })
+
+  it('removes escape sequences that others hide, four deep; deeper ones lose their ESC', () => {
+    let nested = ''
+    for (let depth = 1; depth <= 4; depth += 1) {
+      nested = `\x1b${nested}[31m`
+      assert.equal(cleanText(`a${nested}b`, { max: 200 }), 'ab', `${depth} deep`)
+    }
+    assert.equal(cleanText(`a\x1b${nested}[31mb`, { max: 200 }), 'a[31mb')
+  })
+
   it('takes linear time for text made to be scanned again and again', () => {
     const seeds = [
       '\x1b]',

@@ -67,6 +67,13 @@ describe('untrustedOf', () => {
   for (const image of refused)
     it(`leaves out the image ${image.slice(0, 50)}`, () => assert.deepEqual(untrustedOf({ image }), bare))
 
+  it('takes an image of up to 2048 characters as the URL standard serialises it', () => {
+    const image = `https://assets.example/${'a'.repeat(2048 - 23)}`
+    assert.equal(image.length, 2048)
+    assert.equal(untrustedOf({ image }).image, image)
+    assert.deepEqual(untrustedOf({ image: `${image}a` }), bare)
+  })
+
   it('emits an image as the URL standard serialises it', () => {
     assert.equal(
       untrustedOf({ image: ' HTTPS:\\\\assets.example/a b"><\u202e.png ' }).image,
