@@ -63,8 +63,16 @@ async function run(target: Target): Promise<void> {
   const end = performance.now() + Number(values.minutes) * 60_000
   const mutants = namedMutants(target.mutants(), (file) => readFileSync(join(root, file), 'utf8'))
   const chosen = [...mutants].filter(([, { file }]) => file.includes(values.only)).map(([name]) => name)
-  // In an order of its own, so that an interrupted run is a fair sample.
-  const names = sampleOf(chosen, values.sample === undefined ? chosen.length : Number(values.sample), values.seed)
+  // In an order of its own, so that an interrupted run is a fair sample. A sample leaves out the explained survivors, which cost the most.
+  const explained = explainedOf(target)
+  const names =
+    values.sample === undefined
+      ? sampleOf(chosen, chosen.length, values.seed)
+      : sampleOf(
+          chosen.filter((name) => !explained.includes(name)),
+          Number(values.sample),
+          values.seed,
+        )
   const results = openResults(root, target, values)
   await target.prepare()
 
@@ -94,9 +102,7 @@ function report(
   const count = (fate: Fate) => [...fates.values()].filter((one) => one === fate).length
   const [killed, survived] = [count('killed'), count('survived')]
   const score = (100 * killed) / Math.max(1, killed + survived)
-  const explained = Object.keys(
-    JSON.parse(readFileSync(join(import.meta.dirname, 'survivors', `${target.name}.json`), 'utf8')) as object,
-  )
+  const explained = explainedOf(target)
   const faults = [
     ...[...fates]
       .filter(([name, fate]) => fate === 'survived' && !explained.includes(name))
@@ -115,6 +121,10 @@ function report(
   const low = values.sample === undefined && score < target.lowestScore
   print(`score ${score.toFixed(1)} %${low ? `, less than ${target.lowestScore} %` : ''}`)
   process.exitCode = faults.length > 0 || low ? 1 : 0
+}
+
+function explainedOf({ name }: Target): readonly string[] {
+  return Object.keys(JSON.parse(readFileSync(join(import.meta.dirname, 'survivors', `${name}.json`), 'utf8')) as object)
 }
 
 function print(line: string): void {
