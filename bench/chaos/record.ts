@@ -1,6 +1,7 @@
 /** Record of the clients of a fleet: every attempt, by kind of request and instance. */
 
-export type Kind = 'read' | 'tap' | 'list' | 'register' | 'pay'
+export const kinds = ['read', 'tap', 'list', 'register', 'pay'] as const
+export type Kind = (typeof kinds)[number]
 /** `ok` is what the client wanted; `refused` an answer that asks it to come again; `gone` no answer at all. */
 export type Outcome = 'ok' | 'refused' | 'gone'
 export type Attempt = {

@@ -5,7 +5,7 @@ import type { Fault } from './faults/faults.ts'
 import type { Fleet } from './fleet.ts'
 import { listenTo } from './load/listeners.ts'
 import { beginLoad, type Load } from './load/load.ts'
-import { createRecord, type Kind, type Outcome, type Record } from './record.ts'
+import { createRecord, kinds, type Outcome, type Record } from './record.ts'
 
 export type Row = {
   readonly name: string
@@ -26,7 +26,6 @@ export type Plant = {
   readonly after?: (fleet: Fleet, load: Load) => Promise<void>
 }
 
-const kinds: readonly Kind[] = ['read', 'tap', 'list', 'register', 'pay']
 const steadyMs = 3_000
 /** The service must be back within this time, without a hand. A busy machine needs most of it; a hang needs more. */
 const backWithinMs = 120_000

@@ -9,11 +9,11 @@ import { bounded } from '../lib/bounded.ts'
 import { openFleet } from '../chaos/fleet.ts'
 import type { Instance } from '../chaos/services/instance.ts'
 import { costOf, warnWhenBusy } from '../lib/cost.ts'
-import { applyLoad } from '../lib/load.ts'
 import { median } from '../lib/processes.ts'
+import { applyWrk, generator } from '../lib/wrk.ts'
 
-const rounds = 5
-const seconds = 3
+const rounds = 11
+const seconds = 2
 const connections = 64
 const isSmall = availableParallelism() < 4
 const tokens = 1_000
@@ -23,7 +23,7 @@ const leastRatio = 1.6
 /** Share of a core that the other roles of a process take without requests; it is no cost of a request. */
 const idle = new Map<Instance, number>()
 
-type Measured = { readonly rate: number; readonly micros: number; readonly p99: number }
+type Measured = { readonly rate: number; readonly micros: number }
 
 await bounded(240_000, async (made) => {
   await warnWhenBusy()
@@ -55,7 +55,7 @@ await bounded(240_000, async (made) => {
     const memory = costOf(instance.pid()).peakMegabytes
     console.log(
       `${name.padEnd(6)}${Math.round(middle(name, 'rate')).toLocaleString('en').padStart(10)}/s   ${middle(name, 'micros').toFixed(1).padStart(7)} µs of processor each   ` +
-        `p99 ${middle(name, 'p99').toFixed(1)} ms   ${(memory / workers).toFixed(0)} MB a worker at most`,
+        `${(memory / workers).toFixed(0)} MB a worker at most`,
     )
   }
   judge(
@@ -75,15 +75,14 @@ async function measure(instance: Instance, forSeconds: number): Promise<Measured
   const paths = Array.from({ length: tokens }, (_, index) => `/api/asset/${index + 1}`)
   const [before, began] = [cpu(), performance.now()]
   const port = Number(new URL(instance.urls().verification).port)
-  const { requests, rate, p99, statuses } = await applyLoad({ port, paths, connections, seconds: forSeconds })
+  const { requests, rate } = await applyWrk({ port, paths, connections, seconds: forSeconds })
   const spent = cpu() - before - ((idle.get(instance) ?? 0) * (performance.now() - began)) / 1_000
-  if (Object.keys(statuses).join() !== '200') throw new Error(`unexpected statuses ${JSON.stringify(statuses)}`)
-  return { rate, micros: (spent * 1_000_000) / requests, p99 }
+  return { rate, micros: (spent * 1_000_000) / requests }
 }
 
 function judge(rates: number, costs: number): void {
   console.log(
-    `\ntwo beside one: ×${rates.toFixed(2)} of the rate, ×${costs.toFixed(2)} of the processor time of a request`,
+    `\nload by ${generator}; two beside one: ×${rates.toFixed(2)} of the rate, ×${costs.toFixed(2)} of the processor time of a request`,
   )
   if (isSmall) console.log('Both workers had one core, because the load needs the other: their rate says nothing here.')
   else if (rates < leastRatio) throw new Error(`Two workers answer less than ${leastRatio} times what one does.`)

@@ -15,12 +15,16 @@ import { createChainSource } from '../../service/src/chain/rpc/source.ts'
 import { createVerdicts } from '../../service/src/assets/verdicts.ts'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { chainId } from '../../service/src/domain/chain.ts'
+import { cpuSecondsOf } from '../lib/cost.ts'
 import { applyLoad } from '../lib/load.ts'
 import { median, startServer } from '../lib/processes.ts'
 import { silent, startWorld } from '../lib/world.ts'
+import { applyWrk, generator } from '../lib/wrk.ts'
 
 const tokens = 10_000
 const rounds = 5
+const cachedRounds = 11
+type Measured = { readonly rate: number; readonly micros: number }
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const ratio = (value: number) => `×${value.toFixed(2)}`
 const whole = (value: number) => Math.round(value).toLocaleString('en')
@@ -37,27 +41,30 @@ try {
   await rm(dataDir, { recursive: true, force: true })
 }
 
+/** Processor time of the server for each request says more than its rate, of which a busy machine takes a share. */
 async function cachedReads(): Promise<void> {
   const bare = await startServer(script, ['bare'])
   const ours = await startServer(script, ['touchstone', world.url, world.contract, 'events', join(dataDir, 'cached')])
   const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
-  const load = (port: number, seconds: number) => applyLoad({ port, paths, connections: 32, seconds })
-  await Promise.all([load(bare.port, 1), load(ours.port, 2)])
-  const rates: { bare: number[]; ours: number[]; p99: number[] } = { bare: [], ours: [], p99: [] }
-  for (let round = 0; round < rounds; round += 1) {
-    const limit = await load(bare.port, 2)
-    const result = await load(ours.port, 2)
-    if (Object.keys(result.statuses).join() !== '200')
-      throw new Error(`unexpected statuses ${JSON.stringify(result.statuses)}`)
-    rates.bare.push(limit.rate)
-    rates.ours.push(result.rate)
-    rates.p99.push(result.p99)
+  async function measure({ port, pid }: { readonly port: number; readonly pid: number }, seconds = 2) {
+    const before = cpuSecondsOf([pid])
+    const { requests, rate } = await applyWrk({ port, paths, connections: 32, seconds })
+    return { rate, micros: ((cpuSecondsOf([pid]) - before) * 1_000_000) / requests }
+  }
+  for (const server of [bare, ours]) await measure(server, 3) // until its code is compiled
+  const pairs: { readonly bare: Measured; readonly ours: Measured }[] = []
+  for (let round = 0; round < cachedRounds; round += 1) {
+    const first = await measure(bare)
+    pairs.push({ bare: first, ours: await measure(ours) })
   }
   await bare.stop()
   await ours.stop()
-  const each = rates.ours.map((rate, round) => rate / (rates.bare[round] ?? Number.NaN))
+  const each = pairs.map((pair) => pair.bare.micros / pair.ours.micros)
+  const middle = (pick: (pair: (typeof pairs)[number]) => number) => median(pairs.map(pick))
   console.log(
-    `cached reads      bare ${whole(median(rates.bare))}/s   ours ${whole(median(rates.ours))}/s   ratio ${ratio(median(each))}   p99 ${median(rates.p99).toFixed(1)} ms`,
+    `cached reads      bare ${middle((pair) => pair.bare.micros).toFixed(1)} µs   ours ${middle((pair) => pair.ours.micros).toFixed(1)} µs of processor time each   ` +
+      `ratio ${ratio(median(each))} (${ratio(Math.min(...each))} to ${ratio(Math.max(...each))}) in ${cachedRounds} rounds\n` +
+      `                  bare ${whole(middle((pair) => pair.bare.rate))}/s   ours ${whole(middle((pair) => pair.ours.rate))}/s   load by ${generator}`,
   )
 }
 

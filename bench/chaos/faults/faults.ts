@@ -1,6 +1,7 @@
 /** The faults, each by its name: what it breaks, how that ends, and what it wants of the fleet besides. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { clockStep } from './clock.ts'
+import { pgbouncerRestart, postgresFailover } from './database.ts'
 import { diskFull } from './disk.ts'
 import { killLeader, logsEmpty } from './leader.ts'
 import type { Fleet, InstanceWishes } from '../fleet.ts'
@@ -49,6 +50,8 @@ export const faults: { readonly [name: string]: Fault } = {
       await postgres.start()
     },
   },
+  'postgres-failover': postgresFailover,
+  'pgbouncer-restart': pgbouncerRestart,
   'redis-gone': {
     about: 'SIGKILL of Redis, which comes back empty',
     async strike({ redis }, ms) {

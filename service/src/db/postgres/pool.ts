@@ -47,7 +47,10 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
     dialect,
     query: <Row>(text: string, values?: readonly unknown[]) => pools.use((pool) => on(pool)<Row>(text, values)),
     exec: (script: string) => pools.use(async (pool) => void (await pool.query(script).catch(rethrow))),
-    transaction: <T>(run: (sql: { query: Query }) => Promise<T>) => pools.use((pool) => transactionOn(pool, run)),
+    transaction: async <T>(run: (sql: { query: Query }) => Promise<T>): Promise<T> => {
+      const { client, url: server } = await pools.use(async (pool, url) => ({ client: await connectTo(pool), url }))
+      return pools.watch(server, transactionOn(client, run))
+    },
     listen: (channel: string, onNotice: () => void) => {
       const listening = listenOn(sessionServers, channel, onNotice)
       return { [Symbol.asyncDispose]: owned(() => Promise.resolve(listening[Symbol.asyncDispose]())) }
@@ -70,8 +73,11 @@ async function dialectOf(query: Query): Promise<'postgres' | 'citus'> {
   return distributed.length > 0 ? 'citus' : 'postgres'
 }
 
-async function transactionOn<T>(pool: pg.Pool, run: (sql: { query: Query }) => Promise<T>): Promise<T> {
-  const client = await pool.connect().catch(rethrow)
+function connectTo(pool: pg.Pool): Promise<pg.PoolClient> {
+  return pool.connect().catch(rethrow)
+}
+
+async function transactionOn<T>(client: pg.PoolClient, run: (sql: { query: Query }) => Promise<T>): Promise<T> {
   const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
   client.on('error', noteLoss)
   try {
@@ -110,21 +116,40 @@ async function openPools(servers: Servers, options: PoolOptions) {
     return current
   }
 
+  /** Notes a server that does not answer, so that all are looked at before the next use. */
+  async function watch<T>(url: string, work: Promise<T>): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      if (isDatabaseUnavailable(error)) servers.doubt(url)
+      throw error
+    }
+  }
+
   return {
-    /** Runs work on the pool. A server that does not answer is not asked again before all were looked at. */
-    async use<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
+    watch,
+    /** Runs one statement, or takes a connection. Where nothing was sent and another server takes writes by now, it is asked instead. */
+    async use<T>(work: (pool: pg.Pool, url: string) => Promise<T>): Promise<T> {
       const { url, pool } = await poolOfWritable()
       try {
-        return await work(pool)
+        return await watch(url, work(pool, url))
       } catch (error) {
-        if (isDatabaseUnavailable(error)) servers.doubt(url)
-        throw error
+        if (!isConnectionRefused(error) || (await servers.writable()) === url) throw error
+        const other = await poolOfWritable()
+        return watch(other.url, work(other.pool, other.url))
       }
     },
     close: async () => {
       await Promise.all([...closing, current.pool.end()])
     },
   }
+}
+
+function isConnectionRefused(error: unknown): boolean {
+  return (
+    isDatabaseUnavailable(error) &&
+    ((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ECONNREFUSED'
+  )
 }
 
 /** Returns the parameters that a connection begins with. PgBouncer rejects statement_timeout: then the one of the role is in force. */

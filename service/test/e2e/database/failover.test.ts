@@ -49,6 +49,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
   after(() => opened.disposeAsync())
 
   it('takes over within seconds of its promotion, with every accepted tap and payment', async () => {
+    const idle = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
     await until(() => load.taps.length > 50 && load.payments.length > 0)
     await clusters.primary.kill()
     await until(() => load.refused() > 0)
@@ -57,6 +58,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
     const before_ = { taps: load.taps.length, payments: load.payments.length }
     await clusters.replica.promote()
     const promoted = performance.now()
+    assert.equal((await idle.query('select 1')).length, 1, 'what was not sent to the former is sent to the new one')
     await until(() => load.taps.length > before_.taps && load.payments.length > before_.payments)
     const back = performance.now() - promoted
     await until(() => load.taps.length > before_.taps + 50)

@@ -100,9 +100,10 @@ describe('deploy/kubernetes', () => {
   const secrets = envOf(read('deploy/kubernetes/secrets.env.example'))
 
   it('gives each role settings that it accepts', () => {
-    const pods = documents.flatMap(({ spec, metadata }) =>
+    const containers = documents.flatMap(({ spec, metadata }) =>
       spec?.template !== undefined && metadata.name !== 'any' ? spec.template.spec.containers : [],
     )
+    const pods = containers.filter(({ name }) => name === 'touchstone')
     assert.equal(pods.length, 5)
     for (const { args, env = [], envFrom = [] } of pods) {
       for (const { name } of env) assert.ok(name in secrets, `${name} is not in secrets.env.example`)
@@ -115,11 +116,12 @@ describe('deploy/kubernetes', () => {
     const folder = mkdtempSync(join(tmpdir(), 'touchstone-kustomize-'))
     try {
       cpSync(join(root, 'deploy/kubernetes'), folder, { recursive: true })
-      writeFileSync(join(folder, 'secrets.env'), read('deploy/kubernetes/secrets.env.example'))
+      for (const name of ['secrets.env', 'users.txt'])
+        writeFileSync(join(folder, name), read(`deploy/kubernetes/${name}.example`))
       const made = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', timeout: 60_000 })
       const resources = parseAllDocuments(made).map((document) => document.toJS() as Resource)
       const pods = resources.flatMap(({ spec }) => spec?.template?.spec ?? [])
-      assert.equal(pods.length, 5)
+      assert.equal(pods.length, 6)
       for (const { containers, securityContext } of pods) {
         assert.equal(securityContext?.runAsNonRoot, true)
         assert.deepEqual(

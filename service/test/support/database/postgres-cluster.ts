@@ -2,7 +2,8 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -45,8 +46,8 @@ export type Clusters = Readonly<{
   end: () => Promise<void>
 }>
 
-/** `synchronous`: a commit is confirmed when the replica has it on its disk. */
-export async function startClusters({ synchronous = false } = {}): Promise<Clusters> {
+/** `synchronous`: a commit is confirmed when the replica has it on its disk. `delayMs` is how long its stream takes to the replica. */
+export async function startClusters({ synchronous = false, delayMs = 0 } = {}): Promise<Clusters> {
   if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
   const user = postgresUser()
   const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
@@ -75,12 +76,14 @@ export async function startClusters({ synchronous = false } = {}): Promise<Clust
   const [primary, replica] = [await clusterAt('primary'), await clusterAt('replica')]
   await run('initdb', '-D', join(folder, 'primary'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N')
   await primary.start()
+  const stream = delayMs > 0 ? await startSlowStream(primary.port, delayMs) : null
   const end = async () => {
+    stream?.close()
     for (const { stop } of [replica, primary]) await stop().catch(() => {}) // it may be stopped already
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    const from = ['-h', '127.0.0.1', '-p', String(primary.port), '-U', 'postgres']
+    const from = ['-h', '127.0.0.1', '-p', String(stream?.port ?? primary.port), '-U', 'postgres']
     await run('pg_basebackup', ...from, '-D', join(folder, 'replica'), '-R', '-X', 'stream', '-c', 'fast', '-N')
     await replica.start()
     if (synchronous) {
@@ -93,6 +96,27 @@ export async function startClusters({ synchronous = false } = {}): Promise<Clust
   }
   const hosts = [primary, replica].map(({ port }) => `127.0.0.1:${port}`).join(',')
   return { primary, replica, url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`, end }
+}
+
+/** Passes a stream on, each part of the answers so much later. What is on its way when the server dies is lost, as on a network. */
+async function startSlowStream(port: number, delayMs: number): Promise<{ port: number; close: () => void }> {
+  const sockets = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1')
+    for (const one of [near, far]) {
+      sockets.add(one)
+      one.on('error', () => {})
+      one.on('close', () => [near, far].forEach((other) => other.destroy()))
+    }
+    near.pipe(far)
+    far.on('data', (part) => setTimeout(() => near.write(part), delayMs))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const close = () => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  }
+  return { port: (server.address() as AddressInfo).port, close }
 }
 
 function isListening(port: number): Promise<boolean> {

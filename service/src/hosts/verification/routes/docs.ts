@@ -38,6 +38,7 @@ export const docsNames = [
   'operators-handbook',
   'deployment',
   'incidents',
+  'failover',
   'threat-model',
   'capacity',
 ] as const

@@ -1,0 +1,60 @@
+/**
+ * Load by `wrk` of Debian, whose cost per request is a small part of a server's; by the generator of `load.ts` where it is not installed.
+ * Processor time of the server counts only itself, so that a generator on the same machine changes it little.
+ */
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { applyLoad } from './load.ts'
+
+const program = '/usr/bin/wrk'
+const canPin = existsSync('/usr/bin/taskset')
+
+export const generator = existsSync(program) ? 'wrk' : 'a generator in Node, for want of wrk'
+
+/** GET requests over these paths in turn, from the second core. Throws when an answer is not 2xx or 3xx, or a connection breaks. */
+export async function applyWrk(load: {
+  readonly port: number
+  readonly paths: readonly string[]
+  readonly connections: number
+  readonly seconds: number
+}): Promise<{ readonly requests: number; readonly rate: number }> {
+  const { port, paths, connections, seconds } = load
+  if (!existsSync(program)) {
+    const { requests, rate, statuses } = await applyLoad(load)
+    if (Object.keys(statuses).join() !== '200') throw new Error(`unexpected statuses ${JSON.stringify(statuses)}`)
+    return { requests, rate }
+  }
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-wrk-'))
+  try {
+    const script = join(folder, 'paths.lua')
+    await writeFile(script, scriptOf(paths))
+    const args = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', script, `http://127.0.0.1:${port}`]
+    const [command = program, ...rest] = canPin ? ['/usr/bin/taskset', '-c', '1', program, ...args] : [program, ...args]
+    const { stdout } = await promisify(execFile)(command, rest, { timeout: (seconds + 30) * 1_000 })
+    const requests = Number(/(\d+) requests in/.exec(stdout)?.[1])
+    const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
+    if (!(requests > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk: ${stdout}`)
+    return { requests, rate }
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** The requests are made once, so that one costs a look into a table. */
+function scriptOf(paths: readonly string[]): string {
+  return `local requests, at = {}, 0
+function init(args)
+  for _, path in ipairs({ ${paths.map((path) => JSON.stringify(path)).join(', ')} }) do
+    requests[#requests + 1] = wrk.format('GET', path)
+  end
+end
+function request()
+  at = at % #requests + 1
+  return requests[at]
+end
+`
+}
