@@ -7,8 +7,10 @@ import { kinds, type Record } from '../record.ts'
 import { NotRun } from './disk.ts'
 import type { Fault } from './faults.ts'
 
-/** Every kind of request succeeds on every instance within this time. */
+/** Every kind of request succeeds on every instance within this time, unless the chain of a busy machine does not answer (502). */
 const backMs = 15_000
+/** Refusals of the database in so long before that are a broken promise. */
+const lastMs = 5_000
 /** Time in which a cluster manager notices the death of the primary. */
 const noticeMs = 1_000
 
@@ -55,6 +57,10 @@ async function backAfter({ instances }: Fleet, record: Record): Promise<string> 
   const names = instances.map(({ name }) => name)
   const missing = () => record.silentSince(since, kinds, names)
   while (missing().length > 0 && performance.now() - since < backMs) await delay(50)
-  if (missing().length > 0) record.broke(`not back after ${backMs / 1_000} s: ${missing().join(', ')}`)
+  const isLate = record.attempts.some(
+    ({ at, status, outcome }) =>
+      at > performance.now() - lastMs && (outcome === 'gone' || (outcome === 'refused' && status === 503)),
+  )
+  if (missing().length > 0 && isLate) record.broke(`not back after ${backMs / 1_000} s: ${missing().join(', ')}`)
   return `${((performance.now() - since) / 1_000).toFixed(1)} s`
 }

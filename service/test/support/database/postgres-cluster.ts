@@ -55,6 +55,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
   const run = (program: string, ...args: string[]) =>
     promisify(execFile)(join(bin, program), args, { ...limits, ...user, cwd: folder })
 
+  let stream: Awaited<ReturnType<typeof startSlowStream>> | null = null
   async function clusterAt(name: string): Promise<Cluster & { port: number }> {
     const [data, port] = [join(folder, name), await freePort()]
     const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB -c max_connections=40`
@@ -66,6 +67,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
       stop: async () => void (await control('-m', 'immediate', 'stop')),
       promote: async () => void (await control('promote')),
       kill: async () => {
+        if (name === 'primary') stream?.close() // what is on its way is lost with the machine
         // pg_ctl makes the server the leader of a process group.
         const group = -Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
         process.kill(group, 'SIGKILL')
@@ -76,7 +78,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
   const [primary, replica] = [await clusterAt('primary'), await clusterAt('replica')]
   await run('initdb', '-D', join(folder, 'primary'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N')
   await primary.start()
-  const stream = delayMs > 0 ? await startSlowStream(primary.port, delayMs) : null
+  stream = delayMs > 0 ? await startSlowStream(primary.port, delayMs) : null
   const end = async () => {
     stream?.close()
     for (const { stop } of [replica, primary]) await stop().catch(() => {}) // it may be stopped already
@@ -98,7 +100,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
   return { primary, replica, url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`, end }
 }
 
-/** Passes a stream on, each part of the answers so much later. What is on its way when the server dies is lost, as on a network. */
+/** Passes a stream on, each part of the answers so much later. */
 async function startSlowStream(port: number, delayMs: number): Promise<{ port: number; close: () => void }> {
   const sockets = new Set<Socket>()
   const server = createServer((near) => {
