@@ -32,7 +32,19 @@ export async function applyWrk(load: {
   try {
     const script = join(folder, 'paths.lua')
     await writeFile(script, scriptOf(paths))
-    const args = ['-t', '1', '-c', String(connections), '-d', `${seconds}s`, '-s', script, `http://127.0.0.1:${port}`]
+    const args = [
+      '-t',
+      '1',
+      '-c',
+      String(connections),
+      '-d',
+      `${seconds}s`,
+      '--timeout',
+      '20s',
+      '-s',
+      script,
+      `http://127.0.0.1:${port}`,
+    ]
     const [command = program, ...rest] = canPin ? ['/usr/bin/taskset', '-c', '1', program, ...args] : [program, ...args]
     const { stdout } = await promisify(execFile)(command, rest, { timeout: (seconds + 30) * 1_000 })
     const requests = Number(/(\d+) requests in/.exec(stdout)?.[1])
