@@ -46,13 +46,10 @@ describe('npm run chaos', { skip }, () => {
       assert.match(said, found)
   })
 
-  it('finds taps that an asynchronous standby lost, and a PgBouncer whose connections are taken', async () => {
-    const { exit, said } = await chaos(
-      ...['--seconds', '3', '--plant', 'lagging-standby,leaked-connections', 'postgres-failover', 'pgbouncer-restart'],
-    )
+  it('finds taps that an asynchronous standby lost', async () => {
+    const { exit, said } = await chaos('--seconds', '3', '--plant', 'lagging-standby', 'postgres-failover')
     assert.equal(exit, 1, said)
     assert.match(said, /an accepted tap is not in the ledger/)
-    assert.match(said, /not back after 15 s/)
   })
 })
 
