@@ -10,6 +10,7 @@ import { parse } from 'yaml'
 import { devCommand } from '../service/src/cli/dev/dev.ts'
 import { payCommand } from '../service/src/cli/payments/pay.ts'
 import { serveCommand } from '../service/src/cli/serve/serve.ts'
+import { type CommandRight, commandRights } from '../service/src/cli/session/command-rights.ts'
 import { storeCommands } from '../service/src/cli/store-commands.ts'
 import { verifyCommand } from '../service/src/cli/verify.ts'
 import { type Rule, rules } from '../service/src/graphql/access/rules.ts'
@@ -67,7 +68,10 @@ const tables: Readonly<Record<string, () => Table>> = {
       description,
     ]),
   ],
-  commands: () => [['Command', 'What it does'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
+  commands: () => [
+    ['Command', 'What it does', 'Changes'],
+    programs().flatMap((program) => leavesOf(program, 'touchstone')),
+  ],
   operations: () => [['Operation', 'What it does'], operations()],
   rights: () => [['Field', 'Scopes', 'A key with brands'], Object.entries(rules).map(rightsRow)],
   errors: () => [
@@ -123,8 +127,11 @@ function leavesOf(command: Command, before: string): string[][] {
   const below = command.commands.flatMap((child) => leavesOf(child, here))
   if (below.length > 0 && command.registeredArguments.length === 0) return below
   const words = command.registeredArguments.map((argument) => ` <${argument.name()}>`).join('')
-  return [[code(here + words), command.description()], ...below]
+  const right = commandRights[here.replace(/^touchstone /, '')]
+  return [[code(here + words), command.description(), right === undefined ? '?' : changesOf[right]], ...below]
 }
+
+const changesOf: Readonly<Record<CommandRight, string>> = { reads: 'no', changes: 'yes', noted: 'yes', apart: 'apart' }
 
 type AlertRule = {
   readonly alert: string
@@ -146,9 +153,9 @@ function rightsRow([name, { needs, about, note }]: readonly [string, Rule]): str
   const limit =
     about === 'brand'
       ? 'registers these brands only'
-      : about === 'product'
-        ? 'changes their products only'
-        : 'reads their products only'
+      : about === undefined
+        ? 'reads their products only'
+        : 'changes their products only'
   return [code(name), [...scopes, ...(note === undefined ? [] : [note])].join('; '), limit]
 }
 

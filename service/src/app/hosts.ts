@@ -15,7 +15,7 @@ import type { HostName, HostUrls } from '../discovery/instance.ts'
 import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
 import { createAuthenticate } from '../graphql/api-keys.ts'
-import { contextFactory, createLoaders } from '../graphql/context.ts'
+import { contextFactory, createLoaders, refusalNotes } from '../graphql/context.ts'
 import { indexStores } from '../graphql/stores.ts'
 import { createFormatError } from '../graphql/errors.ts'
 import { mutationResolvers } from '../graphql/mutations/resolvers.ts'
@@ -246,7 +246,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
   const prepare = prepareTrusted(createPrepareOperation({ schema, introspection }), documents)
   const shared = {
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
-    createContext: contextFactory(stores, indexStores(lists.database)),
+    createContext: contextFactory(stores, indexStores(lists.database), refusalNotes(database, log)),
     formatError: createFormatError(log),
     authenticate: createAuthenticate({
       keys: apiKeys,

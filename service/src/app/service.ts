@@ -1,5 +1,6 @@
 /** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { auditHead } from '../db/audit.ts'
 import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
@@ -50,6 +51,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
     components.indexer.start()
     const announced = { urls: config.chain.wsUrls, onBlock: components.indexer.wake, log: log.child('indexer') }
     opened.adopt(createBlockAnnouncements(announced), (it) => it.close())
+    opened.adopt(logAuditHead(components, log), clearInterval)
   }
   opened.adopt(keepRecovering(components, log), clearInterval)
   warnOfSharedKeys(config, components, log)
@@ -136,6 +138,19 @@ function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics):
     countTap(presented.kind)
     return presented
   }
+}
+
+const dayMs = 86_400_000
+
+/** Writes the head of the audit trail to the log, at the start and once a day: logs are kept elsewhere, where the database is not. */
+function logAuditHead({ database }: Components, log: Log): NodeJS.Timeout {
+  const write = () =>
+    void auditHead(database).then(
+      ({ seq, hash }) => log.info('audit head', { head: `${seq}:${hash}` }),
+      (error: unknown) => log.warn('audit head not read', { reason: reasonOf(error) }),
+    )
+  write()
+  return setInterval(write, dayMs).unref()
 }
 
 /** A stolen key has all roles of its account. The published keys of a demonstration are known to everybody anyway. */

@@ -1,6 +1,10 @@
 /** The context of resolvers: the API key of the request, and loaders that batch its reads. */
 import DataLoader from 'dataloader'
 import type { Hex } from '@touchstone/verdict'
+import { type Actor, appendAudit, auditText } from '../db/audit.ts'
+import type { Sql } from '../db/database.ts'
+import { reasonOf } from '../lib/errors.ts'
+import type { Log } from '../lib/log.ts'
 import type { HistoryQuestion } from '../index/history.ts'
 import type { PastBlock } from '../index/queries/products.ts'
 import { type Verb, verbsOf } from './access/rights.ts'
@@ -16,20 +20,39 @@ export type GraphqlContext = {
   readonly requestId: string
   /** Left out for events of subscriptions. */
   readonly cost?: number
+  /** Notes in the audit trail that a mutation was refused. It never throws. */
+  readonly noteRefusal: (refusal: Refusal) => Promise<void>
   readonly loaders: Loaders
   readonly lists: Pick<IndexStores, 'products' | 'transfers' | 'meta' | 'past' | 'groups' | 'taps'>
 }
+
+/** A mutation that changed nothing: its field, the id that its input names, and the first reason. */
+type Refusal = Readonly<{ act: string; subject: string; because: string }>
+export type NoteRefusal = (refusal: Refusal, by: Actor) => Promise<void>
 
 /** Creates the context of one operation. `listing`: the operation reads lists only. */
 export type CreateContext = (key: ApiKey, requestId: string, listing?: boolean) => GraphqlContext
 
 /** An operation reads one database: `listStores`, which may be a few seconds behind, when it only lists, else `stores`. */
-export function contextFactory(stores: IndexStores, listStores: IndexStores = stores): CreateContext {
+export function contextFactory(
+  stores: IndexStores,
+  listStores: IndexStores = stores,
+  note: NoteRefusal = async () => {},
+): CreateContext {
   return (key, requestId, listing = false) => {
     const all = listing ? listStores : stores
     const lists = key.brands === null ? all : scopedStores(all, key.brands)
-    return { key, verbs: new Set(verbsOf(key.scopes)), requestId, lists, loaders: createLoaders(lists) }
+    const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
+    return { key, verbs: new Set(verbsOf(key.scopes)), requestId, noteRefusal, lists, loaders: createLoaders(lists) }
   }
+}
+
+/** Returns the function that appends refused mutations to the audit trail of a database. */
+export function refusalNotes(database: Sql, log: Log): NoteRefusal {
+  return (refusal, by) =>
+    appendAudit(database, auditText(by, { ...refusal, outcome: 'REFUSED' })).catch((error: unknown) =>
+      log.warn('refused mutation not noted', { reason: reasonOf(error) }),
+    )
 }
 
 export type Loaders = ReturnType<typeof createLoaders>

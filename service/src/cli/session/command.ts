@@ -1,6 +1,9 @@
 /** Definition of commands: description, help with examples, and the work that runs in a session. */
 import { assetFlags, type Hex, parseTokenId } from '@touchstone/verdict'
 import { Command, InvalidArgumentError } from 'commander'
+import { appendAudit, type AuditBody, auditText, localActor } from '../../db/audit.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import { type CommandRight, commandRights } from './command-rights.ts'
 import type { RunWork, Session } from './session.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { parseGtin } from '../../domain/gtin.ts'
@@ -27,12 +30,45 @@ export function defineGroup(name: string, description: string, commands: readonl
   return notes === undefined ? group : group.addHelpText('after', `\n${notes}`)
 }
 
-/** Makes the action of a command: `work` with a session, then the command's arguments and options. */
+/**
+ * Makes the action of a command: `work` with a session, then the command's arguments and options. What the command did, or failed to do,
+ * is noted in the audit trail as its right says. Throws for a command that is in no list of `command-rights.ts`.
+ */
 export function inSession<Args extends unknown[]>(
   run: RunWork,
   work: (session: Session, ...args: Args) => Promise<number | void>,
 ): (...args: Args) => Promise<void> {
-  return (...args) => run((session) => work(session, ...args))
+  return async (...args) => {
+    const [name, right] = rightOf(args.at(-1))
+    await run(async (session) => {
+      if (right === 'reads') return work(session, ...args)
+      const isDryRun = args.some((arg) => (arg as { dryRun?: unknown } | null)?.dryRun === true)
+      const [first] = args
+      const subject = typeof first === 'string' || typeof first === 'bigint' ? String(first).slice(0, 100) : ''
+      const entry = { act: `command ${name}`, subject } as const
+      const note = (body: Omit<AuditBody, 'who'>) => appendAudit(session.store.database, auditText(localActor(), body))
+      let exit: number | void
+      try {
+        exit = await work(session, ...args)
+      } catch (error) {
+        // The error of the command is what its user must see, whatever becomes of the entry.
+        if (!isDryRun) await note({ ...entry, outcome: 'REFUSED', because: reasonOf(error) }).catch(() => {})
+        throw error
+      }
+      if (right === 'noted' && !isDryRun) await note({ ...entry, outcome: 'DONE' })
+      return exit
+    })
+  }
+}
+
+/** Returns the words of a command after the program's name, and its right. */
+function rightOf(command: unknown): readonly [name: string, right: CommandRight] {
+  const words: string[] = []
+  for (let at = command instanceof Command ? command : null; at?.parent; at = at.parent) words.unshift(at.name())
+  const name = words.join(' ')
+  const right = commandRights[name]
+  if (right === undefined) throw new Error(`touchstone ${name} is in no list of commands.`)
+  return [name, right]
 }
 
 /** Parses a UID of an NTAG 424 DNA (7 bytes; NXP's begin with 04), with or without `:` or `-` between bytes, or returns null. */

@@ -11,7 +11,7 @@ import {
   type KeyRowFormat,
   type Masters,
 } from '../../tap/provisioning/key-rows.ts'
-import { argument, defineCommand } from '../session/command.ts'
+import { argument, defineCommand, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import { listUids } from './uids.ts'
 import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
@@ -48,11 +48,14 @@ Anyone with the keys of a tag can copy it: --reveal writes them to a new file th
     .addOption(new Option('--format <format>', 'format of the rows').choices(keyRowFormats).default('json'))
     .option('--reveal', 'include the keys, which needs --out')
     .option('--out <file>', 'new file for the rows (mode 0600)')
-    .action((options: Options) => {
+    .action((options: Options, self: Command) => {
       const address = requiredAddress(options)
       if (options.reveal === true && options.out === undefined)
         throw new CommandError('Keys are not shown on a screen: give --reveal a new file with --out.')
-      return run((session) => printKeys(session, address, options))
+      return inSession(run, (session, given: Options, _self: Command) => printKeys(session, address, given))(
+        options,
+        self,
+      )
     })
 }
 

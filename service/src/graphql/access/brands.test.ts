@@ -13,6 +13,7 @@ import { outboxChannel, outboxStore } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
 import { createTapLog } from '../../tap/log/recorder.ts'
 import { contextFactory, createLoaders } from '../context.ts'
+import { scopes, type Verb, verbsOf } from './rights.ts'
 import { indexStores } from '../stores.ts'
 import { createEventDispatcher, type EventDispatcher } from '../subscriptions/dispatcher.ts'
 import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from '../subscriptions/subscriptions.ts'
@@ -90,6 +91,22 @@ const steps: readonly (readonly [field: string, input: string, about: string])[]
   ['recycleProduct', 'productId: "ID"', 'productId'],
 ]
 
+/** The verbs of which each mutation needs one, with the inputs of `steps`. */
+const mutationNeeds: Readonly<Record<string, readonly Verb[]>> = {
+  registerProduct: ['mint'],
+  initiateTransfer: ['transfer'],
+  acceptTransfer: ['transfer'],
+  cancelTransfer: ['transfer'],
+  bindTag: ['bind'],
+  activateProduct: ['activate'],
+  claimProduct: ['claim'],
+  flagProduct: ['flag:lost'],
+  resolveProduct: ['resolve'],
+  recycleProduct: ['recycle'],
+  approveRequest: ['approve'],
+  rejectRequest: ['approve', 'recycle'],
+}
+
 for (const { name, open, skip } of testDatabases())
   describe(`keys with brands on ${name}`, { skip }, () => {
     let database: Database
@@ -113,7 +130,7 @@ for (const { name, open, skip } of testDatabases())
         told.push(field)
         return { success: true, errors: [] }
       }
-      const fields = ['registerProduct', ...steps.map(([field]) => field)]
+      const fields = ['registerProduct', 'approveRequest', 'rejectRequest', ...steps.map(([field]) => field)]
       const Mutation = Object.fromEntries(fields.map((field) => [field, done(field)]))
       const Query = { transferTypedData: done('transferTypedData') }
       graphql = await startGraphql(database, {
@@ -238,6 +255,35 @@ for (const { name, open, skip } of testDatabases())
         assert.deepEqual(told.splice(0), [], field)
         assert.deepEqual(await ask('1'), { success: true, txHash: null, errors: [] })
         assert.deepEqual(told.splice(0), [field])
+      }
+    })
+
+    it('may do what the table says, for every mutation under every scope and brand, and nothing else', async () => {
+      const registering = ['registerProduct', 'tagId: "n", name: "n", brand: "BRAND"', 'brand'] as const
+      const deciding = ['approveRequest', 'rejectRequest'].map(
+        (field) => [field, 'approvalId: "k3x9a0qz12ab"', 'approvalId'] as const,
+      )
+      const all = [...steps, registering, ...deciding]
+      const root = graphql.schema.getMutationType()
+      assert.deepEqual(all.map(([field]) => field).toSorted(), Object.keys(root?.getFields() ?? {}).toSorted())
+      for (const scope of scopes) {
+        const own = verbsOf([scope])
+        for (const brands of [null, ['Acme'], ['Bolt'], ['Bolt', 'Acme']]) {
+          const { text } = await graphql.newKey([scope], brands)
+          for (const [field, input, about] of all) {
+            const inputs = input.replace('ID', '1').replace('BRAND', 'Acme')
+            const query = `mutation { ${field}(input: { ${inputs} }) { success errors { field } } }`
+            const { data, errors } = await graphql.ask(query, undefined, text)
+            const isScoped = mutationNeeds[field]?.some((verb) => own.includes(verb)) === true
+            const isOfBrand = brands === null || brands.includes('Acme') || about === 'approvalId'
+            const wanted = isScoped && isOfBrand
+            const label = `${field} with ${scope}, ${brands?.join(' and ') ?? 'all brands'}`
+            assert.deepEqual(told.splice(0), wanted ? [field] : [], label)
+            if (!isScoped)
+              assert.deepEqual([errors.map(({ extensions }) => extensions['code']), data], [['FORBIDDEN'], null], label)
+            else if (!wanted) assert.deepEqual(data, { [field]: { success: false, errors: [{ field: about }] } }, label)
+          }
+        }
       }
     })
 

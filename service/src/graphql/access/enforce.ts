@@ -1,6 +1,12 @@
 /** Enforces the rules of `rules.ts` on a schema: the only place where the rights of a key are compared with what it asks for. */
 import { untrustedOf } from '@touchstone/verdict'
-import { defaultFieldResolver, type GraphQLFieldResolver, type GraphQLSchema, isObjectType } from 'graphql'
+import {
+  defaultFieldResolver,
+  GraphQLError,
+  type GraphQLFieldResolver,
+  type GraphQLSchema,
+  isObjectType,
+} from 'graphql'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type InputError } from '../mutations/inputs.ts'
 import { demandVerb, permits } from './rights.ts'
@@ -19,8 +25,9 @@ export function enforceRights(schema: GraphQLSchema): GraphQLSchema {
     const type = schema.getType(typeName)
     const field = isObjectType(type) ? type.getFields()[fieldName] : undefined
     if (field === undefined) throw new Error(`The schema has no field ${name}, for which there is a rule of access.`)
-    if (field.subscribe === undefined) field.resolve = guarded(rule, field.resolve ?? defaultFieldResolver)
-    else field.subscribe = guarded(rule, field.subscribe)
+    const checked = guarded(rule, field.subscribe ?? field.resolve ?? defaultFieldResolver)
+    if (field.subscribe !== undefined) field.subscribe = checked
+    else field.resolve = typeName === 'Mutation' ? noted(fieldName, rule, checked) : checked
   }
   return schema
 }
@@ -33,6 +40,36 @@ function guarded({ needs, about }: Rule, resolve: FieldResolver): FieldResolver 
     return scopeError(about, args.input as ScopedInput, context).then((error) =>
       error === null ? resolve(source, args, context, info) : { success: false, errors: [error], txHash: null },
     )
+  }
+}
+
+type Payload = Readonly<{
+  success?: boolean
+  errors?: readonly InputError[]
+  txHash?: string | null
+  approval?: { readonly status: string } | null
+}>
+
+/**
+ * Notes a mutation that was refused: by the rights of its key, by the input, or by the chain. One that was signed has its entries
+ * already, and so have requests for approval and their decisions.
+ */
+function noted(act: string, { about }: Rule, resolve: FieldResolver): FieldResolver {
+  return async (source, args, context, info) => {
+    const { productId, transferId, approvalId } = (args.input ?? {}) as Readonly<Record<string, unknown>>
+    const [subject = ''] = [productId, transferId, approvalId].filter((id) => typeof id === 'string')
+    const note = (because: string) => context.noteRefusal({ act, subject: subject.slice(0, 100), because })
+    let payload: Payload
+    try {
+      payload = (await resolve(source, args, context, info)) as Payload
+    } catch (error) {
+      if (error instanceof GraphQLError && error.extensions['code'] === 'FORBIDDEN') await note(error.message)
+      throw error
+    }
+    const { success, errors, txHash, approval } = payload
+    const hasEntry = about === 'approval' || (txHash ?? null) !== null || (approval ?? null) !== null
+    if (success === false && !hasEntry) await note(errors?.map(({ field, message }) => `${field}: ${message}`)[0] ?? '')
+    return payload
   }
 }
 

@@ -2,7 +2,7 @@
 import { mkdir, readFile, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
-import { argument, defineCommand } from '../../session/command.ts'
+import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../../session/session.ts'
 import { getBatch, getMasters } from '../keys.ts'
 import { pcscSentence, removed } from './pcsc.ts'
@@ -56,12 +56,14 @@ again: chips that are registered are done. <file>.written.csv names the written 
     .option('--count <n>', 'chips to write, one after another (default: 1, with --from all)', argument.count(1_000_000))
     .option('--no-originality', 'write chips without a valid originality signature of NXP too')
     .option('--json', 'print a JSON object at the end; each chip is a line of stderr')
-    .action((options: Options) => {
+    .action((options: Options, self: Command) => {
       const { item, ...address } = options
       if (options.from !== undefined && item !== undefined)
         throw new CommandError('--from has the item of each chip: leave --item out.')
       requiredAddress(options.from === undefined ? options : address)
-      return run(async (session) => writeTags(session, options, await loadPcsc()))
+      const work = async (session: Session, given: Options, _self: Command) =>
+        writeTags(session, given, await loadPcsc())
+      return inSession(run, work)(options, self)
     })
 }
 

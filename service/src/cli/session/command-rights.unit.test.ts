@@ -1,0 +1,40 @@
+/** The table of commands is complete: a new command is in it before it can be run. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { Command } from 'commander'
+import { devCommand } from '../dev/dev.ts'
+import { payCommand } from '../payments/pay.ts'
+import { serveCommand } from '../serve/serve.ts'
+import { storeCommands } from '../store-commands.ts'
+import { verifyCommand } from '../verify.ts'
+import { defineCommand, defineGroup, inSession } from './command.ts'
+import { commandRights } from './command-rights.ts'
+import { runWithin } from './session.ts'
+
+/** The names of the commands with work: those without others below them, and those with arguments of their own. */
+function namesOf(command: Command, before: readonly string[] = []): string[] {
+  const path = [...before, command.name()]
+  const below = command.commands.flatMap((child) => namesOf(child, path))
+  return below.length === 0 || command.registeredArguments.length > 0 ? [path.join(' '), ...below] : below
+}
+
+const nothing = () => Promise.resolve()
+const inStore = storeCommands(nothing, () => {}, nothing)
+
+describe('the rights of the local user', () => {
+  it('are stated for every command, and for none that does not exist', () => {
+    const commands = [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...inStore]
+    assert.deepEqual(commands.flatMap((command) => namesOf(command)).toSorted(), Object.keys(commandRights).toSorted())
+  })
+
+  it('do not let a command run that is in no list', async () => {
+    let hasRun = false
+    const run = async () => void (hasRun = true)
+    const program = new Command('touchstone').addCommand(
+      defineGroup('asset', 'x', [defineCommand('destroy', 'x', { examples: [] }).action(inSession(run, run))]),
+    )
+    const io = { out: () => {}, err: () => {}, cwd: '/', signal: new AbortController().signal }
+    await assert.rejects(runWithin(program, ['asset', 'destroy'], io), /asset destroy is in no list of commands/)
+    assert.equal(hasRun, false)
+  })
+})

@@ -1,0 +1,80 @@
+/** Acts that are in the audit trail although they changed nothing, or nothing in the database: refusals, and commands on keys and tags. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
+import type { Scope } from '../../../src/graphql/access/rights.ts'
+import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { keepSecret } from '../../support/evidence.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+describe('the audit trail', () => {
+  let world: World
+  before(async () => void (world = await startWorld()))
+  after(() => world.end())
+
+  async function newKey(scopes: readonly Scope[], brands: readonly string[] | null = null) {
+    const { text, hash } = newApiKey()
+    keepSecret(text)
+    return { text, id: await world.components.apiKeys.create({ hash, name: 'k', scopes, brands }) }
+  }
+  async function mutate(key: string, field: string, input: string): Promise<void> {
+    await fetch(`${world.urls.graphql}/graphql`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${key}` },
+      body: JSON.stringify({ query: `mutation { ${field}(input: { ${input} }) { success } }` }),
+    })
+  }
+  /** Returns the entries that `work` makes. */
+  async function entriesOf(work: () => Promise<unknown>): Promise<AuditBody[]> {
+    const { seq } = await auditHead(world.components.database)
+    await work()
+    return (await readAudit(world.components.database, seq, 1_000)).map(({ body }) => JSON.parse(body) as AuditBody)
+  }
+
+  it('has mutations that were refused for the rights of the key, the input, or by the chain', async () => {
+    const tokenId = String(await world.mint({ name: 'Watch', brand: 'Acme' }))
+    const [reader, writer] = [await newKey(['read']), await newKey(['write'])]
+    const foreign = await newKey(['write'], ['Bolt'])
+    const refused = async (key: { text: string; id: string }, field: string, input: string) => {
+      const [entry, ...more] = await entriesOf(() => mutate(key.text, field, input))
+      assert.deepEqual(more, [])
+      const { requestId, because, ...rest } = entry ?? ({} as AuditBody)
+      assert.deepEqual(rest, { who: `key:${key.id}`, act: field, subject: rest.subject, outcome: 'REFUSED' })
+      assert.match(requestId ?? '', /.+/)
+      return `${rest.subject}: ${because}`
+    }
+    const product = `productId: "${tokenId}"`
+    assert.match(await refused(reader, 'activateProduct', product), /lacks the scope activate/)
+    assert.equal(
+      await refused(foreign, 'activateProduct', product),
+      `${tokenId}: productId: Product ${tokenId} does not exist.`,
+    )
+    assert.match(await refused(writer, 'activateProduct', product), /productId: Asset \d+ is MINTED/)
+    assert.match(await refused(writer, 'flagProduct', `${product}, reports: []`), /reports: Name at least one report/)
+    assert.match(await refused(writer, 'acceptTransfer', 'transferId: "x", signature: "0x00"'), /^x: transferId: /)
+  })
+
+  it('has each command that changes something once, done or refused, and none that only reads', async () => {
+    const run = commandsOf(world)
+    const acts = async (...argv: string[]) =>
+      (await entriesOf(() => run(...argv))).map(({ act, subject, outcome }) => `${act} ${subject} ${outcome}`)
+    assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring DONE'])
+    assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring REFUSED'])
+    assert.deepEqual(await acts('tag', 'batch', 'revoke', 'spring'), ['command tag batch revoke spring DONE'])
+    assert.deepEqual(await acts('tag', 'batch', 'list'), [])
+    assert.deepEqual(await acts('asset', 'activate', '999'), ['command asset activate 999 REFUSED'])
+    assert.deepEqual(await acts('asset', 'activate', '999', '--dry-run'), [])
+    assert.deepEqual(await acts('key', 'revoke', 'aaaaaaaa'), ['command key revoke aaaaaaaa REFUSED'])
+    const made = await acts('key', 'create', 'my-app')
+    assert.match(made.join(), /^key\.create \w{8} DONE$/)
+    assert.deepEqual(await acts('export', 'products'), ['command export products  DONE'])
+    const minted = await acts('asset', 'mint')
+    assert.match(minted.join(), /^mint {2}SIGNED,mint {2}CONFIRMED$/)
+  })
+
+  it('has its head in the log of a start', async () => {
+    assert.ok(world.lines.some((line) => /"event":"audit head","head":"\d+:0x[0-9a-f]{64}"/.test(line)))
+    assert.equal((await verifyAudit(world.components.database)).ok, true)
+  })
+})
