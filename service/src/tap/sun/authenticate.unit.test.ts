@@ -317,7 +317,8 @@ describe('batches', () => {
       return record.fileMaster
     }
     const keys = createKeyRing([{ ...batch, fileMaster: { ...batch.fileMaster, secret } }])
-    const authenticate = createAuthenticate({ keys, budget: { spend: () => false, refund: () => {} } })
+    // All but the derivation could be paid.
+    const authenticate = createAuthenticate({ keys, budget: { spend: (units) => units < 10_000, refund: () => {} } })
     const meta = createAesKey(record.metaKey ?? new Uint8Array(16))
     const picc = meta.encryptBlock(hexToBytes(`C705${'11'.repeat(6)}010000${'00'.repeat(5)}`))
     assert.equal(reasonOf(await authenticate(picc, randomBytes(8))), 'not_searched')
