@@ -153,7 +153,7 @@ describe('deploy/systemd', () => {
     const folder = mkdtempSync(join(tmpdir(), 'touchstone-systemd-'))
     try {
       const unit = read('deploy/systemd/touchstone.service')
-        .replace('/opt/touchstone/node_modules/.bin/node', process.execPath)
+        .replace('/usr/bin/node', process.execPath)
         .replaceAll('/opt/touchstone', root)
       const path = join(folder, 'touchstone.service')
       writeFileSync(path, unit)

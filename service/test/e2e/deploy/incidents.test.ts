@@ -194,7 +194,12 @@ describe('docs/incidents.md', { skip }, () => {
       'false',
       'false',
     ])
-    await done(title, 2, words)
+    const roles_ = await type(title, 2, words)
+    assert.ok(
+      roles_.out.includes(addressOf(successor)) && !roles_.out.includes(addressOf(leaked)),
+      roles_.out + roles_.err,
+    )
+    await done(title, 3, words)
     const senders = await readFile(join(folder, 'senders.txt'), 'utf8')
     assert.match(senders, new RegExp(`^${theft} ${addressOf(leaked)}$`, 'im'))
     await send(addressOf(successor), call('resolve'))
