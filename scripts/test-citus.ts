@@ -17,18 +17,15 @@ if (missing !== undefined) {
   process.exit(0)
 }
 
-/** Tests of other folders use no distributed table, or an embedded database alone. */
+/** Tests of other folders use no distributed table, or begin with an empty database. */
 const folders = [
-  'service/src/{tap,index,graphql,payments,passport}/**',
-  'service/test/e2e/{index,tap,graphql,payments,database}/**',
+  'service/src/{tap,index,graphql,payments,passport}/**/*',
+  'service/test/e2e/{index,tap,graphql,payments}/**/!(away)',
+  'service/test/e2e/database/!(audit|away|backup|disk-full|failover|pgbouncer|privacy|read-replica)',
 ]
-/** A backup restores into an empty database, and a rebuilt replica is no cluster. */
-const left = /\/(backup|read-replica|away|audit)\.test\.ts$/
 const given = process.argv.slice(2)
-const files = (given.length > 0 ? given : globSync(folders.map((folder) => `${folder}/*.test.ts`)))
-  .filter(
-    (file) => given.length > 0 || (!left.test(file) && readFileSync(file, 'utf8').includes('/database/databases.ts')),
-  )
+const files = (given.length > 0 ? given : globSync(folders.map((folder) => `${folder}.test.ts`)))
+  .filter((file) => given.length > 0 || readFileSync(file, 'utf8').includes('/database/databases.ts'))
   .toSorted()
 
 const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-citus-'))
@@ -70,5 +67,7 @@ const testCommand = (...all: readonly string[]) =>
   ] as const
 await runStages([
   { name: 'tests on Citus', command: testCommand(...files) },
-  { name: 'plans of their statements', command: testCommand('service/test/contract/cluster-plans.test.ts') },
+  ...(given.length > 0
+    ? []
+    : [{ name: 'plans of their statements', command: testCommand('service/test/contract/cluster-plans.test.ts') }]),
 ])

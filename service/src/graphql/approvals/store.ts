@@ -135,8 +135,8 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     },
 
     /** Returns a page, the newest first. */
-    page: (filter: ApprovalFilter, { after, backward, limit }: Page): Promise<Approval[]> => {
-      const { conditions, values } = conditionsOf(filter)
+    page: async (filter: ApprovalFilter, { after, backward, limit }: Page): Promise<Approval[]> => {
+      const { conditions, values } = conditionsOf(filter, await visibleTokens(database, filter))
       const [direction, behind] = backward ? ['asc', '>'] : ['desc', '<']
       if (after !== null)
         conditions.push(
@@ -146,8 +146,8 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
       const text = `select ${columns} from ${source} where ${conditions.join(' and ')} order by ${order} limit $${values.push(limit)}`
       return database.query<Approval>(text, values)
     },
-    count: (filter: ApprovalFilter): Promise<number | null> => {
-      const { conditions, values } = conditionsOf(filter)
+    count: async (filter: ApprovalFilter): Promise<number | null> => {
+      const { conditions, values } = conditionsOf(filter, await visibleTokens(database, filter))
       return countWithin(database, `select from ${source} where ${conditions.join(' and ')}`, values)
     },
   }
@@ -190,16 +190,26 @@ async function expire(sql: Sql, where: string, values: readonly unknown[]): Prom
   }
 }
 
+/** Returns the tokens of requests that a key with brands sees; null for any. Products may be on other servers than requests. */
+async function visibleTokens(sql: Sql, { brands = null }: ApprovalFilter): Promise<readonly string[] | null> {
+  if (brands === null) return null
+  const asked = await sql.query<{ subject: string }>(recycledStatement, [mostRecycled])
+  const rows = await sql.query<{ id: string }>(ofBrandsStatement, [asked.map(({ subject }) => subject), brands])
+  return rows.map(({ id }) => id)
+}
+
+/** Requests need two people each, so that there are few. */
+const mostRecycled = 10_000
+const recycledStatement = `select subject from approval where act = 'recycle' order by requested_at desc limit $1`
+const ofBrandsStatement = `select token_id::text as id from asset
+  where token_id = any($1::text[]::numeric[]) and brand = any($2::text[])`
+
 /** An act on a batch or a key is of no brand: a key with brands does not see it. */
-function conditionsOf({ status, brands = null }: ApprovalFilter) {
+function conditionsOf({ status }: ApprovalFilter, tokens: readonly string[] | null) {
   const values: unknown[] = []
   const conditions = ['true']
   if (status !== undefined) conditions.push(`${statusColumn} = $${values.push(status)}`)
-  if (brands !== null)
-    conditions.push(
-      `a.act = 'recycle' and exists (select from asset t where t.token_id = case a.act when 'recycle' then a.subject::numeric end
-         and t.brand = any($${values.push(brands)}::text[]))`,
-    )
+  if (tokens !== null) conditions.push(`a.act = 'recycle' and a.subject = any($${values.push(tokens)}::text[])`)
   return { conditions, values }
 }
 
