@@ -89,6 +89,7 @@ const steps: readonly (readonly [field: string, input: string, about: string])[]
   ['flagProduct', 'productId: "ID", reports: [LOST]', 'productId'],
   ['resolveProduct', 'productId: "ID"', 'productId'],
   ['recycleProduct', 'productId: "ID"', 'productId'],
+  ['announceRecycle', 'productId: "ID"', 'productId'],
 ]
 
 /** The verbs of which each mutation needs one, with the inputs of `steps`. */
@@ -103,6 +104,7 @@ const mutationNeeds: Readonly<Record<string, readonly Verb[]>> = {
   flagProduct: ['flag:lost'],
   resolveProduct: ['resolve'],
   recycleProduct: ['recycle'],
+  announceRecycle: ['recycle'],
   approveRequest: ['approve'],
   rejectRequest: ['approve', 'recycle'],
 }

@@ -54,6 +54,7 @@ const acts: readonly (readonly [field: string, args: object, needs: string])[] =
   ['Mutation.flagProduct', { input: { reports: [] } }, 'flag:lost|flag:stolen|flag:recall|flag:tamper'],
   ['Mutation.resolveProduct', { input: {} }, 'resolve'],
   ['Mutation.recycleProduct', { input: {} }, 'recycle'],
+  ['Mutation.announceRecycle', { input: {} }, 'recycle'],
   ['Mutation.approveRequest', { input: {} }, 'approve'],
   ['Mutation.rejectRequest', { input: {} }, 'approve|recycle'],
   ['Subscription.events', {}, 'read:products'],

@@ -95,6 +95,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   },
   'Mutation.resolveProduct': changing('resolve'),
   'Mutation.recycleProduct': changing('recycle'),
+  'Mutation.announceRecycle': changing('recycle'),
   'Mutation.approveRequest': { needs: all('approve'), about: 'approval' },
   'Mutation.rejectRequest': { needs: decided, about: 'approval', note: 'with `recycle` alone its own requests' },
   'Subscription.events': reading,

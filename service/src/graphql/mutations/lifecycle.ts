@@ -30,6 +30,10 @@ export function createLifecycleMutations(
 
   const activate = mutation(readStep, ({ tokenId, key }, context) => write({ kind: 'activate', tokenId }, key, context))
 
+  const announceRecycle = mutation(readStep, ({ tokenId, key }, context) =>
+    write({ kind: 'announceRecycle', tokenId }, key, context),
+  )
+
   const flag = mutation(
     (input: FlagInput, read) => ({
       ...readStep(input, read),
@@ -101,7 +105,7 @@ export function createLifecycleMutations(
     return { ...payload, approval }
   }
 
-  return { activate, flag, resolve, recycle }
+  return { activate, flag, resolve, recycle, announceRecycle }
 }
 
 type Recycling = Readonly<{ kind: 'recycle'; tokenId: bigint }>

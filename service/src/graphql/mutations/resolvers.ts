@@ -24,7 +24,7 @@ export type MutationDeps = { readonly database: Sql; readonly approvals: Approva
 export function mutationResolvers(deps: MutationDeps): ResolverMap {
   const writes = createWrites(deps)
   const { initiate, accept, cancel } = createTransferMutations(deps, writes)
-  const { activate, flag, resolve, recycle } = createLifecycleMutations(deps, writes)
+  const { activate, flag, resolve, recycle, announceRecycle } = createLifecycleMutations(deps, writes)
   const decisions = approvalResolvers(deps.approvals, writes)
   return {
     ...decisions,
@@ -41,6 +41,7 @@ export function mutationResolvers(deps: MutationDeps): ResolverMap {
       flagProduct: flag,
       resolveProduct: resolve,
       recycleProduct: recycle,
+      announceRecycle,
     },
   }
 }

@@ -194,6 +194,21 @@ describe('the lifecycle by mutations', () => {
     )
   })
 
+  it('announces that a reported item of a customer will be recycled, which it is not before 30 days', async () => {
+    const { tokenId, productId } = await claimed()
+    refusalOf(
+      await step('announceRecycle', { productId }),
+      'productId',
+      /is CLAIMED; this step does not lead from there/,
+    )
+    await done('flagProduct', { productId, reports: ['STOLEN'] })
+    refusalOf(await step('recycleProduct', { productId }), 'input', /30 days after its announcement/)
+    const input = { productId, idempotencyKey: 'notice' }
+    assert.equal((await done('announceRecycle', input))['txHash'], (await done('announceRecycle', input))['txHash'])
+    refusalOf(await step('recycleProduct', { productId }), 'input', /30 days after its announcement/)
+    await is(tokenId, 5, 2)
+  })
+
   const fields = ['bindTag', 'activateProduct', 'claimProduct', 'flagProduct', 'resolveProduct', 'recycleProduct']
   for (const field of [...fields, 'initiateTransfer', 'acceptTransfer', 'cancelTransfer']) {
     it(`${field} needs the scope write`, async () => {
