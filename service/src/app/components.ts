@@ -25,6 +25,8 @@ import { outboxNotices } from '../index/outbox.ts'
 import { tokenPages } from '../index/snapshot.ts'
 import { indexStore } from '../index/store.ts'
 import type { Log } from '../lib/log.ts'
+import type { BrandTheme } from '../pages/brands/theme.ts'
+import { readThemes } from './themes.ts'
 import { createStatusBits, createStatusIndexes, type StatusBits } from '../passport/signing/status-list.ts'
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
 import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
@@ -78,7 +80,11 @@ export type Components = StoreComponents & {
   }
   readonly issuerName: string
   /** Settings of the pages, and the tokens that the start page shows as examples. */
-  readonly pages: Config['pages'] & { readonly windowSeconds: number; readonly examples: readonly bigint[] }
+  readonly pages: Omit<Config['pages'], 'themeDir'> & {
+    readonly windowSeconds: number
+    readonly examples: readonly bigint[]
+    readonly themes: readonly BrandTheme[]
+  }
   readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
   readonly statusBits: (list: number) => Promise<StatusBits | null>
   readonly operations: OperationStore
@@ -225,7 +231,12 @@ export async function openComponents(
     classes: classStore(database),
     lists,
     issuerName: config.passport.issuerName,
-    pages: { ...config.pages, windowSeconds: config.tap.windowSeconds, examples: config.demo ? demoTokens : [] },
+    pages: {
+      ...config.pages,
+      windowSeconds: config.tap.windowSeconds,
+      examples: config.demo ? demoTokens : [],
+      themes: readThemes(config.pages.themeDir),
+    },
     statusIndexOf: createStatusIndexes(statusIndexes),
     statusBits: createStatusBits({ reader, store: statusIndexes }),
     operations,

@@ -1,5 +1,5 @@
 /** A page context holds the language and the asset folder of a page; the helpers here write the small pieces that all cards share. */
-import { formatTime, textsOf, type Language, type Texts } from './languages.ts'
+import { formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
 import { html, type Html } from './html.ts'
 
 export type PageContext = {
@@ -24,6 +24,13 @@ export function hrefIn({ chosen, language }: PageContext, path: string): string 
 export function timeElement({ language }: PageContext, seconds: number): Html {
   return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z"
     >${formatTime(language, seconds)}</time
+  >`
+}
+
+/** Writes the day of unix seconds for people, and the moment for machines. */
+export function dateElement({ language }: PageContext, seconds: number): Html {
+  return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z" data-day
+    >${formatDate(language, seconds)}</time
   >`
 }
 

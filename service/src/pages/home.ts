@@ -1,11 +1,13 @@
 /** The start page and the page of a class of products: the meaning of a tap, and the search for an item (spec §1, §4.6). */
 import type { LifecycleState } from '@touchstone/verdict'
-import { resultCard } from './result.ts'
-import { itemForm, searchCard, tapCard, type SearchView } from './search.ts'
 import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
-import { icon } from './icons.ts'
+import { icon, tapDrawing } from './icons.ts'
 import { documentOf } from './layout.ts'
+import { itemForm, searchCard, tapCard, type SearchView } from './search.ts'
+import { plainVerdict } from './verdict/card.ts'
+import { seal } from './verdict/seals.ts'
+import { tones } from './verdict/situation.ts'
 
 export type Example = {
   readonly path: string
@@ -19,31 +21,21 @@ export type HomeView = { readonly search: SearchView; readonly examples: readonl
 
 export function homePage(context: PageContext, { search, examples }: HomeView): string {
   const { home } = textsIn(context)
-  const steps = [
-    ['tap', home.tapTitle, home.tapText],
-    ['genuine', home.readTitle, home.readText],
-    ['record', home.checkTitle, home.checkText],
-  ] as const
   return documentOf(context, {
     title: home.title,
     path: '/',
     body: html`<section class="hero">
-        <h1>${home.title}</h1>
-        <p>${home.lead}</p>
-        <ol class="steps">
-          ${steps.map(
-            ([name, title, text]) =>
-              html`<li>
-                ${icon(name)}
-                <div>
-                  <h2>${title}</h2>
-                  <p>${text}</p>
-                </div>
-              </li>`,
-          )}
-        </ol>
+        <div>
+          ${tapDrawing}
+          <h1>${home.title}</h1>
+          <p>${home.lead}</p>
+          <p class="only">${home.only}</p>
+        </div>
       </section>
-      ${searchCard(context, search)} ${examples.length > 0 && examplesCard(context, examples)} ${tapCard(context)}`,
+      <div class="flow wide">
+        ${tapCard(context, false)} ${searchCard(context, search)} ${colours(context)}
+        ${examples.length > 0 && examplesCard(context, examples)}
+      </div>`,
   })
 }
 
@@ -54,31 +46,61 @@ export function classPage(
 ): string {
   const { home, product } = textsIn(context)
   const { classTitle: title, classText: text, classSerial } = home
-  const facts = [{ name: product.gtin, value: code(gtin), mark: 'open' }] as const
   return documentOf(context, {
     title,
     path,
-    body: html`${resultCard(context, { tone: 'plain', icon: 'record', title, text, facts })} ${tapCard(context)}
+    field: 'empty',
+    body: html`<div class="flow">
+      ${plainVerdict(context, { tone: 'none', title, text })}
+      <dl class="facts2">
+        <div>
+          <dt>${product.gtin}</dt>
+          <dd>${code(gtin)}</dd>
+        </div>
+      </dl>
+      ${tapCard(context)}
       <section class="card search" aria-labelledby="search">
         <h2 id="search">${classSerial}</h2>
         <div class="forms">${itemForm(context, { gtin })}</div>
-      </section>`,
+      </section>
+    </div>`,
   })
 }
 
-function examplesCard(context: PageContext, examples: readonly Example[]): Html {
-  const { home, product, states } = textsIn(context)
-  return html`<section class="card" aria-labelledby="examples">
-    <h2 id="examples">${home.examples}</h2>
-    <p class="hint">${home.examplesText}</p>
-    <ul class="examples">
-      ${examples.map(
-        ({ path, tokenId, state, name = product.unnamed.replace('{token}', tokenId) }) =>
-          html`<li>
-            <a href="${hrefIn(context, path)}">${supplierText(name)}</a>
-            <span class="state ${state.toLowerCase()}">${states[state].name}</span>
+function colours(context: PageContext): Html {
+  const { home } = textsIn(context)
+  return html`<section class="card colours" aria-labelledby="colours">
+    <h2 id="colours">${home.colours}</h2>
+    <ul>
+      ${tones.map(
+        (tone) =>
+          html`<li class="tone-${tone}">
+            <div class="sealed">${seal(tone)}</div>
+            <div>
+              <h3>${home[tone]}</h3>
+              <p>${home[`${tone}Text`]}</p>
+            </div>
           </li>`,
       )}
     </ul>
   </section>`
+}
+
+function examplesCard(context: PageContext, examples: readonly Example[]): Html {
+  const { home, product, states } = textsIn(context)
+  return html`<details class="proof">
+    <summary>
+      ${icon('layers')}<span><b>${home.examples}</b><small>${home.examplesText}</small></span
+      >${icon('down', 'turn')}
+    </summary>
+    <ul class="examples in">
+      ${examples.map(
+        ({ path, tokenId, state, name = product.unnamed.replace('{token}', tokenId) }) =>
+          html`<li>
+            <a href="${hrefIn(context, path)}">${supplierText(name)}</a>
+            <span class="state ${state.toLowerCase()}">${states[state]}</span>
+          </li>`,
+      )}
+    </ul>
+  </details>`
 }

@@ -50,13 +50,19 @@ describe('html', () => {
     )
   })
 
-  it('takes trusted markup as it is, from three files: here, the documentation, the icons', () => {
+  it('takes trusted markup as it is, from five files: here, the documentation, the icons, the seals, the marks of brands', () => {
     assert.equal(markupOf(html`${trustedHtml('<path d="M0"/>')}`), '<path d="M0"/>')
     const source = new URL('../', import.meta.url)
     const callers = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
       (name) => /(?<!\.test)\.ts$/.test(name) && readFileSync(new URL(name, source), 'utf8').includes('trustedHtml('),
     )
-    assert.deepEqual(callers.toSorted(), ['pages/docs.ts', 'pages/html.ts', 'pages/icons.ts'])
+    assert.deepEqual(callers.toSorted(), [
+      'pages/brands/theme.ts',
+      'pages/docs.ts',
+      'pages/html.ts',
+      'pages/icons.ts',
+      'pages/verdict/seals.ts',
+    ])
   })
 })
 

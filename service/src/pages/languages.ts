@@ -53,6 +53,11 @@ export function formatTime(language: Language, seconds: number): string {
   return timeFormatOf(language).format(new Date(seconds * 1000))
 }
 
+/** Writes unix seconds as a day in UTC. */
+export function formatDate(language: Language, seconds: number): string {
+  return dateFormatOf(language).format(new Date(seconds * 1000))
+}
+
 /** Returns the name of an ISO 3166-1 country; undefined for a code without a country. */
 export function countryName(language: Language, code: string): string | undefined {
   if (!/^[A-Z]{2}$/.test(code)) return undefined
@@ -71,5 +76,11 @@ const timeFormatOf = memoize(
       timeZone: 'UTC',
       timeZoneName: 'short',
     }),
+  { max: languages.length },
+)
+
+const dateFormatOf = memoize(
+  (language: Language) =>
+    new Intl.DateTimeFormat(language, { year: 'numeric', month: 'long', day: 'numeric', timeZone: 'UTC' }),
   { max: languages.length },
 )

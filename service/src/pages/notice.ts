@@ -1,11 +1,11 @@
 /** Pages without an item: taps that lead to none, links that cannot be read, faults. None of them guesses a verdict (spec §4.4, §7). */
-import { adviceCard, resultCard, type Fact, type Tone } from './result.ts'
-import { searchCard } from './search.ts'
-import { code, hrefIn, textsIn, type PageContext } from './context.ts'
+import { hrefIn, textsIn, type PageContext } from './context.ts'
 import { fill, html, type Html } from './html.ts'
-import type { IconName } from './icons.ts'
-import type { Texts } from './languages.ts'
+import { icon } from './icons.ts'
 import { documentOf } from './layout.ts'
+import { searchCard } from './search.ts'
+import { nextSteps, plainVerdict, tapFact, verdictCard, type VerdictView } from './verdict/card.ts'
+import { type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
   | { readonly kind: 'counterfeit' | 'other'; readonly checkedAt: number; readonly record?: string | undefined }
@@ -21,85 +21,94 @@ export type NoticeKind = Notice['kind']
 
 /** Returns the document. `path` is the page's own path, without query. */
 export function noticePage(context: PageContext, path: string, notice: Notice): string {
-  const texts = textsIn(context)
-  const { tone, icon, retry, search } = looks[notice.kind]
-  const { title, text, more, advice = [] } = wordsOf(texts, notice)
-  const result = {
-    tone,
-    icon,
-    title,
-    text,
-    more,
-    facts: factsOf(texts.results, notice),
-    checkedAt: 'checkedAt' in notice ? notice.checkedAt : undefined,
-    block: notice.kind === 'unbound' ? notice.block : null,
-  }
+  const { notices, verdict } = textsIn(context)
+  const situation = situations[notice.kind]
+  const { title, body } =
+    situation === undefined ? plainNotice(context, notice) : situationOf(context, notice, situation)
   const record = 'record' in notice ? notice.record : undefined
-  const { tryAgain, openRecord } = texts.notices
+  const isRetry = retried.includes(notice.kind)
   return documentOf(context, {
     title,
     path,
-    tap: retry ? 'retry' : undefined,
-    body: html`${resultCard(context, result)}
-    ${retry && html`<p class="again"><a class="button" href="" data-retry>${tryAgain}</a></p>`}
-    ${advice.length > 0 && adviceCard(context, advice)}
-    ${record !== undefined && html`<p class="again"><a href="${hrefIn(context, record)}">${openRecord}</a></p>`}
-    ${search && searchCard(context)}`,
+    field: 'empty',
+    tap: isRetry ? 'retry' : undefined,
+    checkedAt: 'checkedAt' in notice ? notice.checkedAt : undefined,
+    body: html`<div class="flow">
+      ${body}
+      ${
+        isRetry &&
+        html`<p class="btns">
+          <a class="btn" href="" data-retry>${icon('retry')}<span>${verdict.tryAgain}</span></a>
+        </p>`
+      }
+      ${record !== undefined && html`<p class="btns"><a class="btn quiet" href="${hrefIn(context, record)}">${notices.openRecord}</a></p>`}
+      ${hasSearch(notice.kind) && searchCard(context)}
+    </div>`,
   })
 }
 
-type Look = { readonly tone: Tone; readonly icon: IconName; readonly retry?: true; readonly search?: true }
-
-const looks: Readonly<Record<NoticeKind, Look>> = {
-  counterfeit: { tone: 'bad', icon: 'stop' },
-  unbound: { tone: 'warn', icon: 'unknown' },
-  other: { tone: 'bad', icon: 'apart' },
-  challenge: { tone: 'plain', icon: 'tap' },
-  badLink: { tone: 'warn', icon: 'apart', search: true },
-  badToken: { tone: 'warn', icon: 'apart', search: true },
-  unknown: { tone: 'plain', icon: 'unknown', search: true },
-  limited: { tone: 'warn', icon: 'wait', retry: true },
-  chain: { tone: 'warn', icon: 'wait', retry: true },
-  fault: { tone: 'warn', icon: 'alarm', retry: true },
-  notConfigured: { tone: 'warn', icon: 'wait', retry: true },
-  prefetch: { tone: 'plain', icon: 'tap' },
-  incomplete: { tone: 'plain', icon: 'tap' },
-  replayed: { tone: 'warn', icon: 'tap' },
+/** Notices that depend on what the visitor is doing. */
+const situations: Readonly<Partial<Record<NoticeKind, Situation>>> = {
+  counterfeit: 'counterfeit',
+  other: 'other',
+  unbound: 'unbound',
+  chain: 'chain',
+  replayed: 'replayed',
+  incomplete: 'incomplete',
 }
+
+const retried: readonly NoticeKind[] = ['limited', 'chain', 'fault', 'notConfigured']
 
 /** Returns whether the page holds a search form: its policy must let the form go. */
 export function hasSearch(kind: NoticeKind): boolean {
-  return looks[kind].search === true
+  return kind === 'badLink' || kind === 'badToken' || kind === 'unknown'
 }
 
-type Words = {
-  readonly title: string
-  readonly text: string | Html
-  readonly more?: string
-  readonly advice?: readonly string[]
+function situationOf(context: PageContext, notice: Notice, situation: Situation): { title: string; body: Html } {
+  const texts = textsIn(context)
+  const { kinds, verdict } = texts
+  const places = { this: kinds.item, maker: verdict.maker, genuine: verdict.genuineChip }
+  const isUnread = notice.kind === 'chain'
+  const isProof = 'checkedAt' in notice
+  const view: VerdictView = {
+    situation,
+    places,
+    eyebrow: isProof ? verdict.checkedNow : isUnread ? verdict.undecided : verdict.noProof,
+    facts: factsOf(context, notice),
+    seal: isUnread ? 'wait' : undefined,
+  }
+  return {
+    title: variantsOf(texts, situation)[0]?.word ?? '',
+    body: html`${verdictCard(context, view)} ${nextSteps(context, view)}`,
+  }
 }
 
-function wordsOf({ notices, search, results }: Texts, notice: Notice): Words {
-  if (notice.kind === 'badToken') return { title: notices.badLinkTitle, text: search.badToken }
-  if (notice.kind === 'incomplete' || notice.kind === 'replayed')
-    return { title: results[`${notice.kind}Title`], text: results[`${notice.kind}Text`] }
-  const words = { title: notices[`${notice.kind}Title`], text: notices[`${notice.kind}Text`] }
-  if ('seconds' in notice) return { ...words, text: fill(words.text, { seconds: notice.seconds }) }
-  if ('checkedAt' in notice) return { ...words, advice: notices[`${notice.kind}Advice`] }
-  return notice.kind === 'chain' && notice.tapped ? { ...words, more: notices.chainTapText } : words
-}
-
-/** Lists chip and on-chain state on lines of their own where the chip was checked. */
-function factsOf(results: Texts['results'], notice: Notice): readonly Fact[] {
-  if (!('checkedAt' in notice)) return []
-  const { chip, chipUnbound, chipCounterfeit, chipOther, state, stateUnregistered, stateUnread } = results
+/** Chip and record in two cells where the chip was looked at. */
+function factsOf(context: PageContext, notice: Notice): VerdictView['facts'] {
+  const { verdict } = textsIn(context)
+  const hidden = { name: verdict.recordHidden, detail: verdict.recordNoMatch, mark: 'open' } as const
+  if (notice.kind === 'counterfeit')
+    return [{ name: verdict.chipFalse, detail: verdict.chipWrongCode, mark: 'no' }, hidden]
+  if (notice.kind === 'other') return [{ name: verdict.chipGenuine, detail: verdict.chipOther, mark: 'no' }, hidden]
   if (notice.kind === 'unbound')
-    return [
-      { name: chip, value: fill(chipUnbound, { tap: code(String(notice.counter)) }), mark: 'yes' },
-      { name: state, value: stateUnregistered, mark: 'open' },
-    ]
+    return [tapFact(context, notice.counter), { name: verdict.recordNone, detail: verdict.recordNoneWhy, mark: 'open' }]
+  if (notice.kind !== 'chain') return []
   return [
-    { name: chip, value: notice.kind === 'other' ? chipOther : chipCounterfeit, mark: 'no' },
-    { name: state, value: stateUnread, mark: 'open' },
+    notice.tapped
+      ? { name: verdict.chipRead, detail: verdict.chipKept, mark: 'open' }
+      : { name: verdict.chipUnchecked, detail: verdict.chipUntapped, mark: 'open' },
+    { name: verdict.recordUnread, detail: verdict.recordAway, mark: 'open' },
   ]
+}
+
+function plainNotice(context: PageContext, notice: Notice): { title: string; body: Html } {
+  const { notices, search } = textsIn(context)
+  const name = notice.kind as 'badLink'
+  const isToken = notice.kind === 'badToken'
+  const title = isToken ? notices.badLinkTitle : notices[`${name}Title`]
+  const text = isToken ? search.badToken : notices[`${name}Text`]
+  const filled = 'seconds' in notice ? fill(text, { seconds: notice.seconds }) : text
+  const isWait = retried.includes(notice.kind)
+  const card = { tone: 'none', title, text: filled, seal: isWait ? 'wait' : undefined } as const
+  return { title, body: plainVerdict(context, card) }
 }

@@ -1,6 +1,7 @@
 /** The two ways to an item: a tap, or its token id or GTIN and serial in forms that work without script (spec §4.1, §4.6). */
 import { textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
+import { tapDrawing } from './icons.ts'
 
 /** The text that was typed before, and the field that was wrong. */
 export type SearchView = {
@@ -10,21 +11,29 @@ export type SearchView = {
   readonly wrong?: 'token' | 'gtin' | 'serial' | undefined
 }
 
-export function tapCard(context: PageContext): Html {
+/** How to tap, with each kind of phone, below a drawing. */
+export function tapHelp(context: PageContext, drawing: Html | false = tapDrawing): Html {
   const { search } = textsIn(context)
+  return html`<div class="taphow">
+    ${drawing}
+    <dl>
+      <div>
+        <dt>iPhone</dt>
+        <dd>${search.tapIphone}</dd>
+      </div>
+      <div>
+        <dt>Android</dt>
+        <dd>${search.tapAndroid}</dd>
+      </div>
+    </dl>
+    <p class="hint">${search.tapWhere}</p>
+  </div>`
+}
+
+export function tapCard(context: PageContext, drawing: Html | false = tapDrawing): Html {
   return html`<section class="card tap" aria-labelledby="tap">
-    <h2 id="tap">${search.tapHow}</h2>
-    <p>${search.tapWhere}</p>
-    <div class="phones">
-      <div>
-        <h3>Android</h3>
-        <p>${search.tapAndroid}</p>
-      </div>
-      <div>
-        <h3>iPhone</h3>
-        <p>${search.tapIphone}</p>
-      </div>
-    </div>
+    <h2 id="tap">${textsIn(context).search.tapHow}</h2>
+    ${tapHelp(context, drawing)}
   </section>`
 }
 

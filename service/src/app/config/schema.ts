@@ -364,6 +364,7 @@ export const configSchema = z.object({
       mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
       'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
     ),
+    themeDir: setting('THEME_DIR', file, 'Folder of brand themes for the pages of items; empty: none.'),
   }),
   graphql: z.object({
     introspection: setting(

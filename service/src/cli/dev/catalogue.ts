@@ -2,6 +2,7 @@
  * The catalogue of the demonstration: its products on the local chain and their tags in the store. Each step has an idempotency key, so
  * that another start, also after a crash, only makes what is missing and undoes nothing that was done since.
  */
+import { fileURLToPath } from 'node:url'
 import type { Hex } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex, zeroHash } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
@@ -140,6 +141,9 @@ export type DemoItem = {
   readonly serial: string
   readonly uid: Uint8Array | null
 }
+
+/** Brand themes of the demonstration. */
+export const demoThemes = fileURLToPath(new URL('themes', import.meta.url))
 
 /** The batch of the demonstration's software tags. */
 export const demoBatch = 'demo'

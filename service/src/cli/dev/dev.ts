@@ -19,7 +19,7 @@ import type { Service } from '../../app/service.ts'
 import { createLog } from '../../lib/log.ts'
 import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
 import { fundAccounts, openDemoAccounts } from './accounts.ts'
-import { demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
+import { demoThemes, demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
 import { readOrCreateDemoSecrets } from './secrets.ts'
 import { handleSignals } from '../serve/signals.ts'
 import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
@@ -37,6 +37,7 @@ const demonstration = {
   INDEX_POLL_MS: '200',
   LOG_LEVEL: 'warn',
   DEMO: 'on',
+  THEME_DIR: demoThemes,
 }
 
 /** The only chain there is runs on this machine: an answer that takes long is better than none. */

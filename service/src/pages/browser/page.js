@@ -14,6 +14,8 @@ const usable = {
   recheck: true,
   owner: true,
 }
+for (const element of document.querySelectorAll('[data-scripted]')) element.hidden = false
+localTimes()
 for (const [name, isUsable] of Object.entries(usable))
   for (const element of document.querySelectorAll(`[data-${name}]`)) element.hidden = !isUsable
 document.addEventListener('click', (event) => {
@@ -45,6 +47,23 @@ function keepTap() {
     const address = `${path}${search.size > 0 ? `?${search}` : ''}${here.hash}`
     history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
   } else if (tapState === undefined && heldTap() !== undefined) location.replace(withTap(here))
+}
+
+/** Adds the visitor's own time to each time in UTC; a day alone becomes the day in the visitor's zone. */
+function localTimes() {
+  const { lang } = document.documentElement
+  for (const element of document.querySelectorAll('time[datetime]')) {
+    const moment = new Date(element.dateTime)
+    if (Number.isNaN(moment.getTime())) continue
+    const isDay = element.dataset.day !== undefined
+    const zone = { timeZoneName: 'short', hour: '2-digit', minute: '2-digit' }
+    const day = { year: 'numeric', month: 'long', day: 'numeric' }
+    const text = new Intl.DateTimeFormat(lang, isDay ? day : { ...day, ...zone }).format(moment)
+    if (isDay) {
+      element.title = element.dateTime
+      element.textContent = text
+    } else if (moment.getTimezoneOffset() !== 0) element.textContent = `${text} (${element.textContent.trim()})`
+  }
 }
 
 function heldTap() {

@@ -5,10 +5,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { headlineOf as headingOf } from '../../support/pages/headline.ts'
 import { raw } from '../../support/passport/passport.ts'
 import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
 
-const headingOf = (page: string) => /<h1[^>]*>([^<]*)<\/h1>/.exec(page)?.[1]
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -118,9 +118,9 @@ describe('the pages', () => {
   ] as const)
     it(`are all in ${language}, by Accept-Language and by ?lang=`, async () => {
       for (const { name, text, headers } of await all(language)) {
-        assert.ok(text.startsWith(`<!doctype html>\n<html lang="${language}" dir="${direction}">`), name)
+        assert.ok(text.startsWith(`<!doctype html>\n<html lang="${language}" dir="${direction}"`), name)
         assert.equal(headers.get('content-language'), language, name)
-        assert.ok(language === 'en' || !text.includes('For evaluation:'), name)
+        assert.ok(language === 'en' || !text.includes('Test network'), name)
       }
       const named = await fetch(`${world.url}/?lang=${language}`, { headers: { 'Accept-Language': 'en' } })
       assert.match(await named.text(), new RegExp(`<html lang="${language}"`))
@@ -128,32 +128,47 @@ describe('the pages', () => {
 
   it('say first what the tap came to', async () => {
     const expected: Record<string, string> = {
-      'tapped-bound': 'Genuine chip, tapped now',
-      'tapped-claimed': 'Genuine chip, tapped now',
-      'tapped-token': 'Genuine chip, tapped now',
-      'tapped-lost': 'This item is reported lost',
-      'tapped-stolen': 'This item is reported stolen',
-      'tapped-confirmed': 'This item is stolen, the theft is confirmed',
-      'tapped-recall': 'This item is recalled',
-      'tapped-investigation': 'This item is under investigation',
-      'tapped-opened': 'Genuine chip, but the seal was opened',
-      'tapped-recycled': 'Genuine chip, but the item is at its end of life',
-      'untapped-activated': 'On-chain record only',
-      'untapped-stolen': 'This item is reported stolen',
-      incomplete: 'The tap was not read completely',
-      replayed: 'This link was already used',
-      counterfeit: 'This chip is not genuine',
-      unbound: 'Genuine chip, no passport yet',
-      'other-item': 'Chip and link do not belong together',
+      'tapped-bound': 'Genuine chip, not released',
+      'tapped-claimed': 'Genuine, just claimed',
+      'tapped-token': 'Genuine, just claimed',
+      'tapped-noText': 'Genuine chip, no description',
+      'tapped-lost': 'Reported lost',
+      'tapped-stolen': 'Reported stolen',
+      'tapped-confirmed': 'Stolen, confirmed',
+      'tapped-recall': 'Recalled',
+      'tapped-investigation': 'Under investigation',
+      'tapped-opened': 'Seal opened',
+      'tapped-recycled': 'Genuine, retired',
+      'untapped-activated': 'Record only',
+      'untapped-stolen': 'Reported stolen',
+      incomplete: 'Tap again',
+      replayed: 'Tap again',
+      counterfeit: 'Not genuine',
+      unbound: 'Genuine chip, no record',
+      'other-item': 'Chip and link do not match',
       class: 'A kind of product, not one item',
       'bad-link': 'This link cannot be read',
       unknown: 'Nothing is registered under this number',
       'rate-limited': 'Too many requests',
-      chain: 'The blockchain could not be read',
+      chain: 'No answer yet',
       'not-configured': 'Taps cannot be checked here yet',
       challenge: 'Tap once more',
     }
     for (const [name, heading] of Object.entries(expected)) assert.equal(headingOf(await textOf(name)), heading)
+  })
+
+  it('wear the brand that the operator listed for issuer and number, also where the maker claims another', async () => {
+    const page = await textOf('tapped-claimed')
+    const sheet = /<link rel="stylesheet" href="(\/assets\/themes\/[^"]+)"/.exec(page)?.[1] ?? ''
+    const style = await fetch(world.url + sheet)
+    assert.deepEqual([style.status, style.headers.get('content-type')], [200, 'text/css; charset=utf-8'])
+    assert.match(page, /<html[^>]* data-theme="orvelle">/)
+    assert.match(page, /<span class="maker-name">Maison Orvelle<\/span>/)
+    const hostile = await textOf('tapped-hostile')
+    assert.ok(hostile.indexOf('Named by its maker, not checked') < hostile.indexOf('VERIFIED'))
+    for (const name of ['tapped-activated', 'counterfeit', 'unbound', 'other-item', 'chain', 'home'])
+      assert.ok(!(await textOf(name)).includes('data-theme'), name)
+    assert.equal((await fetch(`${world.url}/assets/themes/0000000000000000/orvelle.css`)).status, 404)
   })
 
   it('show nothing of a product where the chip does not belong to it, and link its record', async () => {
@@ -166,7 +181,7 @@ describe('the pages', () => {
 
   it('withhold a text that is not the one of the chain', async () => {
     const page = await textOf('tapped-mismatch')
-    assert.match(page, /Product text withheld/)
+    assert.match(page, /The maker’s text was changed, so it is not shown/)
     assert.ok(!page.includes('but better') && !page.includes('Altered'))
     assert.match(page, /"metadataHashMatches":false/)
   })
@@ -174,7 +189,7 @@ describe('the pages', () => {
   it('link the keyless JSON of an untapped item and say that it proves nothing', async () => {
     const page = await textOf('untapped-activated')
     assert.ok(page.includes(`href="${world.url}/api/asset/${world.tokenOf('activated')}"`))
-    assert.match(page, /does not prove that the item in front of you is genuine/)
+    assert.match(page, /proves nothing about the item in front of you/)
     assert.ok(!page.includes('application/ld+json'))
   })
 
@@ -188,9 +203,9 @@ describe('the pages', () => {
         .match(/tap-challenge=([^;]+)/)?.[1] ?? ''
     const second = await fetch(`${path}?${world.downTap()}`, { headers: { 'x-tap-challenge': token } })
     const page = await second.text()
-    assert.deepEqual([second.status, headingOf(page)], [502, 'The blockchain could not be read'])
+    assert.deepEqual([second.status, headingOf(page)], [502, 'No answer yet'])
     assert.match(page, /<body data-tap="retry" data-path=/)
-    assert.match(page, /The chip was read\. The same link may be tried again\./)
+    assert.match(page, /Chip read<small>result is kept/)
   })
 })
 
@@ -213,9 +228,9 @@ describe('the paths of the pages', () => {
       })
       assert.deepEqual([status, headers['retry-after'], headingOf(text)], [503, '1', 'Open the link itself'])
     }
-    assert.equal(headingOf(await (await fetch(url)).text()), 'Genuine chip, tapped now')
+    assert.equal(headingOf(await (await fetch(url)).text()), 'Genuine chip')
     await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
-    assert.equal(headingOf(await (await fetch(url)).text()), 'This link was already used')
+    assert.equal(headingOf(await (await fetch(url)).text()), 'Tap again')
   })
 
   it('open the item of a tap whose link names none, and a browser gets there from the link of an API', async () => {
@@ -228,7 +243,7 @@ describe('the paths of the pages', () => {
     assert.equal(await usesOf(query), 0, 'the way to the page uses nothing up')
     const page = await fetch(link, { headers: browser })
     const text = await page.text()
-    assert.deepEqual([page.status, headingOf(text)], [200, 'Genuine chip, tapped now'])
+    assert.deepEqual([page.status, headingOf(text)], [200, 'Genuine chip'])
     assert.ok(text.includes(` data-path="${await world.pathOf('activated')}">`))
     assert.equal(await usesOf(query), 1)
 
@@ -247,11 +262,11 @@ describe('the paths of the pages', () => {
       const response = await fetch(world.url + path, { headers: browser })
       return [response.status, headingOf(await response.text())]
     }
-    assert.deepEqual(await shown(`/tap?${query}`), [200, 'This link was already used'])
-    assert.deepEqual(await shown('/tap'), [400, 'The tap was not read completely'])
-    assert.deepEqual(await shown('/api/verify?picc=00'), [400, 'The tap was not read completely'])
+    assert.deepEqual(await shown(`/tap?${query}`), [200, 'Tap again'])
+    assert.deepEqual(await shown('/tap'), [400, 'Tap again'])
+    assert.deepEqual(await shown('/api/verify?picc=00'), [400, 'Tap again'])
     const altered = (await world.tap('activated')).replace(/.$/, (last) => (last === '0' ? '1' : '0'))
-    assert.deepEqual(await shown(`/tap?${altered}`), [200, 'This chip is not genuine'])
+    assert.deepEqual(await shown(`/tap?${altered}`), [200, 'Not genuine'])
     const { status } = await fetch(link, { method: 'HEAD', headers: browser })
     assert.equal(status, 405)
   })
@@ -344,7 +359,7 @@ describe('the paths of the pages', () => {
     await parts.database.query('alter table item rename to item_gone')
     const page = await (await fetch(`${world.url}/token/${world.tokenOf('claimed')}`)).text()
     await parts.database.query('alter table item_gone rename to item')
-    assert.equal(headingOf(page), 'On-chain record only')
+    assert.equal(headingOf(page), 'Record only')
     assert.ok(page.includes('Satchel No. 7') && !page.includes('S7-1182'))
   })
 })

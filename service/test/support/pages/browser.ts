@@ -64,14 +64,20 @@ export async function startBrowser(urls: readonly string[]) {
   return { open, close: () => browser.close() }
 }
 
-/** Returns the page's one heading of the first level. */
+/** Places of the page's one heading of the first level; of a verdict only the words that are shown. */
+const heading = 'h1 .word:visible, h1:not(:has(.word))'
+
 export async function headingOf(page: Page): Promise<string> {
-  const headings = await page.locator('h1').allTextContents()
-  assert.equal(headings.length, 1)
-  return headings[0] ?? ''
+  assert.equal(await page.locator('h1').count(), 1)
+  const shown = await page.locator(heading).allInnerTexts()
+  assert.equal(shown.length, 1)
+  return shown[0]?.trim() ?? ''
 }
 
 /** Waits until the heading is this one. */
-export async function shows(page: Page, heading: string): Promise<void> {
-  await page.getByRole('heading', { level: 1, name: heading, exact: true }).waitFor({ timeout: 120_000 })
+export async function shows(page: Page, text: string): Promise<void> {
+  await page
+    .locator(heading)
+    .filter({ hasText: new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`) })
+    .waitFor({ timeout: 120_000 })
 }

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { demoBatch, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
+import { demoBatch, demoThemes, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { listen } from '../../../src/http/listener.ts'
@@ -40,7 +40,7 @@ const product = {
 type ProductName = keyof typeof product
 
 export async function startPageWorld({ env = {} }: { env?: Record<string, string> } = {}) {
-  const settings: Record<string, string> = { ...env }
+  const settings: Record<string, string> = { THEME_DIR: demoThemes, ...env }
   const world = await startWorld({
     env: settings,
     // The address of the chain is known from here on; the settings are read after this.

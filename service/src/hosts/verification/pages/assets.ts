@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { posix } from 'node:path'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { failure } from '../../../http/responses.ts'
 
 export type PageAssets = {
@@ -51,6 +52,14 @@ function readAssets(): PageAssets {
       return new Response(text, { headers: { ...headers, 'Content-Type': typeOf(name) } })
     },
   }
+}
+
+/** Answers the style sheet of a brand theme; its path holds the hash of its text. */
+export function themeResponse(themes: readonly BrandTheme[], path: string): Response {
+  const theme = themes.find(({ stylesheet }) => stylesheet === path)
+  if (theme === undefined) return failure(404, { error: 'There is nothing at this path.' })
+  const headers = { ...assetHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
+  return new Response(theme.css, { headers: { ...headers, 'Content-Type': 'text/css; charset=utf-8' } })
 }
 
 const assetHeaders = {

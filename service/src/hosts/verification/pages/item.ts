@@ -2,11 +2,21 @@
  * The data of an item's page from the chain, the store and the tap (spec §4.5, §4.6). Only the verdict is required: the page leaves out
  * whatever the database or the history cannot supply.
  */
-import { assetFlags, type AssetRecord, type Hex, type Verdict } from '@touchstone/verdict'
+import {
+  assetFlags,
+  type AssetRecord,
+  type Hex,
+  metadataHashOf,
+  ownerCommitment,
+  type Verdict,
+} from '@touchstone/verdict'
 import type { Histories, HistoryEvent } from '../../../assets/history.ts'
+import { parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
-import type { ReportKind } from '../../../pages/result.ts'
-import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item.ts'
+import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item/view.ts'
+import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
+import { chainId } from '../../../domain/chain.ts'
+import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
@@ -22,6 +32,8 @@ type PageOptions = {
   readonly publicRpcUrl: string | null
   /** A block explorer for transactions, without a slash at the end; null: none. */
   readonly explorerUrl: string | null
+  /** Brand themes of the operator. */
+  readonly themes: readonly BrandTheme[]
   /** Tokens on the start page. */
   readonly examples: readonly bigint[]
 }
@@ -61,6 +73,8 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
         : tap,
     verdict,
     product,
+    details: await detailsOf(site, asset?.metadataHash ?? null),
+    theme: history?.available === true ? brandOf(site, tokenId, item, history.events) : null,
     metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
@@ -78,6 +92,33 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,
   }
+}
+
+/** Returns the brand of the account that minted the token. Without a certain history there is none. */
+function brandOf(
+  { pages, contract }: ItemSite,
+  tokenId: bigint,
+  item: ItemKey | null,
+  events: readonly HistoryEvent[],
+) {
+  const mint = events.find(({ type, toState }) => type === 'StateChanged' && toState === 'MINTED')?.actorCommitment
+  if (mint === undefined) return null
+  return themeOf(
+    pages.themes,
+    item?.gtin ?? null,
+    (account) => ownerCommitment({ chainId, contract: contract as Hex, tokenId, owner: account }) === mint,
+  )
+}
+
+/** Reads the product details that the metadata names; null without them, or when the store does not answer. */
+async function detailsOf({ metadata }: ItemSite, hash: Hex | null): Promise<ProductDetails | null> {
+  const text = hash === null ? null : await orNull(metadata.stored(hash))
+  const found = passportMetadata(hash, text ?? undefined)
+  if (found.status !== 'match' || !found.details) return null
+  const details = await orNull(metadata.stored(found.details))
+  return details === null || details === undefined || metadataHashOf(details) !== found.details
+    ? null
+    : parseDetails(details)
 }
 
 /** Returns whether the stored text is missing or does not match the on-chain hash. */

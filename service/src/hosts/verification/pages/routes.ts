@@ -15,7 +15,7 @@ import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
-import { itemPage } from '../../../pages/item.ts'
+import { itemPage } from '../../../pages/item/page.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
@@ -30,7 +30,8 @@ import {
   type RequestHelpers,
 } from '../request.ts'
 import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
-import { assetsPrefix, pageAssets } from './assets.ts'
+import { themesPrefix } from '../../../pages/brands/theme.ts'
+import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 
 export type PageRoutes = ItemSite &
@@ -56,6 +57,7 @@ type NoticeTarget = { readonly kind: 'notice'; readonly status: 400 | 404; reado
 export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRoutes): void {
   const assets = pageAssets()
 
+  app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {
     app.options(path, () => preflight(readMethods))

@@ -1,0 +1,30 @@
+/** The operator's brand themes, read once at the start: a folder of `<id>.json` files, each with its mark `<id>.svg` beside it. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseJson } from '../lib/json.ts'
+import { type BrandTheme, parseTheme } from '../pages/brands/theme.ts'
+import { ConfigError } from './config/config.ts'
+
+/** Throws a ConfigError that names the file and what is wrong with it. */
+export function readThemes(folder: string | null): readonly BrandTheme[] {
+  if (folder === null) return []
+  return filesOf(folder).map((file) => {
+    const path = join(folder, file)
+    try {
+      const mark = readFileSync(path.replace(/\.json$/, '.svg'), 'utf8')
+      return parseTheme(file.slice(0, -'.json'.length), parseJson(readFileSync(path, 'utf8')), mark)
+    } catch (error) {
+      throw new ConfigError(`THEME_DIR: ${path}: ${error instanceof Error ? error.message : 'it cannot be read'}`)
+    }
+  })
+}
+
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith('.json'))
+      .toSorted()
+  } catch {
+    throw new ConfigError(`THEME_DIR: there is no folder ${folder}.`)
+  }
+}

@@ -1,0 +1,126 @@
+/** The maker's description of an item: product, care, repair, recycling, materials, recall. It stands in frames (spec §2.3). */
+import { code, row, supplierText, textsIn, type PageContext } from '../context.ts'
+import { fill, html, type Html } from '../html.ts'
+import { icon, type IconName } from '../icons.ts'
+import { countryName } from '../languages.ts'
+import type { Places } from '../verdict/card.ts'
+import { cut, makerFrame, makerLink } from './frame.ts'
+import type { ItemView } from './view.ts'
+
+export function recallCard(context: PageContext, { details, reports }: ItemView, places: Places): Html | false {
+  const { product } = textsIn(context)
+  const recall = details?.recall
+  if (recall === undefined || !reports.includes('RECALL')) return false
+  return html`<section class="card" aria-labelledby="recall">
+    <h2 id="recall">${product.recall}</h2>
+    ${makerFrame(
+      context,
+      places,
+      html`<p class="lines">${supplierText(recall.text)}</p>
+        ${recall.url !== undefined && html`<p>${makerLink(recall.url)}</p>`}`,
+      details?.language,
+    )}
+  </section>`
+}
+
+/** The product as its maker describes it, and the numbers under which the operator registered it. */
+export function aboutCard(context: PageContext, view: ItemView, places: Places): Html {
+  const texts = textsIn(context).product
+  const { product, metadata, country, item, verdict, details } = view
+  const { name, brand, sku, size, origin, image, description } = product
+  const facts = [
+    row(texts.brand, brand && supplierText(brand)),
+    row(texts.model, sku && supplierText(sku)),
+    row(texts.size, size && supplierText(size)),
+    row(texts.origin, origin && originText(context, origin, country)),
+    row(texts.picture, image && pictureLink(texts.pictureLink, image)),
+  ].filter((one) => one !== undefined)
+  const words = [
+    name !== undefined && html`<p class="name">${supplierText(name)}</p>`,
+    description !== undefined && html`<p class="lines">${cut(description)}</p>`,
+    facts.length > 0 && html`<dl class="facts2">${facts}</dl>`,
+  ].filter((one) => one !== false)
+  const tokenId = verdict.token_id
+  return html`<section class="card product" aria-labelledby="product">
+    <h2 id="product">${fill(texts.about, places)}</h2>
+    ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
+    ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
+    ${words.length > 0 && makerFrame(context, places, html`${words}`, details?.language)}
+    <dl class="facts2">
+      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
+      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
+    </dl>
+  </section>`
+}
+
+/** Care, repair, recycling and materials, folded. */
+export function careCard(context: PageContext, { details }: ItemView, places: Places): Html | false {
+  const { product } = textsIn(context)
+  if (details === null) return false
+  const { care = [], repair, recycling, materials = [] } = details
+  const guidance = (one: typeof repair): Html | false =>
+    one !== undefined &&
+    (one.text !== undefined || one.url !== undefined) &&
+    html`${one.text !== undefined && html`<p class="lines">${supplierText(one.text)}</p>`}
+    ${one.url !== undefined && html`<p>${makerLink(one.url)}</p>`}`
+  const parts: readonly (readonly [IconName, string, string, Html | false])[] = [
+    ['drop', product.care, product.careWhat, care.length > 0 && list(care.map((line) => supplierText(line)))],
+    ['wrench', product.repair, product.repairWhat, guidance(repair)],
+    ['loop', product.recycling, product.recyclingWhat, guidance(recycling)],
+    [
+      'layers',
+      product.materials,
+      product.materialsWhat,
+      materials.length > 0 &&
+        list(
+          materials.map(({ name, percent, country }) => {
+            const place = country === undefined ? undefined : countryName(context.language, country)
+            return html`${supplierText(name)}${percent !== undefined && ` ${percent} %`}${place !== undefined && ` (${place})`}`
+          }),
+        ),
+    ],
+  ]
+  const shown = parts.filter(([, , , body]) => body !== false)
+  if (shown.length === 0) return false
+  return html`<section class="card" aria-labelledby="care">
+    <h2 id="care">${product.careTitle}</h2>
+    ${makerFrame(
+      context,
+      places,
+      html`<div class="acts">${shown.map(([name, title, what, body]) => fold(name, title, what, body))}</div>`,
+      details.language,
+    )}
+  </section>`
+}
+
+/** A line that opens: icon, title, what it is. */
+export function fold(name: IconName, title: string, what: string, body: Html | string | false): Html {
+  return html`<details>
+    <summary>
+      ${icon(name)}<span><b>${title}</b><small>${what}</small></span
+      >${icon('down', 'turn')}
+    </summary>
+    <div>${body}</div>
+  </details>`
+}
+
+function list(lines: readonly Html[]): Html {
+  return html`<ul>
+    ${lines.map((line) => html`<li>${line}</li>`)}
+  </ul>`
+}
+
+/** Writes the maker's word unchanged, and the country that it names in the visitor's language. */
+function originText(context: PageContext, origin: string, country: string | undefined): Html {
+  const name = country === undefined ? undefined : countryName(context.language, country)
+  return name === undefined || name === origin
+    ? supplierText(origin)
+    : html`${supplierText(origin)} <span class="meaning">${name}</span>`
+}
+
+/** The page never loads a picture by address: following the link shows its host the visitor's address and nothing more. */
+function pictureLink(text: string, image: string): Html {
+  if (!image.startsWith('https:')) return code(image)
+  const label = fill(text, { host: code(URL.parse(image)?.host ?? '') })
+  return html`<a href="${image}" rel="noreferrer noopener nofollow">${label}</a>`
+}

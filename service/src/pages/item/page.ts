@@ -1,0 +1,143 @@
+/**
+ * The page of one item: the passport of a tap, or the record, which proves nothing about the item at hand (spec §4.5, §4.6). Below the
+ * verdict stand the next steps, the comparison, the maker's text in its frame, the history, ownership, and the ways to check all of it.
+ */
+import type { LifecycleState } from '@touchstone/verdict'
+import { dateElement, textsIn, timeElement, type PageContext } from '../context.ts'
+import { fill, html, type Html } from '../html.ts'
+import { documentOf } from '../layout.ts'
+import { searchCard, tapHelp } from '../search.ts'
+import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
+import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
+import { aboutCard, careCard, recallCard } from './about.ts'
+import { historyCard } from './history.ts'
+import { ownershipCard, shareCard } from './ownership.ts'
+import { proofCard } from './proof.ts'
+import type { ItemView, TapView, TimelineKind } from './view.ts'
+
+/** Returns the document. `passport` is left out when the page would grow beyond `maxBytes`. */
+export function itemPage(context: PageContext, view: ItemView, maxBytes = 50_000): string {
+  const page = render(context, view)
+  return Buffer.byteLength(page) < maxBytes || view.passport === null
+    ? page
+    : render(context, { ...view, passport: null })
+}
+
+function render(context: PageContext, view: ItemView): string {
+  const { tap, path, link, theme } = view
+  const texts = textsIn(context)
+  const situation = situationOf(factsFor(view))
+  const isTapped = tap.kind === 'tapped'
+  const places = placesOf(context, view)
+  const words = variantsOf(texts, situation)[0]?.word ?? ''
+  return documentOf(context, {
+    title: `${words.replace('{genuine}', places.genuine)}${theme === null ? '' : `: ${theme.name}`}`,
+    path,
+    theme,
+    field: stageOf(situation),
+    links: html`<link rel="canonical" href="${link}" />`,
+    tap: isTapped ? 'tapped' : undefined,
+    windowSeconds: isTapped ? tap.windowSeconds : undefined,
+    checkedAt: view.checkedAt,
+    body: html`<div class="flow">
+      ${verdictCard(context, {
+        situation,
+        places,
+        eyebrow: isTapped ? texts.verdict.checkedNow : texts.verdict.noProof,
+        facts: [chipFact(context, tap), recordFact(context, view)],
+        name: view.product.name,
+        brand: theme?.name,
+        say: !isTapped && stageOf(situation) === 'stop' ? texts.verdict.reportUntapped : undefined,
+        notes: notesOf(context, view, situation),
+      })}
+      ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
+      ${recallCard(context, view, places)} ${aboutCard(context, view, places)} ${historyCard(context, view)}
+      ${ownershipCard(context, view, places)} ${careCard(context, view, places)} ${shareCard(context, view)}
+      ${proofCard(context, view)} ${!isTapped && searchCard(context)}
+    </div>`,
+  })
+}
+
+function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
+  const { tap, verdict, reports, tampered, metadata, product, history, checkedAt } = view
+  return {
+    tap,
+    state: verdict.state,
+    flagged: verdict.flagged,
+    reports,
+    tampered,
+    described: metadata === 'match' && product.name !== undefined,
+    claimedAt: history?.find(({ kind }) => kind === 'claimed')?.at ?? null,
+    now: checkedAt,
+  }
+}
+
+/** The kind is one of a closed list, and the maker one of the operator's: no text of a supplier stands in a sentence. */
+function placesOf(context: PageContext, { details, theme, tap, history }: ItemView): Places {
+  const { kinds, verdict } = textsIn(context)
+  const claimedAt = history?.find(({ kind }) => kind === 'claimed')?.at ?? null
+  return {
+    this: kinds[details?.kind ?? 'item'],
+    maker: theme?.name ?? verdict.maker,
+    genuine: theme === null ? verdict.genuineChip : verdict.genuine,
+    taps: tap.kind === 'tapped' ? String(tap.counter) : '',
+    date: claimedAt === null ? '' : dateElement(context, claimedAt),
+  }
+}
+
+function chipFact(context: PageContext, tap: TapView): Fact {
+  if (tap.kind === 'tapped') return tapFact(context, tap.counter)
+  const { verdict } = textsIn(context)
+  const details = {
+    untapped: verdict.chipUntapped,
+    incomplete: verdict.chipIncomplete,
+    replayed: verdict.chipReplayed,
+  }
+  return { name: verdict.chipUnchecked, detail: details[tap.kind], mark: 'open' }
+}
+
+/** The state in words, and since when it holds, or when it was read. */
+function recordFact(context: PageContext, view: ItemView): Fact {
+  const { verdict: texts, states, reports: reportNames } = textsIn(context)
+  const { verdict, history, tap, checkedAt } = view
+  const [report] = reportsOf(view)
+  const since = history?.findLast(({ kind }) => eventsOfState[verdict.state]?.includes(kind))?.at
+  const name = report !== undefined ? reportNames[report] : states[verdict.state === 'NONE' ? 'MINTED' : verdict.state]
+  const detail =
+    since === undefined || since === null
+      ? fill(texts.readNow, { time: timeElement(context, checkedAt) })
+      : fill(texts.since, { date: dateElement(context, since) })
+  const isGood = tap.kind === 'tapped' && (verdict.state === 'ACTIVATED' || verdict.state === 'CLAIMED')
+  const mark = report !== undefined || verdict.flagged ? 'no' : isGood ? 'yes' : tap.kind === 'tapped' ? 'wait' : 'open'
+  return { name, detail, mark }
+}
+
+/** Events since which a state holds. */
+const eventsOfState: Readonly<Partial<Record<LifecycleState, readonly TimelineKind[]>>> = {
+  MINTED: ['minted'],
+  BOUND: ['bound'],
+  ACTIVATED: ['activated', 'resold', 'unflagged'],
+  CLAIMED: ['claimed'],
+  FLAGGED: ['flagged'],
+  RECYCLED: ['recycled'],
+}
+
+/** Sentences below the facts: what the colour alone does not say. */
+function notesOf(context: PageContext, view: ItemView, situation: Situation): (Html | string)[] {
+  const { verdict, reports: names } = textsIn(context)
+  const [first, ...others] = [...new Set(reportsOf(view).map((kind) => names[kind]))]
+  return [
+    ...(stageOf(situation) === 'proven' ? [honestLine(context, view)] : []),
+    ...(first === undefined ? [] : others.map((report) => fill(verdict.also, { report }))),
+    ...(view.tampered && situation !== 'opened' ? [verdict.sealOpened] : []),
+    ...(view.metadata === 'mismatch' ? [verdict.withheld] : []),
+    ...(view.theme === null && stageOf(situation) === 'proven' ? [verdict.unlisted] : []),
+  ]
+}
+
+/** The chip is genuine, not necessarily the item. */
+function honestLine(context: PageContext, { details }: ItemView): Html {
+  const { verdict, kinds } = textsIn(context)
+  const words = fill(verdict.caveatLink, { this: kinds[details?.kind ?? 'item'] })
+  return html`${verdict.caveat} <a href="#product">${words}</a>`
+}

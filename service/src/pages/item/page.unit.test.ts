@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { lifecycleStates, verdictOf, type StateCode } from '@touchstone/verdict'
+import { headlineOf } from '../../../test/support/pages/headline.ts'
+import { html } from '../html.ts'
+import { itemPage } from './page.ts'
+import type { ItemView, TimelineEntry } from './view.ts'
+import { languages } from '../languages.ts'
+
+const owner = `0x${'0a'.repeat(20)}` as const
+const english = { language: 'en', chosen: false, assets: '/assets/x' } as const
+
+function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
+  const verdict = verdictOf({
+    record: { owner, timestamp: 1n, state, flags: 0, reserved: 0 },
+    tokenId: 42n,
+    block: { number: 7n, hash: `0x${'ab'.repeat(32)}` },
+    contract: `0x${'5f'.repeat(20)}`,
+    chainId: 84532,
+  })
+  assert.ok(verdict)
+  return {
+    tap: { kind: 'tapped', counter: 17, windowSeconds: 300 },
+    verdict,
+    product: { name: 'Satchel' },
+    metadata: 'match',
+    details: null,
+    theme: null,
+    item: null,
+    signed: false,
+    reports: state === 5 ? ['LOST', 'RECALL'] : [],
+    tampered: false,
+    owner: 'unclaimed',
+    checkedAt: 1_795_168_212,
+    link: 'https://verify.example/token/42',
+    path: '/token/42',
+    verdictLink: 'https://verify.example/api/asset/42',
+    verdictPath: '/api/asset/42',
+    history: [],
+    passport: '{}',
+    publicRpcUrl: null,
+    explorerUrl: null,
+    ...changes,
+  }
+}
+
+describe('itemPage', () => {
+  for (const [state, heading, tone] of [
+    [1, 'Genuine chip, not released', 'hold'],
+    [2, 'Genuine chip, not released', 'hold'],
+    [3, 'Genuine chip', 'go'],
+    [4, 'Genuine chip, owned', 'own'],
+    [5, 'Recalled', 'stop'],
+    [6, 'Genuine chip, retired', 'hold'],
+  ] as const)
+    it(`says «${heading}» of a tapped item in state ${lifecycleStates[state]}, in its colour`, () => {
+      const page = itemPage(english, view(state))
+      assert.equal(headlineOf(page), heading)
+      assert.ok(page.includes(`class="verdict tone-${tone}"`))
+      assert.ok(page.includes('tap <code dir="ltr">17</code>, just now'))
+      assert.ok(page.includes(`<title>${heading} · Touchstone</title>`))
+    })
+
+  it('names a brand of the operator’s list in the verdict, and no other', () => {
+    const theme = { id: 'orvelle', name: 'Maison Orvelle', stylesheet: '/x.css', mark: html`<svg></svg>` }
+    const product = { name: 'Satchel No. 7', brand: 'Maison Orvelle' }
+    const verdictOfPage = (page: string) => /<section\s+class="verdict[^]*?<\/section>/.exec(page)?.[0] ?? ''
+    const listed = verdictOfPage(itemPage(english, view(3, { theme, product })))
+    assert.equal(headlineOf(listed), 'Genuine')
+    assert.match(listed, /<span class="maker-name">Maison Orvelle<\/span>/)
+    const unlisted = verdictOfPage(itemPage(english, view(3, { product })))
+    assert.ok(!unlisted.includes('Orvelle'))
+    assert.match(unlisted, /The maker has no checked name here/)
+  })
+
+  it('frames and labels the maker’s name before it, so that it cannot pose as the verdict', () => {
+    const page = itemPage(english, view(2, { product: { name: 'VERIFIED' } }))
+    const at = page.indexOf('VERIFIED')
+    assert.match(page.slice(0, at), /<p class="named">\s*<span class="tab">Named by its maker, not checked<\/span\s*>/)
+    for (const found of page.matchAll(/VERIFIED/g)) {
+      const before = page.slice(0, found.index)
+      assert.ok(before.lastIndexOf('class="tab"') > before.lastIndexOf('</section>'))
+    }
+    assert.ok(!/<title>[^<]*VERIFIED/.test(page) && !/<h1[^>]*>(?:(?!<\/h1>)[^])*VERIFIED/.test(page))
+  })
+
+  it('shows the gravest report first, and the others below it', () => {
+    const page = itemPage(english, view(5))
+    assert.match(page, /<section\s+class="verdict tone-stop"\s+role="alert"/)
+    assert.ok(page.includes('There is another report: Reported lost.'))
+  })
+
+  it('is never green or blue, and shows nothing in colour, without a tap', () => {
+    for (const kind of ['untapped', 'incomplete', 'replayed'] as const)
+      for (const state of [1, 2, 3, 4, 5, 6] as const) {
+        const page = itemPage(english, view(state, { tap: { kind } }))
+        assert.ok(
+          !/tone-(?:go|own)|class="ic y"|data-field="proven"|The chip is genuine/.test(page),
+          `${kind} ${state}`,
+        )
+        assert.match(page, /Chip not checked/)
+      }
+  })
+
+  it('says claim and many taps where they count', () => {
+    const claimed: TimelineEntry = { kind: 'claimed', at: 1_795_168_212 - 86_400, block: 1, transaction: '0x' }
+    assert.equal(headlineOf(itemPage(english, view(4, { history: [claimed] }))), 'Genuine chip, just claimed')
+    const tap = { kind: 'tapped', counter: 51, windowSeconds: 300 } as const
+    const handled = itemPage(english, view(3, { tap }))
+    assert.equal(headlineOf(handled), 'Genuine chip, often tapped')
+    assert.match(handled, /tapped 51 times/)
+  })
+
+  it('is amber without a description, and says when a text is withheld', () => {
+    const page = itemPage(english, view(3, { metadata: 'mismatch', product: {} }))
+    assert.equal(headlineOf(page), 'Genuine chip, no description')
+    assert.match(page, /The maker’s text was changed, so it is not shown\./)
+  })
+
+  it('stays below 50 kB in every language with the longest text and history, in front of a text that is all markup', () => {
+    const text = '<'.repeat(4_000)
+    const event: TimelineEntry = { kind: 'transferCancelled', at: 1, block: 1, transaction: `0x${'ab'.repeat(32)}` }
+    const product = {
+      name: '<'.repeat(200),
+      brand: '"'.repeat(200),
+      sku: '&'.repeat(200),
+      origin: text.slice(0, 200),
+      size: text.slice(0, 200),
+      description: text,
+    }
+    const history = Array.from({ length: 256 }, () => event)
+    for (const language of languages) {
+      const context = { ...english, language }
+      const longest = view(4, {
+        product,
+        link: `https://verify.example/01/09520123456788/21/${'%2F'.repeat(60)}`, // its QR code is larger than any
+        history,
+        passport: JSON.stringify(product),
+        publicRpcUrl: 'https://rpc.example',
+      })
+      assert.ok(Buffer.byteLength(itemPage(context, longest)) < 50_000, language)
+    }
+    assert.ok(itemPage(english, view(4)).includes('id="passport"'))
+  })
+
+  it('links transactions and the maker’s picture, and sends them no referrer', () => {
+    const event: TimelineEntry = { kind: 'minted', at: 1, block: 1, transaction: `0x${'ab'.repeat(32)}` }
+    const page = itemPage(
+      english,
+      view(4, {
+        history: [event],
+        explorerUrl: 'https://explorer.example',
+        product: { image: 'https://maker.example/a.png' },
+      }),
+    )
+    assert.match(page, /href="https:\/\/explorer\.example\/tx\/0x(ab){32}" rel="noreferrer noopener"/)
+    assert.match(page, /href="https:\/\/maker\.example\/a\.png" rel="noreferrer noopener nofollow"/)
+    assert.ok(!itemPage(english, view(4, { product: { image: 'ipfs://x/a.png' } })).includes('href="ipfs'))
+  })
+})

@@ -1,0 +1,86 @@
+/** The folded proof: how anyone repeats the result without this service: contract, block, commands, a recheck in the browser (spec §1, §2.2). */
+import { code, row, textsIn, type PageContext } from '../context.ts'
+import { fill, html, jsonBlock, type Html } from '../html.ts'
+import { icon } from '../icons.ts'
+import { eventRows } from './history.ts'
+import type { ItemView } from './view.ts'
+
+export function proofCard(context: PageContext, view: ItemView): Html {
+  const { check, product, script } = textsIn(context)
+  const { verdict, verdictLink, publicRpcUrl } = view
+  const { contract, token_id, block_number, block_hash } = verdict.chainRef
+  const rpc = publicRpcUrl ?? 'RPC_URL'
+  const cast = `cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${token_id} --block ${block_number} --rpc-url ${rpc}`
+  const npx = `npx touchstone verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
+  return html`<details class="proof">
+      <summary>
+        ${icon('code')}<span><b>${check.title}</b><small>${check.what}</small></span
+        >${icon('down', 'turn')}
+      </summary>
+      <div class="in">
+        <p>${check.text}</p>
+        <dl class="facts2">
+          ${row(check.contract, code(contract))} ${row(product.token, code(token_id))}
+          ${row(check.state, code(`${verdict.state} (${verdict.state_code})`))}
+          ${row(check.block, code(String(block_number)))} ${row(check.blockHash, code(block_hash))}
+        </dl>
+        <p><a href="${verdictLink}">${check.verdictLink}</a></p>
+        ${command('cast', check.cast, cast, check.copy)} ${command('npx', check.verify, npx, check.copy)}
+        <p class="hint">${fill(check.commandHint, { place: code(rpc) })}</p>
+        ${publicRpcUrl !== null && recheckForm(context, view, publicRpcUrl)} ${eventRows(context, view)}
+      </div>
+    </details>
+    ${jsonBlock('texts', 'application/json', JSON.stringify(script))}`
+}
+
+function command(id: string, label: string, line: string, copy: string): Html {
+  return html`<figure class="command">
+    <figcaption id="${id}-label">${label}</figcaption>
+    <pre tabindex="0" role="region" aria-labelledby="${id}-label" dir="ltr"><code id="${id}">${line}</code></pre>
+    <button type="button" data-copy="${id}" aria-describedby="${id}-label" hidden>${copy}</button>
+  </figure>`
+}
+
+function recheckForm(context: PageContext, { verdict, verdictPath }: ItemView, publicRpcUrl: string): Html {
+  const { check } = textsIn(context)
+  const { chainRef, state, flagged } = verdict
+  return html`<h3>${check.recheck}</h3>
+    <p>${check.recheckText}</p>
+    ${tool({
+      data: html`data-recheck="${verdictPath}" data-contract="${chainRef.contract}" data-state="${state}"
+      data-flagged="${String(flagged)}"`,
+      name: 'provider',
+      label: check.recheckProvider,
+      attributes: html`type="url" value="${publicRpcUrl}"`,
+      hint: fill(check.recheckHint, { origin: code(new URL(publicRpcUrl).origin) }),
+      button: check.recheckButton,
+    })}`
+}
+
+type Tool = {
+  readonly data: Html
+  readonly name: string
+  readonly label: string
+  readonly attributes: Html
+  readonly hint: Html | string
+  readonly button: string
+}
+
+/** Writes a form of one field that only the script can run, so that it is hidden until there is one. */
+export function tool({ data, name, label, attributes, hint, button }: Tool): Html {
+  return html`<form class="tool" ${data} novalidate hidden>
+    <label for="${name}">${label}</label>
+    <input
+      id="${name}"
+      name="${name}"
+      dir="ltr"
+      ${attributes}
+      aria-describedby="${name}-hint"
+      spellcheck="false"
+      autocomplete="off"
+    />
+    <p class="hint" id="${name}-hint">${hint}</p>
+    <button>${button}</button>
+    <div role="status" class="outcome"></div>
+  </form>`
+}

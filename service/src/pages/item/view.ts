@@ -1,0 +1,60 @@
+/** The data of an item's page, from the chain, the store and the tap (spec §4.5, §4.6). */
+import type { LifecycleState, Untrusted, Verdict } from '@touchstone/verdict'
+import type { ProductDetails } from '../../domain/product-details.ts'
+import type { Texts } from '../languages.ts'
+import type { PageTheme } from '../theme.ts'
+import type { ReportKind } from '../verdict/situation.ts'
+
+export type TimelineKind = keyof Texts['events']
+
+/** `at` in unix seconds; `transaction` is 32 bytes of hex. */
+export type TimelineEntry = {
+  readonly kind: TimelineKind
+  /** The new state of `stateChanged`. */
+  readonly state?: Exclude<LifecycleState, 'NONE'> | undefined
+  readonly at: number | null
+  readonly block: number
+  readonly transaction: string
+}
+
+/** The outcome of the tap in the address. Only `tapped` means that the chip is present. */
+export type TapView =
+  | { readonly kind: 'tapped'; readonly counter: number; readonly windowSeconds: number }
+  | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
+
+export type ItemView = {
+  readonly tap: TapView
+  readonly verdict: Verdict
+  /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
+  readonly product: Omit<Untrusted, '_warning'>
+  readonly metadata: 'match' | 'mismatch' | 'none'
+  /** Product details that the metadata names, cleaned; null: none. */
+  readonly details: ProductDetails | null
+  /** The brand in the operator's list; null: none. */
+  readonly theme: PageTheme | null
+  /** ISO 3166-1 code of the country that `product.origin` names. */
+  readonly country?: string | undefined
+  readonly item: { readonly gtin: string; readonly serial: string } | null
+  /** Reasons of a flag; empty when the item is not flagged. */
+  readonly reports: readonly ReportKind[]
+  /** The tag reports an opened seal. */
+  readonly tampered: boolean
+  readonly owner: 'claimed' | 'unclaimed' | 'closed'
+  /** Unix seconds by the service's clock. */
+  readonly checkedAt: number
+  /** The item's page as a full URL and as a path, the keyless verdict as both. */
+  readonly link: string
+  readonly path: string
+  readonly verdictLink: string
+  readonly verdictPath: string
+  /** Oldest first; null when the history is not certain. */
+  readonly history: readonly TimelineEntry[] | null
+  /** The passport as JSON, on a tapped page. */
+  readonly passport: string | null
+  /** The operator signs passports on request. */
+  readonly signed: boolean
+  /** The provider that the page's script may ask; null: none. */
+  readonly publicRpcUrl: string | null
+  /** A block explorer, such as `https://sepolia.basescan.org`; null: none. */
+  readonly explorerUrl: string | null
+}

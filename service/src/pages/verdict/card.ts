@@ -1,0 +1,216 @@
+/**
+ * The verdict: seal, headline with product and brand, one sentence, chip and record, and then what to do (spec §4.4, §4.6). The visitor
+ * says by three radio buttons whether the item is bought new or second-hand, or owned; the style shows what belongs to the answer.
+ */
+import { code, supplierText, textsIn, type PageContext } from '../context.ts'
+import { fill, html, type Html } from '../html.ts'
+import { icon, type IconName } from '../icons.ts'
+import { seal, type Seal } from './seals.ts'
+import { defaultRole, roles, type Situation, stageOf, type Tone, type Variant, variantsOf } from './situation.ts'
+
+/** A cell of the verdict: a name of few words, and a detail. */
+export type Fact = {
+  readonly name: string
+  readonly detail: Html | string
+  readonly mark: 'yes' | 'no' | 'open' | 'wait'
+}
+
+/** The words that stand for the places of a text. Only `maker` is a name, from the operator's list. */
+export type Places = { readonly this: string; readonly maker: string; readonly genuine: string } & Readonly<
+  Record<string, Html | string>
+>
+
+export type VerdictView = {
+  readonly situation: Situation
+  readonly places: Places
+  readonly eyebrow: string
+  readonly facts: readonly [Fact, Fact] | readonly []
+  /** Name of the product by its maker: hostile text. */
+  readonly name?: string | undefined
+  /** Name of the brand in the operator's list. */
+  readonly brand?: string | undefined
+  /** Takes the place of the sentence. */
+  readonly say?: string | undefined
+  /** Sentences below the facts. */
+  readonly notes?: readonly (Html | string)[] | undefined
+  /** Seal of its own. */
+  readonly seal?: Seal | undefined
+}
+
+/** The verdict of a situation, and the question what the visitor is doing. */
+export function verdictCard(context: PageContext, view: VerdictView): Html {
+  const variants = variantsOf(textsIn(context), view.situation)
+  const { tone } = variants[0] as Variant
+  const isOne = variants.length === 1
+  const only = (variant: Variant) => (isOne ? false : html` data-role="${variant.roles.join(' ')}"`)
+  const words = variants.map(
+    (variant) =>
+      html`<span
+        class="word tone-${variant.tone}${isLong(fillText(variant.word, view.places)) && ' long'}"
+        ${only(variant)}
+        >${fill(variant.word, view.places)}</span
+      >`,
+  )
+  const seals = variants.map(
+    (variant) =>
+      html`<div class="sealed tone-${variant.tone}" ${only(variant)}>${seal(view.seal ?? variant.tone)}</div>`,
+  )
+  const sentences =
+    view.say === undefined
+      ? variants.map((variant) => html`<p class="say" ${only(variant)}>${fill(variant.say, view.places)}</p>`)
+      : html`<p class="say">${fill(view.say, view.places)}</p>`
+  return html`<section
+      class="verdict tone-${tone}${stageOf(view.situation) === 'empty' && ' alone'}"
+      ${tone === 'stop' && html` role="alert"`}
+      aria-labelledby="verdict"
+    >
+      ${seals}
+      <p class="label">${view.eyebrow}</p>
+      <h1 id="verdict">
+        ${words}${view.brand !== undefined && html`<span class="vh">, </span><span class="maker-name">${view.brand}</span>`}
+      </h1>
+      ${
+        view.name !== undefined &&
+        html`<p class="named">
+          <span class="tab">${textsIn(context).verdict.named}</span
+          ><span class="thing">${supplierText(shortened(view.name))}</span>
+        </p>`
+      }
+      ${sentences} ${factList(context, view.facts)}
+      ${(view.notes ?? []).map((note) => html`<p class="caveat">${note}</p>`)}
+    </section>
+    ${!isOne && roleChoice(context, view.situation)}`
+}
+
+/** A headline of the pages that are no situation, such as that of a broken link. */
+export function plainVerdict(
+  context: PageContext,
+  {
+    tone,
+    title,
+    text,
+    more,
+    eyebrow,
+    seal: shape,
+    facts = [],
+  }: {
+    readonly tone: Tone
+    readonly title: string
+    readonly text: Html | string
+    readonly more?: string | undefined
+    readonly eyebrow?: string | undefined
+    readonly seal?: Seal | undefined
+    readonly facts?: VerdictView['facts']
+  },
+): Html {
+  return html`<section
+    class="verdict alone tone-${tone}"
+    ${tone === 'stop' && html` role="alert"`}
+    aria-labelledby="verdict"
+  >
+    <div class="sealed tone-${tone}">${seal(shape ?? tone)}</div>
+    ${eyebrow !== undefined && html`<p class="label">${eyebrow}</p>`}
+    <h1 id="verdict"><span class="word tone-${tone}${isLong(title) && ' long'}">${title}</span></h1>
+    <p class="say">${text}</p>
+    ${more !== undefined && html`<p class="say">${more}</p>`} ${factList(context, facts)}
+  </section>`
+}
+
+/** Lists the steps of each role. `below` stands under them, such as how to tap. */
+export function nextSteps(
+  context: PageContext,
+  { situation, places }: Pick<VerdictView, 'situation' | 'places'>,
+  below: Html | false = false,
+): Html {
+  const variants = variantsOf(textsIn(context), situation)
+  return html`${variants.map(
+    (variant) =>
+      html`<section class="next card" ${variants.length > 1 && html` data-role="${variant.roles.join(' ')}"`}>
+        <h2>${variant.title}</h2>
+        ${
+          variant.steps.length > 0 &&
+          html`<ol class="steps">
+            ${variant.steps.map((step) => html`<li><span>${fill(step, places)}</span></li>`)}
+          </ol>`
+        }
+        ${below}
+      </section>`,
+  )}`
+}
+
+function factList(context: PageContext, facts: VerdictView['facts']): Html | false {
+  const { chip, record } = textsIn(context).verdict
+  if (facts.length === 0) return false
+  const names = [chip, record]
+  return html`<dl class="facts">
+    ${facts.map(
+      ({ name, detail, mark }, index) =>
+        html`<div>
+          ${icon(marks[mark].icon, marks[mark].look)}
+          <dt class="vh">${names[index]}</dt>
+          <dd>${name}<small>${detail}</small></dd>
+        </div>`,
+    )}
+  </dl>`
+}
+
+const marks: Readonly<Record<Fact['mark'], { icon: IconName; look: string }>> = {
+  yes: { icon: 'check', look: 'y' },
+  no: { icon: 'cross', look: 'n' },
+  open: { icon: 'dash', look: 'q' },
+  wait: { icon: 'dash', look: 'h' },
+}
+
+/** Native radio buttons: they work without a script, and are neither stored nor sent. */
+function roleChoice(context: PageContext, situation: Situation): Html {
+  const { verdict } = textsIn(context)
+  const labels = { new: verdict.roleNew, second: verdict.roleSecond, mine: verdict.roleMine }
+  const icons = { new: 'tag', second: 'swap', mine: 'key' } as const
+  const chosen = defaultRole(situation)
+  return html`<fieldset class="role">
+    <legend class="label">${verdict.roles}</legend>
+    <div class="tiles">
+      ${roles.map(
+        (role) =>
+          html`<label
+            ><input
+              type="radio"
+              name="for"
+              id="for-${role}"
+              value="${role}"
+              autocomplete="off"
+              ${role === chosen && html` checked`}
+            />${icon(icons[role])}<span>${labels[role]}</span></label
+          >`,
+      )}
+    </div>
+  </fieldset>`
+}
+
+/** Longest name in the verdict, in code points; the frame below holds all of it. */
+const longestName = 60
+
+function shortened(name: string): string {
+  const points = Array.from(name)
+  return points.length <= longestName
+    ? name
+    : `${points
+        .slice(0, longestName - 1)
+        .join('')
+        .trimEnd()}…`
+}
+
+function isLong(word: string): boolean {
+  return word.length > 16
+}
+
+/** Fills a headline as text, to know its length. */
+function fillText(text: string, places: Places): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => (typeof places[name] === 'string' ? places[name] : ''))
+}
+
+/** Writes a count of taps. */
+export function tapFact(context: PageContext, counter: number): Fact {
+  const { verdict } = textsIn(context)
+  return { name: verdict.chipGenuine, detail: fill(verdict.chipTap, { tap: code(String(counter)) }), mark: 'yes' }
+}

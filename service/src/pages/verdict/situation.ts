@@ -1,0 +1,149 @@
+/**
+ * A situation is the result of tap and record, for a buyer of new goods, a buyer of used goods, and an owner. It has one colour, one
+ * headline and one sentence for each of the three. Colour is earned: only a chip that has just proved itself is green or blue.
+ */
+import type { LifecycleState } from '@touchstone/verdict'
+import type { Texts } from '../languages.ts'
+
+export type Situation = keyof Texts['situations']
+export const roles = ['new', 'second', 'mine'] as const
+export type Role = (typeof roles)[number]
+
+/** `go`: proven. `own`: proven, somebody's. `hold`: proven, wait. `stop`: do not. `none`: no proof. */
+export const tones = ['go', 'own', 'hold', 'stop', 'none'] as const
+export type Tone = (typeof tones)[number]
+
+/** The picture: in colour, as a drawing, as a drawing on red, or none. */
+export type Stage = 'proven' | 'record' | 'stop' | 'empty'
+
+/** Kinds of report, most urgent first; REPORTED stands for a flag without a known reason. */
+const reportKinds = ['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST', 'REPORTED'] as const
+export type ReportKind = (typeof reportKinds)[number]
+
+type Look = {
+  readonly stage: Stage
+  /** The role that is chosen until the visitor chooses. */
+  readonly role: Role
+  /** One tone, or one for each role. */
+  readonly tone: Tone | Readonly<Record<Role, Tone>>
+}
+
+const looks: Readonly<Record<Situation, Look>> = {
+  released: { stage: 'proven', role: 'new', tone: { new: 'go', second: 'hold', mine: 'go' } },
+  handled: { stage: 'proven', role: 'new', tone: { new: 'hold', second: 'hold', mine: 'go' } },
+  claimed: { stage: 'proven', role: 'second', tone: { new: 'hold', second: 'own', mine: 'go' } },
+  fresh: { stage: 'proven', role: 'second', tone: { new: 'hold', second: 'hold', mine: 'go' } },
+  bound: { stage: 'proven', role: 'new', tone: 'hold' },
+  undescribed: { stage: 'empty', role: 'new', tone: 'hold' },
+  stolen: { stage: 'stop', role: 'second', tone: 'stop' },
+  confirmed: { stage: 'stop', role: 'second', tone: 'stop' },
+  lost: { stage: 'stop', role: 'mine', tone: 'stop' },
+  recall: { stage: 'stop', role: 'mine', tone: 'stop' },
+  investigation: { stage: 'stop', role: 'new', tone: 'stop' },
+  reported: { stage: 'stop', role: 'second', tone: 'stop' },
+  opened: { stage: 'stop', role: 'new', tone: 'stop' },
+  recycled: { stage: 'record', role: 'second', tone: 'hold' },
+  untapped: { stage: 'record', role: 'new', tone: 'none' },
+  replayed: { stage: 'record', role: 'new', tone: 'none' },
+  incomplete: { stage: 'record', role: 'new', tone: 'none' },
+  counterfeit: { stage: 'empty', role: 'new', tone: 'stop' },
+  unbound: { stage: 'empty', role: 'new', tone: 'hold' },
+  other: { stage: 'empty', role: 'new', tone: 'stop' },
+  chain: { stage: 'empty', role: 'new', tone: 'none' },
+}
+
+/** The situation whose words a role without words of its own takes. */
+const wordsOf: Readonly<Partial<Record<Situation, Situation>>> = { handled: 'released', fresh: 'claimed' }
+
+type Words = {
+  readonly word: string
+  readonly say: string
+  readonly title: string
+  readonly steps: readonly string[]
+}
+
+/** Words and tone of roles that see the same. */
+export type Variant = Words & { readonly roles: readonly Role[]; readonly tone: Tone }
+
+export function stageOf(situation: Situation): Stage {
+  return looks[situation].stage
+}
+
+/** Lists what the roles see, the default first; roles that see the same are one. */
+export function variantsOf(texts: Texts, situation: Situation): readonly Variant[] {
+  const { role: first, tone } = looks[situation]
+  const variants: Variant[] = []
+  for (const role of roles) {
+    const words = wordsFor(texts, situation, role)
+    const own = typeof tone === 'string' ? tone : tone[role]
+    const at = variants.findIndex((one) => one.title === words.title && one.say === words.say && one.tone === own)
+    const same = variants[at]
+    if (same === undefined) variants.push({ ...words, tone: own, roles: [role] })
+    else variants[at] = { ...same, roles: [...same.roles, role] }
+  }
+  return variants.toSorted((left, right) => Number(right.roles.includes(first)) - Number(left.roles.includes(first)))
+}
+
+/** Returns the role that counts until the visitor chooses. */
+export function defaultRole(situation: Situation): Role {
+  return looks[situation].role
+}
+
+/** A role without words of its own has those of the situation behind it, else those of the first role. */
+function wordsFor({ situations }: Texts, situation: Situation, role: Role): Words {
+  const own: Partial<Record<Role, Words>> = situations[situation]
+  const behind = wordsOf[situation]
+  const words = own[role] ?? (behind === undefined ? own.new : wordsFor({ situations } as Texts, behind, role))
+  return words as Words
+}
+
+/** A new item that was tapped more often than this was in other hands. */
+const manyTaps = 50
+/** Days after the first claim in which another sale is soon. */
+const freshDays = 14
+
+export type Facts = {
+  readonly tap:
+    | { readonly kind: 'tapped'; readonly counter: number }
+    | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
+  readonly state: LifecycleState
+  readonly flagged: boolean
+  readonly reports: readonly ReportKind[]
+  /** The tag reports an opened seal. */
+  readonly tampered: boolean
+  /** The record says what the item is. */
+  readonly described: boolean
+  /** Unix seconds of the first claim, if it is known. */
+  readonly claimedAt: number | null
+  /** Unix seconds. */
+  readonly now: number
+}
+
+const ofReport: Readonly<Record<ReportKind, Situation>> = {
+  STOLEN_CONFIRMED: 'confirmed',
+  STOLEN: 'stolen',
+  RECALL: 'recall',
+  INVESTIGATION: 'investigation',
+  LOST: 'lost',
+  REPORTED: 'reported',
+}
+
+/** Decides the situation of a record. A report comes first, then the tap, then the state. */
+export function situationOf(facts: Facts): Situation {
+  const { tap, state, flagged, tampered, described, claimedAt, now } = facts
+  const [report] = reportsOf(facts)
+  if (report !== undefined) return ofReport[report]
+  if (flagged) return 'reported'
+  if (tap.kind !== 'tapped') return tap.kind
+  if (state === 'RECYCLED') return 'recycled'
+  if (tampered) return 'opened'
+  if (state !== 'CLAIMED' && state !== 'ACTIVATED') return 'bound'
+  if (!described) return 'undescribed'
+  if (state === 'CLAIMED') return claimedAt !== null && now - claimedAt < freshDays * 86_400 ? 'fresh' : 'claimed'
+  return tap.counter > manyTaps ? 'handled' : 'released'
+}
+
+/** Returns the reports, the gravest first. */
+export function reportsOf({ reports }: Pick<Facts, 'reports'>): readonly ReportKind[] {
+  return reportKinds.filter((kind) => reports.includes(kind))
+}
