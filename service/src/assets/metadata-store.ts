@@ -21,8 +21,8 @@ export function metadataStore(sql: Sql) {
     /** Returns the texts of those hashes that are stored. It recomputes each hash: a row altered in the database counts as missing. */
     async getMany(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
       const rows = await sql.query<{ body: string }>(
-        "select body from metadata where hash in (select decode(hex, 'hex') from unnest($1::text[]) hex)",
-        [hashes.map((hash) => hash.slice(2))],
+        'select body from metadata where hash = any($1::text[]::bytea[])',
+        [hashes.map((hash) => `\\x${hash.slice(2)}`)],
       )
       const found = new Map(rows.map(({ body }) => [metadataHashOf(body), body]))
       return new Map([...found].filter(([hash]) => hashes.includes(hash)))

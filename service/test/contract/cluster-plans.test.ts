@@ -27,7 +27,9 @@ describe('plans on a cluster', { skip }, () => {
   it('ask one shard, or are in the list of those that ask all; none reads a whole table', async () => {
     const cluster = await readCluster(database)
     const shards = Math.max(...(cluster?.tables ?? []).map((table) => table.shards ?? 0))
-    const known = programStatements().map((statement) => ({ ...statement, pattern: patternOf(statement.text) }))
+    const known = programStatements()
+      .filter(({ text }) => text.length > 20)
+      .map((statement) => ({ ...statement, pattern: patternOf(statement.text) }))
     const faults: string[] = []
     let explained = 0
     for (const recorded of recordedStatements()) {
@@ -40,7 +42,8 @@ describe('plans on a cluster', { skip }, () => {
       const isListed = sources.some((source) =>
         fanOuts.some(([file, piece]) => source.file === file && source.text.includes(piece)),
       )
-      if (plan.tasks >= shards && !isListed) faults.push(`${sources[0]?.file} asks all shards: ${text.slice(0, 300)}`)
+      if (plan.tasks >= shards && !isListed && !hasManyKeys(recorded))
+        faults.push(`${sources[0]?.file} asks all shards: ${text.slice(0, 300)}`)
       for (const part of plan.whole) faults.push(`${sources[0]?.file} reads ${part}: ${text.slice(0, 300)}`)
     }
     assert.ok(explained > 40, `${explained} statements`)
@@ -59,6 +62,13 @@ describe('plans on a cluster', { skip }, () => {
     assert.deepEqual(one, { tasks: 1, whole: [] })
   })
 })
+
+/** Several keys can be on all shards. */
+function hasManyKeys({ values }: Recorded): boolean {
+  return values.some((value) =>
+    Array.isArray(value) ? value.length > 1 : typeof value === 'string' && /^\{.*,.*\}$/.test(value),
+  )
+}
 
 function recordedStatements(): Recorded[] {
   const shortest = new Map<string, string>()
@@ -94,6 +104,6 @@ async function planOf(database: Database, { text, values }: Recorded): Promise<P
 
 /** The planner writes a part that selects all rows with a condition that always holds, or with none, and without a limit. */
 function isWhole(query: string): boolean {
-  if (/\blimit\b|read_intermediate_result/i.test(query)) return false
+  if (!/^select/i.test(query) || /\blimit\b|read_intermediate_result/i.test(query)) return false
   return /\bwhere true\b/i.test(query) || !/\bwhere\b/i.test(query)
 }

@@ -74,8 +74,8 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     async messages(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
       const rows = await database.query<{ hash: Hex; body: string }>(
         `select ${hex('hash')} as hash, body from transfer_message
-         where hash in (select decode(digits, 'hex') from unnest($1::text[]) digits)`,
-        [hashes.map((hash) => hash.slice(2))],
+         where hash = any($1::text[]::bytea[])`,
+        [hashes.map((hash) => `\\x${hash.slice(2)}`)],
       )
       return new Map(rows.map(({ hash, body }) => [hash, body]))
     },

@@ -31,6 +31,7 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
     'where tag_hash = any',
     'products of taps by former commitments, while TAG_PEPPER is replaced',
   ],
+  ['tap/log/queries.ts', 'from ${table} where', 'the log of taps, for a key with brands'],
   ['tap/replay-ledger.ts', 'delete from tap', 'old taps are forgotten, 1,000 at a time'],
   ['index/transfers.ts', "where status = 'pending'", 'offers that ran out'],
   ['index/assets.ts', 'metadata_hash = $1', 'names of products whose metadata came late'],
