@@ -10,6 +10,7 @@ import { searchCard, tapHelp } from '../search.ts'
 import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
 import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
+import { compareCard, hasComparison } from './compare.ts'
 import { historyCard } from './history.ts'
 import { ownershipCard, shareCard } from './ownership.ts'
 import { proofCard } from './proof.ts'
@@ -51,9 +52,10 @@ function render(context: PageContext, view: ItemView): string {
         notes: notesOf(context, view, situation),
       })}
       ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
-      ${recallCard(context, view, places)} ${aboutCard(context, view, places)} ${historyCard(context, view)}
-      ${ownershipCard(context, view, places)} ${careCard(context, view, places)} ${shareCard(context, view)}
-      ${proofCard(context, view)} ${!isTapped && searchCard(context)}
+      ${compareCard(context, view, { situation, places })} ${recallCard(context, view, places)}
+      ${aboutCard(context, view, places)} ${historyCard(context, view)} ${ownershipCard(context, view, places)}
+      ${careCard(context, view, places)} ${shareCard(context, view)} ${proofCard(context, view)}
+      ${!isTapped && searchCard(context)}
     </div>`,
   })
 }
@@ -127,7 +129,7 @@ function notesOf(context: PageContext, view: ItemView, situation: Situation): (H
   const { verdict, reports: names } = textsIn(context)
   const [first, ...others] = [...new Set(reportsOf(view).map((kind) => names[kind]))]
   return [
-    ...(stageOf(situation) === 'proven' ? [honestLine(context, view)] : []),
+    ...(stageOf(situation) === 'proven' ? [honestLine(context, view, situation)] : []),
     ...(first === undefined ? [] : others.map((report) => fill(verdict.also, { report }))),
     ...(view.tampered && situation !== 'opened' ? [verdict.sealOpened] : []),
     ...(view.metadata === 'mismatch' ? [verdict.withheld] : []),
@@ -136,8 +138,8 @@ function notesOf(context: PageContext, view: ItemView, situation: Situation): (H
 }
 
 /** The chip is genuine, not necessarily the item. */
-function honestLine(context: PageContext, { details }: ItemView): Html {
+function honestLine(context: PageContext, view: ItemView, situation: Situation): Html {
   const { verdict, kinds } = textsIn(context)
-  const words = fill(verdict.caveatLink, { this: kinds[details?.kind ?? 'item'] })
-  return html`${verdict.caveat} <a href="#product">${words}</a>`
+  const words = fill(verdict.caveatLink, { this: kinds[view.details?.kind ?? 'item'] })
+  return html`${verdict.caveat} <a href="${hasComparison(view, situation) ? '#compare' : '#product'}">${words}</a>`
 }

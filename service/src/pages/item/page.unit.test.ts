@@ -84,6 +84,21 @@ describe('itemPage', () => {
     assert.ok(!/<title>[^<]*VERIFIED/.test(page) && !/<h1[^>]*>(?:(?!<\/h1>)[^])*VERIFIED/.test(page))
   })
 
+  it('asks for the comparison where the chip proved itself and the record names features', () => {
+    const details = { kind: 'bag', features: [{ title: 'Slanted stitch', text: 'Nine to the inch.' }] } as const
+    const page = itemPage(english, view(3, { details: { ...details, features: [...details.features] } }))
+    assert.match(page, /<a href="#compare">Compare this bag yourself\.<\/a>/)
+    assert.ok(page.indexOf('Does it look like this?') < page.indexOf('Supplied by <b>the maker</b>, not checked'))
+    assert.ok(page.includes('<bdi dir="auto">Slanted stitch</bdi>'))
+    assert.match(page, /id="looks-no"[^]*Do not pay, and do not accept it\./)
+    for (const other of [
+      view(3),
+      view(5, { details: { features: [...details.features] } }),
+      view(3, { tap: { kind: 'replayed' }, details: { features: [...details.features] } }),
+    ])
+      assert.ok(!itemPage(english, other).includes('id="compare"'))
+  })
+
   it('shows the gravest report first, and the others below it', () => {
     const page = itemPage(english, view(5))
     assert.match(page, /<section\s+class="verdict tone-stop"\s+role="alert"/)

@@ -1,0 +1,68 @@
+/** The comparison of item and record: a genuine chip proves nothing about the item around it, so the visitor looks (spec §1). */
+import { supplierText, textsIn, type PageContext } from '../context.ts'
+import { fill, html, type Html } from '../html.ts'
+import { icon } from '../icons.ts'
+import type { Places } from '../verdict/card.ts'
+import { stageOf, type Situation } from '../verdict/situation.ts'
+import { makerFrame } from './frame.ts'
+import type { ItemView } from './view.ts'
+
+/** Returns whether the page asks for the comparison: the chip proved itself, and the record names features. */
+export function hasComparison({ details }: Pick<ItemView, 'details'>, situation: Situation): boolean {
+  return stageOf(situation) === 'proven' && (details?.features ?? []).length > 0
+}
+
+/** The answer is two radio buttons, so that it needs no script. It is neither stored nor sent. */
+export function compareCard(
+  context: PageContext,
+  view: ItemView,
+  { situation, places }: { readonly situation: Situation; readonly places: Places },
+): Html | false {
+  const { compare } = textsIn(context)
+  const features = view.details?.features ?? []
+  if (!hasComparison(view, situation)) return false
+  const line = (text: string) => html`<li>${fill(text, places)}</li>`
+  return html`<section class="card compare" id="compare" aria-labelledby="compare-title">
+    <h2 id="compare-title">${compare.title}</h2>
+    <p class="lead">${compare.lead}</p>
+    ${makerFrame(
+      context,
+      places,
+      html`<ol class="features">
+        ${features.map(
+          ({ title, text }) =>
+            html`<li>
+              <div>
+                <h3>${supplierText(title)}</h3>
+                ${text !== undefined && html`<p>${supplierText(text)}</p>`}
+              </div>
+            </li>`,
+        )}
+      </ol>`,
+      view.details?.language,
+    )}
+    <div class="answers" role="radiogroup" aria-labelledby="compare-title">
+      <label
+        ><input type="radio" name="looks" id="looks-yes" value="yes" autocomplete="off" /><span class="btn quiet"
+          >${icon('check')}${compare.yes}</span
+        ></label
+      >
+      <label
+        ><input type="radio" name="looks" id="looks-no" value="no" autocomplete="off" /><span class="btn quiet"
+          >${icon('cross')}${compare.no}</span
+        ></label
+      >
+    </div>
+    <div class="answer yes tone-go">
+      <h3>${compare.yesTitle}</h3>
+      <p>${fill(compare.yesText, places)}</p>
+    </div>
+    <div class="answer no tone-stop">
+      <h3>${compare.noTitle}</h3>
+      <p>${fill(compare.noText, places)}</p>
+      <ul>
+        ${compare.noSteps.map(line)}
+      </ul>
+    </div>
+  </section>`
+}
