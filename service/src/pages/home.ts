@@ -1,8 +1,12 @@
 /** The start page and the page of a class of products: the meaning of a tap, and the search for an item (spec §1, §4.6). */
 import type { LifecycleState } from '@touchstone/verdict'
+import type { ProductDetails } from '../domain/product-details.ts'
 import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
-import { html, type Html } from './html.ts'
+import { fill, html, jsonBlock, type Html } from './html.ts'
 import { icon, tapDrawing } from './icons.ts'
+import { careCard, makerWords } from './item/about.ts'
+import { makerFrame } from './item/frame.ts'
+import type { ItemView } from './item/view.ts'
 import { documentOf } from './layout.ts'
 import { itemForm, searchCard, tapCard, type SearchView } from './search.ts'
 import { plainVerdict } from './verdict/card.ts'
@@ -39,11 +43,20 @@ export function homePage(context: PageContext, { search, examples }: HomeView): 
   })
 }
 
-/** The page that a GTIN's own link leads to: `/01/{gtin}`. */
-export function classPage(
-  context: PageContext,
-  { gtin, path }: { readonly gtin: string; readonly path: string },
-): string {
+export type ClassView = {
+  readonly gtin: string
+  /** Batch or lot; left out on the page of a model. */
+  readonly batch?: string | undefined
+  readonly path: string
+  /** The text that the items have alike, cleaned, and the same as JSON-LD; null: nothing is known. */
+  readonly product:
+    | (Pick<ItemView, 'product' | 'country'> & { readonly details: ProductDetails; readonly information: string })
+    | null
+}
+
+/** The page that the link of a model or a batch leads to: `/01/{gtin}`, `/01/{gtin}/10/{batch}`. */
+export function classPage(context: PageContext, view: ClassView): string {
+  const { gtin, batch, path } = view
   const { home, product } = textsIn(context)
   const { classTitle: title, classText: text, classSerial } = home
   return documentOf(context, {
@@ -57,14 +70,37 @@ export function classPage(
           <dt>${product.gtin}</dt>
           <dd>${code(gtin)}</dd>
         </div>
+        ${
+          batch !== undefined &&
+          html`<div>
+            <dt>${product.batch}</dt>
+            <dd>${code(batch)}</dd>
+          </div>`
+        }
       </dl>
-      ${tapCard(context)}
+      ${view.product !== null && commonCards(context, view.product)} ${tapCard(context)}
       <section class="card search" aria-labelledby="search">
         <h2 id="search">${classSerial}</h2>
         <div class="forms">${itemForm(context, { gtin })}</div>
       </section>
     </div>`,
   })
+}
+
+/** The maker's words about a model or a batch, in their frame, and the same as data. */
+function commonCards(context: PageContext, view: NonNullable<ClassView['product']>): Html {
+  const { kinds, verdict, product } = textsIn(context)
+  const { details, information } = view
+  const places = { this: kinds[details.kind ?? 'item'], maker: verdict.maker, genuine: verdict.genuineChip }
+  const words = makerWords(context, view)
+  return html`${
+    words !== null &&
+    html`<section class="card product" aria-labelledby="product">
+      <h2 id="product">${fill(product.about, places)}</h2>
+      ${makerFrame(context, places, words, details.language)}
+    </section>`
+  }
+  ${careCard(context, { details }, places)} ${jsonBlock('information', 'application/ld+json', information)}`
 }
 
 function colours(context: PageContext): Html {

@@ -26,7 +26,27 @@ export function recallCard(context: PageContext, { details, reports }: ItemView,
 /** The product as its maker describes it, and the numbers under which the operator registered it. */
 export function aboutCard(context: PageContext, view: ItemView, places: Places): Html {
   const texts = textsIn(context).product
-  const { product, metadata, country, item, verdict, details } = view
+  const { metadata, item, verdict, details } = view
+  const words = makerWords(context, view)
+  const tokenId = verdict.token_id
+  return html`<section class="card product" aria-labelledby="product">
+    <h2 id="product">${fill(texts.about, places)}</h2>
+    ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
+    ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
+    ${words !== null && makerFrame(context, places, words, details?.language)}
+    <dl class="facts2">
+      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
+      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
+    </dl>
+  </section>`
+}
+
+/** The maker's fields, to stand in a frame; null without any. */
+export function makerWords(
+  context: PageContext,
+  { product, country }: Pick<ItemView, 'product' | 'country'>,
+): Html | null {
+  const texts = textsIn(context).product
   const { name, brand, sku, size, origin, image, description } = product
   const facts = [
     row(texts.brand, brand && supplierText(brand)),
@@ -40,21 +60,11 @@ export function aboutCard(context: PageContext, view: ItemView, places: Places):
     description !== undefined && html`<p class="lines">${cut(description)}</p>`,
     facts.length > 0 && html`<dl class="facts2">${facts}</dl>`,
   ].filter((one) => one !== false)
-  const tokenId = verdict.token_id
-  return html`<section class="card product" aria-labelledby="product">
-    <h2 id="product">${fill(texts.about, places)}</h2>
-    ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
-    ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
-    ${words.length > 0 && makerFrame(context, places, html`${words}`, details?.language)}
-    <dl class="facts2">
-      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
-      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
-    </dl>
-  </section>`
+  return words.length === 0 ? null : html`${words}`
 }
 
 /** Care, repair, recycling and materials, folded. */
-export function careCard(context: PageContext, { details }: ItemView, places: Places): Html | false {
+export function careCard(context: PageContext, { details }: Pick<ItemView, 'details'>, places: Places): Html | false {
   const { product } = textsIn(context)
   if (details === null) return false
   const { care = [], repair, recycling, materials = [] } = details

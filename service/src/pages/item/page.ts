@@ -4,7 +4,7 @@
  */
 import type { LifecycleState } from '@touchstone/verdict'
 import { dateElement, textsIn, timeElement, type PageContext } from '../context.ts'
-import { fill, html, type Html } from '../html.ts'
+import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { documentOf } from '../layout.ts'
 import { searchCard, tapHelp } from '../search.ts'
 import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
@@ -16,12 +16,10 @@ import { ownershipCard, shareCard } from './ownership.ts'
 import { proofCard } from './proof.ts'
 import type { ItemView, TapView, TimelineKind } from './view.ts'
 
-/** Returns the document. `passport` is left out when the page would grow beyond `maxBytes`. */
+/** Returns the document. Its data are left out when the page would grow beyond `maxBytes`. */
 export function itemPage(context: PageContext, view: ItemView, maxBytes = 50_000): string {
   const page = render(context, view)
-  return Buffer.byteLength(page) < maxBytes || view.passport === null
-    ? page
-    : render(context, { ...view, passport: null })
+  return Buffer.byteLength(page) < maxBytes ? page : render(context, { ...view, passport: null, information: null })
 }
 
 function render(context: PageContext, view: ItemView): string {
@@ -56,6 +54,7 @@ function render(context: PageContext, view: ItemView): string {
       ${aboutCard(context, view, places)} ${historyCard(context, view)} ${ownershipCard(context, view, places)}
       ${careCard(context, view, places)} ${shareCard(context, view)} ${proofCard(context, view)}
       ${!isTapped && searchCard(context)}
+      ${view.information !== null && jsonBlock('information', 'application/ld+json', view.information)}
     </div>`,
   })
 }

@@ -27,6 +27,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     details: null,
     theme: null,
     item: null,
+    information: null,
     signed: false,
     reports: state === 5 ? ['LOST', 'RECALL'] : [],
     tampered: false,

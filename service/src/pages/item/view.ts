@@ -51,6 +51,8 @@ export type ItemView = {
   readonly history: readonly TimelineEntry[] | null
   /** The passport as JSON, on a tapped page. */
   readonly passport: string | null
+  /** Public product information as JSON-LD, on a page without a tap; null: none. */
+  readonly information: string | null
   /** The operator signs passports on request. */
   readonly signed: boolean
   /** The provider that the page's script may ask; null: none. */

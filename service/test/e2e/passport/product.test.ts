@@ -145,6 +145,21 @@ describe('public product information', () => {
     }
   })
 
+  it('stands in the pages of a model, a batch and an untapped item, in the maker’s frame and as JSON-LD', async () => {
+    for (const path of [`/01/${gtin}/21/${item.serial}`, `/01/${gtin}/10/L-1`, `/01/${gtin}`]) {
+      const page = await raw(world.url, path, { headers: { accept: 'text/html' } })
+      assert.equal(page.status, 200, path)
+      assert.match(page.text, /class="maker"[^]*Maison Orvelle[^]*Wipe it\./)
+      const [, json = ''] =
+        /<script type="application\/ld\+json" id="information">([^<]*)<\/script>/.exec(page.text) ?? []
+      const { evidence: _evidence, ...shown } = JSON.parse(json) as Product
+      const { evidence: _other, ...given } = await product(path)
+      assert.deepEqual(shown, given)
+    }
+    for (const path of [`/01/${gtin}/10/none`, '/01/09506000134352/10/L-1'])
+      assert.equal((await raw(world.url, path, { headers: { accept: 'text/html' } })).status, 404, path)
+  })
+
   describe('by the API of EN 18222', () => {
     it('is found by the id of the passport and of the product, whole and compressed', async () => {
       const passport = bodyOf<Passport>(await ask(`/dpps/${id(passportOf(item))}`, 'readDppById'))

@@ -23,6 +23,8 @@ import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
 import { linksOf } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
+import { productDocument } from '../../../passport/public/document.ts'
+import { readProduct, type ProductSite } from '../product/records.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
 
 type PageOptions = {
@@ -38,17 +40,18 @@ type PageOptions = {
   readonly examples: readonly bigint[]
 }
 
-export type ItemSite = PassportSite & {
-  /** Reads the record with its flag bits, which a verdict does not contain. */
-  readonly reader: {
-    readonly read: (
-      tokenId: bigint,
-    ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
+export type ItemSite = PassportSite &
+  ProductSite & {
+    /** Reads the record with its flag bits, which a verdict does not contain. */
+    readonly reader: {
+      readonly read: (
+        tokenId: bigint,
+      ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
+    }
+    readonly history: Histories
+    readonly issuer: Pick<Issuer, 'signerFor'>
+    readonly pages: PageOptions
   }
-  readonly history: Histories
-  readonly issuer: Pick<Issuer, 'signerFor'>
-  readonly pages: PageOptions
-}
 
 export type Found = {
   readonly verdict: Verdict
@@ -59,10 +62,12 @@ export type Found = {
 export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found): Promise<ItemView> {
   const { baseUrl, pages, now = Date.now } = site
   const tokenId = BigInt(verdict.token_id)
-  const [asset, history, passport] = await Promise.all([
+  const subject = item === null ? ({ kind: 'token', tokenId } as const) : ({ kind: 'item', ...item } as const)
+  const [asset, history, passport, information] = await Promise.all([
     orNull(site.reader.read(tokenId).then((reading) => reading.asset)),
     orNull(site.history(tokenId)),
     tap.kind === 'resolved' ? orNull(passportFor(site, tap, item)) : null,
+    tap.kind === 'resolved' ? null : orNull(readProduct(site, subject)),
   ])
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
   const { _warning, ...product } = verdict.untrusted ?? { _warning: '' }
@@ -88,6 +93,7 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     verdictPath: `/api/asset/${tokenId}`,
     history: history?.available === true ? timelineOf(history.events) : null,
     passport: passport === null ? null : JSON.stringify(passport),
+    information: information === null ? null : JSON.stringify(productDocument({ baseUrl, subject, ...information })),
     signed: site.issuer.signerFor(didOf(baseUrl)).forms.length > 0,
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,

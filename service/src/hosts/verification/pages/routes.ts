@@ -17,8 +17,11 @@ import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
 import { itemPage } from '../../../pages/item/page.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
+import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
+import { productDocument } from '../../../passport/public/document.ts'
 import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { readProduct } from '../product/records.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
 import {
   isRead,
@@ -49,7 +52,8 @@ type Visit = {
 }
 
 /** The meaning of a path: one item, one token, the item of whichever tap it carries, a class, or a notice. */
-type Target = ItemTarget | TapTarget | Extract<DigitalLink, { kind: 'class' }> | NoticeTarget
+type Target = ItemTarget | TapTarget | ClassTarget | NoticeTarget
+type ClassTarget = Extract<DigitalLink, { kind: 'class' | 'batch' }>
 type ItemTarget = { readonly kind: 'token'; readonly tokenId: bigint } | Extract<DigitalLink, { kind: 'item' }>
 type TapTarget = { readonly kind: 'tap' }
 type NoticeTarget = { readonly kind: 'notice'; readonly status: 400 | 404; readonly notice: Notice }
@@ -96,13 +100,31 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       path === tapPath ? tapTarget : path.startsWith('/01/') ? parseLinkTarget(path) : parseTokenTarget(path)
     if (target === null) return c.notFound()
     if (target.kind === 'notice') return noticeResponse(visit, target.status, target.notice)
-    if (target.kind === 'class') return classResponse(visit, target.gtin)
+    if (target.kind === 'class' || target.kind === 'batch') return classResponse(visit, target)
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
   }
 
-  async function classResponse(visit: Visit, gtin: string): Promise<Response> {
-    if (!(await site.items.hasGtin(gtin))) return noticeResponse(visit, 404, { kind: 'unknown' })
-    const html = classPage(visit.context, { gtin, path: visit.c.req.path })
+  /** A model has a page as soon as an item of it is registered; a batch is known only by what its items say. */
+  async function classResponse(visit: Visit, target: ClassTarget): Promise<Response> {
+    const { gtin } = target
+    const isKnown = await site.items.hasGtin(gtin)
+    const record = !isKnown
+      ? null
+      : target.kind === 'batch'
+        ? await readProduct(site, target)
+        : await readProduct(site, target).catch(() => null)
+    if (!isKnown || (target.kind === 'batch' && record === null)) return noticeResponse(visit, 404, { kind: 'unknown' })
+    const html = classPage(visit.context, {
+      gtin,
+      batch: target.kind === 'batch' ? target.batch : undefined,
+      path: visit.c.req.path,
+      product: record && {
+        product: record.text,
+        country: countryOf(record.text.origin ?? '')?.countryCode,
+        details: record.details,
+        information: JSON.stringify(productDocument({ baseUrl: site.baseUrl, subject: target, ...record })),
+      },
+    })
     return pageResponse(visit.context, { status: 200, html, search: true }, visit.headers)
   }
 
@@ -199,8 +221,8 @@ const tapTarget = { kind: 'tap' } as const
 
 function parseLinkTarget(path: string): Target {
   const link = parseDigitalLink(path)
-  if (link.kind === 'item' || link.kind === 'class') return link
-  return link.kind === 'unsupported' || link.kind === 'batch'
+  if (link.kind === 'item' || link.kind === 'class' || link.kind === 'batch') return link
+  return link.kind === 'unsupported'
     ? { kind: 'notice', status: 404, notice: { kind: 'unknown' } }
     : { kind: 'notice', status: 400, notice: { kind: 'badLink' } }
 }
