@@ -17,6 +17,8 @@ export const contractFiles = {
   TestWallet: 'src/doubles/TestWallet.sol',
   TestWalletFactory: 'src/doubles/TestWalletFactory.sol',
   TestUsdc: 'src/doubles/TestUsdc.sol',
+  TestChannels: 'src/doubles/TestChannels.sol',
+  TestCollector: 'src/doubles/TestChannels.sol',
   AgentIdentity: 'src/doubles/AgentIdentity.sol',
   AgentReputation: 'src/doubles/AgentReputation.sol',
 } as const

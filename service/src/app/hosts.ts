@@ -44,13 +44,14 @@ import { refreshAssetItem } from '../index/assets.ts'
 import { outboxChannel, outboxStore } from '../index/outbox.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
+import { createChannelStore } from '../payments/channels/store.ts'
 import { readSecretHeaders } from '../payments/facilitator/headers.ts'
 import { createSlots } from '../payments/facilitator/slots.ts'
 import { openHolder } from '../payments/holder.ts'
 import { createLedger } from '../payments/ledger.ts'
 import type { Components } from './components.ts'
 import { ConfigError, type Config } from './config/config.ts'
-import { facilitatorAccounts } from './keys.ts'
+import { channelKeys, facilitatorAccounts } from './keys.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
 
@@ -159,6 +160,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
   await using opened = new AsyncDisposableStack()
   const holder = opened.use(await openHolder(components.database))
   const rows = { chainId, asset: asset.address, holder }
+  const [channelKey, ...otherKeys] = channelKeys(config)
   const gateway = await openGateway({
     terms: {
       price,
@@ -174,6 +176,10 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     verdicts: components.verdicts,
     ledger: createLedger(components.database, rows),
     slots: createSlots(components.database, rows),
+    channels: channelKey && {
+      store: createChannelStore(components.database, rows),
+      accounts: [channelKey, ...otherKeys],
+    },
     isIndexFaulty: async () => (await components.indexer.status()).fault !== null,
     rpc: components.paymentRpc,
     facilitator:

@@ -83,6 +83,11 @@ export async function facilitatorAccounts(
   return [...distinct.values()].map(accountOf)
 }
 
+/** Returns the keys that authorize claims of payment channels, the one for new channels first. */
+export function channelKeys({ gateway }: Pick<Config, 'gateway'>): readonly EthereumKey[] {
+  return gateway.channels ? gateway.channelKeys.map((key) => localKey(key, 'PAYMENT_CHANNEL_KEYS')) : []
+}
+
 async function accountFor(
   name: 'operator' | 'attester',
   secret: Uint8Array | null,

@@ -404,6 +404,18 @@ const gauges: Readonly<Record<string, Metric>> = {
     'Age of the oldest payment that is not settled; 0 where there is none. Of all processes together.',
     ({ gateway }) => one(gateway?.oldestPendingSeconds),
   ],
+  touchstone_gateway_channels_units: [
+    'Payment channels of all processes, in the smallest unit of the payment token. deposits: buyers can spend or take them back; unclaimed: sold; uncovered: sold and lost.',
+    ({ gateway }) => {
+      const { balance: deposits, unclaimed, uncovered } = gateway?.channels ?? {}
+      return deposits === undefined ? [] : each({ deposits, unclaimed, uncovered } as Record<string, number>, 'what')
+    },
+    'what',
+  ],
+  touchstone_gateway_channels_oldest_unclaimed_seconds: [
+    'Age of the oldest purchase through a payment channel that is not claimed; 0 where there is none. A payer can have a deposit back after a day.',
+    ({ gateway }) => one(gateway?.channels?.oldestSeconds),
+  ],
   touchstone_limit_store_up: [
     '1 while the store of shared limits answers, 0 while this process counts alone.',
     ({ limits }) => one(limits?.up),

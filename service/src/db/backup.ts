@@ -206,6 +206,7 @@ export const keptTables = [
   'approval',
   'payment',
   'payment_identifier',
+  'channel',
   'settlement',
   'attestation_key',
   'issuer_key',

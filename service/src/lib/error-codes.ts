@@ -263,8 +263,8 @@ export const errorCodes = {
     gateway: { error: 'invalid_x402_version', status: 402 },
   },
   UNSUPPORTED_SCHEME: {
-    meaning: 'The only supported payment scheme is exact.',
-    remedy: 'Pay with the scheme `exact`.',
+    meaning: 'The payment scheme is not one of this offer.',
+    remedy: 'Pay with a scheme of the offer: `exact`, or `batch-settlement` where it is listed.',
     gateway: { error: 'unsupported_scheme', status: 402 },
   },
   INVALID_NETWORK: {
@@ -286,6 +286,16 @@ export const errorCodes = {
     meaning: 'The payment must be exactly the amount of the offer.',
     remedy: 'Pay exactly the amount of the offer.',
     gateway: { error: 'amount_mismatch', status: 402 },
+  },
+  VOUCHER_AMOUNT_MISMATCH: {
+    meaning: 'The voucher must be over the sum of the channel so far and the price. Nothing was charged.',
+    remedy: 'Sign a voucher over `chargedCumulativeAmount` of the PAYMENT-REQUIRED header and the price.',
+    gateway: { error: 'voucher_amount_mismatch', status: 402 },
+  },
+  DEPOSIT_TOO_SMALL: {
+    meaning: 'The deposit into the channel is smaller than the offer asks for. Nothing was charged.',
+    remedy: 'Deposit at least `minDeposit` of the offer.',
+    gateway: { error: 'deposit_too_small', status: 402 },
   },
   INVALID_SIGNATURE: {
     meaning: 'The signature is not that of the payer over this authorization in the token’s domain.',

@@ -10,7 +10,9 @@ import { gasCost, gasShare } from './ledger.ts'
 /** settled: paid. rejected: ended without a transfer. pending: the chain has not decided. */
 export const outcomes = ['settled', 'rejected', 'pending'] as const
 type Outcome = (typeof outcomes)[number]
-export const dimensions = ['day', 'outcome', 'payer', 'asset'] as const
+const kinds = ['transfer', 'deposit', 'voucher'] as const
+type Kind = (typeof kinds)[number]
+export const dimensions = ['day', 'outcome', 'payer', 'asset', 'kind'] as const
 export type Dimension = (typeof dimensions)[number]
 
 /** Unix milliseconds; `until` is not part of the span. */
@@ -30,6 +32,9 @@ export type BookRow = {
   readonly block: bigint | null
   readonly reason: string | null
   readonly gas: string | null
+  /** A voucher is a purchase through a payment channel, and a deposit fills one; `units` of a deposit are 0, because it is the buyer's. */
+  readonly kind: Kind
+  readonly channel: Hex | null
 }
 
 /** Sums of the payments that share `key`. A dash in the key: gas of transactions without a payment. */
@@ -43,10 +48,15 @@ const rowsPerPage = 1_000
 const states = { settled: 'done', rejected: 'dead', pending: 'settling' } as const
 const outcomeSql = `case p.state when 'done' then 'settled' when 'dead' then 'rejected' else 'pending' end`
 const columns = `p.pk, ${instant('coalesce(p.settled_at, p.created_at)')} as time, ${outcomeSql} as outcome, p.payer, p.nonce,
-  p.token_id::text as "assetId", coalesce(p.amount, 0)::text as units, p.tx_hash as transaction, p.block_number as block, p.reason,
+  p.token_id::text as "assetId", case p.kind when 'deposit' then '0' else coalesce(p.amount, 0)::text end as units, p.kind, p.channel, p.tx_hash as transaction, p.block_number as block, p.reason,
   (select ${gasShare}::text from settlement s where s.pk = p.settlement and s.state = 'mined') as gas`
 const ours = 'p.chain_id = $1 and p.asset = $2'
-const fields = { outcome: outcomeSql, payer: `'0x' || encode(p.payer, 'hex')`, asset: `coalesce(p.token_id::text, '')` }
+const fields = {
+  outcome: outcomeSql,
+  payer: `'0x' || encode(p.payer, 'hex')`,
+  asset: `coalesce(p.token_id::text, '')`,
+  kind: 'p.kind',
+}
 
 /** `asset` is the address of the payment token. */
 export function createBook(
@@ -143,11 +153,12 @@ export function createBook(
   function sumPayments(by: readonly Dimension[], from: string, to: string) {
     const key = by.map((dimension) => (dimension === 'day' ? `''` : fields[dimension]))
     return run<Sums & { readonly key: readonly string[] }>(
-      `with ended as materialized (select array[${key.join()}]::text[] as key, p.state, p.amount, p.settlement
+      `with ended as materialized (select array[${key.join()}]::text[] as key, p.state, p.amount, p.settlement, p.kind
            from payment p where ${ours} and p.settled_at >= $3 and p.settled_at < $4),
          shares as (select s.pk, ${gasShare} as gas from settlement s
            where s.pk in (select settlement from ended) and s.state = 'mined')
-       select key, count(*) as payments, coalesce(sum(amount) filter (where state = 'done'), 0)::text as units,
+       select key, count(*) filter (where kind <> 'deposit') as payments,
+         coalesce(sum(amount) filter (where state = 'done' and kind <> 'deposit'), 0)::text as units,
          coalesce(sum(gas), 0)::text as gas from ended left join shares on shares.pk = ended.settlement group by key`,
       [from, to],
     )
@@ -175,18 +186,20 @@ export function createBook(
 
 type Sums = { readonly payments: bigint | number; readonly units: string; readonly gas: string }
 
-type StoredRow = Omit<BookRow, 'payer' | 'nonce' | 'transaction'> & {
+type StoredRow = Omit<BookRow, 'payer' | 'nonce' | 'transaction' | 'channel'> & {
   readonly payer: Uint8Array
   readonly nonce: Uint8Array
   readonly transaction: Uint8Array | null
+  readonly channel: Uint8Array | null
 }
 
-function toBookRow({ payer, nonce, transaction, ...row }: StoredRow): BookRow {
+function toBookRow({ payer, nonce, transaction, channel, ...row }: StoredRow): BookRow {
   return {
     ...row,
     payer: bytesToHex(payer),
     nonce: bytesToHex(nonce),
     transaction: transaction && bytesToHex(transaction),
+    channel: channel && bytesToHex(channel),
   }
 }
 

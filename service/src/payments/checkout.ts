@@ -86,7 +86,7 @@ export function createCheckout(options: CheckoutOptions) {
   async function isOfPayer(row: PaymentRow, payment: Payment): Promise<boolean> {
     if (row.nonce === payment.nonce) return true
     // A payment to another seller is public on the chain once it was executed.
-    if (payment.to !== terms.payTo.toLowerCase()) return false
+    if (payment.to !== terms.payTo.toLowerCase() && payment.deposit === undefined) return false
     if (payment.signature.length === 132 && checkSignature(payment, terms) === undefined) return true
     // A wallet that has spent its money can still ask for what it paid.
     const digest = digestOf(payment, terms)
@@ -114,7 +114,7 @@ export function createCheckout(options: CheckoutOptions) {
 
   async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Outcome | 'retry'> {
     const { payer, nonce } = row
-    if (row.state === 'done' && row.answer !== null && row.transaction !== null) {
+    if (row.state === 'done' && row.answer !== null) {
       count('replayed')
       const wasDelivered = !row.undelivered
       return { kind: 'proof', body: row.answer, transaction: row.transaction, key: { payer, nonce }, wasDelivered }
@@ -140,7 +140,8 @@ export function createCheckout(options: CheckoutOptions) {
     const proof = await verifyAndAttest(request)
     if (typeof proof !== 'string') return proof
     const key = keyOf(request)
-    const { requestHash, tokenId } = order
+    const { requestHash } = order
+    const tokenId = payment.deposit === undefined ? order.tokenId : null
     const entry = { ...key, tokenId, requestHash, payment, proof, fromBlock, identifier: presented.identifier }
     // From here on the outcome of the write may be unknown, and with it whether this will be charged.
     const isInserted = await within(ledgerMs, 'settlement_pending', ledger.insert(entry)).catch((fault: unknown) => {

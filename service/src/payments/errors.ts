@@ -13,16 +13,16 @@ export const errors = Object.fromEntries(
   errorRows.flatMap(({ gateway, meaning }) => (gateway ? [[gateway.error, { message: meaning, ...gateway }]] : [])),
 ) as unknown as Readonly<Record<ErrorCode, ErrorAnswer>>
 
-/** `transaction`: the transfer, or null while none was sent. */
-type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null }
+/** `transaction`: the transfer, or null while none was sent. `channel`: what a purchase through a channel did to it. */
+type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; readonly channel?: object }
 
 /**
  * The result of a checkout: the bytes of the proof, or an error code; a pending settlement has a receipt too. `wasDelivered`: an earlier
- * response had this proof.
+ * response had this proof. `corrective` replaces the header of a 402.
  */
 export type Outcome =
   | ({ readonly kind: 'proof'; readonly body: string; readonly wasDelivered?: boolean } & Receipt)
-  | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt }
+  | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt; readonly corrective?: string }
 
 export function failure(error: ErrorCode, receipt?: Receipt): Outcome {
   return { kind: 'error', error, ...(receipt && { receipt }) }

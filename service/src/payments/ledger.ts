@@ -6,6 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes, numbers, texts } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
+import { channelIdOf } from './channels/channel.ts'
 import type { Holder } from './holder.ts'
 import { paymentName, type BlockRef, type PaymentKey } from './key.ts'
 import type { Payment } from './x402/payment.ts'
@@ -24,13 +25,17 @@ export type PaymentRow = PaymentKey & {
   readonly settlement: bigint | null
   readonly reason: string | null
   readonly answer: string | null
+  /** The payment channel of a deposit or a voucher. */
+  readonly channel: Hex | null
   /** The buyer's last answer was that the outcome is unknown. */
   readonly undelivered: boolean
+  /** It ended within the last hour. */
+  readonly isRecent: boolean
 }
 
-/** `fromBlock` is the head from before the payment was taken in. */
+/** `fromBlock` is the head from before the payment was taken in; a deposit is for no token. */
 export type NewPayment = PaymentKey & {
-  readonly tokenId: bigint
+  readonly tokenId: bigint | null
   readonly requestHash: string
   readonly payment: Payment
   readonly proof: string
@@ -48,7 +53,8 @@ export type Ledger = ReturnType<typeof createLedger>
 
 const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
   encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
-  p.settlement, p.reason, p.answer, p.undelivered`
+  p.settlement, p.reason, p.answer, p.channel, p.undelivered,
+  coalesce(p.settled_at > clock_timestamp() - interval '1 hour', false) as "isRecent"`
 const ours = 'p.chain_id = $1 and p.asset = $2'
 const one = `${ours} and p.payer = $3 and p.nonce = $4`
 const maxItems = 200
@@ -58,7 +64,7 @@ const maxIdentifiers = 10
 const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
   and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
 /** SQL that binds identifiers to new payments, and a condition for payments that have none or got theirs. Its lock order is that of the ids. */
-const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $12::text[]) g(payer, nonce, id) where id is not null),
+const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $13::text[]) g(payer, nonce, id) where id is not null),
   named as (insert into payment_identifier (chain_id, asset, payer, id, nonce)
     select distinct on (g.payer, g.id) $1::bigint, $2::bytea, g.payer, g.id, g.nonce from given g
     where not exists (select from payment p where ${ours} and p.payer = g.payer and p.nonce = g.nonce and p.state <> 'open')
@@ -120,10 +126,11 @@ export function createLedger(
       const rows = await run<Pick<Row, 'payer' | 'nonce'>>(
         `${hasIdentifiers ? named : ''}
          insert into payment as p (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount, proof, from_block, token_id,
-           state, holder, claim, claimed_until)
-         select $1, $2, n.*, 'settling', ${holder.number}, gen_random_uuid(), clock_timestamp() + interval '30 s'
+           channel, kind, state, holder, claim, claimed_until)
+         select $1, $2, n.*, case when n.channel is null then 'transfer' else 'deposit' end, 'settling', ${holder.number}, gen_random_uuid(), clock_timestamp() + interval '30 s'
          from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::numeric[], $8::numeric[], $9::text[], $10::bigint[],
-           $11::numeric[]) n(payer, nonce) ${hasIdentifiers ? isNamed : ''}
+           $11::numeric[], $12::bytea[])
+           n(payer, nonce, request_hash, payload, valid_before, amount, proof, from_block, token_id, channel) ${hasIdentifiers ? isNamed : ''}
          on conflict (chain_id, asset, payer, nonce) do update set request_hash = excluded.request_hash, payload = excluded.payload,
            valid_before = excluded.valid_before, amount = excluded.amount, proof = excluded.proof, from_block = excluded.from_block,
            token_id = excluded.token_id, state = excluded.state, holder = excluded.holder, claim = excluded.claim, claimed_until = excluded.claimed_until
@@ -139,6 +146,7 @@ export function createLedger(
           texts(payments.map(({ proof }) => proof)),
           numbers(payments.map(({ fromBlock }) => fromBlock)),
           numbers(payments.map(({ tokenId }) => tokenId)),
+          bytes(payments.map(({ payment: { deposit } }) => (deposit ? channelIdOf(deposit.config) : null))),
           ...(hasIdentifiers ? [texts(payments.map(({ identifier }) => identifier ?? null))] : []),
         ],
       )
@@ -309,18 +317,20 @@ export function createLedger(
   }
 }
 
-type Row = Omit<PaymentRow, 'payer' | 'nonce' | 'transaction'> & {
+type Row = Omit<PaymentRow, 'payer' | 'nonce' | 'transaction' | 'channel'> & {
   readonly payer: Uint8Array
   readonly nonce: Uint8Array
   readonly transaction: Uint8Array | null
+  readonly channel: Uint8Array | null
 }
 
-function toPaymentRow({ payer, nonce, transaction, ...row }: Row): PaymentRow {
+function toPaymentRow({ payer, nonce, transaction, channel, ...row }: Row): PaymentRow {
   return {
     ...row,
     payer: bytesToHex(payer),
     nonce: bytesToHex(nonce),
     transaction: transaction && bytesToHex(transaction),
+    channel: channel && bytesToHex(channel),
   }
 }
 
@@ -328,11 +338,15 @@ function nameOfRow({ payer, nonce }: Pick<Row, 'payer' | 'nonce'>): string {
   return paymentName({ payer: bytesToHex(payer), nonce: bytesToHex(nonce) })
 }
 
-function formatPayload(payment: Payment): string {
+type Amount = 'value' | 'validAfter' | 'validBefore'
+
+/** Formats a payment as the ledger stores it. */
+export function formatPayload(payment: Payment): string {
   return JSON.stringify(payment, (_, value: unknown) => (typeof value === 'bigint' ? value.toString() : value))
 }
 
 export function parsePayload(payload: string): Payment {
-  const { value, validAfter, validBefore, ...rest } = JSON.parse(payload) as Record<keyof Payment, Hex>
+  type Stored = Omit<Payment, Amount> & Record<Amount, string>
+  const { value, validAfter, validBefore, ...rest } = JSON.parse(payload) as Stored
   return { ...rest, value: BigInt(value), validAfter: BigInt(validAfter), validBefore: BigInt(validBefore) }
 }

@@ -7,6 +7,7 @@ import { decodeFunctionResult, encodeEventTopics, encodeFunctionData, pad, parse
 import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
+import { channelContract, encodeDeposit } from './channels/channel.ts'
 import { simulateBatch } from './facilitator/call-batch.ts'
 import { createHeads, parseQuantity } from './heads.ts'
 import type { BlockRef } from './key.ts'
@@ -140,10 +141,14 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
 
   /** Returns why the token would reject this authorization now; undefined if it would accept it. */
   async function rejectionReason(payment: Payment): Promise<RejectionReason | undefined> {
-    const { from, to, value, validAfter, validBefore, nonce, signature } = payment
-    const args = [from, to, value, validAfter, validBefore, nonce, signature]
+    const { from, to, value, validAfter, validBefore, nonce, signature, deposit } = payment
+    const args = [from, to, value, validAfter, validBefore, nonce, signature] as const
+    const call =
+      deposit === undefined
+        ? { to: asset, data: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithAuthorization', args }) }
+        : { to: channelContract, data: encodeDeposit(deposit, payment) }
     try {
-      await readContract(pending, { ...token, functionName: 'transferWithAuthorization', args })
+      await pending('eth_call', [call])
       return undefined
     } catch (error) {
       if (!isRevert(error)) throw error

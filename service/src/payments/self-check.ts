@@ -10,6 +10,7 @@ import { withDeadline } from '../lib/async/deadline.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { AttestationKey } from './attestation/attest.ts'
+import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Ledger } from './ledger.ts'
 import { readContract, tokenAbi } from './on-chain.ts'
@@ -55,7 +56,8 @@ export function createSelfCheck(options: SelfCheckOptions) {
   let results: ReadonlyMap<string, CheckResult> = new Map()
 
   async function run(): Promise<void> {
-    const checked = Object.entries(checks).map(
+    const known = Object.entries(checks).filter(([name]) => name !== 'channels' || options.terms.channels)
+    const checked = known.map(
       async ([name, check]) => [name, await withDeadline(check(options), checkMs).catch(noAnswer)] as const,
     )
     const next = await Promise.all(checked)
@@ -156,6 +158,15 @@ const checks = {
       : ok('Every account of the facilitator has ether.')
   },
 
+  async channels({ rpc }) {
+    const codes = await Promise.all(
+      [channelContract, depositCollector].map((address) => rpc('eth_getCode', [address, 'latest'])),
+    )
+    return codes.includes('0x')
+      ? missing('The contracts of the payment channels are not on this chain.')
+      : ok('Payment channels are offered.')
+  },
+
   async ledger({ ledger }) {
     await ledger.find({ payer: `0x${'0'.repeat(40)}`, nonce: `0x${'0'.repeat(64)}` })
     return ok('The ledger answers.')
@@ -170,9 +181,9 @@ const checks = {
   /** Guard 3 of the attestation key: anything else it signs could be passed off as an attestation, and the reverse. */
   async signer({ rpc, terms, contract, key, facilitatorAddresses }) {
     const { address } = key()
-    const others = [terms.payTo, ...facilitatorAddresses]
+    const others = [terms.payTo, ...facilitatorAddresses, ...(terms.channels?.receiverAuthorizers ?? [])]
     if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
-      return wrong('The attestation key is also the recipient or the facilitator.')
+      return wrong('The attestation key is also the recipient, the facilitator, or the key of the payment channels.')
     const [count, code, balance, holdsRole] = await Promise.all([
       rpc('eth_getTransactionCount', [address, 'latest']).then(parseQuantity),
       rpc('eth_getCode', [address, 'latest']),

@@ -41,6 +41,8 @@ export type Count = (
     | 'refused'
     | 'replayed'
     | 'faults'
+    | 'deposits'
+    | 'vouchers'
     | 'units'
     | 'gas'
     | 'lostGas',
@@ -186,8 +188,10 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     { transaction, block }: { transaction: Hex; block: BlockRef },
   ): Promise<Outcome> {
     const answer = formatAnswer(row, transaction)
-    count('settled')
-    count('units', row.payment.value)
+    if (row.payment.deposit === undefined) {
+      count('settled')
+      count('units', row.payment.value)
+    } else count('deposits')
     const record = () => ledger.done(row.key, { transaction, answer, block })
     const body = await record().catch((error: unknown) => {
       notRecorded(error)

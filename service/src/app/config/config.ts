@@ -35,6 +35,10 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
     )
+  if (gateway.channels && gateway.channelKeys.length === 0)
+    throw new ConfigError('PAYMENT_CHANNELS=on needs PAYMENT_CHANNEL_KEYS, the key that authorizes claims.')
+  if (gateway.channels && gateway.facilitatorUrl !== null)
+    throw new ConfigError('PAYMENT_CHANNELS=on needs FACILITATOR_KEY: a remote facilitator does not claim.')
   const { kek, stationKek } = config.tap
   const { backupKey } = config
   if (backupKey !== null && [kek, stationKek].some((other) => other !== null && constantTimeEqual(backupKey, other)))

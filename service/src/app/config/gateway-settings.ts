@@ -41,6 +41,19 @@ export const gatewaySettings = z.object({
     toggle('on'),
     'off: no PAYMENT-REQUIRED header, for clients of x402 version 1 only.',
   ),
+  channels: setting(
+    'PAYMENT_CHANNELS',
+    toggle('off'),
+    'on also sells through payment channels (x402 batch-settlement): buyers deposit once, and each purchase is a signed voucher.',
+  ),
+  channelKeys: secret(
+    'PAYMENT_CHANNEL_KEYS',
+    mapped(
+      list('private keys of 32 bytes in hex', (text) => keyBytes.parse(text) !== undefined),
+      (texts) => texts.flatMap((text) => keyBytes.parse(text) ?? []),
+    ),
+    'Private keys that authorize claims of payment channels; new channels take the first. They hold no money, and every process has the same.',
+  ),
   facilitatorUrl: setting(
     'FACILITATOR_URL',
     optional(url('http', 'https')),

@@ -12,6 +12,7 @@ import {
   type Filter,
   type Group,
 } from '../../payments/book.ts'
+import { channelFigures } from '../../payments/channels/store.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
 import { CommandError, type RunWork, type Session } from '../session/session.ts'
 import { formatFixed } from './money.ts'
@@ -19,8 +20,8 @@ import { formatFixed } from './money.ts'
 export function paymentsCommand(run: RunWork): Command {
   return defineGroup(
     'payments',
-    'Payments of the gateway: list, show, report, export.',
-    [listCommand(run), showCommand(run), reportCommand(run), exportCommand(run)],
+    'Payments of the gateway: list, show, report, export, channels.',
+    [listCommand(run), showCommand(run), reportCommand(run), exportCommand(run), channelsCommand(run)],
     'Days and times are in UTC. The gas of a transaction is shared evenly by its payments.',
   )
 }
@@ -83,9 +84,11 @@ async function findRows(book: Book, key: Hex, nonce: Hex | undefined): Promise<B
 function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void {
   if (json === true) return io.out(JSON.stringify(rows.map(toRecord), null, 2))
   if (rows.length === 0) return io.out('There is no such payment.')
-  const cells = rows.map(({ time, outcome, payer, nonce, assetId, units, gas, transaction, reason }) => [
+  const hasChannels = rows.some(({ kind }) => kind !== 'transfer')
+  const cells = rows.map(({ time, outcome, kind, payer, nonce, assetId, units, gas, transaction, reason }) => [
     `${time.slice(0, 19)}Z`,
     outcome,
+    ...(hasChannels ? [kind] : []),
     payer,
     nonce,
     assetId ?? '',
@@ -93,7 +96,17 @@ function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void
     gas === null ? '' : formatEther(BigInt(gas)),
     transaction ?? reason ?? '',
   ])
-  const head = ['time', 'outcome', 'payer', 'nonce', 'asset', 'USDC', 'gas (ETH)', 'transaction or reason']
+  const head = [
+    'time',
+    'outcome',
+    ...(hasChannels ? ['kind'] : []),
+    'payer',
+    'nonce',
+    'asset',
+    'USDC',
+    'gas (ETH)',
+    'transaction or reason',
+  ]
   for (const line of formatTable(head, cells, numeric)) io.out(line)
 }
 
@@ -118,7 +131,8 @@ const labels: Partial<Record<keyof ReturnType<typeof toRecord>, string>> = {
 }
 
 /** The fields of an exported row, in their order. */
-function toRecord({ time, outcome, payer, nonce, assetId, units, transaction, block, reason, gas }: BookRow) {
+function toRecord(row: BookRow) {
+  const { time, outcome, payer, nonce, assetId, units, transaction, block, reason, gas, kind, channel } = row
   return {
     time,
     outcome,
@@ -130,6 +144,8 @@ function toRecord({ time, outcome, payer, nonce, assetId, units, transaction, bl
     block: block === null ? null : Number(block),
     reason,
     gas_wei: gas,
+    kind,
+    channel,
   }
 }
 
@@ -205,7 +221,34 @@ function exportCommand(run: RunWork): Command {
     )
 }
 
-const exportHead = 'time outcome payer nonce asset_id amount_usdc transaction block reason gas_wei'.split(' ')
+function channelsCommand(run: RunWork): Command {
+  return defineCommand('channels', 'Sums what payment channels hold, and what is sold through them but not claimed.', {
+    notes: `In USDC. Deposits are what buyers can still spend or take back. Uncovered is what was sold and cannot be claimed, because the
+payer has taken the deposit back.`,
+    examples: ['touchstone payments channels'],
+  })
+    .option('--json', 'print a JSON object')
+    .action(
+      inSession(run, async ({ io, store, paymentAsset: asset }, { json }: { json?: true }) => {
+        const { channels, balance, unclaimed, uncovered, oldestSeconds } = await channelFigures(store.database, {
+          chainId,
+          asset,
+        })
+        const money = {
+          deposits_usdc: formatUsdc(BigInt(balance)),
+          unclaimed_usdc: formatUsdc(BigInt(unclaimed)),
+          uncovered_usdc: formatUsdc(BigInt(uncovered)),
+        }
+        const facts = { channels, ...money, oldest_unclaimed_seconds: Math.round(oldestSeconds) }
+        if (json === true) return io.out(JSON.stringify(facts, null, 2))
+        for (const [name, value] of Object.entries(facts)) io.out(`${name.padEnd(25)} ${value}`)
+      }),
+    )
+}
+
+const exportHead = 'time outcome payer nonce asset_id amount_usdc transaction block reason gas_wei kind channel'.split(
+  ' ',
+)
 
 async function* recordPages(book: Book, filter: Filter) {
   for await (const page of book.pages(filter)) yield page.map(toRecord)

@@ -12,6 +12,11 @@ import { withDeadline } from '../../lib/async/deadline.ts'
 import { isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { attestationDocument, createAttest, type AttestationKey } from '../../payments/attestation/attest.ts'
+import { createClaims, type ClaimOptions } from '../../payments/channels/claims.ts'
+import { parseVoucher } from '../../payments/channels/presented.ts'
+import { createChannelSales, type ChannelSales } from '../../payments/channels/sale.ts'
+import { createChannelReads } from '../../payments/channels/state.ts'
+import type { ChannelFigures } from '../../payments/channels/store.ts'
 import { createCheckout, type Checkout } from '../../payments/checkout.ts'
 import { errors, failure, GatewayFault, type ErrorCode, type Outcome } from '../../payments/errors.ts'
 import { createLocalFacilitator } from '../../payments/facilitator/local.ts'
@@ -24,7 +29,7 @@ import { createReconciler } from '../../payments/reconcile.ts'
 import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../payments/self-check.ts'
 import { createSettlement, type Count, type PaymentDeadlines } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
-import { createPaymentRequired, paymentDocument, type Terms } from '../../payments/x402/terms.ts'
+import { channelTerms, createPaymentRequired, paymentDocument, type Terms } from '../../payments/x402/terms.ts'
 import { briefly, cacheable, sendError, sendJson, sendOutcome, sendPreflight } from './responses.ts'
 import { createStatusRoute } from './status.ts'
 
@@ -39,6 +44,8 @@ export type GatewayOptions = {
   readonly verdicts: Pick<Verdicts, 'answer'>
   readonly ledger: Ledger
   readonly slots: Slots
+  /** Payment channels; `accounts` authorize claims, the first one for new channels. Needs accounts of the facilitator. */
+  readonly channels?: Pick<ClaimOptions, 'store' | 'accounts' | 'claimUnits' | 'intervalMs'> | undefined
   readonly rpc: SelfCheckOptions['rpc']
   readonly isIndexFaulty?: SelfCheckOptions['isIndexFaulty']
   /** `accounts` pay the gas of settlements and do nothing else; `url` is a facilitator of another operator. */
@@ -64,6 +71,8 @@ export type Gateway = AsyncDisposable & {
   readonly onRequest: RequestListener
   /** Reconciles unfinished payments now, instead of within a second. */
   readonly reconcile: () => Promise<void>
+  /** Claims what is due of the payment channels now, instead of within a minute. */
+  readonly claim: () => Promise<void>
   readonly check: () => Promise<void>
   readonly metrics: () => Promise<GatewayFigures>
 }
@@ -80,16 +89,30 @@ type GatewayFigures = {
   readonly balances: Readonly<Record<string, number>>
   /** Undefined while the database does not answer. */
   readonly oldestPendingSeconds: number | undefined
+  /** Undefined where there are none, and while the database does not answer. */
+  readonly channels: ChannelFigures | undefined
 }
 
 /** Runs the first self-check before it resolves, and starts the first reconciliation. Neither has to succeed. */
 export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const { asset, payTo } = given.terms
-  const options = { ...given, terms: { ...given.terms, asset: checksumAddress(asset), payTo: checksumAddress(payTo) } }
+  const channels = given.channels && channelTerms(given.channels.accounts, given.terms.price)
+  const addresses = { asset: checksumAddress(asset), payTo: checksumAddress(payTo) }
+  const options = { ...given, terms: { ...given.terms, ...addresses, channels } }
   const { terms, verdicts, ledger, rpc, keys, log, now, reconcileMs = 1_000, allowHighPrice = false } = options
   const { retentionDays: paidDays = 3_650 } = options
   await using opened = new AsyncDisposableStack()
-  const counters = { offers: 0, settled: 0, pending: 0, reconciled: 0, refused: 0, replayed: 0, faults: 0 }
+  const counters = {
+    offers: 0,
+    settled: 0,
+    pending: 0,
+    reconciled: 0,
+    refused: 0,
+    replayed: 0,
+    faults: 0,
+    deposits: 0,
+    vouchers: 0,
+  }
   const amounts = { units: 0, gas: 0, lostGas: 0 }
   const refused: Record<string, number> = {}
   const balances: Record<string, number> = {}
@@ -112,14 +135,21 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const key = keys.active
   const shared = { ledger, chain, facilitator, terms, count, log, deadlines: options.deadlines }
   const settlement = createSettlement(shared)
-  const checkout = createCheckout({ ...shared, settlement, attest: createAttest({ verdicts, key, now }), now })
+  const attest = createAttest({ verdicts, key, now })
+  const checkout = createCheckout({ ...shared, settlement, attest, now })
+  const deposits = createCheckout({ ...shared, settlement, attest: async () => '{}', now })
+  const readChannels = createChannelReads({ rpc, heads: chain.heads })
+  const through = options.channels && { ...options.channels, readChannels, facilitator, log }
+  const sales =
+    through && channels && createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels })
   opened.defer(async () => {
-    await checkout.idle()
+    await Promise.all([checkout.idle(), deposits.idle()])
     settlement.stop()
     await facilitator[Symbol.asyncDispose]()
     await settlement.idle()
   })
   const reconciler = opened.use(createReconciler({ ...shared, slots, settlement, paidDays, intervalMs: reconcileMs }))
+  const claims = through && opened.use(createClaims(through))
   const accounts = 'accounts' in options.facilitator ? options.facilitator.accounts : []
   const facilitatorAddresses = accounts.map(({ address }) => address)
   const onBalance = (address: Hex, balance: bigint) => (balances[address] = Number(balance))
@@ -129,14 +159,16 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   reconciler.pass().catch((error: unknown) => log.warn('payments are not reconciled', { reason: reasonOf(error) }))
   const rest = opened.move()
   return {
-    onRequest: createListener(options, { chain, checkout, selfCheck, count, refused }),
+    onRequest: createListener(options, { chain, checkout, sales, selfCheck, count, refused }),
     reconcile: reconciler.pass,
+    claim: async () => claims?.pass(),
     check: selfCheck.run,
     metrics: async () => ({
       sales: counters,
       refused,
       ...amounts,
       balances,
+      channels: through && (await withDeadline(through.store.figures(), figureMs).catch(() => undefined)),
       oldestPendingSeconds: await withDeadline(ledger.oldestPending(), figureMs).catch(() => undefined),
     }),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
@@ -162,6 +194,7 @@ type Sale = {
 
 type Parts = {
   readonly checkout: Checkout
+  readonly sales: ChannelSales | undefined
   readonly selfCheck: SelfCheck
   readonly chain: PaymentChain
   readonly count: Count
@@ -169,7 +202,7 @@ type Parts = {
 }
 
 function createListener(options: GatewayOptions, parts: Parts): RequestListener {
-  const { chain, checkout, selfCheck, count, refused } = parts
+  const { chain, checkout, sales, selfCheck, count, refused } = parts
   const { terms, v2Header, contract, keys, clientKey, ledger, limiter, refusals, log } = options
   const required = createPaymentRequired(terms, v2Header)
   const payments = paymentDocument(terms)
@@ -236,7 +269,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (error === 'payment_required') return count('offers')
     if (errors[error].status >= 500) return
     count('refused')
-    if (decoded.kind === 'payment') void refusals?.take(client)
+    if (decoded.kind === 'payment' || decoded.kind === 'channel') void refusals?.take(client)
   }
 
   async function answer({ request, response, decoded }: Sale): Promise<Outcome> {
@@ -252,8 +285,11 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (parsed.kind === 'probe') return failure('invalid_asset_id')
     if (decoded.kind === 'error') return failure(decoded.error)
     const until = performance.now() + answerMs
-    const outcome = checkout.buy({ presented: decoded, order: parsed.order, until, closed: signalOf(response) })
-    return answerInTime(outcome, response)
+    const asked = { order: parsed.order, until, closed: signalOf(response) }
+    if (decoded.kind === 'payment') return answerInTime(checkout.buy({ presented: decoded, ...asked }), response)
+    if (sales === undefined) return failure('unsupported_scheme')
+    const voucher = parseVoucher(decoded.payload, decoded.accepted, decoded.identifier)
+    return voucher === null ? failure('invalid_payload') : answerInTime(sales.buy({ voucher, ...asked }), response)
   }
 
   /** The checkout goes on after the deadline; a later fault is still logged. */

@@ -57,10 +57,11 @@ export function sendOutcome(
     })
   const { error } = outcome
   const requirements = required.get(error)
+  const header = outcome.corrective ?? requirements?.header ?? ''
   const wait = retryAfter ?? errors[error].retryAfter
   write(response, errors[error].status, requirements?.body ?? errorBodies.get(error) ?? '', {
     ...verifyHeaders,
-    ...(requirements !== undefined && requirements.header !== '' && { 'PAYMENT-REQUIRED': requirements.header }),
+    ...(header !== '' && { 'PAYMENT-REQUIRED': header }),
     ...(wait !== undefined && { 'Retry-After': String(wait) }),
     ...(outcome.receipt && receiptHeaders(outcome.receipt, { success: false, errorReason: error })),
   })
@@ -83,11 +84,16 @@ export function sendJson(response: ServerResponse, body: string, headers: Header
 
 /** Returns the settlement as both generations of buyers read it. The transaction is empty while none was sent. */
 function receiptHeaders(
-  { transaction, key }: { readonly transaction: Hex | null; readonly key: PaymentKey },
+  {
+    transaction,
+    key,
+    channel: extra,
+  }: { readonly transaction: Hex | null; readonly key: PaymentKey; readonly channel?: object },
   result: { readonly success: boolean; readonly errorReason?: ErrorCode },
 ): Headers {
   const receiptFor = (network: string) => {
-    const receipt = { ...result, transaction: transaction ?? '', network, payer: checksumAddress(key.payer) }
+    const payer = checksumAddress(key.payer)
+    const receipt = { ...result, transaction: transaction ?? '', network, payer, ...(extra && { extra }) }
     return Buffer.from(JSON.stringify(receipt)).toString('base64')
   }
   return { 'X-PAYMENT-RESPONSE': receiptFor(chainName), 'PAYMENT-RESPONSE': receiptFor(caipNetwork) }

@@ -5,6 +5,7 @@ import type { BlockRef } from '../key.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
 import { requirementsV2, type Terms } from '../x402/terms.ts'
+import type { Call } from './call-batch.ts'
 
 type Verified = { readonly ok: true } | { readonly ok: false; readonly error: ErrorCode }
 
@@ -25,6 +26,8 @@ export type Facilitator = AsyncDisposable & {
   readonly settle: (payment: Payment, settlement: bigint | null) => Promise<Report>
   /** Returns whether it serves this scheme and network. Throws when it does not answer. */
   readonly supports: () => Promise<boolean>
+  /** Sends a call in a transaction with others, and resolves when it is mined or was not sent. A remote facilitator cannot. */
+  readonly execute?: (call: Omit<Call, 'gasLimit'>) => Promise<'sent' | 'rejected'>
   /** Follows transactions that no living process follows. */
   readonly adopt: () => Promise<void>
 }

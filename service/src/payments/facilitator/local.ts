@@ -8,7 +8,8 @@ import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
 import type { Log } from '../../lib/log.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
-import type { ErrorCode } from '../errors.ts'
+import { GatewayFault, type ErrorCode } from '../errors.ts'
+import { channelContract, encodeDeposit } from '../channels/channel.ts'
 import { onPendingBlock, type PaymentChain } from '../on-chain.ts'
 import { checkSignature, digestOf, type Payment } from '../x402/payment.ts'
 import type { Terms } from '../x402/terms.ts'
@@ -36,7 +37,12 @@ type Assessment = { readonly ok: boolean; readonly codeHash: Hex | undefined; re
 /** Payments in one simulation: their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
 const maxSimulated = 30
 const transferGas = 250_000
+const depositGas = 400_000
 const deploymentGas = 1_500_000
+/** Gas for the simulation of a call that is not a payment: a claim of fifty vouchers takes about a million. */
+const maxCallGas = 8_000_000
+/** Seconds in which such a call is mined or given up. */
+const callSeconds = 3_600n
 const noCode: ReadonlySet<string> = new Set([`0x${'0'.repeat(64)}`, keccak256('0x')])
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
@@ -86,7 +92,8 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
         codeHash,
         calls: (calls[index] ?? []).slice(skipped).map((call, n) => ({
           ...call,
-          gasLimit: isPlain ? accountGas : withMargin(results[n + skipped]?.gasUsed ?? 0),
+          gasLimit:
+            isPlain && payment.deposit === undefined ? accountGas : withMargin(results[n + skipped]?.gasUsed ?? 0),
         })),
       }
       assessed.set(payment, found)
@@ -150,6 +157,17 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       }
     },
 
+    async execute(call) {
+      const [report] = await simulateBatch(rpc, [{ ...call, gasLimit: maxCallGas }], undefined)
+      if (report?.ok !== true) return 'rejected'
+      const { timestamp } = await chain.heads.head()
+      const gasLimit = withMargin(report.gasUsed)
+      const payment = { validBefore: timestamp + callSeconds }
+      const sent = await sender.submit({ payment, calls: [{ ...call, gasLimit }] })
+      if (sent === 'unfunded') throw new GatewayFault('payment_unavailable', { cause: 'no account can pay for gas' })
+      return sent === 'rejected' ? 'rejected' : 'sent'
+    },
+
     supports: async () => true,
     adopt: () => sender.adopt(),
     [Symbol.asyncDispose]: () => sender[Symbol.asyncDispose](),
@@ -189,7 +207,9 @@ const transferSelector = '0xcf092995'
 
 /** Returns the calls that settle a payment: the deployment of its wallet, unless the payer signed as an account, then the transfer. */
 function toCalls(payment: Payment, terms: Terms): Call[] {
-  const { from, to, value, validAfter, validBefore, nonce } = payment
+  const { from, to, value, validAfter, validBefore, nonce, deposit } = payment
+  if (deposit !== undefined)
+    return [{ target: channelContract, gasLimit: depositGas, data: encodeDeposit(deposit, payment) }]
   const { factory, signature: inner } = parseSignature(payment.signature)
   const bytes = inner.slice(2)
   const data =

@@ -16,8 +16,11 @@ import { encodeBatch, gasOverhead, maxBytes, simulateBatch, sizeOf, type Call, t
 import type { Signed, Slot, Slots } from './slots.ts'
 import { createTracker, type Tracked } from './tracker.ts'
 
-/** `calls` settle the payment; the last one is the transfer. */
-export type Member = { readonly payment: Payment; readonly calls: readonly Call[] }
+/** `calls` settle the payment; the last one is the transfer. Calls without a payment have `validBefore` only: from then on, they are not sent. */
+export type Member = {
+  readonly payment: Payment | { readonly validBefore: bigint }
+  readonly calls: readonly Call[]
+}
 /** rejected: it would fail now and was not sent. unfunded: the account cannot pay for gas. */
 export type Sent = Tracked | 'rejected' | 'unfunded'
 
@@ -87,7 +90,9 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
       fees,
     )
     const count = Number(parseQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
-    const members = passed.map(({ member: { payment } }) => ({ payer: payment.from, nonce: payment.nonce }))
+    const members = passed.flatMap(({ member: { payment } }) =>
+      'from' in payment ? [{ payer: payment.from, nonce: payment.nonce }] : [],
+    )
     const slot = await slots.assign({ sender, count, members }, (nonce) => sign(account, { ...transaction, nonce }))
     const validBefore = passed.reduce((latest, { member }) => max(latest, member.payment.validBefore), 0n)
     const tracked = tracker.track({ slot, validBefore })

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { ErrorCode } from '../errors.ts'
+import { channelScheme, type Deposit } from '../channels/channel.ts'
 import { parseIdentifier } from './identifier.ts'
 import { maxTimeoutSeconds, requirementsV2, tokenDomain, type Terms } from './terms.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
@@ -23,6 +24,8 @@ export type Payment = {
   readonly validBefore: bigint
   readonly nonce: Hex
   readonly signature: Hex
+  /** The channel that it pays into, instead of the seller: it is a `ReceiveWithAuthorization` of the collector then. */
+  readonly deposit?: Deposit | undefined
 }
 /** `accepted` are the terms that a version 2 buyer sends back, and `identifier` its name for this purchase. */
 export type Presented = {
@@ -32,6 +35,13 @@ export type Presented = {
 }
 type Decoded =
   | ({ readonly kind: 'payment' } & Presented)
+  /** A payment through a channel, whose payload is not read yet. */
+  | {
+      readonly kind: 'channel'
+      readonly payload: unknown
+      readonly accepted: JsonObject
+      readonly identifier: string | undefined
+    }
   | { readonly kind: 'none' }
   | { readonly kind: 'error'; readonly error: ErrorCode }
 
@@ -59,10 +69,13 @@ function decodeV2(envelope: JsonObject): Decoded {
   const { x402Version, accepted, payload } = envelope
   if (x402Version !== 2) return failed('invalid_x402_version')
   if (!isObject(accepted)) return failed('invalid_payment_requirements')
-  if (accepted['scheme'] !== 'exact') return failed('unsupported_scheme')
-  if (accepted['network'] !== caipNetwork) return failed('invalid_network')
+  const { scheme, network } = accepted
+  if (scheme !== 'exact' && scheme !== channelScheme) return failed('unsupported_scheme')
+  if (network !== caipNetwork) return failed('invalid_network')
   const identifier = parseIdentifier(envelope)
-  return identifier === null ? failed('invalid_payment_identifier') : decodePayload(payload, { accepted, identifier })
+  if (identifier === null) return failed('invalid_payment_identifier')
+  if (scheme === 'exact') return decodePayload(payload, { accepted, identifier })
+  return { kind: 'channel', payload, accepted, identifier }
 }
 
 function decodePayload(payload: unknown, more: Omit<Presented, 'payment'> = {}): Decoded {
@@ -124,20 +137,23 @@ export function checkSignature(payment: Payment, terms: Terms): ErrorCode | unde
   return recoverSigner(digestOf(payment, terms), payment.signature) === payment.from ? undefined : 'invalid_signature'
 }
 
-const transferFields = transferTypes.TransferWithAuthorization.map(({ type, name }) => `${type} ${name}`)
-const transferTypeHash = keccak256(stringToHex(`TransferWithAuthorization(${transferFields.join(',')})`))
+const transferFields = transferTypes.TransferWithAuthorization.map(({ type, name }) => `${type} ${name}`).join(',')
+const transferTypeHash = keccak256(stringToHex(`TransferWithAuthorization(${transferFields})`))
+const receiveTypeHash = keccak256(stringToHex(`ReceiveWithAuthorization(${transferFields})`))
 const separatorOf = memoizeLast((terms: Terms) => domainSeparator({ domain: tokenDomain(terms) }))
 
 /** Returns what the payer signs (EIP-712). It is encoded by hand, because the general encoder takes as long as half a signature. */
-export function digestOf({ from, to, value, validAfter, validBefore, nonce }: Payment, terms: Terms): Hex {
+export function digestOf({ from, to, value, validAfter, validBefore, nonce, deposit }: Payment, terms: Terms): Hex {
   const struct = keccak256(
-    `${transferTypeHash}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}${encodeWord(validBefore)}${nonce.slice(2)}`,
+    `${deposit === undefined ? transferTypeHash : receiveTypeHash}${encodeAddress(from)}${encodeAddress(to)}${encodeWord(value)}${encodeWord(validAfter)}${encodeWord(validBefore)}${nonce.slice(2)}`,
   )
   return keccak256(`0x1901${separatorOf(terms).slice(2)}${struct.slice(2)}`)
 }
 
 /** Returns an error when the payment does not meet today's terms. */
 export function checkTerms({ payment, accepted }: Presented, terms: Terms): ErrorCode | undefined {
+  if (payment.deposit !== undefined)
+    return payment.value < (terms.channels?.minDeposit ?? payment.value + 1n) ? 'deposit_too_small' : undefined
   if (accepted !== undefined && !meetsRequirements(accepted, terms)) return 'invalid_payment_requirements'
   if (payment.to !== terms.payTo.toLowerCase()) return 'recipient_mismatch'
   return payment.value === terms.price ? undefined : 'amount_mismatch'

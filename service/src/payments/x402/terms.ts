@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { caipNetwork, chainId, chainName } from '../../domain/chain.ts'
+import { channelScheme } from '../channels/channel.ts'
 import { errors, type ErrorCode } from '../errors.ts'
 import { identifierExtension, identifierOffer } from './identifier.ts'
 
@@ -20,6 +21,37 @@ export type Terms = {
   readonly resource: string
   readonly tokenName: string
   readonly tokenVersion: string
+  /** Payment channels are offered too. */
+  readonly channels?: ChannelTerms | undefined
+}
+
+/**
+ * The terms of payment channels. `receiverAuthorizers` sign claims; new channels take the first one. `withdrawDelay` is in seconds, `minDeposit` in
+ * the token's smallest units.
+ */
+export type ChannelTerms = {
+  readonly receiverAuthorizers: readonly [Hex, ...Hex[]]
+  readonly withdrawDelay: number
+  readonly minDeposit: bigint
+}
+
+/** The payer can have a deposit back after this many seconds: the time in which vouchers must be claimed. */
+const withdrawDelay = 86_400
+/** A deposit costs as much gas as several payments. Stock clients deposit at most 5 USDC, where nothing else is set. */
+const depositPrices = 100n
+const usualDeposit = 5_000_000n
+
+/** Returns the terms of payment channels whose claims these accounts sign. */
+export function channelTerms(
+  [first, ...others]: readonly [{ readonly address: Hex }, ...{ readonly address: Hex }[]],
+  price: bigint,
+): ChannelTerms {
+  const wanted = depositPrices * price
+  return {
+    receiverAuthorizers: [first.address, ...others.map(({ address }) => address)],
+    withdrawDelay,
+    minDeposit: wanted < usualDeposit ? wanted : usualDeposit > price ? usualDeposit : price,
+  }
 }
 
 const description =
@@ -41,6 +73,22 @@ export function requirementsV2(terms: Terms, amount = terms.price, payTo = terms
     maxTimeoutSeconds,
     extra: { name: terms.tokenName, version: terms.tokenVersion },
   } as const
+}
+
+/** Returns the requirements of a purchase through a channel. `found`: what the seller has of the buyer's channel. */
+function channelRequirements(terms: Terms, channels: ChannelTerms, found: object = {}) {
+  const [receiverAuthorizer] = channels.receiverAuthorizers
+  const { extra, ...requirements } = requirementsV2(terms)
+  const { withdrawDelay, minDeposit } = channels
+  const own = { receiverAuthorizer, withdrawDelay, minDeposit: minDeposit.toString(), assetTransferMethod: 'eip3009' }
+  return { ...requirements, scheme: channelScheme, extra: { ...extra, ...own, ...found } } as const
+}
+
+/** Returns the header of a 402 from which a stock client learns the sum of its channel, so that it signs the next voucher over that. */
+export function correctiveHeader(terms: Terms, channels: ChannelTerms, found: object): string {
+  const accepts = [channelRequirements(terms, channels, found)]
+  const error = 'invalid_batch_settlement_evm_cumulative_amount_mismatch'
+  return Buffer.from(JSON.stringify({ ...paymentRequiredV2(terms), accepts, error })).toString('base64')
 }
 
 /** `header` is the base64 of the version 2 document; empty where a setting switches it off. */
@@ -96,7 +144,7 @@ function paymentRequiredV2(terms: Terms) {
   return {
     x402Version: 2,
     resource: { url: terms.resource, description, mimeType },
-    accepts: [requirementsV2(terms)],
+    accepts: [requirementsV2(terms), ...(terms.channels ? [channelRequirements(terms, terms.channels)] : [])],
     extensions: { bazaar, [identifierExtension]: identifierOffer },
   } as const
 }

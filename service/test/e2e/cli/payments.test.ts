@@ -117,7 +117,10 @@ describe('touchstone payments', () => {
 
   it('exports every payment that ended once, oldest first, in CSV and JSON', async () => {
     const lines = (await ok('payments', 'export')).split('\n')
-    assert.equal(lines[0], 'time,outcome,payer,nonce,asset_id,amount_usdc,transaction,block,reason,gas_wei')
+    assert.equal(
+      lines[0],
+      'time,outcome,payer,nonce,asset_id,amount_usdc,transaction,block,reason,gas_wei,kind,channel',
+    )
     const nonces = lines.slice(1).map((line) => line.split(',')[3])
     assert.deepEqual(
       nonces,

@@ -182,6 +182,7 @@ type Dashboard = {
 }
 
 const figures = {
+  channels: undefined,
   sales: { settled: 2, pending: 1 },
   refused: { invalid_signature: 4 },
   units: 20_000,

@@ -7,9 +7,11 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { bytesToHex } from 'viem'
+import { privateKeyToAccount } from 'viem/accounts'
 import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { unseal } from '../../../src/lib/sealed/file.ts'
@@ -18,6 +20,7 @@ import { startService } from '../../../src/app/service.ts'
 import { dumpDatabase } from '../../../src/db/backup.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { bareCommandsOf, commandsOf } from '../processes/cli.ts'
+import { buyThrough, channelOf, depositPayload, installChannels } from '../payments/channels.ts'
 import { openOwnDatabase } from './databases.ts'
 import { keepLog } from '../evidence.ts'
 import { alice, graphqlOf } from '../graphql/client.ts'
@@ -40,11 +43,14 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
         TAP_WINDOW_SECONDS: '0',
         PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
         FACILITATOR_KEY: keyOf(moneyAccounts.facilitator),
+        PAYMENT_CHANNELS: 'on',
+        PAYMENT_CHANNEL_KEYS: keyOf(moneyAccounts.minter),
         ...more,
       },
       rpcUrl: async (rpcUrl) => {
         const address = publishedAddresses[moneyAccounts.payer] ?? '0x'
-        await installTestMoney({ rpcUrl, fund: [{ address, amount: 1_000_000n }] })
+        await installTestMoney({ rpcUrl, fund: [{ address, amount: 2_000_000n }] })
+        await installChannels(createRpcClient({ url: rpcUrl }))
         return rpcUrl
       },
     }),
@@ -69,6 +75,12 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
   assert.ok(account)
   const purchase = { gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n }
   await buyAttestation({ ...purchase, identifier: 'backup_0123456789' })
+  const payer = privateKeyToAccount(keyOf(moneyAccounts.payer))
+  const lower = (index: number) => (publishedAddresses[index] ?? '').toLowerCase() as `0x${string}`
+  const receiver = lower(moneyAccounts.seller)
+  const channel = channelOf(lower(moneyAccounts.payer), lower(moneyAccounts.minter), { receiver })
+  const deposit = await depositPayload(payer, channel, { amount: 1_000_000n, sum: 10_000n })
+  assert.equal((await buyThrough(world.urls.gateway, 1n, deposit)).status, 200)
   await world.components.indexer.until(BigInt((await world.rpc('eth_blockNumber', [])) as string), 120_000)
 
   /** An empty place for a restore; with `url` in PostgreSQL. */

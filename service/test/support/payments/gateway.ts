@@ -22,6 +22,7 @@ import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { migrate } from '../../../src/db/migrate.ts'
+import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { createSlots } from '../../../src/payments/facilitator/slots.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
@@ -88,6 +89,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   const rows = { chainId: 84532, asset, holder }
   const store = createLedger(database, rows)
   const slots = createSlots(database, rows)
+  const channels = createChannelStore(database, rows)
   const opened: { close: () => Promise<void> }[] = []
   const terms = { price, asset, payTo, resource: '', tokenName: 'USDC', tokenVersion: '2' }
 
@@ -154,6 +156,7 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
     database,
     store,
     slots,
+    channels,
     lines,
     open,
     /** Mints one token to account 0, under the next id or under one of the test's choice. */

@@ -11,13 +11,22 @@ import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gat
 import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { createSlots } from '../../../src/payments/facilitator/slots.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { attestationKey, openVerdicts, published } from './components.ts'
 import { asset, payTo, price } from './buyer.ts'
 
-type Settings = { databaseUrl: string; rpcUrl: string; contract: Hex; facilitatorKey: Hex; signerKey: Hex }
+type Settings = {
+  databaseUrl: string
+  rpcUrl: string
+  contract: Hex
+  facilitatorKey: Hex
+  signerKey: Hex
+  /** The key that authorizes claims; without it, the gateway has no payment channels. */
+  channelKey?: Hex
+}
 
 /** Starts one; `kill` ends it in the middle of whatever it does. */
 export async function startGatewayProcess(settings: Settings) {
@@ -40,7 +49,7 @@ export async function startGatewayProcess(settings: Settings) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await run(JSON.parse(process.argv[2] ?? '') as Settings)
 
-async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey }: Settings): Promise<void> {
+async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey, channelKey }: Settings): Promise<void> {
   const database = await openDatabase({ url: databaseUrl })
   const log = createLog(() => {})
   const { verdicts } = openVerdicts({ rpcUrl, contract, log })
@@ -54,6 +63,7 @@ async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey }:
     verdicts,
     ledger: createLedger(database, rows),
     slots: createSlots(database, rows),
+    channels: channelKey && { store: createChannelStore(database, rows), accounts: [attestationKey(channelKey)] },
     rpc: createRpcClient({ url: rpcUrl }),
     facilitator: { accounts: [privateKeyToAccount(facilitatorKey)], walletFactories: [] },
     keys: { active: () => signer, published: () => [published(signer)] },

@@ -1,0 +1,118 @@
+/**
+ * Collects what was sold through payment channels: the newest voucher of many channels in one transaction, when enough is unclaimed, when the
+ * oldest purchase is an hour old, and at once from a channel whose payer asks its deposit back. Any number of processes may run it.
+ */
+import type { EthereumKey } from '../../keys/ethereum.ts'
+import { singleFlight } from '../../lib/async/single-flight.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Facilitator } from '../facilitator/facilitator.ts'
+import { channelContract, claimDigest, encodeClaim, type Claim } from './channel.ts'
+import type { ReadChannels } from './state.ts'
+import { toClaim, type Channel, type ChannelStore } from './store.ts'
+
+/** `claimUnits`: the unclaimed sum, in the token's smallest units, from which it is claimed at once. */
+export type ClaimOptions = {
+  readonly store: ChannelStore
+  readonly readChannels: ReadChannels
+  readonly facilitator: Pick<Facilitator, 'execute'>
+  /** The accounts that authorize claims, the one for new channels first. */
+  readonly accounts: readonly [EthereumKey, ...EthereumKey[]]
+  readonly log: Log
+  readonly claimUnits?: bigint
+  readonly intervalMs?: number
+}
+
+const defaultUnits = 1_000_000n
+const claimSeconds = 3_600
+/** A withdrawal takes a day: a look every minute leaves more than a thousand tries for a claim. */
+const lookMs = 60_000
+const maxChannels = 1_000
+/** Vouchers in one transaction. */
+const maxRows = 50
+
+export function createClaims(options: ClaimOptions) {
+  const { store, readChannels, facilitator, accounts, log, claimUnits = defaultUnits, intervalMs = lookMs } = options
+
+  const pass = singleFlight(async (): Promise<void> => {
+    const { units, seconds } = await store.unclaimed()
+    if (units === 0n) return
+    const adopted = await store.adopt(maxChannels)
+    try {
+      const channels = await refresh(adopted)
+      const isDue = units >= claimUnits || seconds >= claimSeconds
+      await claimAll(isDue ? channels : channels.filter(({ withdrawal }) => withdrawal > 0n))
+    } finally {
+      await store.release(adopted.map(({ id }) => id))
+    }
+  })
+
+  async function refresh(channels: readonly Channel[]): Promise<Channel[]> {
+    const states = await readChannels(channels.map(({ id }) => id))
+    const read = await Promise.all(
+      channels.map(async ({ id, config }, index) => {
+        const state = states[index]
+        const channel = state && (await store.refresh(id, config, state))
+        if (channel !== undefined && channel.charged > channel.balance)
+          log.error('a channel does not cover its vouchers', { units: channel.charged - channel.balance })
+        return channel
+      }),
+    )
+    return read.filter((channel) => channel !== undefined)
+  }
+
+  async function claimAll(channels: readonly Channel[]): Promise<void> {
+    // Together they go in one transaction, each with its own outcome.
+    await Promise.all(
+      groupsOf(channels).map(async (group) => {
+        const account = accounts.find(({ address }) => address.toLowerCase() === group[0].config.receiverAuthorizer)
+        if (account === undefined) log.error('vouchers of an account that is not configured cannot be claimed')
+        else await claimGroup(group, account)
+      }),
+    )
+    await refresh(channels)
+  }
+
+  /** Claims vouchers in one transaction. Where it would fail, each is tried alone, so that one bad row does not block others. */
+  async function claimGroup(group: readonly [Claim, ...Claim[]], account: EthereumKey): Promise<void> {
+    const signature = await account.sign(claimDigest(group))
+    const sent = await facilitator.execute?.({ target: channelContract, data: encodeClaim(group, signature) })
+    if (sent !== 'rejected') return
+    if (group.length > 1) for (const claim of group) await claimGroup([claim], account)
+    else log.error('the contract refuses a voucher')
+  }
+
+  const run = () => pass().catch((error: unknown) => log.warn('vouchers are not claimed', { reason: reasonOf(error) }))
+  const timer = setInterval(() => void run(), intervalMs).unref()
+
+  return {
+    /** Claims now what is due. */
+    async pass(): Promise<void> {
+      await pass.inFlight()?.catch(() => {}) // it may have begun before the caller's purchase
+      await pass()
+    },
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer)
+      await pass.inFlight()?.catch(() => {})
+    },
+  }
+}
+
+/** Groups claims that one transaction can make. A channel with a withdrawal is alone: it may be empty before the transaction is in a block. */
+function groupsOf(channels: readonly Channel[]): readonly (readonly [Claim, ...Claim[]])[] {
+  const open = new Map<string, [Claim, ...Claim[]]>()
+  const full: [Claim, ...Claim[]][] = []
+  for (const channel of channels) {
+    const claim = toClaim(channel)
+    if (claim === null) continue
+    const { receiver, receiverAuthorizer } = channel.config
+    const name = channel.withdrawal > 0n ? channel.id : receiver + receiverAuthorizer
+    const group = open.get(name)
+    if (group === undefined) open.set(name, [claim])
+    else if (group.push(claim) >= maxRows) {
+      full.push(group)
+      open.delete(name)
+    }
+  }
+  return [...full, ...open.values()]
+}

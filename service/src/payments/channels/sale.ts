@@ -1,0 +1,224 @@
+/**
+ * The sale of a proof through a payment channel, step by step: ledger, signature, terms, the sum of the channel, the proof, the deposit where one
+ * comes with the voucher, and one statement that charges and stores. The chain is not written for a sale; claims.ts collects many together.
+ */
+import { createHash } from 'node:crypto'
+import { checksumAddress, type Hex } from '@touchstone/verdict'
+import { chainName } from '../../domain/chain.ts'
+import { sleep } from '../../lib/async/sleep.ts'
+import { withPayment, type Attest } from '../attestation/attest.ts'
+import type { Checkout } from '../checkout.ts'
+import { failure, within, type ErrorCode, type Outcome } from '../errors.ts'
+import type { Heads } from '../heads.ts'
+import type { Ledger, PaymentRow } from '../ledger.ts'
+import type { Order } from '../order.ts'
+import type { Count } from '../settlement.ts'
+import { correctiveHeader, type ChannelTerms, type Terms } from '../x402/terms.ts'
+import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presented.ts'
+import type { ReadChannels } from './state.ts'
+import type { Channel, ChannelStore } from './store.ts'
+
+const ledgerMs = 6_000
+const chainMs = 5_000
+const pollMs = 400
+
+export type VoucherRequest = {
+  readonly voucher: PresentedVoucher
+  readonly order: Order
+  /** A moment of `performance.now()` after which the response is sent in any case. */
+  readonly until: number
+  /** Aborts when the buyer has disconnected. */
+  readonly closed: AbortSignal
+}
+export type ChannelSales = ReturnType<typeof createChannelSales>
+
+type ChannelSalesOptions = {
+  readonly store: ChannelStore
+  readonly readChannels: ReadChannels
+  readonly heads: Heads
+  readonly ledger: Pick<Ledger, 'find' | 'identify' | 'setUndelivered'>
+  /** The checkout of deposits. */
+  readonly deposits: Pick<Checkout, 'buy'>
+  readonly attest: Attest
+  readonly terms: Terms
+  readonly channels: ChannelTerms
+  readonly count: Count
+}
+
+export function createChannelSales(options: ChannelSalesOptions) {
+  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
+  const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Outcome | 'retry'> }>()
+  const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
+
+  /** Sells the proof, or answers from the ledger. Throws a GatewayFault. */
+  async function buy(request: VoucherRequest): Promise<Outcome> {
+    const badSignature = checkVoucher(request.voucher)
+    if (badSignature !== undefined) return failure(badSignature)
+    while (performance.now() < request.until) {
+      const outcome = await attempt(request)
+      if (outcome !== 'retry') return outcome
+      await sleep(pollMs)
+    }
+    return failure('settlement_pending')
+  }
+
+  /** One voucher is at work once in a process, so that a flood of the same one makes one proof. */
+  async function attempt(request: VoucherRequest): Promise<Outcome | 'retry'> {
+    const { nonce } = request.voucher.key
+    const joined = underway.get(nonce)
+    if (joined !== undefined) {
+      const outcome = await joined.outcome
+      return joined.request.order.requestHash === request.order.requestHash ? outcome : 'retry'
+    }
+    const outcome = sell(request).finally(() => underway.delete(nonce))
+    underway.set(nonce, { request, outcome })
+    return outcome
+  }
+
+  async function sell(request: VoucherRequest): Promise<Outcome | 'retry'> {
+    const { voucher, order, closed } = request
+    const { requestHash } = order
+    const { key, identifier } = voucher
+    const find = () => recorded(ledger.find({ ...key, requestHash, identifier }))
+    const row = await find()
+    const known = row && (await answerFrom(row, request))
+    if (known !== undefined) return known
+    const error = checkChannelTerms(voucher, terms, channels)
+    if (error !== undefined) return failure(error)
+    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', heads.head())
+    const before = await findChannel(voucher)
+    const charged = before?.charged ?? 0n
+    if (voucher.cumulative !== charged + terms.price) {
+      // Another process may have sold it since the first look. Its row was stored together with the sum that was read just now.
+      const sold = voucher.cumulative <= charged ? await find() : undefined
+      const answer = sold?.nonce === key.nonce ? await answerFrom(sold, request) : undefined
+      return answer ?? correct('voucher_amount_mismatch', before, voucher)
+    }
+    const added = voucher.deposit?.value ?? 0n
+    if (voucher.cumulative > spendable(before) + added) return failure('insufficient_funds')
+    const proof = await attest(order)
+    if (proof === null) return failure('asset_not_found')
+    const deposited = await deposit(request)
+    if (deposited?.kind === 'error') return deposited
+    const channel = deposited === undefined ? before : await findFunded(request)
+    if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
+    const transaction = deposited?.transaction ?? null
+    const answer = formatAnswer(voucher, proof, transaction)
+    const sale = { voucher, price: terms.price, requestHash, tokenId: order.tokenId, answer, fromBlock }
+    // The outcome of a statement without an answer is unknown. The same voucher finds it out.
+    if (!(await within(ledgerMs, 'settlement_pending', store.sell(sale)))) return 'retry'
+    count('vouchers')
+    count('units', terms.price)
+    return { kind: 'proof', body: answer, transaction, key, channel: charge(channel, voucher.cumulative, terms.price) }
+  }
+
+  /** Answers a purchase that was made: by this voucher, or by an earlier one of the same account that did not get its proof. */
+  async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<Outcome | undefined> {
+    const { key, identifier, cumulative } = voucher
+    const isSame = row.nonce === key.nonce
+    // Vouchers for other sellers are public once they are claimed.
+    if (!isSame && checkChannelTerms(voucher, terms, channels) !== undefined) return undefined
+    if (row.requestHash !== order.requestHash) {
+      if (!isSame) return failure('payment_identifier_used')
+      return correct('payment_already_used', await findChannel(voucher), voucher)
+    }
+    // A client that has lost its records signs the same vouchers again, and wants a new proof.
+    if (isSame && !row.isRecent && !row.undelivered)
+      return correct('payment_already_used', await findChannel(voucher), voucher)
+    // A transfer that is on its way, or a channel's other voucher that was not delivered, is not this voucher's business.
+    if (row.state !== 'done' || row.answer === null) return isSame ? failure('settlement_pending') : undefined
+    if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
+    if (row.undelivered) await recorded(ledger.setUndelivered(row, false))
+    count('replayed')
+    const channel = await recorded(store.find(voucher.channelId))
+    const price = isSame ? terms.price : 0n
+    const sum = isSame ? cumulative : cumulative - terms.price
+    return {
+      kind: 'proof',
+      body: row.answer,
+      transaction: row.transaction,
+      key: { payer: row.payer, nonce: row.nonce },
+      wasDelivered: !row.undelivered,
+      ...(channel && { channel: charge(channel, sum, price) }),
+    }
+  }
+
+  /** Returns the channel as the ledger and, where that is old or does not suffice, the chain have it; undefined where nothing was deposited. */
+  async function findChannel(voucher: PresentedVoucher): Promise<Channel | undefined> {
+    const known = await recorded(store.find(voucher.channelId))
+    const isEnough = known?.isFresh === true && voucher.cumulative <= spendable(known)
+    return isEnough ? known : readChannel(voucher, known)
+  }
+
+  async function readChannel({ channelId, config }: PresentedVoucher, known?: Channel): Promise<Channel | undefined> {
+    const [state] = await within(chainMs, 'payment_unavailable', readChannels([channelId]))
+    if (state === undefined || (known === undefined && state.balance === 0n)) return undefined
+    return recorded(store.refresh(channelId, config, state))
+  }
+
+  /** Settles the deposit that comes with a voucher, once. It is a payment of its own: its outcome does not depend on this sale. */
+  async function deposit({ voucher, order, until, closed }: VoucherRequest) {
+    if (voucher.deposit === undefined) return undefined
+    const requestHash = createHash('sha256').update(`deposit ${voucher.channelId}`).digest('hex')
+    const presented = { payment: voucher.deposit, accepted: voucher.accepted }
+    return deposits.buy({ presented, order: { ...order, requestHash }, until, closed })
+  }
+
+  /** Waits until the provider shows the deposit that was mined. */
+  async function findFunded({ voucher, until }: VoucherRequest): Promise<Channel | undefined> {
+    for (;;) {
+      const channel = await readChannel(voucher)
+      if (channel !== undefined && voucher.cumulative <= spendable(channel)) return channel
+      if (performance.now() > until) return undefined
+      await sleep(pollMs)
+    }
+  }
+
+  /** Returns an error with the sum of the channel, and the voucher that proves it. */
+  function correct(error: ErrorCode, channel: Channel | undefined, { channelId }: PresentedVoucher): Outcome {
+    const { charged, signature } = channel ?? { charged: 0n, signature: null }
+    const channelState = formatState(channelId, channel, charged)
+    const found = {
+      channelState,
+      ...(signature !== null && { voucherState: { signedMaxClaimable: charged.toString(), signature } }),
+    }
+    return { kind: 'error', error, corrective: correctiveHeader(terms, channels, found) }
+  }
+
+  function formatAnswer({ key, channelId, cumulative }: PresentedVoucher, proof: string, transaction: Hex | null) {
+    return withPayment(proof, {
+      success: true,
+      transaction: transaction ?? '',
+      payer: checksumAddress(key.payer),
+      network: chainName,
+      amount: terms.price.toString(),
+      asset: terms.asset,
+      channel: { id: channelId, cumulative: cumulative.toString() },
+    })
+  }
+
+  return { buy }
+}
+
+/** Returns up to which sum the deposit covers vouchers: without what the payer has asked back. */
+function spendable(channel: Channel | undefined): bigint {
+  return channel === undefined ? 0n : channel.balance - channel.withdrawal
+}
+
+/** Returns what a stock client reads of a sale; it compares the sum with its own. */
+function charge(channel: Channel, sum: bigint, price: bigint): object {
+  return { chargedAmount: price.toString(), channelState: formatState(channel.id, channel, sum) }
+}
+
+function formatState(channelId: Hex, channel: Channel | undefined, charged: bigint): object {
+  return {
+    channelId,
+    balance: (channel?.balance ?? 0n).toString(),
+    totalClaimed: (channel?.claimed ?? 0n).toString(),
+    chargedCumulativeAmount: charged.toString(),
+  }
+}
+
+function receiptOf({ key }: PresentedVoucher, deposited: Outcome | undefined) {
+  return { key, transaction: deposited?.kind === 'proof' ? deposited.transaction : null }
+}

@@ -1,0 +1,210 @@
+/** Claims of payment channels (spec §4.8): many vouchers in one transaction, bad rows left out, and withdrawals that race with a claim. */
+import assert from 'node:assert/strict'
+import { after, before, beforeEach, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { toHex, type PrivateKeyAccount } from 'viem'
+import { channelContract } from '../../../src/payments/channels/channel.ts'
+import { createChannelStore } from '../../../src/payments/channels/store.ts'
+import { openHolder } from '../../../src/payments/holder.ts'
+import { testDatabases } from '../../support/database/databases.ts'
+import { asset, price } from '../../support/payments/buyer.ts'
+import {
+  buyThrough,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+  withdrawals,
+} from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
+import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
+
+const authorizer = attestationKey()
+const deposit = 100n * price
+const daySeconds = 86_400
+
+for (const { name, open, skip } of testDatabases('none'))
+  describe(`claims of payment channels on ${name}`, { skip }, () => {
+    let world: GatewayWorld
+    let gateway: Opened
+    let token: bigint
+    let held: bigint
+    const opened = new AsyncDisposableStack()
+
+    before(async () => {
+      const database = await open()
+      opened.defer(() => database.close())
+      world = await startGatewayWorld({ database })
+      opened.defer(() => world.end())
+      await installChannels(world.rpc)
+      token = await world.mint()
+      gateway = await openGateway(5n * price)
+    })
+    after(() => opened.disposeAsync())
+    beforeEach(async () => {
+      await world.heal()
+      await gateway.claim()
+      await world.database.query(`delete from payment`)
+      await world.database.query(`delete from channel`)
+      held = await world.balance()
+    })
+
+    const openGateway = (claimUnits: bigint, store = world.channels) =>
+      world.open({
+        channels: { store, accounts: [authorizer], claimUnits, intervalMs: 3_600_000 },
+      })
+    const earned = async () => (await world.balance()) - held
+    const transactions = async () =>
+      Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'latest']))
+
+    /** A channel with so many purchases. */
+    async function sell(purchases: number) {
+      const payer = await world.payer(deposit)
+      const own = channelOf(payer.address.toLowerCase() as Hex, authorizer.address.toLowerCase() as Hex)
+      for (let n = 1n; n <= BigInt(purchases); n += 1n) {
+        const payload =
+          n === 1n
+            ? await depositPayload(payer, own, { amount: deposit, sum: price })
+            : await voucherPayload(payer, own, n * price)
+        const bought = await buyThrough(gateway.url, token, payload)
+        assert.equal(bought.status, 200, bought.text)
+      }
+      return { payer, own, state: () => world.channels.find(own.id) }
+    }
+
+    /** A transaction of the buyer; it is mined at once where the chain does that. In a block, the highest fee comes first. */
+    async function send(payer: PrivateKeyAccount, data: Hex, fee: 'highest' | 'lowest' = 'highest'): Promise<Hex> {
+      await world.rpc('anvil_setBalance', [payer.address, toHex(10n ** 20n)])
+      await world.rpc('anvil_impersonateAccount', [payer.address])
+      const { baseFeePerGas } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas: Hex }
+      const fees =
+        fee === 'highest'
+          ? { maxFeePerGas: toHex(10n ** 12n), maxPriorityFeePerGas: toHex(10n ** 11n) }
+          : { maxFeePerGas: baseFeePerGas, maxPriorityFeePerGas: '0x0' }
+      const call = { from: payer.address, to: channelContract, data, gas: toHex(500_000), ...fees }
+      return (await world.rpc('eth_sendTransaction', [call])) as Hex
+    }
+    const receiptOf = async (hash: Hex) =>
+      (await world.rpc('eth_getTransactionReceipt', [hash])) as { readonly status: Hex }
+
+    it('waits for enough, then claims all channels in one transaction, which pays the seller', async () => {
+      const [one, two] = [await sell(2), await sell(2)]
+      const before = await transactions()
+      await gateway.claim()
+      assert.equal(await transactions(), before)
+      const three = await sell(1)
+      await gateway.claim()
+      assert.equal(await transactions(), before + 2) // the third deposit, and the claim
+      assert.equal(await earned(), 5n * price)
+      for (const { state } of [one, two, three]) {
+        const found = await state()
+        assert.equal(found?.claimed, found?.charged)
+      }
+      await gateway.claim()
+      assert.equal(await transactions(), before + 2)
+    })
+
+    it('claims a small sum when the oldest purchase is an hour old', async () => {
+      await sell(1)
+      await gateway.claim()
+      assert.equal(await earned(), 0n)
+      await world.database.query(`update channel set unclaimed_since = unclaimed_since - interval '61 minutes'`)
+      await gateway.claim()
+      assert.equal(await earned(), price)
+    })
+
+    it('two processes claim each voucher once', { skip: name === 'PGlite' && 'PGlite has one process' }, async () => {
+      await sell(3)
+      await sell(3)
+      await using holder = await openHolder(world.database)
+      const store = createChannelStore(world.database, { chainId: 84532, asset, holder })
+      const other = await openGateway(5n * price, store)
+      const before = await transactions()
+      await Promise.all([gateway.claim(), other.claim()])
+      assert.equal(await earned(), 6n * price)
+      assert.equal(await transactions(), before + 1)
+      await other.close()
+    })
+
+    it('leaves out a row that the contract refuses, and claims the others', async () => {
+      const [bad, good] = [await sell(3), await sell(3)]
+      const id = Buffer.from(bad.own.id.slice(2), 'hex')
+      await world.database.query(`update channel set signature = set_byte(signature, 40, 7) where id = $1`, [id])
+      await gateway.claim()
+      assert.equal(await earned(), 3n * price)
+      assert.equal((await good.state())?.claimed, 3n * price)
+      assert.equal((await bad.state())?.claimed, 0n)
+      assert.ok(world.lines.some((line) => line.includes('the contract refuses a voucher')))
+    })
+
+    it('a provider that fails, or an account without ether, leaves everything for the next pass', async () => {
+      await sell(5)
+      world.payFaults.set({ name: 'rpc-error', methods: ['eth_call'] })
+      await assert.rejects(gateway.claim())
+      await world.heal()
+      await world.rpc('anvil_setBalance', [world.facilitator.address, '0x0'])
+      await assert.rejects(gateway.claim())
+      await world.rpc('anvil_setBalance', [world.facilitator.address, toHex(10n ** 18n)])
+      await gateway.claim()
+      assert.equal(await earned(), 5n * price)
+    })
+
+    it('a lost record is rebuilt with what was claimed', async () => {
+      const { own, payer } = await sell(5)
+      await gateway.claim()
+      await world.database.query(`delete from payment`)
+      await world.database.query(`delete from channel`)
+      const refused = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 9n * price))
+      assert.deepEqual([refused.status, refused.body.error], [402, 'voucher_amount_mismatch'])
+      const bought = await buyThrough(gateway.url, token, await voucherPayload(payer, own, 6n * price))
+      assert.equal(bought.status, 200)
+    })
+
+    it('claims at once from a channel whose payer asks the deposit back, and sells no more of that', async () => {
+      const [leaving, staying] = [await sell(1), await sell(1)]
+      await send(leaving.payer, withdrawals.initiate(leaving.own, deposit))
+      await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
+      const next = await voucherPayload(leaving.payer, leaving.own, 2n * price)
+      const refused = await buyThrough(gateway.url, token, next)
+      assert.deepEqual([refused.status, refused.body.error], [402, 'insufficient_funds'])
+      await gateway.claim()
+      assert.equal(await earned(), price)
+      assert.equal((await leaving.state())?.claimed, price)
+      assert.equal((await staying.state())?.claimed, 0n)
+    })
+
+    // It moves the chain's time by a day, so that it comes last.
+    it('withdrawals before and after a claim in the same block: only what was withdrawn first is lost', async () => {
+      const [early, late, staying] = [await sell(1), await sell(2), await sell(5)]
+      for (const { payer, own } of [early, late]) await send(payer, withdrawals.initiate(own, deposit))
+      // The gateway was away while the withdrawals matured.
+      await world.rpc('evm_increaseTime', [daySeconds])
+      await world.mine()
+      await world.automine(false)
+      const claiming = gateway.claim()
+      claiming.catch(() => {})
+      const pooled = async () => JSON.stringify(await world.rpc('txpool_content')).toLowerCase()
+      for (const { payer } of [early, late, staying])
+        await until(async () => (await pooled()).includes(payer.address.slice(2).toLowerCase()))
+      const withdrawn = [
+        await send(early.payer, withdrawals.finalize(early.own), 'highest'),
+        await send(late.payer, withdrawals.finalize(late.own), 'lowest'),
+      ]
+      await until(async () => ((await pooled()).match(/"hash"/g) ?? []).length >= 3)
+      await world.mine()
+      await world.automine(true)
+      await claiming
+      await gateway.claim()
+      for (const hash of withdrawn) assert.equal((await receiptOf(hash)).status, '0x1')
+      assert.equal((await staying.state())?.claimed, 5n * price)
+      assert.equal((await late.state())?.claimed, 2n * price)
+      assert.equal(await world.balance(late.payer.address), deposit - 2n * price)
+      assert.equal(await world.balance(early.payer.address), deposit)
+      assert.equal(await earned(), 7n * price)
+      const { claimed, balance } = (await early.state()) ?? {}
+      assert.deepEqual([claimed, balance], [0n, 0n])
+      assert.ok(world.lines.some((line) => line.includes('a channel does not cover its vouchers')))
+      assert.equal((await gateway.metrics()).channels?.uncovered, Number(price))
+    })
+  })
