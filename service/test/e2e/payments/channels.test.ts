@@ -151,7 +151,7 @@ for (const { name, open, skip } of testDatabases('none'))
       const count = await sold()
       const bought = await stockBuyer(payer, world.chainUrl).buy(gateway.url, token)
       assert.equal(bought.status, 200)
-      assert.notDeepEqual(bought.body['attestation'], old.body['attestation'])
+      assert.notDeepEqual(bought.body, old.body) // the sum of the channel is in both
       assert.equal(await sold(), count + 1)
     })
 
