@@ -78,6 +78,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'payments show': 'reads',
   'payments report': 'reads',
   'payments export': 'reads',
+  'payments channels': 'reads',
   migrate: 'apart',
   backup: 'apart',
   'backup verify': 'apart',
