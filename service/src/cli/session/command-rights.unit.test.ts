@@ -7,7 +7,7 @@ import { payCommand } from '../payments/pay.ts'
 import { serveCommand } from '../serve/serve.ts'
 import { storeCommands } from '../store-commands.ts'
 import { verifyCommand } from '../verify.ts'
-import { defineCommand, defineGroup, inSession } from './command.ts'
+import { defineCommand, defineGroup, inSession, subjectOf } from './command.ts'
 import { commandRights } from './command-rights.ts'
 import { runWithin } from './session.ts'
 
@@ -36,5 +36,17 @@ describe('the rights of the local user', () => {
     const io = { out: () => {}, err: () => {}, cwd: '/', signal: new AbortController().signal }
     await assert.rejects(runWithin(program, ['asset', 'destroy'], io), /asset destroy is in no list of commands/)
     assert.equal(hasRun, false)
+  })
+
+  it('come with entries that name ids and files, and never the address of a tap', () => {
+    const tapped = 'https://a.example/?picc=00112233445566778899AABBCCDDEEFF&cmac=0011223344556677'
+    assert.deepEqual([5n, 'spring-2026', 'tags.csv', tapped, {}, undefined].map(subjectOf), [
+      '5',
+      'spring-2026',
+      'tags.csv',
+      '',
+      '',
+      '',
+    ])
   })
 })

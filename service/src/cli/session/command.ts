@@ -43,9 +43,7 @@ export function inSession<Args extends unknown[]>(
     await run(async (session) => {
       if (right === 'reads') return work(session, ...args)
       const isDryRun = args.some((arg) => (arg as { dryRun?: unknown } | null)?.dryRun === true)
-      const [first] = args
-      const subject = typeof first === 'string' || typeof first === 'bigint' ? String(first).slice(0, 100) : ''
-      const entry = { act: `command ${name}`, subject } as const
+      const entry = { act: `command ${name}`, subject: subjectOf(args[0]) } as const
       const note = (body: Omit<AuditBody, 'who'>) => appendAudit(session.store.database, auditText(localActor(), body))
       let exit: number | void
       try {
@@ -59,6 +57,12 @@ export function inSession<Args extends unknown[]>(
       return exit
     })
   }
+}
+
+/** Returns what a command is about: an id or a file's name. An address of a tap has a cryptogram, which no entry may keep. */
+export function subjectOf(argument: unknown): string {
+  if (typeof argument === 'bigint') return String(argument)
+  return typeof argument === 'string' && /^[\w.-]{1,100}$/.test(argument) ? argument : ''
 }
 
 /** Returns the words of a command after the program's name, and its right. */
