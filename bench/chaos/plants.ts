@@ -1,6 +1,4 @@
 /** Defects made on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
-import { setTimeout as delay } from 'node:timers/promises'
-import { openDatabase } from '../../service/src/db/database.ts'
 import { liar } from './faults/liar.ts'
 import type { Plant } from './row.ts'
 
@@ -42,15 +40,6 @@ export const plants: { readonly [name: string]: Plant } = {
     during({ postgres }) {
       void postgres.detachStandby().catch((error: unknown) => console.log(`not planted: ${String(error)}`))
       return () => {}
-    },
-  },
-  /** Transactions that never end take every connection of PgBouncer. */
-  'leaked-connections': {
-    during({ wishes }) {
-      const over = new AbortController()
-      const url = wishes.get('a')?.env?.['DATABASE_URL'] ?? ''
-      for (let taken = 0; taken < 20; taken += 1) void leak(url, over.signal)
-      return () => over.abort()
     },
   },
   /** As after a lost write: taps below the last counter of their tags count again. */
@@ -96,23 +85,5 @@ export function together(all: readonly Plant[]): Plant {
     async after(fleet, load) {
       for (const { after } of all) await after?.(fleet, load)
     },
-  }
-}
-
-/** Holds a transaction open, and begins another when its connection was cut. */
-async function leak(url: string, over: AbortSignal): Promise<void> {
-  const isOver = new Promise((resolve) => over.addEventListener('abort', resolve))
-  while (!over.aborted) {
-    const database = await openDatabase({ url, poolSize: 1 }).catch(() => null)
-    await database
-      ?.transaction(async (sql) => {
-        while (!over.aborted) {
-          await sql.query('select 1')
-          await Promise.race([delay(100), isOver])
-        }
-      })
-      .catch(() => {})
-    await database?.close()
-    await Promise.race([delay(50), isOver])
   }
 }

@@ -13,22 +13,19 @@ const script = fileURLToPath(new URL('../../../../bench/chaos/main.ts', import.m
 const debian = '/usr/lib/postgresql'
 const folders = [
   ...(process.env['PATH'] ?? '').split(':'),
-  '/usr/sbin',
   ...(existsSync(debian) ? readdirSync(debian).map((version) => join(debian, version, 'bin')) : []),
 ]
-const missing = ['initdb', 'redis-server', 'pgbouncer'].filter(
-  (name) => !folders.some((folder) => existsSync(join(folder, name))),
-)
+const missing = ['initdb', 'redis-server'].filter((name) => !folders.some((folder) => existsSync(join(folder, name))))
 const skip =
   missing.length > 0 && process.env['REQUIRE_SERVICES'] !== '1' && `${missing.join(' and ')} is not installed`
 
 describe('npm run chaos', { skip }, () => {
-  it('sees a fleet survive a broken PostgreSQL, its failover, a broken PgBouncer, a broken Redis and a dead provider', async () => {
-    const names = ['postgres-restart', 'postgres-failover', 'pgbouncer-restart', 'redis-gone', 'rpc-first-dead']
+  it('sees a fleet survive a broken PostgreSQL, a broken Redis and a dead provider', async () => {
+    const names = ['postgres-restart', 'redis-gone', 'rpc-first-dead']
     const { exit, said } = await chaos('--seconds', '1', ...names)
     assert.equal(exit, 0, said)
     for (const name of names) assert.match(said, new RegExp(`^${name} .* kept$`, 'm'))
-    assert.match(said, /^5 of 5 faults survived$/m)
+    assert.match(said, /^3 of 3 faults survived$/m)
   })
 
   it('finds forged verdicts, taps that count twice, lost taps, lost payments and a start that ends', async () => {
@@ -44,12 +41,6 @@ describe('npm run chaos', { skip }, () => {
       /a ended by itself \d+ times/,
     ])
       assert.match(said, found)
-  })
-
-  it('finds taps that an asynchronous standby lost', async () => {
-    const { exit, said } = await chaos('--seconds', '3', '--plant', 'lagging-standby', 'postgres-failover')
-    assert.equal(exit, 1, said)
-    assert.match(said, /an accepted tap is not in the ledger/)
   })
 })
 
