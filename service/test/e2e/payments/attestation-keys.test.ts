@@ -202,7 +202,7 @@ describe('touchstone attest key', () => {
     const io = { out: line, err: line, cwd: folder, signal: new AbortController().signal }
     const program = new Command('touchstone').addCommand(
       attestCommand(
-        async (work) => void (await work({ io } as Session)),
+        async (work) => void (await work({ io, store: { database } } as Session)),
         async () => keys,
       ),
     )
