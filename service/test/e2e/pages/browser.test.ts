@@ -152,7 +152,7 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
       })`)) as { inner: number; scripts: string[]; foreign: number; links: number; texts: string[] }
       assert.deepEqual(
         { ...seen, texts: [] },
-        { inner: 0, scripts: ['module', 'application/json'], foreign: 0, links: 0, texts: [] },
+        { inner: 0, scripts: ['module', 'application/json', 'application/ld+json'], foreign: 0, links: 0, texts: [] },
         id,
       )
       if (soft === true || field === 'description') continue
