@@ -150,7 +150,7 @@ contract TestChannels {
         pendingWithdrawals[id] = Withdrawal(amount, uint40(block.timestamp));
     }
 
-    /// What was claimed meanwhile stays.
+    /// The payer gets what was not claimed meanwhile.
     function finalizeWithdraw(ChannelConfig calldata config) external {
         bytes32 id = _ofCaller(config);
         Withdrawal memory asked = pendingWithdrawals[id];

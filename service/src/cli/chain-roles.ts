@@ -73,7 +73,7 @@ async function showRoles(session: Session, { json }: { json?: true }): Promise<n
   io.out('')
   const ownName = (holder: Hex) => keys.find(({ address }) => address === holder)?.key ?? ''
   const rows = shownRoles.flatMap(({ role, holders }) =>
-    holders.length === 0 ? [[role, 'nobody', '']] : holders.map((holder) => [role, holder, ownName(holder)]),
+    holders.length === 0 ? [[role, 'no account', '']] : holders.map((holder) => [role, holder, ownName(holder)]),
   )
   for (const line of formatTable(['role on chain', 'held by', 'key of this service'], rows)) io.out(line)
   if (!fully) io.out('There may be more holders: the providers did not give all events. Set CHAIN_START_BLOCK.')

@@ -40,7 +40,7 @@ export type LinkQuestion = {
   readonly quota?: Quota | undefined
 }
 
-/** Returns a linkset, a redirect, or 404 for an unknown link type or item; null where the answer is a page. It throws INTERNAL. */
+/** Returns a linkset, a redirect, or 404 for an unknown link type or item; null where the answer is a page. It throws CHAIN_UNAVAILABLE or INTERNAL. */
 export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
   const link = parseDigitalLink(question.path)
   if (link.kind !== 'item' && link.kind !== 'class' && link.kind !== 'batch') return null
@@ -56,7 +56,8 @@ export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion)
   if (kind === 'page') return null
   const isAboutFacts = kind === 'linkset' || link.kind === 'batch' || topics.some((topic) => linkType?.endsWith(topic))
   const tokenId = link.kind === 'item' ? await site.items.tokenOfItem(link) : null
-  const facts = isAboutFacts ? await factsOrNull(site, link) : null
+  const isListing = kind === 'linkset' && link.kind !== 'batch'
+  const facts = isAboutFacts ? await factsOf(site, link, isListing) : null
   const isKnown =
     link.kind === 'item'
       ? tokenId !== null
@@ -111,8 +112,14 @@ function linksetOf(
   return itemLinkset({ ...shared, tokenId: tokenId ?? 0n, item, signedForms })
 }
 
-/** Returns the facts of a link; null where there are none, and while the chain cannot be read, on which a linkset does not depend. */
-async function factsOrNull(site: LinkSite, subject: Subject): Promise<Facts | null> {
-  const record = await readProduct(site, subject).catch(() => null)
+/**
+ * Returns the facts of a link; null where there are none. While the chain cannot be read it throws: what cannot be read is not unknown.
+ * A linkset of an item or a model (`isListing`) does not depend on facts, and goes without them then.
+ */
+async function factsOf(site: LinkSite, subject: Subject, isListing: boolean): Promise<Facts | null> {
+  const record = await readProduct(site, subject).catch((error: unknown) => {
+    if (isListing) return null
+    throw error
+  })
   return record?.facts ?? null
 }
