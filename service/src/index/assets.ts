@@ -284,7 +284,8 @@ export async function refreshAssetText(database: Pick<Database, 'transaction'>, 
 }
 
 async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
-  await waitForStep(sql)
+  // As a step does: first taps, which change the sums too, wait.
+  await sql.query('select 1 from index_cursor for update')
   const known = await sql.query('select 1 from asset where metadata_hash = $1 limit 1', [hexToBytes(hash)])
   if (known.length === 0) return 0 // most metadata comes before its token
   const text = (await productTexts(sql, new Set([hash]))).get(hash)
