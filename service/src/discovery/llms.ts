@@ -89,7 +89,7 @@ With \`chainRef\` of the verdict, ask any provider for the same record at the sa
 
     cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${exampleTokenId} --block <chainRef.block_number> --rpc-url ${rpcUrl}
 
-The third value is \`state_code\`. First compare \`chainRef.block_hash\` with the provider's block of that number. \`npx touchstone verify\` checks every field, with \`--prove\` against the block's state root.
+The third value is \`state_code\`. First compare \`chainRef.block_hash\` with the provider's block of that number. \`touchstone verify\` checks every field, with \`--prove\` against the block's state root.
 
 `
 }

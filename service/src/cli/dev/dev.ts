@@ -3,6 +3,7 @@
  * one folder. It prints links and commands that work at once.
  */
 import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
 import { startLocalChain } from '../../chain/devchain/devchain.ts'
@@ -173,6 +174,9 @@ type Made = Readonly<{
   dataDir: string
 }>
 
+/** The folder of the program `touchstone`, and of the Node that it needs. */
+const programs = fileURLToPath(new URL('../../../../node_modules/.bin', import.meta.url))
+
 /** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
 function formatWelcome({ urls, components: { contract } }: Service, made: Made): string {
   const { items, apiKey, rpcUrl, dataDir } = made
@@ -191,11 +195,12 @@ ${rows.join('\n')}
 
 Try these in another terminal:
 
+  export PATH="${programs}:$PATH" DATA_DIR="${dataDir}"
   curl ${baseUrl}/api/asset/${example}
-  npx touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl} --deployment local
-  npx touchstone verify ${example} --rpc ${rpcUrl} --deployment local --prove
-  curl "$(npx touchstone tag emulate --tap)"
-  npx touchstone pay ${example} --gateway ${urls.gateway}
+  touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl} --deployment local
+  touchstone verify ${example} --base-url ${baseUrl} --rpc ${rpcUrl} --deployment local --prove
+  curl "$(touchstone tag emulate --tap)"
+  touchstone pay ${example} --gateway ${urls.gateway}
   curl ${urls.graphql}/graphql -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 3) { totalCount edges { node { id name state } } } }"}'
 
   docs       ${urls.verification}/docs

@@ -11,7 +11,7 @@ export function proofCard(context: PageContext, view: ItemView): Html {
   const { contract, token_id, block_number, block_hash } = verdict.chainRef
   const rpc = publicRpcUrl ?? 'RPC_URL'
   const cast = `cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${token_id} --block ${block_number} --rpc-url ${rpc}`
-  const npx = `npx touchstone verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
+  const npx = `touchstone verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
   return html`<details class="proof">
       <summary>
         ${icon('code')}<span><b>${check.title}</b><small>${check.what}</small></span

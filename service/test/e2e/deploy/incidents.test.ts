@@ -18,7 +18,7 @@ import { graphqlOf } from '../../support/graphql/client.ts'
 import { lifeOf } from '../../support/graphql/life.ts'
 import { serve } from '../../support/http.ts'
 import { openItems, queryOf, type TappedItem } from '../../support/passport/passport.ts'
-import { cli, inherited, touchstone } from '../../support/processes/cli.ts'
+import { cliInShell, inherited, touchstone } from '../../support/processes/cli.ts'
 import { read } from '../../support/processes/deploy.ts'
 import { testTag } from '../../support/tap/tags.ts'
 import { until } from '../../support/wait.ts'
@@ -81,7 +81,7 @@ describe('docs/incidents.md', { skip }, () => {
     const block = incidents.get(title)?.[index]
     assert.ok(block !== undefined, `${title} has no block ${index}`)
     ran.add(`${title} ${index}`)
-    const script = `set -euo pipefail\nnpx() { shift; '${process.execPath}' '${cli}' "$@"; }\n${block}`
+    const script = `set -euo pipefail\n${cliInShell}\n${block}`
     const env = { ...inherited, ...world.settings, ...words, PATH: `${castFolder}${delimiter}${inherited.PATH}` }
     return new Promise<{ exit: number; out: string; err: string }>((resolve) =>
       execFile('/bin/bash', ['-c', script], { cwd: folder, env, timeout: 600_000 }, (error, out, err) =>

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { docsNames } from '../../../src/hosts/verification/routes/docs.ts'
-import { cli, inherited, startDev } from '../../support/processes/cli.ts'
+import { cliInShell, inherited, startDev } from '../../support/processes/cli.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
 
 const commandsOf = (path: string) =>
@@ -22,7 +22,7 @@ const commandsOf = (path: string) =>
 
 /** Lines of the README that need nothing of the reader's own: there stands `…`. */
 const readme = commandsOf('README.md').filter(
-  (line) => /^(curl|npx touchstone|printf|export) /.test(line) && !line.includes('…'),
+  (line) => /^(curl|touchstone|printf|export) /.test(line) && !line.includes('…'),
 )
 const pages = docsNames.map((name) => ({ name, commands: commandsOf(`docs/${name}.md`) }))
 
@@ -151,7 +151,7 @@ describe('the documentation', () => {
 
     it('shows the flag at the last tap', async () => {
       assert.match(readme.findLast((line) => line.includes('04A1B2C3D4E501 --tap')) ?? '', /^curl/)
-      assert.match(await outputOf('npx touchstone asset show 15'), /^flagged +true/m)
+      assert.match(await outputOf('touchstone asset show 15'), /^flagged +true/m)
     })
   })
 
@@ -163,7 +163,7 @@ describe('the documentation', () => {
 
   function holds(command: string): void {
     it(command, async () => {
-      assert.match(command, /^(curl|npx touchstone|printf|export) /, 'a block without a language holds commands only')
+      assert.match(command, /^(curl|touchstone|printf|export) /, 'a block without a language holds commands only')
       const [, what] = shows.find(([which]) => which.test(command)) ?? []
       assert.ok(what, 'it is not said what this command shows')
       if (!outputs.has(command)) outputs.set(command, await outputOf(command))
@@ -181,9 +181,8 @@ describe('the documentation', () => {
         variable === undefined ? command : `${command}; printf %s "$${variable}"`,
       )
       .replace(/touchstone verify (\d+) /, `touchstone verify $1 --base-url ${service.urls.verification} `)
-      .replaceAll('npx touchstone', `'${process.execPath}' '${cli}'`)
       .replace(/^curl (-s )?/, 'curl -sS --max-time 120 ')
-    const { stdout, stderr } = await promisify(execFile)('/bin/bash', ['-c', here], {
+    const { stdout, stderr } = await promisify(execFile)('/bin/bash', ['-c', `${cliInShell}\n${here}`], {
       cwd: folder,
       env: { ...inherited, ...env },
       timeout: 300_000,

@@ -40,6 +40,9 @@ export function commandsOf(world: World) {
 /** The program, for a command of a shell. */
 export const cli = fileURLToPath(new URL('../../../src/cli.ts', import.meta.url))
 
+/** A line of a shell script that makes `touchstone` a command, as a checkout with its PATH has it. */
+export const cliInShell = `touchstone() { '${process.execPath}' '${cli}' "$@"; }`
+
 /** Environment variables that every command inherits; with the compile cache of the tests it starts in half the time. */
 export const inherited = {
   PATH: process.env['PATH'],
