@@ -134,7 +134,7 @@ export const rows: readonly Row[] = [
   query('products, the last page', `{ products(last: 20) { ${page} } }`),
   query(
     'transfers of a party',
-    `{ transfers(first: 20, filter: { party: "${`0x${'7'.padStart(40, '0')}`}" }) { edges { node { ${transfer} } } } }`,
+    `{ transfers(first: 20, filter: { party: "${`0x${'c'.padStart(40, '0')}`}" }) { edges { node { ${transfer} } } } }`,
   ),
   query(
     'transfers of a time',

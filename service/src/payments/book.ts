@@ -3,8 +3,9 @@
  * index within bounds. The gas of a transaction is shared evenly by its payments.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex, hexToBytes, instant } from '../db/columns.ts'
+import { hexToBytes, instant } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
+import { withHexColumns, type Stored } from './key.ts'
 import { gasCost, gasShare } from './ledger.ts'
 
 /** settled: paid. rejected: ended without a transfer. pending: the chain has not decided. */
@@ -68,8 +69,8 @@ export function createBook(
 
   /** Reads rows that meet `where`, whose parameters begin with $3. */
   async function read(where: string, values: readonly unknown[]): Promise<BookRow[]> {
-    const rows = await run<StoredRow>(`select ${columns} from payment p where ${ours} and ${where}`, values)
-    return rows.map(toBookRow)
+    const rows = await run<Stored<BookRow>>(`select ${columns} from payment p where ${ours} and ${where}`, values)
+    return rows.map(withHexColumns)
   }
 
   return {
@@ -185,23 +186,6 @@ export function createBook(
 }
 
 type Sums = { readonly payments: bigint | number; readonly units: string; readonly gas: string }
-
-type StoredRow = Omit<BookRow, 'payer' | 'nonce' | 'transaction' | 'channel'> & {
-  readonly payer: Uint8Array
-  readonly nonce: Uint8Array
-  readonly transaction: Uint8Array | null
-  readonly channel: Uint8Array | null
-}
-
-function toBookRow({ payer, nonce, transaction, channel, ...row }: StoredRow): BookRow {
-  return {
-    ...row,
-    payer: bytesToHex(payer),
-    nonce: bytesToHex(nonce),
-    transaction: transaction && bytesToHex(transaction),
-    channel: channel && bytesToHex(channel),
-  }
-}
 
 /** Formats a time for PostgreSQL. `unbounded` stands for none. */
 function toTime(ms: number | undefined, unbounded: number): string {

@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { channelIdOf } from './channels/channel.ts'
 import type { Holder } from './holder.ts'
-import { paymentName, type BlockRef, type PaymentKey } from './key.ts'
+import { paymentName, withHexColumns, type BlockRef, type PaymentKey, type Stored } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
 /** settling: proof stored, a transfer may be pending. done: paid. rejected: proven never to pay. */
@@ -107,7 +107,7 @@ export function createLedger(
           texts(keys.map(({ identifier }) => identifier ?? null)),
         ],
       )
-      const found = rows.map(({ identifier, ...row }) => ({ identifier, row: toPaymentRow(row) }))
+      const found = rows.map(({ identifier, ...row }) => ({ identifier, row: withHexColumns(row) }))
       return keys.map((key) => {
         const ofPayer = found.filter(({ row }) => row.payer === key.payer)
         return (
@@ -233,14 +233,17 @@ export function createLedger(
       return row?.age ?? 0
     },
 
-    /** Deletes a row of this process, unless a transaction may still pay it. Returns whether it did. */
-    async drop(key: PaymentKey): Promise<boolean> {
-      const rows = await runOne(
+    /** Deletes a row of this process that no transaction has settled or may still settle. `mined`: one has, and the row stays. */
+    async drop(key: PaymentKey): Promise<'dropped' | 'mined' | undefined> {
+      const [row] = await runOne<{ fate: 'dropped' | 'mined' }>(
         key,
-        `delete from payment p where ${one} and state = 'settling' and holder = ${holder.number} and not exists (
-           select from settlement s where s.pk = p.settlement and s.state = 'pending') returning pk`,
+        `with own as (select p.pk, s.state from payment p left join settlement s on s.pk = p.settlement
+             where ${one} and p.state = 'settling' and p.holder = ${holder.number}),
+         dropped as (delete from payment p using own where p.pk = own.pk and coalesce(own.state, 'lost') = 'lost'
+             and p.state = 'settling' and p.holder = ${holder.number} returning p.pk)
+         select 'dropped' as fate from dropped union all select 'mined' from own where state = 'mined'`,
       )
-      return rows.length > 0
+      return row?.fate
     },
 
     /** Notes whether the buyer's last answer was that the outcome is unknown; returns the newest transaction that was sent. */
@@ -262,7 +265,7 @@ export function createLedger(
          returning ${columns}`,
         [limit, key ? hexToBytes(key.payer) : null, key ? hexToBytes(key.nonce) : null],
       )
-      return rows.map(toPaymentRow)
+      return rows.map(withHexColumns)
     },
 
     /** Gives a row of this process to whichever process adopts it first. */
@@ -288,7 +291,7 @@ export function createLedger(
            and settled_at > clock_timestamp() - interval '1 day'`,
         [hexToBytes(hash)],
       )
-      return rows.map(toPaymentRow)
+      return rows.map(withHexColumns)
     },
 
     /**
@@ -317,22 +320,7 @@ export function createLedger(
   }
 }
 
-type Row = Omit<PaymentRow, 'payer' | 'nonce' | 'transaction' | 'channel'> & {
-  readonly payer: Uint8Array
-  readonly nonce: Uint8Array
-  readonly transaction: Uint8Array | null
-  readonly channel: Uint8Array | null
-}
-
-function toPaymentRow({ payer, nonce, transaction, channel, ...row }: Row): PaymentRow {
-  return {
-    ...row,
-    payer: bytesToHex(payer),
-    nonce: bytesToHex(nonce),
-    transaction: transaction && bytesToHex(transaction),
-    channel: channel && bytesToHex(channel),
-  }
-}
+type Row = Stored<PaymentRow>
 
 function nameOfRow({ payer, nonce }: Pick<Row, 'payer' | 'nonce'>): string {
   return paymentName({ payer: bytesToHex(payer), nonce: bytesToHex(nonce) })

@@ -179,7 +179,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     if (sent !== 'no' || (row.transaction !== null && row.settlement === null)) return undefined
     const reason = rejection ?? (await chain.rejectionReason(row.payment))
     if (reason === undefined || reason === 'nonce_already_used') return undefined // the next look shows what used it
-    return (await ledger.drop(row.key)) ? failure(reason) : undefined
+    const fate = await ledger.drop(row.key)
+    return fate === 'mined' ? reject(row, reason) : fate && failure(reason)
   }
 
   /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */

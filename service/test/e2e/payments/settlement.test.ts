@@ -74,6 +74,34 @@ describe('a wallet that burns the gas of transactions', () => {
     assert.ok(Object.values(refused).reduce((sum, count) => sum + count, 0) > 1_000)
     await gateway.close()
   })
+
+  it('has its gas counted where the chain does not answer after the transaction', async () => {
+    const wallet = await deploy(false)
+    const plain = createRpcClient({ url: world.chainUrl })
+    let looks: 'before' | 'failing' | 'after' = 'before'
+    const failing: typeof plain = async (method, parameters) => {
+      const isLook = method === 'eth_call' && typeof parameters?.[1] === 'object'
+      if (looks === 'failing' && isLook) {
+        looks = 'after'
+        throw new Error('the provider does not answer')
+      }
+      const answer = await plain(method, parameters)
+      if (looks === 'before' && method === 'eth_getTransactionReceipt' && answer !== null) looks = 'failing'
+      return answer
+    }
+    const gateway = await world.open({ rpc: failing })
+    const payment = await sign(payer, { from: wallet })
+    await world.automine(false)
+    const answer = buySettled(gateway.url, token, payment)
+    await until(async () => (await waiting()) > 0)
+    await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
+    assert.deepEqual([(await whileMining(answer)).status, looks], [402, 'after'])
+    const { gas, lostGas } = await gateway.metrics()
+    assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
+    const row = await createBook(world.database, { chainId: 84532, asset }).find(wallet, payment.nonce)
+    assert.deepEqual([row?.outcome, row?.gas], ['rejected', String(gas)])
+    await gateway.close()
+  })
 })
 
 describe('the cost of a settlement', () => {

@@ -1,11 +1,11 @@
 /** Debian's PgBouncer in transaction mode before a PostgreSQL, on a free port, with a configuration of its own. */
 import { spawn, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { chownSync, existsSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freePort } from '../free-port.ts'
+import { killProcess } from '../processes/kill.ts'
 import { postgresUser } from './postgres-cluster.ts'
 
 const program = '/usr/sbin/pgbouncer'
@@ -68,12 +68,7 @@ export async function startConfigured(target: string, configuration: string, pas
     })
   }
 
-  async function kill(): Promise<void> {
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGKILL')
-    await ended
-  }
+  const kill = () => killProcess(child)
 
   await start()
   return {

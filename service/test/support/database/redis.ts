@@ -1,7 +1,7 @@
 /** A Redis of a test's own, on a free port, without anything on disk: it can be killed, stopped and started again. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { freePort } from '../free-port.ts'
+import { killProcess } from '../processes/kill.ts'
 
 /** A reason where there is no `redis-server`, unless `REQUIRE_SERVICES=1` asks for it. */
 export const skipRedis: string | false =
@@ -34,12 +34,7 @@ export async function startRedis() {
     else throw new Error('redis-server does not start')
   }
 
-  async function kill(): Promise<void> {
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGKILL')
-    await ended
-  }
+  const kill = () => killProcess(child)
 
   await start()
   return {

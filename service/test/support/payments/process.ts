@@ -1,6 +1,7 @@
 /** A gateway in a process of its own, on a PostgreSQL database; `argv[2]` is its settings as JSON. It prints its port. */
 import type { RequestListener } from 'node:http'
 import { serve } from '../http.ts'
+import { killProcess } from '../processes/kill.ts'
 import { fileURLToPath } from 'node:url'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -33,17 +34,13 @@ export async function startGatewayProcess(settings: Settings) {
   const child = spawn(process.execPath, [fileURLToPath(import.meta.url), JSON.stringify(settings)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   const port = await new Promise<number>((resolve, reject) => {
     child.once('exit', () => reject(new Error('the gateway process ended at its start')))
     createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line)))
   })
   return {
     url: `http://127.0.0.1:${port}`,
-    async kill() {
-      child.kill('SIGKILL')
-      await ended
-    },
+    kill: () => killProcess(child),
   }
 }
 
