@@ -29,6 +29,10 @@ const ofTools: Readonly<Record<string, string>> = {
   memorystream: 'none', // MIT in its LICENSE file
 }
 
+/** Packages of sharp for each platform: a shared library under the LGPL, loaded unchanged (NOTICE). No other package may have this licence. */
+const ofSharp = /^@img\/sharp-/
+const sharedLibrary = 'LGPL-3.0-or-later'
+
 /** Packages with an install script. `npm ci --ignore-scripts` runs none of them, and a delivered service needs none. */
 const withScripts = new Set(['node', '@foundry-rs/anvil', '@foundry-rs/forge'])
 
@@ -54,7 +58,10 @@ export function packagesOf({ packages }: Lock): readonly Package[] {
 /** Returns one sentence for each thing that is not expected. */
 export function problemsOf(lock: Lock): readonly string[] {
   return packagesOf(lock).flatMap(({ name, version, license, isTool, entry }) => {
-    const isExpected = permissive.has(license) || choices.has(license) || (isTool && ofTools[name] === license)
+    const isShared =
+      ofSharp.test(name) && license.split(' AND ').every((part) => part === sharedLibrary || permissive.has(part))
+    const isExpected =
+      permissive.has(license) || choices.has(license) || isShared || (isTool && ofTools[name] === license)
     const isHashed =
       entry.integrity?.startsWith('sha512-') === true || withoutHash.has(name.replace('@foundry-rs/', ''))
     const isFromRegistry = entry.resolved === undefined || entry.resolved.startsWith('https://registry.npmjs.org/')

@@ -40,7 +40,7 @@ function inArabic({ name, url, status }: PageState): PageState {
 async function take({ name, url }: PageState, width: number, colorScheme: 'light' | 'dark'): Promise<string> {
   const path = join(target, `${name}-${width}-${colorScheme}.png`)
   const page = await browser.newPage()
-  await page.emulateMedia({ colorScheme })
+  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
   await page.setViewportSize({ width, height: width < 600 ? 740 : 900 })
   await page.goto(url)
   await page.screenshot({ path, fullPage: true })

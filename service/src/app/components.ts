@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { createHistories, type Histories } from '../assets/history.ts'
 import { cachedMetadata, type CachedMetadata } from '../assets/metadata-store.ts'
+import { cachedPictures, type CachedPictures } from '../assets/pictures/store.ts'
 import { createProofBundles, type ProofBundles } from '../assets/proof-bundle.ts'
 import { createVerdicts, type Verdicts } from '../assets/verdicts.ts'
 import { type AssetReader, createAssetReader } from '../chain/assets/reader.ts'
@@ -65,6 +66,7 @@ export type Components = StoreComponents & {
   readonly chainClients: Readonly<Record<ChainClient, { readonly stats: () => ChainCounts }>>
   readonly reader: AssetReader
   readonly metadataTexts: CachedMetadata
+  readonly pictureForms: CachedPictures
   readonly verdicts: Verdicts
   /** Undefined where PROOF_BUNDLE is off. */
   readonly proofs: ProofBundles | undefined
@@ -221,6 +223,7 @@ export async function openComponents(
     chainClients: { verdicts: source, agents: agentSource, index: indexSource, writes: transactions, payments },
     reader,
     metadataTexts,
+    pictureForms: cachedPictures(store.pictures),
     verdicts,
     proofs,
     chainInterface: config.chain.interface,
@@ -257,7 +260,7 @@ export async function openComponents(
 }
 
 /** The products of the demonstration are the first tokens of its chain. */
-const demoTokens = Array.from({ length: 14 }, (_token, index) => BigInt(index + 1))
+const demoTokens = Array.from({ length: 16 }, (_token, index) => BigInt(index + 1))
 
 function openLists({ store: { readUrl: url }, roles }: Config, database: Database, log: Log): Components['lists'] {
   if (url === null || !roles.has('graphql'))

@@ -58,10 +58,11 @@ function makeSchema(strict: boolean) {
   const casNumber = z.string().regex(/^\d{2,7}-\d{2}-\d$/, 'must be a CAS number such as 7440-02-0')
   const percentOfSide = z.int().min(0).max(100)
 
-  /** `webp` and `avif` are the SHA-256 of the two forms of one picture; `width` and `height` its pixels. */
+  /** `webp`, `avif` and `jpeg` are the SHA-256 of the forms of one picture; `width` and `height` its pixels. */
   const picture = object({
     webp: sha256,
     avif: optional(sha256),
+    jpeg: optional(sha256),
     width: side,
     height: side,
     alt: optional(line),
@@ -179,5 +180,24 @@ export function detailsHashOf(metadata: unknown): Hex | null {
 /** Returns the SHA-256 hashes of a document's pictures, without repeats. */
 export function pictureHashes({ picture, drawing, features = [] }: ProductDetails): string[] {
   const pictures = [picture, drawing, ...features.map((feature) => feature.picture)]
-  return [...new Set(pictures.flatMap((one) => [one?.webp, one?.avif]))].filter((hash) => hash !== undefined)
+  return [...new Set(pictures.flatMap((one) => [one?.webp, one?.avif, one?.jpeg]))].filter((hash) => hash !== undefined)
+}
+
+/** A picture of product details: hashes of its forms, and its size. */
+export type DetailsPicture = NonNullable<ProductDetails['picture']>
+
+/** Leaves out the pictures that are not stored, and the forms of a picture that are not. */
+export function withStoredPictures(details: ProductDetails, stored: ReadonlySet<string>): ProductDetails {
+  const kept = (one: DetailsPicture | undefined): DetailsPicture | undefined => {
+    if (one === undefined || !stored.has(one.webp)) return undefined
+    const { avif, jpeg, ...rest } = one
+    return { ...rest, ...(stored.has(avif ?? '') && { avif }), ...(stored.has(jpeg ?? '') && { jpeg }) }
+  }
+  const { picture, drawing, features, ...rest } = details
+  return {
+    ...rest,
+    picture: kept(picture),
+    drawing: kept(drawing),
+    features: features?.map((feature) => ({ ...feature, picture: kept(feature.picture) })),
+  }
 }

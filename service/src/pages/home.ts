@@ -4,7 +4,7 @@ import type { ProductDetails } from '../domain/product-details.ts'
 import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
 import { fill, html, jsonBlock, type Html } from './html.ts'
 import { icon, tapDrawing } from './icons.ts'
-import { careCard, makerWords } from './item/about.ts'
+import { careCard, makerPicture, makerWords } from './item/about.ts'
 import { makerFrame } from './item/frame.ts'
 import type { ItemView } from './item/view.ts'
 import { documentOf } from './layout.ts'
@@ -92,7 +92,7 @@ function commonCards(context: PageContext, view: NonNullable<ClassView['product'
   const { kinds, verdict, product } = textsIn(context)
   const { details, information } = view
   const places = { this: kinds[details.kind ?? 'item'], maker: verdict.maker, genuine: verdict.genuineChip }
-  const words = makerWords(context, view)
+  const words = makerWords(context, view, makerPicture(context, details, places))
   return html`${
     words !== null &&
     html`<section class="card product" aria-labelledby="product">

@@ -11,6 +11,8 @@ export type Page = {
   /** Path of this page without query, for the other languages. */
   readonly path: string
   readonly body: Html
+  /** The picture before the body. */
+  readonly stage?: Html | undefined
   /** The brand of the page; left out: Touchstone. */
   readonly theme?: PageTheme | null | undefined
   /** How the picture is shown; left out on pages without a verdict. */
@@ -51,8 +53,8 @@ ${page.links}
 <a class="brand" href="${hrefIn(context, '/')}" aria-label="${theme ? `${theme.name}, Touchstone` : frame.home}">${theme ? theme.mark : mark}<span dir="ltr">${theme ? theme.name : 'Touchstone'}</span></a>
 ${languageMenu(context, page.path)}
 </header>
-<main class="page" id="result" tabindex="-1"${page.field && html` data-field="${page.field}"`}>
-${page.body}
+<main class="page${page.stage && ' staged'}" id="result" tabindex="-1"${page.field && html` data-field="${page.field}"`}>
+${page.stage}${page.body}
 </main>
 <footer class="foot">${mark}<p>${checkedAt === undefined ? frame.about : fill(frame.checkedBy, { time: timeElement(context, checkedAt) })} ${frame.privacy}</p></footer>
 </body>

@@ -1,3 +1,4 @@
+import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -15,6 +16,7 @@ import { createRpcClient } from '../../chain/rpc/client.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Database } from '../../db/database.ts'
 import { metadataStore } from '../../assets/metadata-store.ts'
+import { pictureStore } from '../../assets/pictures/store.ts'
 import { migrate } from '../../db/migrate.ts'
 import { operationStore } from '../../chain/transactions/operations.ts'
 import { products } from './products.ts'
@@ -68,6 +70,7 @@ describe('the demonstration catalogue', () => {
       contract,
       writer,
       metadata: metadataStore(into),
+      pictures: pictureStore(into),
       tagHashFor,
       progress: (line) => lines.push(line),
     })
@@ -94,11 +97,11 @@ describe('the demonstration catalogue', () => {
     })
   }
 
-  it('is the first fourteen tokens of its chain', () => {
-    assert.equal(items.length, 14)
+  it('is the first sixteen tokens of its chain', () => {
+    assert.equal(items.length, 16)
     assert.deepEqual(
       items.map(({ tokenId }) => tokenId),
-      Array.from({ length: 14 }, (_, n) => BigInt(n + 1)),
+      Array.from({ length: 16 }, (_, n) => BigInt(n + 1)),
     )
   })
 
@@ -122,7 +125,13 @@ describe('the demonstration catalogue', () => {
       const hash = (await read('metadataHash', tokenId)) as Hex
       assert.equal(hash === zeroHash, products[index]?.metadata === null)
       const described = hash === zeroHash ? undefined : await metadataIn(database, hash)
-      assert.deepEqual(described === undefined ? null : JSON.parse(described), products[index]?.metadata)
+      const { details, ...text } = JSON.parse(described ?? '{}') as { details?: Hex }
+      assert.deepEqual(described === undefined ? null : text, products[index]?.metadata)
+      assert.equal(details !== undefined, products[index]?.model !== undefined)
+      const document = details === undefined ? {} : parseDetails((await metadataIn(database, details)) ?? '')
+      const pictures = pictureHashes(document ?? {})
+      assert.deepEqual(await pictureStore(database).known(pictures), new Set(pictures))
+      assert.equal(pictures.length > 10, details !== undefined)
     }
     assert.equal(items.filter((item) => !isBound(item)).length, 1)
     assert.equal(items.filter(({ metadata }) => metadata === null).length, 1)
@@ -161,7 +170,7 @@ describe('the demonstration catalogue', () => {
     const [before, records_] = [await head(), await records()]
     assert.deepEqual(await fill(database), items)
     assert.deepEqual([await head(), await records()], [before, records_])
-    assert.equal(lines.at(-1), '14 demonstration products found.')
+    assert.equal(lines.at(-1), '16 demonstration products found.')
   })
 
   it('is found again by a service that lost its store, which gets the metadata back', async () => {

@@ -11,17 +11,18 @@ import { registryTypedData } from '../../chain/transactions/typed-data.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
+import { putDemoDetails, type DetailsStores } from './details.ts'
 import { type Product, products } from './products.ts'
 import type { Components } from '../../app/components.ts'
 import { chainId } from '../../domain/chain.ts'
-import type { MetadataStore } from '../../assets/metadata-store.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
 
 type CatalogueOptions = Readonly<{
   rpcUrl: string
   contract: Hex
   writer: Pick<Writer, 'write' | 'attestClaim'>
-  metadata: Pick<MetadataStore, 'put'>
+  metadata: DetailsStores['metadata']
+  pictures: DetailsStores['pictures']
   /** Returns the tag hash of the product at this place of the list, the same at every start. */
   tagHashFor: (index: number) => Hex
   progress: (line: string) => void
@@ -36,9 +37,9 @@ export const isBound = ({ state }: Product): boolean => state !== 'MINTED'
 /** Brings every product to its state. Throws an Error of one sentence when a step is refused that was not made before. */
 export async function fillCatalogue(options: CatalogueOptions): Promise<CatalogueItem[]> {
   const began = performance.now()
-  const { metadata, progress } = options
+  const { progress } = options
   const work = { ...options, accounts: publishedAccounts(6) }
-  const hashes = await Promise.all(products.map((product) => putMetadata(metadata, product)))
+  const hashes = await Promise.all(products.map((product) => putMetadata(options, product)))
   const { firstId, isNew } = await mintProducts(work, hashes)
   if (isNew) progress(`Minted ${products.length} demonstration products; binding tags, activating, claiming, flagging.`)
   const items = products.map((product, index) => ({ ...product, index, tokenId: firstId + BigInt(index) }))
@@ -48,11 +49,12 @@ export async function fillCatalogue(options: CatalogueOptions): Promise<Catalogu
   return items
 }
 
-async function putMetadata(metadata: Pick<MetadataStore, 'put'>, { metadata: text }: Product): Promise<Hex> {
+async function putMetadata(stores: DetailsStores, { metadata: text, model }: Product): Promise<Hex> {
   if (text === null) return zeroHash
-  const canonical = canonicalMetadata(text)
+  const details = model && (await putDemoDetails(stores, model))
+  const canonical = canonicalMetadata(details === undefined ? text : { ...text, details })
   if (!canonical.ok) throw new Error(canonical.message)
-  await metadata.put(canonical)
+  await stores.metadata.put(canonical)
   return canonical.hash
 }
 
@@ -163,7 +165,7 @@ export async function openDemoCatalogue({
   readonly rpcUrl: string
   readonly progress: (line: string) => void
 }): Promise<DemoItem[]> {
-  const { tagKeys, tagHash, metadata, items: named, tags, writer, verdicts, contract } = components
+  const { tagKeys, tagHash, metadata, pictures, items: named, tags, writer, verdicts, contract } = components
   if (tagHash === undefined) throw new Error('The demonstration needs TAG_PEPPER.')
   if (tagKeys.record(demoBatch) === undefined) {
     const created = await tagKeys.create({ id: demoBatch, demo: true })
@@ -174,6 +176,7 @@ export async function openDemoCatalogue({
     contract: contract.toLowerCase() as Hex,
     writer,
     metadata,
+    pictures,
     tagHashFor: (index) => tagHash(demoUid(index)),
     progress,
   })

@@ -3,6 +3,7 @@
  * (spec §2.3, §3). Brands and products are invented; GTINs carry GS1's prefix 952 for examples.
  */
 import { assetFlags } from '@touchstone/verdict'
+import type { DemoModel } from './details.ts'
 
 /** `state` is the last step; the steps before it are made too. `consumer` (0–3) claims it. */
 export type Product = Readonly<{
@@ -13,6 +14,8 @@ export type Product = Readonly<{
   consumer?: number
   flag?: Readonly<{ bits: number; reason: string }>
   recycled?: true
+  /** Names its product details. */
+  model?: DemoModel
 }>
 
 const { LOST, STOLEN, RECALL, STOLEN_CONFIRMED, INVESTIGATION, TAMPER } = assetFlags
@@ -26,7 +29,7 @@ const product = (
   serial: string,
   state: Product['state'],
   metadata: Product['metadata'],
-  later: Pick<Product, 'consumer' | 'flag' | 'recycled'> = {},
+  later: Pick<Product, 'consumer' | 'flag' | 'recycled' | 'model'> = {},
 ): Product => ({ gtin, serial, state, metadata, ...later })
 
 export const products: readonly Product[] = [
@@ -68,7 +71,7 @@ export const products: readonly Product[] = [
       size: '32 × 24 × 9 cm',
       description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
     },
-    { consumer: 0 },
+    { consumer: 0, model: 'satchel' },
   ),
   product(
     '09520004000000',
@@ -152,7 +155,7 @@ export const products: readonly Product[] = [
       size: 'M',
       description: 'Three-layer rain jacket, taken back and recycled.',
     },
-    { recycled: true },
+    { recycled: true, model: 'jacket' },
   ),
   product(
     '09520008000006',
@@ -185,4 +188,32 @@ export const products: readonly Product[] = [
     size: '72 × 78 × 80 cm',
     description: 'Oiled oak frame, wool cushions, made to be repaired.',
   }),
+  product(
+    '09520003000001',
+    'S7-1207',
+    'ACTIVATED',
+    {
+      name: 'Satchel No. 7',
+      brand: 'Maison Orvelle',
+      sku: 'MO-S7-COG',
+      origin: 'FR',
+      size: '32 × 24 × 9 cm',
+      description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
+    },
+    { model: 'satchel' },
+  ),
+  product(
+    '09520004000017',
+    'TRJM-00384',
+    'ACTIVATED',
+    {
+      name: 'Terra Rain Jacket',
+      brand: 'Norrvik',
+      sku: 'NV-TRJ-M',
+      origin: 'LT',
+      size: 'M',
+      description: 'Three-layer rain jacket of recycled nylon. Every seam can be opened for repair.',
+    },
+    { model: 'jacket' },
+  ),
 ]

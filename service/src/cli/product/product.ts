@@ -1,14 +1,16 @@
 /** `touchstone product …`: what items of a model have in common, stored by content hash so that an item's metadata can name it. */
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { canonicalDetails } from '../../assets/metadata.ts'
 import { readJsonFile } from '../session/json-file.ts'
 import { defineCommand, defineGroup, inSession } from '../session/command.ts'
 import { CommandError, type RunWork } from '../session/session.ts'
+import { importPicture, requirePictures, withImportedPictures } from './pictures.ts'
 
 export function productCommand(run: RunWork): Command {
   return defineGroup('product', 'Product details of a model, which the metadata of its items names by their hash.', [
     detailsCommand(run),
+    pictureCommand(run),
   ])
 }
 
@@ -16,16 +18,38 @@ function detailsCommand(run: RunWork): Command {
   return defineCommand('details', 'Stores product details and prints their hash.', {
     notes: `The file holds one JSON object: kind, model, picture, features, care, repair, spareParts, substances, materials,
 recycling, certificates, footprint, facility, recall. Mint items with --details <hash>, so that the hash on chain covers it.
+A picture, a drawing or a picture of a feature may name a file: {"file": "satchel.jpg", "alt": "A satchel from the front."}.
+It is stored as touchstone product picture does, and its hashes take the place of the file's name.
 The details are public and cannot be taken back: another text has another hash.`,
     examples: ['touchstone product details satchel.json'],
   })
     .argument('<file>', 'JSON file of the details, at most 16 kB')
     .action(
       inSession(run, async (session, file: string) => {
-        const canonical = canonicalDetails(await readJsonFile(resolve(session.io.cwd, file)))
+        const path = resolve(session.io.cwd, file)
+        const document = await withImportedPictures(session, dirname(path), await readJsonFile(path))
+        const canonical = canonicalDetails(document)
         if (!canonical.ok) throw new CommandError(canonical.message)
+        await requirePictures(session, canonical.body)
         await session.store.metadata.put(canonical)
         session.io.out(`details      ${canonical.hash}`)
+      }),
+    )
+}
+
+function pictureCommand(run: RunWork): Command {
+  return defineCommand('picture', 'Stores a picture and prints how product details name it.', {
+    notes: `The file is a JPEG, PNG, WebP or AVIF of at most 20 MB and 40 million pixels. It is decoded in a process of its own and
+written anew: AVIF, WebP and JPEG of at most 60 kB each, of its first frame, without metadata such as places and names.
+The service shows pictures from its own host. They are public; their hashes in the details are covered by the hash on chain.`,
+    examples: ['touchstone product picture satchel.jpg', 'touchstone product picture clasp.png --detail'],
+  })
+    .argument('<file>', 'picture file')
+    .option('--detail', 'a small picture, of a feature to compare')
+    .action(
+      inSession(run, async (session, file: string, { detail }: { detail?: true }) => {
+        const path = resolve(session.io.cwd, file)
+        session.io.out(JSON.stringify(await importPicture(session, path, detail ? 'detail' : 'picture')))
       }),
     )
 }

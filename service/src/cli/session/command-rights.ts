@@ -42,6 +42,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'asset show': 'reads',
   'asset history': 'reads',
   'product details': 'noted',
+  'product picture': 'noted',
   'index status': 'reads',
   'index verify': 'reads',
   'index rebuild': 'noted',

@@ -74,6 +74,7 @@ export const distributions: readonly Distribution[] = [
   { table: 'tap', column: 'uid', group: 'tag', prepare: [] },
   { table: 'token_of_item', column: 'serial', prepare: [] },
   { table: 'metadata', column: 'hash', prepare: [] },
+  { table: 'picture', column: 'hash', prepare: [] },
   { table: 'transfer_message', column: 'hash', group: 'metadata', prepare: [] },
 ]
 

@@ -4,7 +4,10 @@ import { fill, html, type Html } from '../html.ts'
 import { icon, type IconName } from '../icons.ts'
 import { countryName } from '../languages.ts'
 import type { Places } from '../verdict/card.ts'
+import type { Situation } from '../verdict/situation.ts'
+import { hasComparison } from './compare.ts'
 import { cut, makerFrame, makerLink } from './frame.ts'
+import { altOf, pictureElement } from './picture.ts'
 import type { ItemView } from './view.ts'
 
 export function recallCard(context: PageContext, { details, reports }: ItemView, places: Places): Html | false {
@@ -24,10 +27,16 @@ export function recallCard(context: PageContext, { details, reports }: ItemView,
 }
 
 /** The product as its maker describes it, and the numbers under which the operator registered it. */
-export function aboutCard(context: PageContext, view: ItemView, places: Places): Html {
+export function aboutCard(
+  context: PageContext,
+  view: ItemView,
+  { situation, places }: { readonly situation: Situation; readonly places: Places },
+): Html {
   const texts = textsIn(context).product
-  const { metadata, item, verdict, details } = view
-  const words = makerWords(context, view)
+  const { metadata, item, verdict, details, theme } = view
+  // Elsewhere the picture stands beside the verdict, or in the comparison.
+  const isHere = theme === null && !hasComparison(view, situation)
+  const words = makerWords(context, view, isHere ? makerPicture(context, details, places) : false)
   const tokenId = verdict.token_id
   return html`<section class="card product" aria-labelledby="product">
     <h2 id="product">${fill(texts.about, places)}</h2>
@@ -45,6 +54,7 @@ export function aboutCard(context: PageContext, view: ItemView, places: Places):
 export function makerWords(
   context: PageContext,
   { product, country }: Pick<ItemView, 'product' | 'country'>,
+  picture: Html | false,
 ): Html | null {
   const texts = textsIn(context).product
   const { name, brand, sku, size, origin, image, description } = product
@@ -56,11 +66,20 @@ export function makerWords(
     row(texts.picture, image && pictureLink(texts.pictureLink, image)),
   ].filter((one) => one !== undefined)
   const words = [
+    picture,
     name !== undefined && html`<p class="name">${supplierText(name)}</p>`,
     description !== undefined && html`<p class="lines">${cut(description)}</p>`,
     facts.length > 0 && html`<dl class="facts2">${facts}</dl>`,
   ].filter((one) => one !== false)
   return words.length === 0 ? null : html`${words}`
+}
+
+/** The picture, or else the drawing, of a product as its maker supplied it. */
+export function makerPicture(context: PageContext, details: ItemView['details'], places: Places): Html | false {
+  const shown = details?.picture ?? details?.drawing
+  if (shown === undefined) return false
+  const look = shown === details?.drawing ? 'own drawing' : 'own photo'
+  return pictureElement(shown, { alt: altOf(context, shown, places), look, lazy: true })
 }
 
 /** Care, repair, recycling and materials, folded. */

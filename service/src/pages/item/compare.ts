@@ -5,11 +5,13 @@ import { icon } from '../icons.ts'
 import type { Places } from '../verdict/card.ts'
 import { stageOf, type Situation } from '../verdict/situation.ts'
 import { makerFrame } from './frame.ts'
+import { altOf, pictureElement } from './picture.ts'
 import type { ItemView } from './view.ts'
 
-/** Returns whether the page asks for the comparison: the chip proved itself, and the record names features. */
+/** Returns whether the page asks for the comparison: the chip proved itself, and the record has a picture or features. */
 export function hasComparison({ details }: Pick<ItemView, 'details'>, situation: Situation): boolean {
-  return stageOf(situation) === 'proven' && (details?.features ?? []).length > 0
+  if (stageOf(situation) !== 'proven') return false
+  return details?.picture !== undefined || (details?.features ?? []).length > 0
 }
 
 /** The answer is two radio buttons, so that it needs no script. It is neither stored nor sent. */
@@ -28,17 +30,22 @@ export function compareCard(
     ${makerFrame(
       context,
       places,
-      html`<ol class="features">
-        ${features.map(
-          ({ title, text }) =>
-            html`<li>
-              <div>
-                <h3>${supplierText(title)}</h3>
-                ${text !== undefined && html`<p>${supplierText(text)}</p>`}
-              </div>
-            </li>`,
-        )}
-      </ol>`,
+      html`${pinned(context, view, places)}
+      ${
+        features.length > 0 &&
+        html`<ol class="features">
+          ${features.map(
+            ({ title, text, picture }) =>
+              html`<li class="${picture && 'seen'}">
+                ${picture && pictureElement(picture, { alt: altOf(context, picture, places), look: 'lens', lazy: true })}
+                <div>
+                  <h3>${supplierText(title)}</h3>
+                  ${text !== undefined && html`<p>${supplierText(text)}</p>`}
+                </div>
+              </li>`,
+          )}
+        </ol>`
+      }`,
       view.details?.language,
     )}
     <div class="answers" role="radiogroup" aria-labelledby="compare-title">
@@ -65,4 +72,30 @@ export function compareCard(
       </ul>
     </div>
   </section>`
+}
+
+/** The picture, with the number of each feature at its place. The numbers repeat those of the list. */
+function pinned(context: PageContext, { details }: ItemView, places: Places): Html | false {
+  const { picture, features = [] } = details ?? {}
+  if (picture === undefined) return false
+  const { width, height } = picture
+  const unit = Math.max(width, height) / 100
+  const pins = features.map(({ x, y }, index) => {
+    if (x === undefined || y === undefined) return false
+    const [left, top] = [(x * width) / 100, (y * height) / 100].map((at) => at.toFixed(1))
+    return html`<circle cx="${left}" cy="${top}" r="${(4.2 * unit).toFixed(1)}" /><text
+        x="${left}"
+        y="${top}"
+        dy=".36em"
+        font-size="${(5 * unit).toFixed(1)}"
+        >${index + 1}</text
+      >`
+  })
+  return html`<div class="pinned">
+    ${pictureElement(picture, { alt: altOf(context, picture, places), look: 'photo', lazy: true })}
+    ${
+      pins.some((pin) => pin !== false) &&
+      html`<svg class="pins" viewBox="0 0 ${width} ${height}" aria-hidden="true" focusable="false">${pins}</svg>`
+    }
+  </div>`
 }

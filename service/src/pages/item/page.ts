@@ -13,6 +13,7 @@ import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison } from './compare.ts'
 import { historyCard } from './history.ts'
 import { ownershipCard, shareCard } from './ownership.ts'
+import { stageOfItem } from './picture.ts'
 import { proofCard } from './proof.ts'
 import type { ItemView, TapView, TimelineKind } from './view.ts'
 
@@ -38,6 +39,7 @@ function render(context: PageContext, view: ItemView): string {
     tap: isTapped ? 'tapped' : undefined,
     windowSeconds: isTapped ? tap.windowSeconds : undefined,
     checkedAt: view.checkedAt,
+    stage: stageOfItem(context, view, { situation, places }),
     body: html`<div class="flow">
       ${verdictCard(context, {
         situation,
@@ -51,9 +53,9 @@ function render(context: PageContext, view: ItemView): string {
       })}
       ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
       ${compareCard(context, view, { situation, places })} ${recallCard(context, view, places)}
-      ${aboutCard(context, view, places)} ${historyCard(context, view)} ${ownershipCard(context, view, places)}
-      ${careCard(context, view, places)} ${shareCard(context, view)} ${proofCard(context, view)}
-      ${!isTapped && searchCard(context)}
+      ${aboutCard(context, view, { situation, places })} ${historyCard(context, view)}
+      ${ownershipCard(context, view, places)} ${careCard(context, view, places)} ${shareCard(context, view)}
+      ${proofCard(context, view)} ${!isTapped && searchCard(context)}
       ${view.information !== null && jsonBlock('information', 'application/ld+json', view.information)}
     </div>`,
   })

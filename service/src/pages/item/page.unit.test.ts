@@ -100,6 +100,37 @@ describe('itemPage', () => {
       assert.ok(!itemPage(english, other).includes('id="compare"'))
   })
 
+  it('shows the picture of a listed brand beside the verdict, and any other in the frame of the maker', () => {
+    const theme = { id: 'orvelle', name: 'Maison Orvelle', stylesheet: '/x.css', mark: html`<svg></svg>` }
+    const [webp, avif, jpeg] = ['ab', 'cd', 'ef'].map((byte) => byte.repeat(32)) as [string, string, string]
+    const picture = { webp, avif, jpeg, width: 640, height: 480, alt: 'GENUINE' }
+    const drawing = { webp: '12'.repeat(32), width: 600, height: 400 }
+    const details = { picture, drawing }
+    const stage = /<figure class="stage">[^]*?<\/figure/
+    const listed = itemPage(english, view(3, { theme, details }))
+    const [shown = ''] = stage.exec(listed) ?? []
+    assert.ok(listed.indexOf('class="stage"') < listed.indexOf('class="verdict'))
+    assert.match(shown, /srcset="\/assets\/pictures\/(?:cd){32}" type="image\/avif"/)
+    assert.match(shown, /srcset="\/assets\/pictures\/(?:ab){32}" type="image\/webp"/)
+    assert.match(shown, /class="art photo"\s+src="\/assets\/pictures\/(?:ef){32}"\s+width="640"\s+height="480"/)
+    assert.match(shown, /alt="Picture of this item, supplied by Maison Orvelle, not checked: GENUINE"/)
+    for (const changes of [{ tap: { kind: 'replayed' } }, { tap: { kind: 'untapped' } }] as const) {
+      const [grey = ''] = stage.exec(itemPage(english, view(3, { theme, details, ...changes }))) ?? []
+      assert.match(grey, /class="art drawing"\s+src="\/assets\/pictures\/(?:12){32}"/)
+    }
+    for (const other of [view(3, { details }), view(3, { details, tap: { kind: 'untapped' } })]) {
+      const page = itemPage(english, other)
+      assert.ok(!stage.test(page))
+      assert.match(
+        page,
+        /<div class="maker">\s*<p class="tab">Supplied by <b>the maker<\/b>, not checked<\/p>[^]*<picture/,
+      )
+      assert.ok(page.indexOf('class="maker"') < page.indexOf('<picture'))
+    }
+    const counterfeit = itemPage(english, view(3, { theme, details, metadata: 'mismatch', product: {} }))
+    assert.ok(!stage.test(counterfeit))
+  })
+
   it('shows the gravest report first, and the others below it', () => {
     const page = itemPage(english, view(5))
     assert.match(page, /<section\s+class="verdict tone-stop"\s+role="alert"/)

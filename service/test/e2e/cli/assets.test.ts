@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import sharp from 'sharp'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -89,6 +90,26 @@ describe('touchstone asset', () => {
     assert.match(await refused('product', 'details', 'bad.json'), /names a member twice/)
     await writeFile(join(world.settings.DATA_DIR, 'bad.json'), '{"care":"Keep it dry."}')
     assert.match(await refused('product', 'details', 'bad.json'), /^Product details, field care: /)
+  })
+
+  it('stores the pictures of product details, written anew, and refuses what is none', async () => {
+    const folder = world.settings.DATA_DIR
+    const drawn = sharp({ create: { width: 80, height: 60, channels: 3, background: '#a52' } })
+    await writeFile(join(folder, 'front.png'), await drawn.png().toBuffer())
+    await writeFile(join(folder, 'pictured.json'), '{"picture":{"file":"front.png","alt":"From the front."}}')
+    const hash = /^details {6}(0x[0-9a-f]{64})$/.exec(await ok('product', 'details', 'pictured.json'))?.[1] ?? ''
+    const { picture } = (await (await world.get(`/api/metadata/${hash}`)).json()) as { picture: Record<string, string> }
+    const { webp, avif, jpeg, ...rest } = picture
+    assert.deepEqual(rest, { width: 80, height: 60, alt: 'From the front.' })
+    for (const form of [webp, avif, jpeg]) assert.equal((await world.get(`/assets/pictures/${form}`)).status, 200)
+    const { alt: _alt, ...named } = picture
+    assert.deepEqual(JSON.parse(await ok('product', 'picture', 'front.png')), named)
+    await writeFile(join(folder, 'drawn.svg'), '<svg xmlns="http://www.w3.org/2000/svg"/>')
+    assert.match(await refused('product', 'picture', 'drawn.svg'), /^drawn\.svg is no picture that can be stored: /)
+    assert.match(await refused('product', 'picture', 'none.png'), /There is no file/)
+    const unknown = JSON.stringify({ picture: { webp: 'ab'.repeat(32), width: 1, height: 1 } })
+    await writeFile(join(folder, 'pictured.json'), unknown)
+    assert.match(await refused('product', 'details', 'pictured.json'), /^No picture is stored under (?:ab){32}/)
   })
 
   it('goes from MINTED to CLAIMED, by a tap and the consent of the claimant', async () => {

@@ -30,6 +30,8 @@ describe('a backup', { skip }, () => {
     full = await startFullWorld()
     assert.equal((await full.run('tag', 'batch', 'create', 'chips')).exit, 0)
     assert.ok((await full.world.components.approvals.request({ act: 'batch-revoke', subject: 'chips' })).ok)
+    const forms = [{ type: 'image/webp', body: new Uint8Array(60_000) }] as const
+    await full.world.components.pictures.put({ width: 1, height: 1, forms })
     const tags = tagStore(full.world.components.database)
     await tags.importTag({ uid: newUid(), epoch: 0, batchId: 'chips', tokenId: 999n })
     file = join(full.world.settings.DATA_DIR, 'whole.backup')

@@ -3,7 +3,9 @@
  * a page: methods, prefetches, machines, the search, broken links, and what uses up a tap.
  */
 import assert from 'node:assert/strict'
+import { createHash, randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
+import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
 import { raw } from '../../support/passport/passport.ts'
@@ -85,7 +87,9 @@ describe('the pages', () => {
       for (const script of scripts)
         assert.match(script, /^type="(module" src="\/assets\/|application\/(ld\+)?json" id=")/, name)
       const tags = (text.match(/<[a-z][^>]*>/gi) ?? []).join('')
-      assert.ok(!/ on[a-z]+=| style=|<style|<iframe|<img|<base/.test(tags), name)
+      assert.ok(!/ on[a-z]+=| style=|<style|<iframe|<base/.test(tags), name)
+      for (const [picture] of tags.matchAll(/<(?:img|source) [^>]*>/g))
+        assert.match(picture, / (?:src|srcset)="\/assets\/pictures\/[0-9a-f]{64}"/, name)
       for (const [, source = ''] of text.matchAll(/ (?:src|href)="([^"]*)"(?=[^>]*>)/g)) {
         if (/^(?:\/|#|$)/.test(source)) continue
         assert.ok(
@@ -338,6 +342,54 @@ describe('the paths of the pages', () => {
       assert.deepEqual([reply.status, reply.headers['content-type']], [status, 'text/html; charset=utf-8'])
       assert.equal(reply.text.match(/<h1[ >]/g)?.length, 1)
     })
+
+  it('give a picture under its hash for ever, from this host, and no other', async () => {
+    const page = await (await world.get(await world.pathOf('claimed'))).text()
+    const paths = [...new Set(page.match(/\/assets\/pictures\/[0-9a-f]{64}/g))]
+    assert.equal(paths.length, 2) // the drawing, in AVIF and WebP
+    for (const path of paths) {
+      const answer = await world.get(path)
+      const body = Buffer.from(await answer.arrayBuffer())
+      assert.equal(answer.status, 200)
+      assert.equal(createHash('sha256').update(body).digest('hex'), path.slice('/assets/pictures/'.length))
+      assert.ok(body.length <= 60_000)
+      assert.match(answer.headers.get('content-type') ?? '', /^image\/(?:avif|webp)$/)
+      assert.equal(answer.headers.get('cache-control'), 'public, max-age=31536000, immutable')
+      assert.equal(answer.headers.get('x-content-type-options'), 'nosniff')
+      const etag = answer.headers.get('etag') ?? ''
+      assert.equal((await world.get(path, { headers: { 'If-None-Match': etag } })).status, 304)
+      const head = await world.get(path, { method: 'HEAD' })
+      assert.deepEqual([head.status, (await head.arrayBuffer()).byteLength], [200, 0])
+      assert.equal((await world.get(path, { method: 'POST' })).status, 405)
+    }
+    for (const path of [`${paths[0]?.slice(0, -1)}`, `/assets/pictures/${'0'.repeat(64)}`, '/assets/pictures/'])
+      assert.equal((await world.get(path)).status, 404, path)
+    const unknown = await fetch(`${world.limitedUrl}/assets/pictures/${'0'.repeat(64)}`)
+    assert.equal(unknown.status, 429)
+  })
+
+  it('show no picture that is not stored, or that was altered in the database', async () => {
+    const { pictures, metadata } = world.components
+    const body = new Uint8Array(randomBytes(40))
+    const form = { type: 'image/webp', body } as const
+    const picture = await pictures.put({ width: 4, height: 3, forms: [form] })
+    const details = canonicalDetails({
+      picture: { ...picture, avif: 'ab'.repeat(32) },
+      drawing: { ...picture, webp: 'cd'.repeat(32) },
+    })
+    assert.ok(details.ok)
+    await metadata.put(details)
+    const text = { name: 'Pictured', details: details.hash }
+    const tokenId = await world.mint(text)
+    const page = await (await world.get(`/token/${tokenId}`)).text()
+    assert.deepEqual(page.match(/[0-9a-f]{64}"[^>]*width="4"/)?.[0]?.slice(0, 64), picture.webp)
+    assert.ok(!page.includes('abababab') && !page.includes('cdcdcdcd'))
+    await world.components.database.query('update picture set body = $2 where hash = $1', [
+      new Uint8Array(Buffer.from(picture.webp, 'hex')),
+      new Uint8Array(randomBytes(40)),
+    ])
+    assert.equal((await world.get(`/assets/pictures/${picture.webp}`)).status, 404)
+  })
 
   it('leave other paths to others', async () => {
     for (const path of ['/01', '/token', '/token/1/x', '/assets', '/nothing']) {

@@ -36,6 +36,8 @@ const product = {
   opened: 11,
   hostile: 12,
   chair: 13,
+  satchel: 14,
+  jacket: 15,
 } as const
 type ProductName = keyof typeof product
 
@@ -163,6 +165,8 @@ export async function pageStates(world: PageWorld): Promise<PageState[]> {
     'bound',
     'activated',
     'claimed',
+    'satchel',
+    'jacket',
     'noText',
     'hostile',
     'lost',

@@ -25,6 +25,7 @@ import { passportMetadata } from '../../../passport/metadata.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
+import { type PictureSite, withPictures } from './pictures.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
 
 type PageOptions = {
@@ -41,7 +42,8 @@ type PageOptions = {
 }
 
 export type ItemSite = PassportSite &
-  ProductSite & {
+  ProductSite &
+  Pick<PictureSite, 'pictureForms'> & {
     /** Reads the record with its flag bits, which a verdict does not contain. */
     readonly reader: {
       readonly read: (
@@ -117,14 +119,15 @@ function brandOf(
 }
 
 /** Reads the product details that the metadata names; null without them, or when the store does not answer. */
-async function detailsOf({ metadata }: ItemSite, hash: Hex | null): Promise<ProductDetails | null> {
+async function detailsOf(site: ItemSite, hash: Hex | null): Promise<ProductDetails | null> {
+  const { metadata } = site
   const text = hash === null ? null : await orNull(metadata.stored(hash))
   const found = passportMetadata(hash, text ?? undefined)
   if (found.status !== 'match' || !found.details) return null
-  const details = await orNull(metadata.stored(found.details))
-  return details === null || details === undefined || metadataHashOf(details) !== found.details
-    ? null
-    : parseDetails(details)
+  const body = await orNull(metadata.stored(found.details))
+  const isStored = body !== null && body !== undefined && metadataHashOf(body) === found.details
+  const details = isStored ? parseDetails(body) : null
+  return details && (await withPictures(site, details))
 }
 
 /** Returns whether the stored text is missing or does not match the on-chain hash. */

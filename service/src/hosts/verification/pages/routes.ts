@@ -36,6 +36,7 @@ import { resolveTapOf, type TapRouteOptions } from '../tap-guard.ts'
 import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
+import { pictureRoutes, withPictures } from './pictures.ts'
 
 export type PageRoutes = ItemSite &
   LinkSite &
@@ -61,6 +62,7 @@ type NoticeTarget = { readonly kind: 'notice'; readonly status: 400 | 404; reado
 export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRoutes): void {
   const assets = pageAssets()
 
+  pictureRoutes(app, helpers, site)
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {
@@ -121,7 +123,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       product: record && {
         product: record.text,
         country: countryOf(record.text.origin ?? '')?.countryCode,
-        details: record.details,
+        details: await withPictures(site, record.details),
         information: JSON.stringify(productDocument({ baseUrl: site.baseUrl, subject: target, ...record })),
       },
     })

@@ -1,0 +1,78 @@
+/** Pictures that a command is given as files: re-encoded, stored under their hash, and named by it in product details. */
+import { open } from 'node:fs/promises'
+import { basename, resolve } from 'node:path'
+import { encodePicture } from '../../assets/pictures/encode.ts'
+import { maxFileBytes, type PictureUse } from '../../assets/pictures/limits.ts'
+import type { StoredPicture } from '../../assets/pictures/store.ts'
+import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
+import { isObject } from '../../lib/json.ts'
+import { CommandError, type Session } from '../session/session.ts'
+
+type PictureSession = { readonly store: Pick<Session['store'], 'pictures'> }
+
+/** Stores a picture file. Throws a CommandError for one that cannot be read or decoded. */
+export async function importPicture({ store }: PictureSession, path: string, use: PictureUse): Promise<StoredPicture> {
+  const encoded = await encodePicture(await readPicture(path), use)
+  if (!encoded.ok)
+    throw new CommandError(
+      `${basename(path)} is no picture that can be stored: ${encoded.reason}. Give a JPEG, PNG, WebP or AVIF.`,
+    )
+  return await store.pictures.put(encoded.picture)
+}
+
+async function readPicture(path: string): Promise<Uint8Array> {
+  const handle = await open(path, 'r').catch(() => {
+    throw new CommandError(`There is no file ${path}.`)
+  })
+  try {
+    const found = await handle.stat()
+    if (!found.isFile()) throw new CommandError(`${path} is not a file.`)
+    if (found.size > maxFileBytes) throw new CommandError(`${path} has more than ${maxFileBytes / 1_000_000} MB.`)
+    return await handle.readFile()
+  } finally {
+    await handle.close()
+  }
+}
+
+/**
+ * Imports the pictures that a document names by `file`, relative to its folder, and returns the document with their hashes. At most three
+ * features are looked at, as many as a document may have.
+ */
+export async function withImportedPictures(
+  session: PictureSession,
+  folder: string,
+  document: unknown,
+): Promise<unknown> {
+  if (!isObject(document)) return document
+  const { picture, drawing, features } = document
+  return {
+    ...document,
+    ...(picture !== undefined && { picture: await imported(session, folder, picture, 'picture') }),
+    ...(drawing !== undefined && { drawing: await imported(session, folder, drawing, 'picture') }),
+    ...(Array.isArray(features) && {
+      features: await Promise.all(
+        features.map(async (feature: unknown, index) =>
+          isObject(feature) && feature['picture'] !== undefined && index < 3
+            ? { ...feature, picture: await imported(session, folder, feature['picture'], 'detail') }
+            : feature,
+        ),
+      ),
+    }),
+  }
+}
+
+/** Returns a picture without `file` as it is. */
+async function imported(session: PictureSession, folder: string, picture: unknown, use: PictureUse): Promise<unknown> {
+  if (!isObject(picture) || typeof picture['file'] !== 'string') return picture
+  const { file, ...rest } = picture
+  return { ...rest, ...(await importPicture(session, resolve(folder, file as string), use)) }
+}
+
+/** Throws a CommandError where checked product details name a picture that is not stored. */
+export async function requirePictures({ store }: PictureSession, body: string): Promise<void> {
+  const hashes = pictureHashes(parseDetails(body) ?? {})
+  const stored = await store.pictures.known(hashes)
+  const missing = hashes.find((hash) => !stored.has(hash))
+  if (missing !== undefined)
+    throw new CommandError(`No picture is stored under ${missing}: name its file by "file", or import it first.`)
+}

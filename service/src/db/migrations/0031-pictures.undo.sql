@@ -1,0 +1,2 @@
+-- Pictures are lost; product details keep their hashes.
+drop table picture;

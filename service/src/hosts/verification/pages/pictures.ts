@@ -1,0 +1,65 @@
+/**
+ * GET /assets/pictures/{sha256}: a picture of a product under the hash of its bytes, so that it may be kept for ever. A picture that is
+ * in memory costs no quota, because every page has some; each look into the database does.
+ */
+import type { Hono } from 'hono'
+import type { CachedPictures } from '../../../assets/pictures/store.ts'
+import type { PictureForm } from '../../../assets/pictures/limits.ts'
+import { type ProductDetails, pictureHashes, withStoredPictures } from '../../../domain/product-details.ts'
+import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { failure, methodRefused, openToAll, preflight } from '../../../http/responses.ts'
+import { picturesPrefix } from '../../../pages/item/picture.ts'
+import { isRead, rateLimited, readMethods, type Env, type RequestHelpers } from '../request.ts'
+
+export type PictureSite = {
+  readonly pictureForms: Pick<CachedPictures, 'ready' | 'get' | 'known'>
+  readonly limiter?: RateLimiter | undefined
+}
+
+export function pictureRoutes(app: Hono<Env>, helpers: RequestHelpers, { pictureForms, limiter }: PictureSite): void {
+  app.options(`${picturesPrefix}*`, () => preflight(readMethods))
+  app.all(`${picturesPrefix}*`, async (c) => {
+    if (!isRead(c.req.method)) return methodRefused(readMethods)
+    const hash = c.req.path.slice(picturesPrefix.length)
+    if (!/^[0-9a-f]{64}$/.test(hash)) return failure(404, { error: noPicture })
+    const ready = pictureForms.ready(hash)
+    const quota = ready === undefined ? await helpers.consume(c, limiter) : undefined
+    if (quota?.allowed === false) return rateLimited(quota)
+    try {
+      const form = ready ?? (await pictureForms.get(hash))
+      return form === null ? failure(404, { error: noPicture }) : respond(form, hash, c.req.header('if-none-match'))
+    } catch (error) {
+      const { status, message } = helpers.faultOf(error, c)
+      return failure(status, { error: message })
+    }
+  })
+}
+
+const noPicture = 'There is no picture under this hash.'
+
+function respond({ type, body }: PictureForm, hash: string, ifNoneMatch: string | undefined): Response {
+  const etag = `"${hash}"`
+  const headers = { ...openToAll, ...pictureHeaders, ETag: etag }
+  return matchesIfNoneMatch(ifNoneMatch, etag)
+    ? new Response(null, { status: 304, headers })
+    : new Response(new Uint8Array(body), { headers: { ...headers, 'Content-Type': type } })
+}
+
+const pictureHeaders = {
+  'Cache-Control': 'public, max-age=31536000, immutable',
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Resource-Policy': 'cross-origin',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+} as const
+
+/** Leaves out the pictures that cannot be shown; all of them where the store does not answer. */
+export async function withPictures(
+  { pictureForms }: Pick<PictureSite, 'pictureForms'>,
+  details: ProductDetails,
+): Promise<ProductDetails> {
+  const hashes = pictureHashes(details)
+  const stored =
+    hashes.length === 0 ? new Set<string>() : await pictureForms.known(hashes).catch(() => new Set<string>())
+  return withStoredPictures(details, stored)
+}
