@@ -12,7 +12,7 @@ import { payCommand } from '../service/src/cli/payments/pay.ts'
 import { serveCommand } from '../service/src/cli/serve/serve.ts'
 import { type CommandRight, commandRights } from '../service/src/cli/session/command-rights.ts'
 import { storeCommands } from '../service/src/cli/store-commands.ts'
-import { verifyCommand } from '../service/src/cli/verify.ts'
+import { proveCommand, verifyCommand } from '../service/src/cli/verify.ts'
 import { type Rule, rules } from '../service/src/graphql/access/rules.ts'
 import { errorRows } from '../service/src/lib/error-codes.ts'
 import { createLog } from '../service/src/lib/log.ts'
@@ -119,7 +119,14 @@ function titleOf(name: string): string {
 
 function programs(): readonly Command[] {
   const nothing = () => Promise.resolve()
-  return [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...storeCommands(nothing, () => {}, nothing)]
+  return [
+    devCommand(),
+    serveCommand(),
+    verifyCommand(),
+    proveCommand(),
+    payCommand(),
+    ...storeCommands(nothing, () => {}, nothing),
+  ]
 }
 
 function leavesOf(command: Command, before: string): string[][] {

@@ -34,7 +34,7 @@ const ofSharp = /^@img\/sharp-/
 const sharedLibrary = 'LGPL-3.0-or-later'
 
 /** Packages with an install script. `npm ci --ignore-scripts` runs none of them, and a delivered service needs none. */
-const withScripts = new Set(['node', '@foundry-rs/anvil', '@foundry-rs/forge'])
+const withScripts = new Set(['node', 'esbuild', '@foundry-rs/anvil', '@foundry-rs/forge'])
 
 /** Binaries of Foundry for other platforms: the registry that made the lock file lacks them, and npm checks them on those platforms by TLS only. */
 const withoutHash = new Set(

@@ -1,23 +1,23 @@
 /**
- * `npm run release [-- --out <folder>] [--draft]`: the files of a release: sources, the client library, a bill of materials (CycloneDX), the
- * provenance of each (SLSA v1, an in-toto statement) and their SHA-256. Sign SHA256SUMS: CONTRIBUTING.md says how.
+ * `npm run release [-- --out <folder>] [--dry-run]`: the files of a release: sources, the packages of the client library, of the commands for
+ * clients and of the service, a bill of materials (CycloneDX), the provenance of each (SLSA v1, an in-toto statement) and their SHA-256. Sign SHA256SUMS: CONTRIBUTING.md says how.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, join, resolve } from 'node:path'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const { values } = parseArgs({ options: { out: { type: 'string' }, draft: { type: 'boolean', default: false } } })
+const { values } = parseArgs({ options: { out: { type: 'string' }, 'dry-run': { type: 'boolean', default: false } } })
 const out = resolve(values.out ?? join(root, 'dist', 'release'))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 const run = (program: string, ...args: readonly string[]) =>
   execFileSync(program, args, { cwd: root, encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 }).trim()
 
-if (!values.draft && run('git', 'status', '--porcelain') !== '')
-  throw new Error('There are changes that are not committed: a release is of a commit. --draft tries it out.')
+if (!values['dry-run'] && run('git', 'status', '--porcelain') !== '')
+  throw new Error('There are changes that are not committed: a release is of a commit. --dry-run tries it out.')
 
 rmSync(out, { recursive: true, force: true })
 mkdirSync(out, { recursive: true })
@@ -31,8 +31,7 @@ run(
   join(out, `touchstone-${version}.tar.gz`),
   commit,
 )
-const tarball = run(process.execPath, 'scripts/pack-verdict.ts', '--pack').split('\n').at(-1) ?? ''
-copyFileSync(tarball, join(out, basename(tarball)))
+run(process.execPath, 'scripts/pack/main.ts', '--out', out)
 writeFileSync(join(out, `touchstone-${version}.cdx.json`), `${JSON.stringify(billOfMaterials(), null, 2)}\n`)
 const subjects = readdirSync(out).toSorted()
 writeFileSync(join(out, `touchstone-${version}.provenance.json`), `${JSON.stringify(provenance(subjects), null, 2)}\n`)
@@ -57,7 +56,7 @@ function provenance(names: readonly string[]): unknown {
     predicate: {
       buildDefinition: {
         buildType: 'urn:touchstone:release:1',
-        externalParameters: { version, draft: values.draft },
+        externalParameters: { version, dryRun: values['dry-run'] },
         internalParameters: { node: process.version, npm: run('npm', '--version') },
         resolvedDependencies: [{ name: 'touchstone', digest: { gitCommit: commit } }, lock],
       },

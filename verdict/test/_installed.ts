@@ -1,8 +1,9 @@
 /** The packed client library, unpacked where a stranger's program would have it. */
-import { execFile } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 
@@ -20,9 +21,9 @@ export type Installed = AsyncDisposable & {
 
 /** Packs, unpacks, and links the two dependencies: what npm install does, without a registry. */
 export async function install(): Promise<Installed> {
-  const { stdout } = await run(process.execPath, ['scripts/pack-verdict.ts', '--pack'], { cwd: root })
-  const tarball = stdout.trim().split('\n').at(-1) ?? ''
   const directory = await mkdtemp(join(tmpdir(), 'verdict-'))
+  const { stdout } = await run(process.execPath, ['scripts/pack/main.ts', 'library', '--out', directory], { cwd: root })
+  const tarball = stdout.trim().split('\n').at(-1) ?? ''
   const modules = join(directory, 'node_modules')
   const target = join(modules, '@touchstone/verdict')
   await mkdir(target, { recursive: true })
@@ -34,4 +35,11 @@ export async function install(): Promise<Installed> {
     return file
   }
   return { tarball, directory, write, [Symbol.asyncDispose]: () => rm(directory, { recursive: true }) }
+}
+
+/** Returns the first `node` of a major version in the usual places. */
+export function nodeOf(major: number): string | undefined {
+  const directories = ['/usr/local/bin', '/usr/bin', ...(process.env['PATH'] ?? '').split(delimiter)]
+  const binaries = [process.execPath, ...directories.map((directory) => join(directory, 'node'))].filter(existsSync)
+  return binaries.find((binary) => execFileSync(binary, ['--version'], { encoding: 'utf8' }).startsWith(`v${major}.`))
 }

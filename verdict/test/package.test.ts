@@ -2,14 +2,13 @@
  * The package as it would be published: its form, its types, and that it runs in Node 20, in Node 24 and in a browser.
  */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { type EthProof, recordSlot } from '../src/index.ts'
 import { inBrowser, noBrowser } from './_browser.ts'
 import { operator, startChain } from './_chain.ts'
-import { install, root, run } from './_installed.ts'
+import { install, nodeOf, root, run } from './_installed.ts'
 
 const chain = await startChain()
 const installed = await install()
@@ -58,13 +57,6 @@ const expected = {
   owner: true,
   signer: operator,
   clean: 'Jacket \u{1f468}\u200d\u{1f469}',
-}
-
-/** The first `node` of a major version in the usual places. */
-function nodeOf(major: number): string | undefined {
-  const directories = ['/usr/local/bin', ...(process.env['PATH'] ?? '').split(delimiter)]
-  const binaries = [process.execPath, ...directories.map((directory) => join(directory, 'node'))].filter(existsSync)
-  return binaries.find((binary) => execFileSync(binary, ['--version'], { encoding: 'utf8' }).startsWith(`v${major}.`))
 }
 
 describe('the packed library', () => {

@@ -11,6 +11,7 @@ import { createReputations } from '../agents/erc8004/reputation.ts'
 import { identityAt, mcpDocuments } from '../agents/mcp/protocol.ts'
 import { createTools } from '../agents/tools/tools.ts'
 import { discoveryDocuments } from '../discovery/documents.ts'
+import { packageDocuments } from '../discovery/packages.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
 import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
@@ -101,7 +102,7 @@ function openVerification({ config, components, urls, limits, log }: Opening): O
       baseUrl: urls.verification,
       gatewayUrl: urls.gateway,
       graphqlUrl: urls.graphql,
-      discovery: new Map([...discovery, ...documents]),
+      discovery: new Map([...discovery, ...documents, ...packageDocuments()]),
       limiter,
       tapLimiter: limits.limiterOf(most.tap, { scope: 'tap', name: 'taps' }),
       forgeryLimiter: limits.limiterOf(most.forgedTaps, { scope: 'forged-taps' }),

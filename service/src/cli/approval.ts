@@ -10,7 +10,8 @@ import { type Decider, formatWaiting } from '../graphql/approvals/approvals.ts'
 import { type Approval, parseFacts } from '../graphql/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
-import { CommandError, type RunWork, type Session } from './session/session.ts'
+import type { RunWork, Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 const isIn = 'decides as the API key in this file, which needs the scope approve'
 

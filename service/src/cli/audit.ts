@@ -4,7 +4,8 @@ import { type AuditBody, type AuditEntry, type AuditHead, auditHead, readAudit, 
 import { parseJsonObject } from '../lib/json.ts'
 import { programVersion } from '../lib/version.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
-import { CommandError, type RunWork, type Session } from './session/session.ts'
+import type { RunWork, Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 export function auditCommand(run: RunWork): Command {
   return defineGroup('audit', 'The audit trail: every change of keys and products, by whom, chained by hashes.', [

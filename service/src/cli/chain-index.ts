@@ -4,7 +4,8 @@ import { verifyIndex, type Difference } from '../chain/indexer/verify.ts'
 import { tokenPages } from '../index/snapshot.ts'
 import { rebuildIndex } from '../index/store.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
-import { chainOf, CommandError, retryChain, type RunWork, type Session } from './session/session.ts'
+import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 export function indexCommand(run: RunWork): Command {
   return defineGroup('index', 'The index of the chain: status, verification, rebuild.', [

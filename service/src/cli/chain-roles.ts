@@ -11,7 +11,8 @@ import { readContract } from '../chain/rpc/contract.ts'
 import { assetRegistryAbi as abi } from '../domain/registry-abi.ts'
 import { chainUnavailable } from '../lib/errors.ts'
 import { defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
-import { chainOf, CommandError, retryChain, type RunWork, type Session } from './session/session.ts'
+import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 export function chainCommand(run: RunWork): Command {
   return defineGroup('chain', 'The registry contract: the holders of its roles.', [

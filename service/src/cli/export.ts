@@ -8,7 +8,8 @@ import { transferStore } from '../index/queries/transfers.ts'
 import { type Cell, formatCsvRow } from '../lib/csv.ts'
 import { tapQueries } from '../tap/log/queries.ts'
 import { defineCommand, defineGroup, inSession } from './session/command.ts'
-import { CommandError, type RunWork, type Session } from './session/session.ts'
+import type { RunWork, Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 export function exportCommand(run: RunWork): Command {
   return defineGroup(

@@ -4,7 +4,8 @@ import { InvalidArgumentError, Option, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
 import { erasePersonalData, exportPersonalData, type Subject, type TagHashes } from '../privacy/personal-data.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
-import { CommandError, chainOf, type RunWork, type Session } from './session/session.ts'
+import { chainOf, type RunWork, type Session } from './session/session.ts'
+import { CommandError } from './session/output.ts'
 
 type Options = { readonly owner?: Hex; readonly uid?: Uint8Array }
 

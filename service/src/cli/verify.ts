@@ -1,4 +1,4 @@
-/** `touchstone verify`: checks a verdict of the service, or a saved proof bundle, without trust in the service. */
+/** `touchstone verify` and `touchstone prove`: check a verdict of the service, or a saved proof bundle, without trust in the service. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { type Command, Option } from 'commander'
@@ -17,7 +17,7 @@ import { textWithin } from '../lib/bytes.ts'
 import { isObject, parseUniqueJson } from '../lib/json.ts'
 import { fetchJson } from './payments/fetch-json.ts'
 import { argument, defineCommand } from './session/command.ts'
-import { CommandError, formatError } from './session/session.ts'
+import { CommandError, formatError } from './session/output.ts'
 
 /** Several times the size of a verdict with the longest metadata. */
 const maxVerdictBytes = 65_536
@@ -39,25 +39,34 @@ type Options = {
   metadata?: string
   maxAge?: number
   baseUrl: string
+  json?: true
 }
 
 export function verifyCommand(): Command {
-  return defineCommand(
-    'verify',
-    'Checks a verdict field by field against the chain, or a saved proof bundle offline.',
-    {
-      notes: [
-        'Anyone can deploy a contract that says anything, so name the one you trust.',
-        'Exit code 0: every field agrees; 1: one does not; 2: not decided, because the contract or the block is not pinned, nothing could',
-        'be read, or the command line is wrong.',
-      ].join('\n'),
-      examples: [
-        'touchstone verify 4 --rpc http://127.0.0.1:8545 --deployment local --prove',
-        'touchstone verify https://verify.example/api/asset/4 --rpc https://rpc.example --contract 0x5FbDB2315678afecb367f032d93F642f64180aa3',
-        'touchstone verify proof-4.json --rpc http://127.0.0.1:8545 --deployment local',
-      ],
-    },
+  return checkCommand('verify', 'Checks a verdict field by field against the chain, or a saved proof bundle offline.', [
+    'touchstone verify 4 --rpc http://127.0.0.1:8545 --deployment local --prove',
+    'touchstone verify https://verify.example/api/asset/4 --rpc https://rpc.example --contract 0x5FbDB2315678afecb367f032d93F642f64180aa3',
+    'touchstone verify proof-4.json --rpc http://127.0.0.1:8545 --deployment local',
+  ]).addOption(
+    new Option('--prove', 'check a Merkle proof too, so that the provider cannot lie about the record of a block'),
   )
+}
+
+export function proveCommand(): Command {
+  return checkCommand('prove', 'Checks a verdict as verify does, and its record by a Merkle proof under the block.', [
+    'touchstone prove 4 --rpc http://127.0.0.1:8545 --deployment local',
+  ]).addOption(new Option('--prove').default(true).hideHelp())
+}
+
+function checkCommand(name: string, description: string, examples: readonly string[]): Command {
+  return defineCommand(name, description, {
+    notes: [
+      'Anyone can deploy a contract that says anything, so name the one you trust.',
+      'Exit code 0: every field agrees; 1: one does not; 2: not decided, because the contract or the block is not pinned, nothing could',
+      'be read, or the command line is wrong.',
+    ].join('\n'),
+    examples,
+  })
     .argument('<verdict>', 'URL of a verdict, a token id, or the file of a proof bundle')
     .option(
       '--rpc <url>',
@@ -75,7 +84,6 @@ export function verifyCommand(): Command {
         .choices(Object.keys(deployments))
         .conflicts('contract'),
     )
-    .option('--prove', 'check a Merkle proof too, so that the provider cannot lie about the record of a block')
     .option('--code-hash <hash>', 'with proofs: the published keccak256 of the contract code', argument.hash)
     .option('--records-slot <number>', 'with proofs: slot of the mapping that holds the records', argument.slot)
     .option('--block-hash <hash>', 'with a bundle: the hash of its block, from a source that you trust', argument.hash)
@@ -86,11 +94,12 @@ export function verifyCommand(): Command {
       argument.count(999_999_999),
     )
     .option('--base-url <url>', 'service that is asked for a token id', 'http://127.0.0.1:8080')
+    .option('--json', 'print the report as JSON')
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : exitCodes.undecided))
     .action(async (target: string, options: Options) => {
       try {
         const report = await verify(target, options)
-        process.stdout.write(`${formatReport(report)}\n`)
+        process.stdout.write(`${options.json === true ? JSON.stringify(report, null, 2) : formatReport(report)}\n`)
         process.exitCode = exitCodes[report.outcome]
       } catch (error) {
         process.stderr.write(`touchstone: ${formatError(error)}\n`)

@@ -1,5 +1,6 @@
 /** The descriptions for language models: `/llms.txt` and `/llms-full.txt` (llmstxt.org). */
 import { getAssetCall } from '@touchstone/verdict'
+import { clientCommand } from '../domain/release.ts'
 import type { Instance } from './instance.ts'
 
 /** `/llms.txt`: the service on one page, with links to the rest. */
@@ -61,7 +62,7 @@ curl ${verification}/.well-known/ai-catalog.json
 }
 
 /** The rules for clients, at the top of both documents. */
-function rulesText({ contract, rpcUrl, exampleTokenId }: Instance): string {
+function rulesText({ urls, contract, rpcUrl, exampleTokenId }: Instance): string {
   return `Testnet only, contracts unaudited: never the sole basis of custody, payment or settlement.
 
 ## Rules
@@ -89,7 +90,7 @@ With \`chainRef\` of the verdict, ask any provider for the same record at the sa
 
     cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${exampleTokenId} --block <chainRef.block_number> --rpc-url ${rpcUrl}
 
-The third value is \`state_code\`. First compare \`chainRef.block_hash\` with the provider's block of that number. \`touchstone verify\` checks every field, with \`--prove\` against the block's state root.
+The third value is \`state_code\`. First compare \`chainRef.block_hash\` with the provider's block of that number. \`${clientCommand(urls.verification) ?? 'touchstone'} verify\` checks every field, with \`--prove\` against the block's state root.
 
 `
 }

@@ -17,10 +17,10 @@ const staticMethods = 'GET, HEAD, OPTIONS'
 /** Makes a document that every origin may read and caches keep for an hour. `headers` replace these defaults. */
 export function staticDocument(
   type: string,
-  text: string,
+  content: string | Uint8Array<ArrayBuffer>,
   headers: Readonly<Record<string, string>> = {},
 ): StaticDocument {
-  const bytes = new TextEncoder().encode(text)
+  const bytes = typeof content === 'string' ? new TextEncoder().encode(content) : content
   const etag = `"${createHash('sha256').update(bytes).digest('hex').slice(0, 32)}"`
   return {
     bytes,

@@ -1,8 +1,4 @@
 /** The version of this program. */
-import { readFileSync } from 'node:fs'
+import manifest from '../../package.json' with { type: 'json' }
 
-const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  version: string
-}
-
-export const programVersion: string = version
+export const programVersion: string = manifest.version

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 import { isObject, parseJson } from '../../lib/json.ts'
+import { moduleUrl } from '../../lib/module-url.ts'
 import type { Encoded } from './encoder-process.ts'
 import { type EncodedPicture, maxFileBytes, type PictureUse } from './limits.ts'
 
@@ -12,7 +13,7 @@ type Encoding =
   /** `reason` is a clause about the file. */
   | { readonly ok: false; readonly reason: string }
 
-const program = fileURLToPath(new URL('encoder-process.ts', import.meta.url))
+const program = fileURLToPath(moduleUrl('./encoder-process', import.meta.url))
 
 /**
  * Decodes a JPEG, PNG, WebP or AVIF and writes it anew: bounded in pixels and bytes, of its first frame, without metadata. Other kinds,

@@ -9,7 +9,8 @@ import { addWriteOptions, type Item, itemOf, write, type WriteOptions } from './
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { detailsHashOf } from '../../domain/product-details.ts'
 import { readJsonFile } from '../session/json-file.ts'
-import { CommandError, operatorOf, type RunWork, type Session } from '../session/session.ts'
+import { operatorOf, type RunWork, type Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 
 type Options = WriteOptions &
   Metadata & {

@@ -4,7 +4,8 @@ import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import { formatState } from './show.ts'
-import { chainOf, CommandError, retryChain, type Session } from '../session/session.ts'
+import { chainOf, retryChain, type Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { argument } from '../session/command.ts'
 
 export type WriteOptions = { readonly dryRun?: true; readonly key?: string }

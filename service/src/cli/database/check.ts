@@ -10,7 +10,7 @@ import {
   type ReadOptions,
 } from './backup-file.ts'
 import { isDataFile } from './data-files.ts'
-import { CommandError } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import type { Config } from '../../app/config/config.ts'
 import { schemaRefusal } from '../../db/backup.ts'
 import { readMigrations } from '../../db/migrate.ts'

@@ -14,7 +14,8 @@ import {
   readMigrations,
   undoMigration,
 } from '../../db/migrate.ts'
-import { type BareSession, CommandError, type RunBare, withDatabase } from '../session/session.ts'
+import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { defineCommand } from '../session/command.ts'
 import type { CommandIo } from '../session/control-client.ts'
 

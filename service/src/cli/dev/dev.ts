@@ -3,9 +3,12 @@
  * one folder. It prints links and commands that work at once.
  */
 import { connect } from 'node:net'
+import { existsSync } from 'node:fs'
+import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { publishedAddresses } from '../../domain/published-accounts.ts'
+import { clientCommand } from '../../domain/release.ts'
 import { startLocalChain } from '../../chain/devchain/devchain.ts'
 import {
   deployLocalAgents,
@@ -174,8 +177,20 @@ type Made = Readonly<{
   dataDir: string
 }>
 
-/** The folder of the program `touchstone`, and of the Node that it needs. */
-const programs = fileURLToPath(new URL('../../../../node_modules/.bin', import.meta.url))
+/** Returns the assignments that make `touchstone` a command of a shell in any folder. */
+function shellSetup(dataDir: string): string {
+  const above = fileURLToPath(import.meta.url).split(sep)
+  const folders = above.map((_, index) => join(above.slice(0, -1 - index).join(sep), 'node_modules', '.bin'))
+  const programs = folders.find((folder) => existsSync(join(folder, 'touchstone'))) // none: installed for all folders
+  return `export ${programs === undefined ? '' : `PATH="${programs}:$PATH" `}DATA_DIR="${dataDir}"`
+}
+
+/** Returns the command of a reader who has the address alone, where the service offers the package. */
+function withoutFolder(baseUrl: string, tokenId: bigint, rpcUrl: string): string {
+  const command = clientCommand(baseUrl)
+  if (command === null) return ''
+  return `Or, in a folder without Touchstone:\n\n  ${command} verify ${baseUrl}/api/asset/${tokenId} --rpc ${rpcUrl} --deployment local\n\n`
+}
 
 /** Formats the text after `npm start`: every demo product with its links, and commands to copy. */
 function formatWelcome({ urls, components: { contract } }: Service, made: Made): string {
@@ -195,7 +210,7 @@ ${rows.join('\n')}
 
 Try these in another terminal:
 
-  export PATH="${programs}:$PATH" DATA_DIR="${dataDir}"
+  ${shellSetup(dataDir)}
   curl ${baseUrl}/api/asset/${example}
   touchstone verify ${baseUrl}/api/asset/${example} --rpc ${rpcUrl} --deployment local
   touchstone verify ${example} --base-url ${baseUrl} --rpc ${rpcUrl} --deployment local --prove
@@ -203,7 +218,7 @@ Try these in another terminal:
   touchstone pay ${example} --gateway ${urls.gateway}
   curl ${urls.graphql}/graphql -H 'Authorization: Bearer ${apiKey}' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 3) { totalCount edges { node { id name state } } } }"}'
 
-  docs       ${urls.verification}/docs
+${withoutFolder(baseUrl, example, rpcUrl)}  docs       ${urls.verification}/docs
   playground ${urls.graphql}/playground   with the key ${apiKey}
   gateway    ${urls.gateway}/health
 

@@ -6,7 +6,8 @@ import { newApiKey, type ListedApiKey } from '../../graphql/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 
 export function keyCommand(run: RunWork): Command {
   const scope = new Option('--scope <scopes>', 'verbs and their aliases, separated by commas').default(['read'], 'read')

@@ -3,7 +3,8 @@ import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 
 /** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
 export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<AttestationKeys>): Command {

@@ -6,7 +6,7 @@ import { storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { openToken } from '../../keys/pkcs11/token.ts'
 import { defineCommand, defineGroup, formatTable } from '../session/command.ts'
-import { CommandError } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 
 type Print = (line: string) => void
 

@@ -2,7 +2,8 @@
 import { InvalidArgumentError, type Command } from 'commander'
 import type { IssuerKey, IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 
 export function issuerCommand(run: RunWork): Command {
   const commands = [

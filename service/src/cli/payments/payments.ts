@@ -14,7 +14,8 @@ import {
 } from '../../payments/book.ts'
 import { channelFigures } from '../../payments/channels/store.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { formatFixed } from './money.ts'
 
 export function paymentsCommand(run: RunWork): Command {

@@ -6,7 +6,8 @@ import { maxFileBytes, type PictureUse } from '../../assets/pictures/limits.ts'
 import type { StoredPicture } from '../../assets/pictures/store.ts'
 import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { isObject } from '../../lib/json.ts'
-import { CommandError, type Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
+import type { Session } from '../session/session.ts'
 
 type PictureSession = { readonly store: Pick<Session['store'], 'pictures'> }
 

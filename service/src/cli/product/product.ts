@@ -4,7 +4,8 @@ import type { Command } from 'commander'
 import { canonicalDetails } from '../../assets/metadata.ts'
 import { readJsonFile } from '../session/json-file.ts'
 import { defineCommand, defineGroup, inSession } from '../session/command.ts'
-import { CommandError, type RunWork } from '../session/session.ts'
+import type { RunWork } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { importPicture, requirePictures, withImportedPictures } from './pictures.ts'
 
 export function productCommand(run: RunWork): Command {

@@ -11,7 +11,7 @@ import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
 import { handleSignals } from './signals.ts'
-import { formatError } from '../session/session.ts'
+import { formatError } from '../session/output.ts'
 import { commandRunner } from '../store-commands.ts'
 import { connectToPrimary, failStart, isWorker, disconnectPrimary, startWorkers } from './workers.ts'
 

@@ -15,6 +15,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   dev: 'apart',
   serve: 'apart',
   verify: 'apart',
+  prove: 'apart',
   pay: 'apart',
   'tag batch create': 'noted',
   'tag batch import': 'noted',

@@ -6,7 +6,7 @@ import { devCommand } from '../dev/dev.ts'
 import { payCommand } from '../payments/pay.ts'
 import { serveCommand } from '../serve/serve.ts'
 import { storeCommands } from '../store-commands.ts'
-import { verifyCommand } from '../verify.ts'
+import { proveCommand, verifyCommand } from '../verify.ts'
 import { defineCommand, defineGroup, inSession, subjectOf } from './command.ts'
 import { commandRights } from './command-rights.ts'
 import { runWithin } from './session.ts'
@@ -23,7 +23,7 @@ const inStore = storeCommands(nothing, () => {}, nothing)
 
 describe('the rights of the local user', () => {
   it('are stated for every command, and for none that does not exist', () => {
-    const commands = [devCommand(), serveCommand(), verifyCommand(), payCommand(), ...inStore]
+    const commands = [devCommand(), serveCommand(), verifyCommand(), proveCommand(), payCommand(), ...inStore]
     assert.deepEqual(commands.flatMap((command) => namesOf(command)).toSorted(), Object.keys(commandRights).toSorted())
   })
 

@@ -1,7 +1,7 @@
 /** JSON files that a command is given by name. */
 import { readFile } from 'node:fs/promises'
 import { parseUniqueJson } from '../../lib/json.ts'
-import { CommandError } from './session.ts'
+import { CommandError } from './output.ts'
 
 const maxLength = 100_000
 

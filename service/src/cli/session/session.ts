@@ -5,16 +5,17 @@
 import type { Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
-import { type Config, ConfigError, readConfig } from '../../app/config/config.ts'
+import { type Config, readConfig } from '../../app/config/config.ts'
 import type { StoreComponents } from '../../app/store.ts'
 import type { Database } from '../../db/database.ts'
 import { createQueue } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
-import { reasonOf, ServiceError } from '../../lib/errors.ts'
+import { ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
 import type { TagHash } from '../../tap/tag-hash.ts'
 import { readDemoSecrets } from '../dev/secrets.ts'
 import { runInService, terminalIo, type CommandIo } from './control-client.ts'
+import { CommandError, forEachCommand, outputError } from './output.ts'
 import { closeDataFolder } from './closed-folder.ts'
 import { acquireDataFolder } from './data-directory-lock.ts'
 
@@ -39,9 +40,6 @@ export type Session = {
 type Work = (session: Session) => Promise<number | void>
 /** Runs the work of the parsed command in a session and sets the exit code. */
 export type RunWork = (work: Work) => Promise<void>
-
-/** The command cannot be done. The message is one sentence for the user. */
-export class CommandError extends Error {}
 
 /** Returns the components that need the chain. Throws `CommandError` when none is configured. */
 export function chainOf({ chain }: Session): NonNullable<Session['chain']> {
@@ -169,28 +167,10 @@ export function retryChain<T>(
   })
 }
 
-/** Formats an error as one sentence. The causes of an expected error are left out. */
-export function formatError(error: unknown): string {
-  const isExpected = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
-  return isExpected ? error.message : reasonOf(error)
-}
-
 /** Parses and runs a command within a service or a test: it prints through `io` only and never ends the process. */
 export async function runWithin(program: Command, argv: readonly string[], io: CommandIo): Promise<void> {
   const line = (print: (text: string) => void) => (text: string) => print(text.replace(/\n$/, ''))
   const output = { writeOut: line(io.out), writeErr: line(io.err), outputError }
   forEachCommand(program, (command) => command.exitOverride().configureOutput(output))
   await program.parseAsync([...argv], { from: 'user' })
-}
-
-/** Visits a command and all commands below it. */
-export function forEachCommand(command: Command, visit: (command: Command) => void): void {
-  visit(command)
-  for (const child of command.commands) forEachCommand(child, visit)
-}
-
-/** Writes an error of commander as one line, like the program's own errors. */
-export function outputError(text: string, write: (text: string) => void): void {
-  const sentence = text.replace(/^error: /, 'touchstone: ').trim()
-  write(`${sentence.replaceAll('\n', ' ')}\n`)
 }

@@ -1,7 +1,8 @@
 /** `touchstone tag batch …`: batches of tags, each with keys of its own, an epoch and a status (spec §4.4). */
 import type { Command } from 'commander'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'

@@ -9,7 +9,8 @@ import { parseDigitalLink, parsePassportPath } from '../../passport/digital-link
 import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
 import type { RegisteredTag } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { listUids } from './uids.ts'
 import { formatRefusal, parseHexPair, parseTapUrl } from './verify.ts'
 

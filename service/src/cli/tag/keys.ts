@@ -12,7 +12,8 @@ import {
   type Masters,
 } from '../../tap/provisioning/key-rows.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { CommandError, type RunWork, type Session } from '../session/session.ts'
+import type { RunWork, Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { listUids } from './uids.ts'
 import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
 

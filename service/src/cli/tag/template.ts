@@ -1,7 +1,7 @@
 /** `touchstone tag template`: the template of a chip for a URL (spec §4.4). It needs no store, no key and no chain. */
 import { type Command, Option } from 'commander'
 import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
-import { CommandError } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { encodeSerial, isRegistrableSerial } from '../../domain/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { batchHint } from '../../tap/keys/batch.ts'

@@ -4,7 +4,8 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { toHex } from '../../tap/bytes.ts'
 import { parseUid, uidSentence } from '../session/command.ts'
-import { CommandError, type Session } from '../session/session.ts'
+import type { Session } from '../session/session.ts'
+import { CommandError } from '../session/output.ts'
 import { readCsv } from './import/csv.ts'
 
 type UidOptions = { readonly uid?: readonly Uint8Array[] | undefined; readonly file?: string | undefined }

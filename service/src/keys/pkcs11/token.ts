@@ -5,6 +5,7 @@
 import { Worker } from 'node:worker_threads'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import { moduleUrl } from '../../lib/module-url.ts'
 import { type AesKey, type KeyStore, KeyStoreError, type SigningKey } from '../key.ts'
 import type { Operations, Pkcs11Options, PublicKey } from './session.ts'
 import type { OperationName, Request, Response } from './worker.ts'
@@ -22,7 +23,7 @@ export async function openToken(
   options: Pkcs11Options,
   deadlines: { readonly operationMs?: number } = {},
 ): Promise<KeyStore & AsyncDisposable> {
-  const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData: options })
+  const worker = new Worker(moduleUrl('./worker', import.meta.url), { workerData: options })
   worker.unref()
   const waiting = new Map<number, PromiseWithResolvers<unknown>>()
   let last = 0

@@ -1,4 +1,5 @@
 /** The folded proof: how anyone repeats the result without this service: contract, block, commands, a recheck in the browser (spec §1, §2.2). */
+import { clientCommand } from '../../domain/release.ts'
 import { code, row, textsIn, type PageContext } from '../context.ts'
 import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
@@ -11,7 +12,8 @@ export function proofCard(context: PageContext, view: ItemView): Html {
   const { contract, token_id, block_number, block_hash } = verdict.chainRef
   const rpc = publicRpcUrl ?? 'RPC_URL'
   const cast = `cast call ${contract} "getAsset(uint256)(address,uint64,uint8,uint8,uint16)" ${token_id} --block ${block_number} --rpc-url ${rpc}`
-  const npx = `touchstone verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
+  const program = clientCommand(new URL(verdictLink).origin) ?? 'touchstone'
+  const verify = `${program} verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
   return html`<details class="proof">
       <summary>
         ${icon('code')}<span><b>${check.title}</b><small>${check.what}</small></span
@@ -25,7 +27,7 @@ export function proofCard(context: PageContext, view: ItemView): Html {
           ${row(check.block, code(String(block_number)))} ${row(check.blockHash, code(block_hash))}
         </dl>
         <p><a href="${verdictLink}">${check.verdictLink}</a></p>
-        ${command('cast', check.cast, cast, check.copy)} ${command('npx', check.verify, npx, check.copy)}
+        ${command('cast', check.cast, cast, check.copy)} ${command('verify', check.verify, verify, check.copy)}
         <p class="hint">${fill(check.commandHint, { place: code(rpc) })}</p>
         ${publicRpcUrl !== null && recheckForm(context, view, publicRpcUrl)} ${eventRows(context, view)}
       </div>

@@ -5,7 +5,7 @@ import { Command, CommanderError } from 'commander'
 import { devCommand } from '../../../src/cli/dev/dev.ts'
 import { payCommand } from '../../../src/cli/payments/pay.ts'
 import { serveCommand } from '../../../src/cli/serve/serve.ts'
-import { verifyCommand } from '../../../src/cli/verify.ts'
+import { proveCommand, verifyCommand } from '../../../src/cli/verify.ts'
 import { runWithin } from '../../../src/cli/session/session.ts'
 import { captureIo, type Ran } from '../../support/processes/cli.ts'
 import { storeCommands } from '../../../src/cli/store-commands.ts'
@@ -81,7 +81,7 @@ describe('the help of touchstone', () => {
     })
   }
 
-  for (const command of [devCommand(), serveCommand(), verifyCommand(), payCommand()]) {
+  for (const command of [devCommand(), serveCommand(), verifyCommand(), proveCommand(), payCommand()]) {
     it(`shows what ${command.name()} does, with an example`, () => {
       assert.match(helpOf(command), /Examples?:\n {2}touchstone /)
     })

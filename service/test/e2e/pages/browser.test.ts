@@ -251,7 +251,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       'Satchel No. 7',
       'Claimed by its first owner',
       'cast call',
-      'touchstone verify',
+      ' verify http',
       'S7-1182',
       world.contract,
     ])

@@ -9,7 +9,7 @@ import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/tes
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import { payCommand } from '../../../src/cli/payments/pay.ts'
 import { errors } from '../../../src/payments/errors.ts'
-import { formatError } from '../../../src/cli/session/session.ts'
+import { formatError } from '../../../src/cli/session/output.ts'
 import { touchstone, type Ran } from '../../support/processes/cli.ts'
 import { payTo, price, startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
 

@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { type CommandIo, runInService } from '../../../src/cli/session/control-client.ts'
-import { formatError, runAlone, type RunBare, runWithin, type RunWork } from '../../../src/cli/session/session.ts'
+import { runAlone, type RunBare, runWithin, type RunWork } from '../../../src/cli/session/session.ts'
+import { formatError } from '../../../src/cli/session/output.ts'
 import { commandRunner, storeCommands } from '../../../src/cli/store-commands.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { World } from '../world.ts'
@@ -92,8 +93,8 @@ export const freePorts = {
 } as const
 
 /** Starts `touchstone dev` and waits until it serves; `urls` are those that it prints. */
-export async function startDev(env: Readonly<Record<string, string>>) {
-  const running = touchstone(['dev'], { ...freePorts, ...env })
+export async function startDev(env: Readonly<Record<string, string>>, program = cli) {
+  const running = touchstone(['dev'], { ...freePorts, ...env }, undefined, program)
   await untilSaid(running, 'Ctrl-C')
   const said = running.said()
   const url = (label: RegExp) => label.exec(said)?.[1] ?? assert.fail(`touchstone dev did not come up: ${said}`)

@@ -1,7 +1,7 @@
 /** The CSV file of `tag prepare`, `tag write --from` and `tag import`: one file from blank chips to products (spec §4.4). */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
-import { CommandError } from '../../session/session.ts'
+import { CommandError } from '../../session/output.ts'
 import { readCsv } from './csv.ts'
 import { type ImportRow, parseHead, type ParsedRow, parseRow, type RowDefaults } from './rows.ts'
 

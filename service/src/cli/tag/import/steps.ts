@@ -9,7 +9,8 @@ import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { Components } from '../../../app/components.ts'
-import { CommandError, type Session } from '../../session/session.ts'
+import type { Session } from '../../session/session.ts'
+import { CommandError } from '../../session/output.ts'
 import {
   boundTokens,
   createPlanner,

@@ -1,7 +1,8 @@
 /** The chips of `tag write --from`: the rows of a file that are still to be written, and the report of those that are. */
 import { open } from 'node:fs/promises'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
-import { CommandError, type Session } from '../../session/session.ts'
+import type { Session } from '../../session/session.ts'
+import { CommandError } from '../../session/output.ts'
 import { csvLine } from '../import/csv.ts'
 import { prepareChips } from '../prepare.ts'
 import type { AddressOptions } from '../template.ts'

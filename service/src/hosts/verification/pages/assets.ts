@@ -30,9 +30,11 @@ function readAssets(): PageAssets {
   const files = new Map<string, string>()
   for (const name of ['page.css', 'page.js', 'icon.svg', 'docs.css'])
     files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
-  const library = new URL('.', import.meta.resolve('@touchstone/verdict'))
-  for (const entry of ['check/recheck.ts', 'rules/owner-commitment.ts'])
-    addModule(files, library, new URL(entry, library))
+  const index = import.meta.resolve('@touchstone/verdict')
+  const library = new URL('.', index)
+  const [extension] = /\.[jt]s$/.exec(index) ?? [] // the package of a release holds JavaScript
+  for (const entry of ['check/recheck', 'rules/owner-commitment'])
+    addModule(files, library, new URL(`${entry}${extension}`, library))
 
   const hash = createHash('sha256')
   for (const [name, text] of files) hash.update(`${name}\0${text}\0`)

@@ -1,0 +1,25 @@
+/** The errors of a command, as its user reads them. */
+import type { Command } from 'commander'
+import { ConfigError } from '../../app/config/config.ts'
+import { reasonOf, ServiceError } from '../../lib/errors.ts'
+
+/** The command cannot be done. The message is one sentence for the user. */
+export class CommandError extends Error {}
+
+/** Formats an error as one sentence. The causes of an expected error are left out. */
+export function formatError(error: unknown): string {
+  const isExpected = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
+  return isExpected ? error.message : reasonOf(error)
+}
+
+/** Visits a command and all commands below it. */
+export function forEachCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command)
+  for (const child of command.commands) forEachCommand(child, visit)
+}
+
+/** Writes an error of commander as one line, like the program's own errors. */
+export function outputError(text: string, write: (text: string) => void): void {
+  const sentence = text.replace(/^error: /, 'touchstone: ').trim()
+  write(`${sentence.replaceAll('\n', ' ')}\n`)
+}

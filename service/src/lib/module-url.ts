@@ -1,0 +1,4 @@
+/** Returns the URL of a module of this program beside another one: TypeScript in a checkout, JavaScript in the package of a release. */
+export function moduleUrl(name: string, beside: string): URL {
+  return new URL(`${name}${beside.endsWith('.ts') ? '.ts' : '.js'}`, beside)
+}
