@@ -36,6 +36,7 @@ import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
+import { createReportTickets, type ReportTickets } from '../tap/report-ticket.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
@@ -105,6 +106,8 @@ export type Components = StoreComponents & {
   /** Reads the token that a tag is bound to under its former commitment; null without one. Throws CHAIN_UNAVAILABLE. */
   readonly formerBinding: (uid: Uint8Array) => Promise<bigint | null>
   readonly resolveTap: ResolveTap
+  /** Undefined without TAG_KEK: no tap can be verified then. */
+  readonly reportTickets: ReportTickets | undefined
 }
 
 /** Opens the components for a service, or for a command of the CLI that needs the chain. Throws a ConfigError for a setting that is missing. */
@@ -253,6 +256,7 @@ export async function openComponents(
     formerTagHash,
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
+    reportTickets: config.tap.kek === null ? undefined : createReportTickets({ secret: tapSecret(config.tap.kek) }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -277,6 +281,11 @@ function configuredTagHashes({
   return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
+/** Makes the secret of tap tokens and report tickets: the same on every instance that can verify a tap. */
+function tapSecret(kek: Uint8Array | string): Uint8Array {
+  return createHash('sha256').update('touchstone tap tokens').update(kek).digest()
+}
+
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
   { tap: { kek, windowSeconds, bind, challenge } }: Config,
@@ -293,10 +302,7 @@ function createTapFlow(
   log: Log,
 ): ResolveTap {
   const { keys } = tagKeys
-  const secret = createHash('sha256')
-    .update('touchstone tap tokens')
-    .update(kek ?? '')
-    .digest()
+  const secret = tapSecret(kek ?? '')
   const notifyReaders = outboxNotices(database)
   const announceTap = createTapAnnouncement(database)
   return createResolveTap({

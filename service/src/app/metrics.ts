@@ -153,6 +153,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
     ['/01/', 'item-page'],
     ['/token/', 'token-page'],
     ['/tap', 'tap-page'],
+    ['/report', 'report'],
     ['/assets/', 'page-file'],
     ['/', 'home'],
     ['/a2a', 'a2a'],

@@ -3,6 +3,7 @@ import { unwatchFile, watchFile } from 'node:fs'
 import { join } from 'node:path'
 import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
+import { type DifferenceReports, differenceReports } from '../assets/difference-reports.ts'
 import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
@@ -32,6 +33,7 @@ export type StoreComponents = {
   readonly database: Database
   readonly metadata: MetadataStore
   readonly pictures: PictureStore
+  readonly differences: DifferenceReports
   readonly items: ItemStore
   readonly tags: TagStore
   readonly apiKeys: ApiKeyStore
@@ -71,8 +73,8 @@ export async function joinStore(
   const stores = indexedStores(database)
   const keyStores = await openKeyStores(config, opened)
   const keys = await openKeys(config, { database, tags: stores.tags, keyStores }, log.child('keys'), opened)
-  const pictures = pictureStore(database)
-  return { database, ...stores, pictures, apiKeys: apiKeyStore(database), keyStores, ...keys }
+  const rest = { pictures: pictureStore(database), differences: differenceReports(database) }
+  return { database, ...stores, ...rest, apiKeys: apiKeyStore(database), keyStores, ...keys }
 }
 
 /** The application masters of tag batches, in a folder that a verifier and a backup can go without. */

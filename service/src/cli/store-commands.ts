@@ -21,6 +21,7 @@ import { exportCommand } from './export.ts'
 import { paymentsCommand } from './payments/payments.ts'
 import { migrateCommand } from './database/migrate.ts'
 import { productCommand } from './product/product.ts'
+import { reportCommand } from './report.ts'
 import { tagCommand } from './tag/tag.ts'
 
 export function storeCommands(run: RunWork, print: (line: string) => void, runBare: RunBare): Command[] {
@@ -28,6 +29,7 @@ export function storeCommands(run: RunWork, print: (line: string) => void, runBa
     tagCommand(run, print),
     assetCommand(run),
     productCommand(run),
+    reportCommand(run),
     indexCommand(run),
     chainCommand(run),
     exportCommand(run),

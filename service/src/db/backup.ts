@@ -205,6 +205,7 @@ export const keptTables = [
   'audit_head',
   'audit_entry',
   'approval',
+  'difference_report',
   'payment',
   'payment_identifier',
   'channel',

@@ -5,13 +5,15 @@ import { icon } from './icons.ts'
 import { documentOf } from './layout.ts'
 import { searchCard } from './search.ts'
 import { nextSteps, plainVerdict, tapFact, verdictCard, type VerdictView } from './verdict/card.ts'
-import { type Situation, variantsOf } from './verdict/situation.ts'
+import { type Role, type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
   | { readonly kind: 'counterfeit' | 'other'; readonly checkedAt: number; readonly record?: string | undefined }
   | { readonly kind: 'unbound'; readonly counter: number; readonly checkedAt: number; readonly block: number }
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
-  | { readonly kind: 'badLink' | 'badToken' | 'unknown' | 'prefetch' | 'incomplete' | 'replayed' }
+  /** `role` is what the visitor was doing. */
+  | { readonly kind: 'reported'; readonly role: Role }
+  | { readonly kind: 'reportExpired' | 'badLink' | 'badToken' | 'unknown' | 'prefetch' | 'incomplete' | 'replayed' }
   /** `tapped`: the visit carried a tap, which stays valid for another try. */
   | { readonly kind: 'chain' | 'fault'; readonly tapped: boolean }
   /** `record`: path of the untapped page. */
@@ -101,6 +103,8 @@ function factsOf(context: PageContext, notice: Notice): VerdictView['facts'] {
   ]
 }
 
+const reportedNext = { new: 'reportedNew', second: 'reportedSecond', mine: 'reportedMine' } as const
+
 function plainNotice(context: PageContext, notice: Notice): { title: string; body: Html } {
   const { notices, search } = textsIn(context)
   const name = notice.kind as 'badLink'
@@ -109,6 +113,7 @@ function plainNotice(context: PageContext, notice: Notice): { title: string; bod
   const text = isToken ? search.badToken : notices[`${name}Text`]
   const filled = 'seconds' in notice ? fill(text, { seconds: notice.seconds }) : text
   const isWait = retried.includes(notice.kind)
-  const card = { tone: 'none', title, text: filled, seal: isWait ? 'wait' : undefined } as const
+  const more = notice.kind === 'reported' ? notices[reportedNext[notice.role]] : undefined
+  const card = { tone: 'none', title, text: filled, more, seal: isWait ? 'wait' : undefined } as const
   return { title, body: plainVerdict(context, card) }
 }

@@ -44,6 +44,8 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'asset history': 'reads',
   'product details': 'noted',
   'product picture': 'noted',
+  'report list': 'reads',
+  'report close': 'noted',
   'index status': 'reads',
   'index verify': 'reads',
   'index rebuild': 'noted',

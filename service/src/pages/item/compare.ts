@@ -70,8 +70,33 @@ export function compareCard(
       <ul>
         ${compare.noSteps.map(line)}
       </ul>
+      ${reportForm(context, view.reportTicket)}
     </div>
   </section>`
+}
+
+/** Path that the form is sent to. */
+export const reportPath = '/report'
+/** Id of the form, by which the answer to «What are you doing?» belongs to it. */
+export const reportFormId = 'report'
+
+/** The form works without a script, asks for no name, and may be sent empty. */
+function reportForm(context: PageContext, ticket: string | null): Html | false {
+  const { compare } = textsIn(context)
+  if (ticket === null) return false
+  return html`<form
+    class="report"
+    id="${reportFormId}"
+    method="post"
+    action="${`${reportPath}?lang=${context.language}`}"
+    autocomplete="off"
+  >
+    <input type="hidden" name="ticket" value="${ticket}" />
+    <label for="note">${compare.reportNote}</label>
+    <textarea id="note" name="note" rows="2" maxlength="300" aria-describedby="note-hint"></textarea>
+    <p class="hint" id="note-hint">${compare.reportHint}</p>
+    <button>${compare.reportButton}</button>
+  </form>`
 }
 
 /** The picture, with the number of each feature at its place. The numbers repeat those of the list. */

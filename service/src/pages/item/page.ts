@@ -10,7 +10,7 @@ import { searchCard, tapHelp } from '../search.ts'
 import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
 import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
-import { compareCard, hasComparison } from './compare.ts'
+import { compareCard, hasComparison, reportFormId } from './compare.ts'
 import { historyCard } from './history.ts'
 import { ownershipCard, shareCard } from './ownership.ts'
 import { stageOfItem } from './picture.ts'
@@ -50,6 +50,7 @@ function render(context: PageContext, view: ItemView): string {
         brand: theme?.name,
         say: !isTapped && stageOf(situation) === 'stop' ? texts.verdict.reportUntapped : undefined,
         notes: notesOf(context, view, situation),
+        form: hasReportForm(view) ? reportFormId : undefined,
       })}
       ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
       ${compareCard(context, view, { situation, places })} ${recallCard(context, view, places)}
@@ -59,6 +60,11 @@ function render(context: PageContext, view: ItemView): string {
       ${view.information !== null && jsonBlock('information', 'application/ld+json', view.information)}
     </div>`,
   })
+}
+
+/** Returns whether the page holds the form that reports a difference. */
+export function hasReportForm(view: ItemView): boolean {
+  return view.reportTicket !== null && hasComparison(view, situationOf(factsFor(view)))
 }
 
 function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {

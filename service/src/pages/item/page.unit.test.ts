@@ -29,6 +29,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     item: null,
     information: null,
     signed: false,
+    reportTicket: null,
     reports: state === 5 ? ['LOST', 'RECALL'] : [],
     tampered: false,
     owner: 'unclaimed',

@@ -35,6 +35,8 @@ export type ItemView = {
   /** ISO 3166-1 code of the country that `product.origin` names. */
   readonly country?: string | undefined
   readonly item: { readonly gtin: string; readonly serial: string } | null
+  /** Lets the page report that the item looks different; null: it cannot. */
+  readonly reportTicket: string | null
   /** Reasons of a flag; empty when the item is not flagged. */
   readonly reports: readonly ReportKind[]
   /** The tag reports an opened seal. */

@@ -33,6 +33,8 @@ export type VerdictView = {
   readonly say?: string | undefined
   /** Sentences below the facts. */
   readonly notes?: readonly (Html | string)[] | undefined
+  /** Id of a form that the visitor's answer belongs to. */
+  readonly form?: string | undefined
   /** Seal of its own. */
   readonly seal?: Seal | undefined
 }
@@ -79,7 +81,7 @@ export function verdictCard(context: PageContext, view: VerdictView): Html {
       ${sentences} ${factList(context, view.facts)}
       ${(view.notes ?? []).map((note) => html`<p class="caveat">${note}</p>`)}
     </section>
-    ${!isOne && roleChoice(context, view.situation)}`
+    ${!isOne && roleChoice(context, view.situation, view.form)}`
 }
 
 /** A headline of the pages that are no situation, such as that of a broken link. */
@@ -161,8 +163,8 @@ const marks: Readonly<Record<Fact['mark'], { icon: IconName; look: string }>> = 
   wait: { icon: 'dash', look: 'h' },
 }
 
-/** Native radio buttons: they work without a script, and are neither stored nor sent. */
-function roleChoice(context: PageContext, situation: Situation): Html {
+/** Native radio buttons: they work without a script. Nothing is stored; only a report of the visitor sends the answer. */
+function roleChoice(context: PageContext, situation: Situation, form?: string): Html {
   const { verdict } = textsIn(context)
   const labels = { new: verdict.roleNew, second: verdict.roleSecond, mine: verdict.roleMine }
   const icons = { new: 'tag', second: 'swap', mine: 'key' } as const
@@ -179,6 +181,7 @@ function roleChoice(context: PageContext, situation: Situation): Html {
               id="for-${role}"
               value="${role}"
               autocomplete="off"
+              ${form !== undefined && html` form="${form}"`}
               ${role === chosen && html` checked`}
             />${icon(icons[role])}<span>${labels[role]}</span></label
           >`,

@@ -92,6 +92,24 @@ describe('touchstone asset', () => {
     assert.match(await refused('product', 'details', 'bad.json'), /^Product details, field care: /)
   })
 
+  it('lists what visitors reported, and closes it', async () => {
+    const { differences } = world.components
+    assert.equal(await ok('report', 'list'), 'There is no open report.')
+    const report = { tokenId: 7n, tapCounter: 3, role: 'second', note: 'Straight\nstitches.' } as const
+    assert.deepEqual([await differences.add(report), await differences.add(report)], [true, false])
+    for (let tapCounter = 4; tapCounter < 60; tapCounter += 1) await differences.add({ ...report, tapCounter })
+    const listed = await ok('report', 'list', '--token', '7', '--last', '1')
+    assert.match(
+      listed,
+      /^id +at +asset +tap +visitor +note\n *\d+ +\d{4}-\d\d-\d\dT\d\d:\d\dZ +7 +52 +second +Straight stitches\.$/,
+    )
+    const rows = JSON.parse(await ok('report', 'list', '--json')) as { id: string; tokenId: string }[]
+    assert.equal(rows.length, 50)
+    assert.equal(await ok('report', 'close', ...rows.map(({ id }) => id)), 'closed       50')
+    assert.match(await refused('report', 'close', '1'), /There is no such report/)
+    assert.match(await refused('report', 'close', 'one'), /in digits/)
+  })
+
   it('stores the pictures of product details, written anew, and refuses what is none', async () => {
     const folder = world.settings.DATA_DIR
     const drawn = sharp({ create: { width: 80, height: 60, channels: 3, background: '#a52' } })

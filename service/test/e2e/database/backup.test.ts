@@ -32,6 +32,8 @@ describe('a backup', { skip }, () => {
     assert.ok((await full.world.components.approvals.request({ act: 'batch-revoke', subject: 'chips' })).ok)
     const forms = [{ type: 'image/webp', body: new Uint8Array(60_000) }] as const
     await full.world.components.pictures.put({ width: 1, height: 1, forms })
+    const report = { tokenId: 999n, tapCounter: 1, role: 'new', note: 'Straight stitches.' } as const
+    assert.ok(await full.world.components.differences.add(report))
     const tags = tagStore(full.world.components.database)
     await tags.importTag({ uid: newUid(), epoch: 0, batchId: 'chips', tokenId: 999n })
     file = join(full.world.settings.DATA_DIR, 'whole.backup')

@@ -17,6 +17,7 @@ import {
   type Opened,
   type PageBrowser,
 } from '../../support/pages/browser.ts'
+import { headlineOf } from '../../support/pages/headline.ts'
 import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
 
 /** Headlines of the demonstration's products, which were claimed when the world began. */
@@ -311,6 +312,75 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await test('0x12', 'An address is 0x and 40 hex digits.')
     assert.ok(sent.some((request) => request.includes('/api/asset/')))
     assert.ok(!sent.some((request) => request.includes(owner.slice(2).toLowerCase())))
+  })
+
+  it('takes a report that the item looks different: once for each tap, from its own form, without the visitor', async () => {
+    const { differences } = world.components
+    const ticketOf = async () => {
+      const page = await (await fetch(await world.tapped('satchel'))).text()
+      return /name="ticket" value="([^"]+)"/.exec(page)?.[1] ?? ''
+    }
+    const ticket = await ticketOf()
+    const send = (fields: Record<string, string>, headers: Record<string, string> = {}, lang = 'en') =>
+      world.get(`/report?lang=${lang}`, { method: 'POST', body: new URLSearchParams(fields), headers })
+    const tokenId = world.tokenOf('satchel')
+    const open = () => differences.list({ tokenId, limit: 10 })
+
+    for (const refused of [
+      await send({ for: 'new' }),
+      await send({ ticket: `${ticket.slice(0, -2)}AA` }),
+      await send({ ticket }, { 'Sec-Fetch-Site': 'cross-site' }),
+      await send({ ticket, note: 'x'.repeat(9_000) }),
+      await world.get('/report', { method: 'POST', body: JSON.stringify({ ticket }) }),
+    ]) {
+      assert.equal(refused.status, 400)
+      assert.equal(headlineOf(await refused.text()), 'Tap once more')
+    }
+    assert.equal((await world.get('/report')).status, 405)
+    assert.deepEqual(await open(), [])
+
+    const note = `Stitches are straight.\u001b[2J\u202e ${'<b>'.repeat(60)}`
+    const answer = await send({ ticket, for: 'second', note }, { 'Sec-Fetch-Site': 'same-origin' }, 'de')
+    assert.equal(answer.status, 200)
+    assert.equal(answer.headers.get('cache-control'), 'no-store')
+    const thanks = await answer.text()
+    assert.equal(headlineOf(thanks), 'Danke. Es ist gemeldet')
+    assert.match(thanks, /Bezahlen Sie nicht\. Bewahren Sie das Angebot/)
+    assert.ok(!thanks.includes('Stitches'))
+    assert.equal((await send({ ticket, for: 'mine', note: 'again' })).status, 200)
+    const [report, ...others] = await open()
+    assert.deepEqual(others, [])
+    const { at: _at, id, ...stored } = report ?? { at: '', id: '' }
+    assert.deepEqual(stored, {
+      tokenId: String(tokenId),
+      tapCounter: Number(ticket.split('.')[1]),
+      role: 'second',
+      note: `Stitches are straight. ${'<b>'.repeat(60)}`,
+    })
+    assert.equal((await send({ ticket: await ticketOf() })).status, 200)
+    assert.deepEqual(
+      (await open()).map(({ role, note: text }) => [role, text]),
+      [
+        ['new', ''],
+        ['second', stored.note],
+      ],
+    )
+    assert.equal(await differences.close((await open()).map((one) => one.id)), 2)
+    assert.equal(await differences.close([id]), 0)
+  })
+
+  it('sends the report without script, with what the visitor is doing', async () => {
+    await using page = await browser.open(await world.tapped('jacket'), { javaScriptEnabled: false })
+    assert.equal(await page.getByRole('button', { name: 'Report it' }).isVisible(), false)
+    await page.getByLabel('It is mine').check()
+    await page.getByLabel('No, it does not').check()
+    await page.getByLabel('What differs?').fill('The zip is plastic.')
+    await page.getByRole('button', { name: 'Report it' }).click()
+    await shows(page, 'Thank you. It is reported')
+    assert.match(await page.locator('main').innerText(), /go back to the seller with the receipt/)
+    const tokenId = world.tokenOf('jacket')
+    const [report] = await world.components.differences.list({ tokenId, limit: 1 })
+    assert.deepEqual([report?.role, report?.note], ['mine', 'The zip is plastic.'])
   })
 
   it('copies the link without the tap and hands the passport out as a file', async () => {

@@ -12,10 +12,9 @@ import { parseGtin } from '../../../domain/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
 import { quotaHeaders, methodRefused, preflight } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
-import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
-import { itemPage } from '../../../pages/item/page.ts'
+import { hasReportForm, itemPage } from '../../../pages/item/page.ts'
 import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
@@ -37,8 +36,11 @@ import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 import { pictureRoutes, withPictures } from './pictures.ts'
+import { reportRoute, type ReportSite } from './report.ts'
+import { contextOf, pageResponse } from './response.ts'
 
 export type PageRoutes = ItemSite &
+  Omit<ReportSite, 'assets'> &
   LinkSite &
   TapRouteOptions & { readonly verdicts: Pick<Verdicts, 'answer'>; readonly limiter?: RateLimiter | undefined }
 
@@ -63,6 +65,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   const assets = pageAssets()
 
   pictureRoutes(app, helpers, site)
+  reportRoute(app, helpers, { ...site, assets: assets.folder })
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {
@@ -127,7 +130,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
         information: JSON.stringify(productDocument({ baseUrl: site.baseUrl, subject: target, ...record })),
       },
     })
-    return pageResponse(visit.context, { status: 200, html, search: true }, visit.headers)
+    return pageResponse(visit.context, { status: 200, html, form: true }, visit.headers)
   }
 
   async function tapResponse(visit: Visit, target: ItemTarget | TapTarget): Promise<Response> {
@@ -204,14 +207,18 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const { publicRpcUrl } = site.pages
     const connect = ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
     const html = itemPage(context, view)
-    return pageResponse(context, { status: 200, html, search: view.tap.kind !== 'tapped', connect }, headers)
+    return pageResponse(
+      context,
+      { status: 200, html, form: view.tap.kind !== 'tapped' || hasReportForm(view), connect },
+      headers,
+    )
   }
 
   function noticeResponse({ c, context, headers }: Visit, status: number, notice: Notice): Response {
     const wait = notice.kind === 'prefetch' ? '1' : notice.kind === 'limited' ? String(notice.seconds) : undefined
     return pageResponse(
       context,
-      { status, html: noticePage(context, c.req.path, notice), search: hasSearch(notice.kind) },
+      { status, html: noticePage(context, c.req.path, notice), form: hasSearch(notice.kind) },
       { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
     )
   }
@@ -252,7 +259,7 @@ async function homeResponse(
     })
   const view = search.kind === 'wrong' ? search.view : {}
   const html = homePage(context, { search: view, examples: await examplesOf(site) })
-  return pageResponse(context, { status: search.kind === 'wrong' ? 400 : 200, html, search: true }, headers)
+  return pageResponse(context, { status: search.kind === 'wrong' ? 400 : 200, html, form: true }, headers)
 }
 
 /** Lists the examples that exist; none while the chain cannot be read, because the start page must open. */
@@ -309,55 +316,4 @@ function parseTypedGtin(text: string): string | null {
 
 function wrong(view: SearchView): Search {
   return { kind: 'wrong', view }
-}
-
-/** Chooses the language by `?lang=`, else by `Accept-Language`. */
-function contextOf(assets: string, query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
-  const named = parseLanguage(query.get('lang'))
-  return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets }
-}
-
-type PageAnswer = {
-  readonly status: number
-  readonly html: string
-  /** The page holds a search form. */
-  readonly search?: boolean | undefined
-  /** Origins that the page's script may fetch, this host among them; left out: none. */
-  readonly connect?: readonly string[] | undefined
-}
-
-/** A page is never cached: its address may hold a tap, and its state is that of one moment. */
-function pageResponse(
-  { language }: PageContext,
-  { status, html, search = false, connect = [] }: PageAnswer,
-  headers: Headers = {},
-): Response {
-  return new Response(html, {
-    status,
-    headers: {
-      ...headers,
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Language': language,
-      'Content-Security-Policy': policyOf(search, connect),
-      'Referrer-Policy': 'no-referrer',
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      'X-Robots-Tag': 'noindex',
-      Vary: 'Accept, Accept-Language',
-    },
-  })
-}
-
-/** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
-function policyOf(search: boolean, connect: readonly string[]): string {
-  return [
-    "default-src 'none'",
-    "style-src 'self'",
-    "img-src 'self' data:",
-    "script-src 'self'",
-    ...(connect.length > 0 ? [`connect-src ${connect.join(' ')}`] : []),
-    "base-uri 'none'",
-    `form-action ${search ? "'self'" : "'none'"}`,
-    "frame-ancestors 'none'",
-  ].join('; ')
 }

@@ -1,0 +1,72 @@
+/**
+ * Reports of visitors that an item does not look like its record (spec §1: a chip proves the chip, not the item around it). They name the
+ * item, the tap and what the visitor was doing; the note is hostile text. A report stays until the operator closes it.
+ */
+import { cleanText } from '@touchstone/verdict'
+import type { Sql } from '../db/database.ts'
+import { instant } from '../db/columns.ts'
+
+/** Longest note, in code points. */
+const maxNoteLength = 300
+/** Open reports of one item. More say nothing new. */
+const mostOpen = 50
+
+export type DifferenceReport = {
+  readonly id: string
+  readonly tokenId: string
+  readonly tapCounter: number
+  /** RFC 3339, in UTC. */
+  readonly at: string
+  /** The answer of the visitor to «What are you doing?». */
+  readonly role: string
+  /** Cleaned; empty without one. */
+  readonly note: string
+}
+
+export type DifferenceReports = ReturnType<typeof differenceReports>
+
+export function differenceReports(sql: Sql) {
+  return {
+    /** Stores a report, and returns whether it is new: a tap reports once, and an item has at most 50 open reports. */
+    async add({
+      tokenId,
+      tapCounter,
+      role,
+      note,
+    }: {
+      readonly tokenId: bigint
+      readonly tapCounter: number
+      readonly role: string
+      readonly note: string
+    }): Promise<boolean> {
+      const rows = await sql.query(
+        `insert into difference_report (token_id, tap_counter, role, note) select $1::numeric, $2::int, $3, $4
+         where (select count(*) from difference_report where token_id = $1::numeric) < ${mostOpen}
+         on conflict do nothing returning id`,
+        [String(tokenId), tapCounter, role, cleanText(note, { max: maxNoteLength, multiline: false })],
+      )
+      return rows.length > 0
+    },
+    /** Lists the open reports, the newest first. */
+    list({
+      tokenId,
+      limit,
+    }: {
+      readonly tokenId?: bigint | undefined
+      readonly limit: number
+    }): Promise<DifferenceReport[]> {
+      return sql.query<DifferenceReport>(
+        `select id::text as id, token_id::text as "tokenId", tap_counter as "tapCounter", ${instant('reported_at')} as at, role, note
+         from difference_report where $1::numeric is null or token_id = $1::numeric order by difference_report.id desc limit $2`,
+        [tokenId === undefined ? null : String(tokenId), limit],
+      )
+    },
+    /** Removes reports that are dealt with, and returns how many there were. */
+    async close(ids: readonly string[]): Promise<number> {
+      const rows = await sql.query('delete from difference_report where id = any($1::text[]::bigint[]) returning id', [
+        ids,
+      ])
+      return rows.length
+    },
+  }
+}

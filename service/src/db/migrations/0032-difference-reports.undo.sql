@@ -1,0 +1,2 @@
+-- The reports are lost.
+drop table difference_report;

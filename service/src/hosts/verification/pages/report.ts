@@ -1,0 +1,67 @@
+/**
+ * POST {base_url}/report: a visitor says that an item does not look like its record. The form of a page that was shown after a fresh tap has
+ * the ticket for it, so that another site cannot send it. Nothing of the visitor is kept.
+ */
+import type { Hono } from 'hono'
+import type { DifferenceReports } from '../../../assets/difference-reports.ts'
+import { readWebBody } from '../../../http/body.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
+import type { Log } from '../../../lib/log.ts'
+import { noticePage, type Notice } from '../../../pages/notice.ts'
+import { reportPath } from '../../../pages/item/compare.ts'
+import { roles } from '../../../pages/verdict/situation.ts'
+import type { ReportTickets } from '../../../tap/report-ticket.ts'
+import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { contextOf, pageResponse } from './response.ts'
+
+export type ReportSite = {
+  /** Undefined where no tap can be verified. */
+  readonly reportTickets: ReportTickets | undefined
+  readonly differences: Pick<DifferenceReports, 'add'>
+  readonly tapLimiter?: RateLimiter | undefined
+  readonly log: Log
+  /** Path of the folder of style and script. */
+  readonly assets: string
+}
+
+/** A note of 300 characters, percent-encoded, and a ticket. */
+const maxBytes = 8_192
+
+export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: ReportSite): void {
+  const { reportTickets, differences, tapLimiter, assets, log } = site
+  app.all(reportPath, async (c) => {
+    const quota = await helpers.consume(c, tapLimiter)
+    const headers = quotaHeaders(quota)
+    if (c.req.method !== 'POST') return methodRefused('POST', headers)
+    const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+    const answer = (status: number, notice: Notice, more: Headers = {}) =>
+      pageResponse(context, { status, html: noticePage(context, '/', notice) }, { ...headers, ...more })
+    if (quota?.allowed === false) {
+      const seconds = quota.resetSeconds
+      return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
+    }
+    const fields = isForm((name) => c.req.header(name)) ? await formOf(c.req.raw) : null
+    const tap = reportTickets?.parse(fields?.get('ticket') ?? null) ?? null
+    if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
+    const role = roles.find((one) => one === fields.get('for')) ?? 'new'
+    try {
+      if (await differences.add({ ...tap, role, note: fields.get('note') ?? '' }))
+        log.warn('visitor reports a difference', { tokenId: String(tap.tokenId), role })
+    } catch (error) {
+      return answer(helpers.faultOf(error, c).status, { kind: 'fault', tapped: false })
+    }
+    return answer(200, { kind: 'reported', role })
+  })
+}
+
+/** Returns whether a page of this host sent the form: browsers say where a request comes from. */
+function isForm(header: (name: string) => string | undefined): boolean {
+  const isType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(header('content-type') ?? '')
+  return isType && ['same-origin', 'none'].includes(header('sec-fetch-site') ?? 'none')
+}
+
+async function formOf(request: Request): Promise<URLSearchParams | null> {
+  const body = await readWebBody(request, { maxBytes, timeoutMs: 5_000 })
+  return body.ok ? new URLSearchParams(body.text) : null
+}

@@ -1,0 +1,55 @@
+/** The response of a page: its language, and headers that keep it out of caches, frames and search engines (spec §4.6). */
+import type { PageContext } from '../../../pages/context.ts'
+import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
+import type { Headers } from '../request.ts'
+
+/** Chooses the language by `?lang=`, else by `Accept-Language`. */
+export function contextOf(assets: string, query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
+  const named = parseLanguage(query.get('lang'))
+  return { language: named ?? negotiateLanguage(acceptLanguage), chosen: named !== null, assets }
+}
+
+type PageAnswer = {
+  readonly status: number
+  readonly html: string
+  /** The page holds a form that is sent to this host. */
+  readonly form?: boolean | undefined
+  /** Origins that the page's script may fetch, this host among them; left out: none. */
+  readonly connect?: readonly string[] | undefined
+}
+
+/** A page is never cached: its address may hold a tap, and its state is that of one moment. */
+export function pageResponse(
+  { language }: PageContext,
+  { status, html, form = false, connect = [] }: PageAnswer,
+  headers: Headers = {},
+): Response {
+  return new Response(html, {
+    status,
+    headers: {
+      ...headers,
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Language': language,
+      'Content-Security-Policy': policyOf(form, connect),
+      'Referrer-Policy': 'no-referrer',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Robots-Tag': 'noindex',
+      Vary: 'Accept, Accept-Language',
+    },
+  })
+}
+
+/** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
+function policyOf(form: boolean, connect: readonly string[]): string {
+  return [
+    "default-src 'none'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "script-src 'self'",
+    ...(connect.length > 0 ? [`connect-src ${connect.join(' ')}`] : []),
+    "base-uri 'none'",
+    `form-action ${form ? "'self'" : "'none'"}`,
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
