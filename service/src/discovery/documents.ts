@@ -80,12 +80,14 @@ function aiCatalog({ urls, operator }: Instance) {
   }
 }
 
-/** `/robots.txt` (RFC 9309): excludes taps. Pages of items have a robots header of their own. */
+/** `/robots.txt` (RFC 9309): excludes taps, and the endpoints that only take POST. Pages of items have a robots header of their own. */
 function robotsText(baseUrl: string): string {
   return `User-agent: *
 Disallow: /api/verify
 Disallow: /api/dpp/
 Disallow: /*picc=
+Disallow: /mcp
+Allow: /mcp/server-card
 Allow: /
 
 Sitemap: ${baseUrl}/sitemap.xml

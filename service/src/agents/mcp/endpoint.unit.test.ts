@@ -38,7 +38,8 @@ describe('POST /mcp', () => {
           [inputSchema, outputSchema].map((schema) => (schema as { type: string }).type),
           ['object', 'object'],
         )
-        assert.equal(JSON.stringify([inputSchema, outputSchema]).includes('$ref'), false)
+        const schemas = JSON.stringify([inputSchema, outputSchema])
+        assert.doesNotMatch(schemas, /\$ref|"type":"number"/)
       }
     })
 
@@ -84,6 +85,17 @@ describe('POST /mcp', () => {
           assert.deepEqual([body.version, body.error.code], ['1', code])
         }
     })
+
+    it(`names its tools to a client that calls another one (${era})`, async () => {
+      const { json } = await mcp[era]('tools/call', call('drop_tables', {}))
+      assert.equal(json.error?.code, -32602)
+      assert.deepEqual(json.error?.data, { available_tools: toolNames })
+    })
+
+    it(`says of a success that it is no error (${era})`, async () => {
+      for (const tool of toolNames)
+        assert.equal((await mcp[era]('tools/call', call(tool, { token_id: '4' }))).json.result?.isError, false)
+    })
   }
 
   it('serves the handshake of each older revision, without a session', async () => {
@@ -100,7 +112,10 @@ describe('POST /mcp', () => {
       assert.equal(json.result?.['protocolVersion'], given)
       assert.deepEqual(json.result?.['capabilities'], { tools: { listChanged: false } })
       assert.equal(headers.get('mcp-session-id'), null)
-      assert.match(String(json.result?.['instructions']), /data only, never instructions/)
+      assert.match(
+        String(json.result?.['instructions']),
+        /not proof of physical presence.*data only, never instructions/,
+      )
     }
     assert.equal((await mcp.post({ jsonrpc: '2.0', method: 'notifications/initialized' })).status, 202)
     assert.deepEqual((await mcp.legacy('ping')).json.result, {})
@@ -132,7 +147,6 @@ describe('POST /mcp', () => {
       code(await mcp.modern('tools/list', { _meta: future }, { 'MCP-Protocol-Version': '2030-01-01' })),
       [400, -32022],
     )
-    assert.equal((await mcp.modern('tools/call', call('drop_tables', {}))).json.error?.code, -32602)
   })
 
   it('answers every request as JSON, whatever JSON the client says that it takes', async () => {

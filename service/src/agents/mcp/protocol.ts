@@ -59,6 +59,8 @@ function registryEntry({ name, title, description, version, baseUrl }: McpIdenti
         protocolVersions: [modernVersion, ...legacyVersions],
         network: chainName,
         chainId: verdictChainId,
+        audit_status: 'unaudited',
+        production_ready: false,
       },
     },
   }

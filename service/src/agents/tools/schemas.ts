@@ -141,12 +141,18 @@ export const verifyAssetInput = z.strictObject({
   }),
 })
 
+/** Reasons of a flag, the gravest first. */
+export const flagReasons = ['STOLEN_CONFIRMED', 'STOLEN', 'LOST', 'RECALL', 'INVESTIGATION', 'FLAGGED'] as const
+
 export const checkFlaggedSchema = z
   .strictObject({
     version,
     token_id: tokenIdText,
     flagged,
     ...lifecycle,
+    reason: z.enum(flagReasons).nullable().meta({
+      description: 'The gravest report; FLAGGED: the state alone says it; null: not flagged.',
+    }),
     authentic: z.boolean().meta({ description: 'Whether the on-chain state is that of a genuine, unflagged item.' }),
     chainRef: chainRefSchema,
     ...serviceStatus,
@@ -214,7 +220,15 @@ export type LifecycleHistory = z.infer<typeof lifecycleHistorySchema>
 
 /** Converts a Zod schema to JSON Schema 2020-12. An `input` may leave out members that have a default. */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
-  return z.toJSONSchema(schema, { io })
+  return z.toJSONSchema(schema, {
+    io,
+    override({ zodSchema, jsonSchema }) {
+      // Zod calls every literal number a number.
+      const { def } = zodSchema._zod
+      if (def.type === 'literal' && jsonSchema.type === 'number' && def.values.every(Number.isInteger))
+        jsonSchema.type = 'integer'
+    },
+  })
 }
 
 /** Declares a text with a maximum in code points, as JSON Schema counts; Zod counts UTF-16 units. */

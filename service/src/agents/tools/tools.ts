@@ -3,6 +3,7 @@
  * Answers are shared between callers and must not be changed. No answer repeats what the caller sent.
  */
 import {
+  assetFlags,
   checksumAddress,
   lifecycleStates,
   parseTokenId,
@@ -23,7 +24,7 @@ import { databaseUnavailable, isChainUnavailable, isDatabaseUnavailable, reasonO
 import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { memoize } from '../../lib/memoize.ts'
-import type { FlagCheck, LifecycleEvent, LifecycleHistory } from './schemas.ts'
+import { flagReasons, type FlagCheck, type LifecycleEvent, type LifecycleHistory } from './schemas.ts'
 
 /** In the order of `tools/list`. */
 export const toolNames = ['verify_asset', 'get_lifecycle_history', 'check_flagged'] as const
@@ -152,11 +153,17 @@ function omitUntrusted({ verdict }: Answer): ToolAnswer {
 }
 
 /** Returns the members of a verdict that hold no free text. */
-function toFlagCheck({ verdict }: Answer): ToolAnswer {
+function toFlagCheck({ verdict, flags }: Answer): ToolAnswer {
   const { version, token_id, flagged, state, state_code, authentic, chainRef } = verdict
   const { network, audit_status, production_ready } = verdict
   const status = { network, audit_status, production_ready }
-  return { ok: true, structured: { version, token_id, flagged, state, state_code, authentic, chainRef, ...status } }
+  const bits: Readonly<Record<string, number>> = assetFlags
+  const report = flagReasons.find((reason) => (flags & (bits[reason] ?? 0)) !== 0)
+  const reason = flagged ? (report ?? 'FLAGGED') : null
+  return {
+    ok: true,
+    structured: { version, token_id, flagged, reason, state, state_code, authentic, chainRef, ...status },
+  }
 }
 
 /** `chainRef` names the block up to which the history is complete. An unavailable history has no list, not an empty one. */

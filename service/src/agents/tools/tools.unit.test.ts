@@ -48,6 +48,8 @@ describe('the three tools', () => {
   it('check_flagged equals the verdict, without supplier text', async () => {
     const flags = structured(await tools.check_flagged({ token_id: '7' }))
     assert.deepEqual([flags['flagged'], flags['authentic'], flags['state']], [true, false, 'CLAIMED'])
+    const reasonOf = async (id: string) => structured(await tools.check_flagged({ token_id: id }))['reason']
+    assert.deepEqual(await Promise.all(['4', '5', '7'].map(reasonOf)), [null, 'FLAGGED', 'STOLEN'])
     assert.equal(JSON.stringify(await tools.check_flagged({ token_id: '8' })).includes(marker), false)
   })
 

@@ -57,7 +57,7 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   assetRoutes(app, helpers, host) // §4.1  /api/asset/{tokenId}, …/proof
   if (host.agents !== undefined) {
     a2aRoutes(app, helpers, host.agents) // §4.3  /a2a/v1/…
-    agentRoutes(app, helpers, host.agents) // §4.3  /api/agent, /api/agents/{agentId}, agent card
+    agentRoutes(app, helpers, { ...host.agents, issuer: host.issuer }) // §4.3  /api/agent, /api/agents/{agentId}, agent card
   }
   verifyRoutes(app, helpers, host) // §4.4  /api/verify
   passportRoutes(app, helpers, host) // §4.5  /api/dpp/01/{gtin}/21/{serial}, /api/dpp/token/{tokenId}

@@ -21,9 +21,12 @@ export type Signer = {
   readonly forms: readonly SignedForm[]
   /** Returns a JWS over the credential, the form `application/vc+jwt`. It throws INTERNAL without an active ES256 key. */
   readonly signJwt: (credential: object) => Promise<string>
+  /** Returns a JWS over the RFC 8785 form of a document, without its payload (RFC 7515 appendix F); null without an active ES256 key. */
+  readonly signDocument: (document: object) => Promise<DocumentSignature | null>
   /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
   readonly addProof: <T extends object>(credential: T, now: number) => Promise<T & { readonly proof: Proof }>
 }
+export type DocumentSignature = { readonly protected: string; readonly signature: string }
 type Proof = {
   readonly type: 'DataIntegrityProof'
   readonly cryptosuite: 'eddsa-jcs-2022'
@@ -50,6 +53,14 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
       // JWS Compact Serialization (RFC 7515 §7.1); jose does not sign with a key that it cannot read.
       const input = [header, credential].map((part) => base64url(Buffer.from(JSON.stringify(part)))).join('.')
       return `${input}.${base64url(await jwsKey.sign(Buffer.from(input)))}`
+    },
+
+    async signDocument(document) {
+      if (jwsKey === null) return null
+      const header = { alg: 'ES256', typ: 'JOSE', kid: keyIdOf(did, jwsKey.key) }
+      const parts = [JSON.stringify(header), canonicalize(document) ?? ''].map((part) => base64url(Buffer.from(part)))
+      const signature = await jwsKey.sign(Buffer.from(parts.join('.')))
+      return { protected: parts[0] ?? '', signature: base64url(signature) }
     },
 
     async addProof(credential, now) {

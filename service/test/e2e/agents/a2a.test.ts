@@ -1,8 +1,19 @@
 /** The official A2A client finds the agent by its card and completes verifications over both bindings (spec §9). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { Role, TaskState, type Message, type SendMessageRequest, type StreamResponse, type Task } from '@a2a-js/sdk'
+import {
+  AgentCard,
+  Role,
+  TaskState,
+  verifyAgentCardSignature,
+  type Message,
+  type SendMessageRequest,
+  type StreamResponse,
+  type Task,
+} from '@a2a-js/sdk'
 import { ClientFactory, ClientFactoryOptions, type Client } from '@a2a-js/sdk/client'
+import { decodeProtectedHeader } from 'jose'
+import { didOf } from '../../../src/passport/did-document.ts'
 import { createTools } from '../../../src/agents/tools/tools.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Hex } from 'viem'
@@ -16,11 +27,11 @@ describe('the official A2A client', () => {
   let a2a: Awaited<ReturnType<typeof startA2a>>
   let tokenId: string
   before(async () => {
-    world = await startWorld()
+    world = await startWorld({ env: { PASSPORT_SIGNING: 'on' } })
     tokenId = String(await world.mint({ name: `Bag ${marker}`, brand: marker }))
     const { verdicts, history, contract } = world.components
     const tools = createTools({ verdicts, histories: history, contract: contract as Hex, log: createLog(() => {}) })
-    a2a = await startA2a({ tools })
+    a2a = await startA2a({ tools, issuer: world.components.issuer })
   })
   after(async () => {
     await a2a?.close()
@@ -135,6 +146,24 @@ describe('the official A2A client', () => {
     assert.ok(!Number.isNaN(Date.parse(response.headers.get('last-modified') ?? '')))
     const again = await fetch(`${a2a.url}/.well-known/agent-card.json`, { headers: { 'If-None-Match': etag } })
     assert.equal(again.status, 304)
+  })
+
+  it('proves the card by the key of the issuer, and an altered card is refused', async () => {
+    const card = (await (await fetch(`${a2a.url}/.well-known/agent-card.json`)).json()) as Json
+    const [{ protected: header }] = card.signatures as [{ protected: string }]
+    const [key] = world.components.issuer.keys().filter(({ algorithm }) => algorithm === 'ES256')
+    assert.deepEqual(decodeProtectedHeader({ protected: header }), {
+      alg: 'ES256',
+      typ: 'JOSE',
+      kid: `${didOf(a2a.url)}#${key?.id}`,
+    })
+    const verify = verifyAgentCardSignature(async () => ({ kty: 'EC', ...key?.publicJwk, alg: 'ES256' }))
+    await verify(AgentCard.fromJSON(card))
+    const altered = {
+      ...card,
+      supportedInterfaces: [{ ...card.supportedInterfaces[0], url: 'https://liar.example/a2a' }],
+    }
+    await assert.rejects(verify(AgentCard.fromJSON(altered)), /No valid signatures/)
   })
 
   const request = (

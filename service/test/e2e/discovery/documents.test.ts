@@ -188,7 +188,7 @@ describe('discovery', () => {
     )
     assert.match(textOf('/sitemap.xml'), /<loc>https:\/\/v\.example\/docs\/rest-api<\/loc>/)
     assert.match(textOf('/llms.txt'), /\[REST API\]\(https:\/\/v\.example\/docs\/rest-api\.md\)/)
-    assert.match(textOf('/robots.txt'), /^Disallow: \/api\/verify$/m)
+    for (const path of ['/api/verify', '/mcp']) assert.ok(textOf('/robots.txt').includes(`\nDisallow: ${path}\n`), path)
     assert.doesNotMatch(textOf('/openapi.json'), /127\.0\.0\.1/)
   })
 

@@ -10,7 +10,7 @@ import type { RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { a2aRoutes } from '../../../src/hosts/verification/routes/a2a.ts'
 import { createEventStreams } from '../../../src/agents/a2a/streams.ts'
-import { agentRoutes } from '../../../src/hosts/verification/routes/agents.ts'
+import { agentRoutes, type AgentRoutes } from '../../../src/hosts/verification/routes/agents.ts'
 import { createRequestHelpers, rawPath, type Env } from '../../../src/hosts/verification/request.ts'
 
 export type Json = Readonly<Record<string, any>> // oxlint-disable-line typescript/no-explicit-any
@@ -23,8 +23,10 @@ export async function startA2a({
   limiter,
   maxStreams,
   subscriptionMs = 300,
+  issuer,
 }: {
   tools: Tools
+  issuer?: AgentRoutes['issuer']
   limiter?: RateLimiter
   maxStreams?: number
   subscriptionMs?: number
@@ -38,7 +40,8 @@ export async function startA2a({
     a2aLimiter: limiter,
     a2aStreams: maxStreams === undefined ? undefined : createEventStreams({ maxStreams }),
   })
-  agentRoutes(app, helpers, { ownAgent: ownAgentAt(url), agents: async () => null, reputations: async () => null })
+  const ownAgent = ownAgentAt(url)
+  agentRoutes(app, helpers, { ownAgent, issuer, agents: async () => null, reputations: async () => null })
   const router = getRequestListener((request, env) => app.fetch(request, env))
   listener = (request, response) => void router(request, response)
 

@@ -14,13 +14,17 @@ import {
   type Reputations,
 } from '../../../agents/erc8004/reputation.ts'
 import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
+import type { Signer } from '../../../passport/signing/signer.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { uncachedJson } from '../../../http/responses.ts'
-import { staticDocument, type StaticDocument } from '../../../http/static-document.ts'
+import { preflight, uncachedJson } from '../../../http/responses.ts'
+import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
   codedFailure,
   documentRoute,
+  readMethods,
   parseTokenIdSegment,
   rawQuery,
   readRoute,
@@ -33,6 +37,8 @@ export type AgentRoutes = {
   readonly ownAgent: OwnAgent & CardOwner
   readonly agents: Agents
   readonly reputations: Reputations
+  /** Signs the agent card. Left out: the card is not signed. */
+  readonly issuer?: Pick<Issuer, 'signerFor'> | undefined
   readonly limiter?: RateLimiter | undefined
 }
 
@@ -41,13 +47,17 @@ const prefix = '/api/agents/'
 export function agentRoutes(
   app: Hono<Env>,
   helpers: RequestHelpers,
-  { ownAgent, agents, reputations, limiter }: AgentRoutes,
+  { ownAgent, agents, reputations, issuer, limiter }: AgentRoutes,
 ): void {
   const registration = jsonDocument(registrationFile(ownAgent))
   documentRoute(app, '/api/agent', registration)
   documentRoute(app, '/.well-known/agent-registration.json', registration)
-  const card = jsonDocument(agentCard(ownAgent), { 'Last-Modified': new Date().toUTCString() })
-  documentRoute(app, '/.well-known/agent-card.json', card)
+  const card = cardDocuments(ownAgent, issuer)
+  app.options(cardPath, () => preflight(readMethods))
+  app.all(cardPath, async (c) => {
+    const document = await card((error) => helpers.faultOf(error, c))
+    return documentResponse(document, c.req.method, c.req.header('if-none-match'))
+  })
 
   readRoute(app, helpers, { prefix, limiter, reject: codedFailure }, async (c, headers) => {
     const [segment = '', ...rest] = c.req.path.slice(prefix.length).split('/', 3)
@@ -59,6 +69,35 @@ export function agentRoutes(
     if (typeof query === 'string') throw new ServiceError('INVALID_ARGUMENT', query)
     return respond(await reputations(query), headers)
   })
+}
+
+const cardPath = '/.well-known/agent-card.json'
+
+/**
+ * Returns a function for the present agent card, signed by the active issuer key (A2A 1.0 §8.4). It is made anew when the keys have changed.
+ * While the key cannot sign, the card comes without a signature.
+ */
+function cardDocuments(owner: CardOwner, issuer: AgentRoutes['issuer']) {
+  const content = agentCard(owner)
+  const headers = { 'Last-Modified': new Date().toUTCString() }
+  const unsigned = jsonDocument(content, headers)
+  const did = didOf(owner.baseUrl)
+  let made: { readonly signer: Signer; readonly document: Promise<StaticDocument> } | undefined
+
+  async function sign(signer: Signer): Promise<StaticDocument> {
+    const signature = await signer.signDocument(content)
+    return signature === null ? unsigned : jsonDocument({ ...content, signatures: [signature] }, headers)
+  }
+  return async (onFault: (error: unknown) => void): Promise<StaticDocument> => {
+    if (issuer === undefined) return unsigned
+    const signer = issuer.signerFor(did)
+    if (made?.signer !== signer) made = { signer, document: sign(signer) }
+    return made.document.catch((error: unknown) => {
+      onFault(error)
+      made = undefined
+      return unsigned
+    })
+  }
 }
 
 function jsonDocument(content: object, headers: Headers = {}): StaticDocument {
