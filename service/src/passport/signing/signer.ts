@@ -26,7 +26,7 @@ export type Signer = {
   /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
   readonly addProof: <T extends object>(credential: T, now: number) => Promise<T & { readonly proof: Proof }>
 }
-export type DocumentSignature = { readonly protected: string; readonly signature: string }
+type DocumentSignature = { readonly protected: string; readonly signature: string }
 type Proof = {
   readonly type: 'DataIntegrityProof'
   readonly cryptosuite: 'eddsa-jcs-2022'
