@@ -2,18 +2,15 @@
  * `npm run test:citus`: the tests of the store, the index, taps, payments and GraphQL on a Citus cluster of one coordinator and two
  * workers, which it starts and ends. `TEST_CITUS` is the folder of the program `cluster`; the tests are skipped where there is none.
  */
-import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { globSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { makeTemplate } from '../service/test/support/database/citus.ts'
-import { freePorts } from '../service/test/support/free-port.ts'
+import { citusLacks, startCitusCluster } from '../service/test/support/database/citus-cluster.ts'
 import { runStages } from './stages.ts'
 
-const program = join(resolve(process.env['TEST_CITUS'] ?? '../shared/citus'), 'cluster')
-const missing = [program, '/usr/lib/postgresql/15/bin/initdb'].find((path) => !existsSync(path))
-if (missing !== undefined) {
-  console.log(`Tests on Citus are skipped: there is no ${missing}. TEST_CITUS names the folder of the program.`)
+const lacks = citusLacks()
+if (lacks !== null) {
+  console.log(`Tests on Citus are skipped: ${lacks}.`)
   process.exit(0)
 }
 
@@ -25,35 +22,15 @@ const folders = [
 ]
 const given = process.argv.slice(2)
 const files = (given.length > 0 ? given : globSync(folders.map((folder) => `${folder}.test.ts`)))
-  .filter((file) => given.length > 0 || readFileSync(file, 'utf8').includes('/database/databases.ts'))
+  .filter((file) => given.length > 0 || /\/database\/(?:databases|citus)\.ts/.test(readFileSync(file, 'utf8')))
   .toSorted()
 
-const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-citus-'))
-chmodSync(folder, 0o755) // PostgreSQL runs as another user
-const workers = 2
-const port = await freePorts(1 + workers)
-const cluster = (command: string) =>
-  execFileSync(program, [command, join(folder, 'nodes'), String(port), String(workers)], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  })
-process.once('exit', () => {
-  cluster('stop')
-  rmSync(folder, { recursive: true, force: true })
-})
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
-
-cluster('start')
-const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-const workerPorts = Array.from({ length: workers }, (_, index) => port + 1 + index)
+const { url, workerPorts, folder, env } = await startCitusCluster()
 await makeTemplate(url, workerPorts)
 const statements = join(folder, 'statements')
 mkdirSync(statements)
-Object.assign(process.env, {
-  TMPDIR: folder,
-  TEST_CITUS_URL: url,
-  TEST_CITUS_WORKERS: workerPorts.join(),
-  TEST_CITUS_STATEMENTS: statements,
-})
+Object.assign(process.env, { TMPDIR: folder, TEST_CITUS_STATEMENTS: statements, ...env })
 const testCommand = (...all: readonly string[]) =>
   [
     'node',

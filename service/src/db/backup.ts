@@ -188,6 +188,7 @@ export const keptTables = [
   'token_of_item',
   'status_place',
   'index_cursor',
+  'index_shown',
   'index_block',
   'history',
   'registration',

@@ -5,6 +5,7 @@ import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
 import { parseJson } from '../lib/json.ts'
 import type { AssetChange } from './project.ts'
+import { waitForStep } from './steps.ts'
 import { keepSums, returned, returnedBoth, withSums } from './sums.ts'
 
 const zeroAddress = `0x${'0'.repeat(40)}` as const
@@ -89,11 +90,6 @@ const tapsOf = (sql: Sql, tokens: string) =>
     'select token_id, tapped_at::text as at from asset_tap where token_id = any($1::numeric[])',
     tokens,
   )
-
-/** Waits for a step that is being written: later reads see it, and the next step sees earlier writes. */
-export async function waitForStep(sql: Sql): Promise<void> {
-  await sql.query('select 1 from index_cursor for share')
-}
 
 /** Changes tokens that are stored. Call `keepSums` before. */
 export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
@@ -285,7 +281,7 @@ export async function refreshAssetText(database: Pick<Database, 'transaction'>, 
 
 async function refreshSome(sql: Sql, hash: Hex): Promise<number> {
   // As a step does: first taps, which change the sums too, wait.
-  await sql.query('select 1 from index_cursor for update')
+  await waitForStep(sql, 'update')
   const known = await sql.query('select 1 from asset where metadata_hash = $1 limit 1', [hexToBytes(hash)])
   if (known.length === 0) return 0 // most metadata comes before its token
   const text = (await productTexts(sql, new Set([hash]))).get(hash)

@@ -4,6 +4,7 @@ import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
+import { wholeReads } from './steps.ts'
 
 /** `rows` are in the order of the chain, and complete up to the block `cursor`. */
 type IndexedHistory = Readonly<{ cursor: BlockId; rows: readonly AssetEvent[] }>
@@ -23,9 +24,11 @@ export type HistoryPage = { readonly rows: readonly AssetEvent[]; readonly total
 
 export type HistoryStore = ReturnType<typeof historyStore>
 
-export function historyStore(sql: Pick<Database, 'query' | 'dialect'>) {
+export function historyStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  const whole = wholeReads(database)
+
   /** A cluster does not join the questions with their events, but routes each to the shard of its token. */
-  async function pageOnShard(question: HistoryQuestion): Promise<HistoryPage> {
+  async function pageOnShard(sql: Sql, question: HistoryQuestion): Promise<HistoryPage> {
     const [token, block, log, most, upTo] = valuesOf([question]).map(([value]) => value)
     const rows = await sql.query<EventRow>(shardPageStatement(question.backward ?? false), [
       token,
@@ -40,10 +43,10 @@ export function historyStore(sql: Pick<Database, 'query' | 'dialect'>) {
 
   return {
     /** Returns `null` before the first leader of the index. */
-    cursor: () => readCursor(sql),
+    cursor: () => whole((sql) => readCursor(sql)),
     /** Returns the first `limit` events of a token, in one snapshot with the cursor; `null` before the first leader. */
     async of(tokenId: bigint, limit = 1_000): Promise<IndexedHistory | null> {
-      const rows = await sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit])
+      const rows = await whole((sql) => sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit]))
       const [first] = rows
       if (first === undefined) return null
       const cursor = { number: first.cursorNumber, hash: first.cursorHash }
@@ -55,11 +58,13 @@ export function historyStore(sql: Pick<Database, 'query' | 'dialect'>) {
     },
     /** Returns pages of events in the order of the questions, by one statement for each direction. */
     async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
-      if (sql.dialect === 'citus') return Promise.all(questions.map(pageOnShard))
+      if (database.dialect === 'citus')
+        return whole((sql) => Promise.all(questions.map((question) => pageOnShard(sql, question))))
       const pages = new Map(questions.map((question) => [question, { rows: [] as AssetEvent[], total: 0 }]))
       for (const backward of [false, true]) {
         const asked = questions.filter((question) => (question.backward ?? false) === backward)
-        const found = asked.length === 0 ? [] : await sql.query<PlacedRow>(pagesStatement(backward), valuesOf(asked))
+        const found =
+          asked.length === 0 ? [] : await database.query<PlacedRow>(pagesStatement(backward), valuesOf(asked))
         for (const { place, total, ...row } of found) {
           const question = asked[place - 1]
           const page = question && pages.get(question)

@@ -3,12 +3,14 @@ import type { Hex } from '@touchstone/verdict'
 import { hex, numbers, seconds } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds, type IndexedToken, type TokenPage, type TokenPages } from '../domain/chain-index.ts'
-import { missingTokens, waitForStep } from './assets.ts'
+import { missingTokens } from './assets.ts'
 import { readEvents, readEventsBetween } from './history.ts'
 import { projectAssets, projectTransfers, type Transfer } from './project.ts'
+import { waitForStep, wholeReads } from './steps.ts'
 import { readTransfers } from './transfers.ts'
 
-export function tokenPages(database: Pick<Database, 'query' | 'transaction'>): TokenPages {
+export function tokenPages(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): TokenPages {
+  const whole = wholeReads(database)
   const page = (tokens: string, values: readonly unknown[]) =>
     database.transaction(async (sql): Promise<TokenPage | null> => {
       await waitForStep(sql)
@@ -36,8 +38,8 @@ export function tokenPages(database: Pick<Database, 'query' | 'transaction'>): T
       const picked = Array.from({ length: count }, () => low + Math.floor(Math.random() * width))
       return page(`${tokensStatement} where b.pk = any($1::bigint[])`, [numbers(picked)])
     },
-    events: (from, to) => readEventsBetween(database, from, to),
-    missing: (tokenIds) => missingTokens(database, tokenIds),
+    events: (from, to) => whole((sql) => readEventsBetween(sql, from, to)),
+    missing: (tokenIds) => whole((sql) => missingTokens(sql, tokenIds)),
   }
 }
 

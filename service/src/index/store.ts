@@ -30,12 +30,13 @@ import {
 } from './history.ts'
 import { trimOutbox, announcedTokens } from './outbox.ts'
 import { expiredBefore, projectAssets, projectTransfers } from './project.ts'
+import { changeIndex } from './steps.ts'
 import { keepSums } from './sums.ts'
 import { applyTransfers, expireOffers, storeTransfers } from './transfers.ts'
 
 /** `now` is in unix milliseconds; events are kept for `retentionDays`. */
 export function indexStore(
-  database: Pick<Database, 'query' | 'transaction'>,
+  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
   { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
   const seconds = () => BigInt(Math.floor(now() / 1000))
@@ -52,7 +53,7 @@ export function indexStore(
 
     async apply(step) {
       if (step.events.length === 0 && step.rewindTo === null) return moveCursor(database, step)
-      return database.transaction(async (sql) => {
+      return changeIndex(database, async (sql) => {
         if (!(await moveCursor(sql, step))) return false
         await applyStep(sql, step, seconds())
         return true
@@ -60,7 +61,7 @@ export function indexStore(
     },
 
     arrive: (epoch) =>
-      database.transaction(async (sql) => {
+      changeIndex(database, async (sql) => {
         if (!(await holdEpoch(sql, epoch))) return false
         const { isFed } = await readFeedState(sql)
         if (!isFed) await beginFeed(sql, seconds())
@@ -76,7 +77,7 @@ export function indexStore(
       }),
 
     repair: (epoch, { lost, forged, tokens }) =>
-      database.transaction(async (sql) => {
+      changeIndex(database, async (sql) => {
         if (!(await holdEpoch(sql, epoch))) return false
         await keepSums(sql)
         await deleteEvents(sql, [...lost, ...forged])
@@ -95,7 +96,7 @@ export function indexStore(
       return row?.differences ?? null
     },
 
-    clear: (epoch) => database.transaction((sql) => clear(sql, epoch)),
+    clear: (epoch) => changeIndex(database, (sql) => clear(sql, epoch)),
   }
 }
 
@@ -249,8 +250,8 @@ const compactStatements = [
 ]
 
 /** Deletes everything that came from the chain; the next leader begins anew. Registrations, taps, messages and keys stay. */
-export async function rebuildIndex(database: Pick<Database, 'transaction'>): Promise<void> {
-  await database.transaction((sql) => clear(sql, null))
+export async function rebuildIndex(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<void> {
+  await changeIndex(database, (sql) => clear(sql, null))
 }
 
 async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {

@@ -1,7 +1,8 @@
 /** The tokens of a class (GTIN), for what its items have in common. */
 import type { Hex } from '@touchstone/verdict'
 import { hex } from '../../db/columns.ts'
-import type { Sql } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
+import { wholeReads } from '../steps.ts'
 
 /** A token, and the metadata hash that the index knows of it. */
 export type ClassItem = { readonly tokenId: bigint; readonly metadataHash: Hex }
@@ -10,11 +11,12 @@ export type ClassStore = ReturnType<typeof classStore>
 /** Items of a class that are looked at: an answer for a class of a million items must stay cheap. */
 const newest = 500
 
-export function classStore(sql: Sql) {
+export function classStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  const whole = wholeReads(database)
   return {
     /** Returns one token for each metadata hash among the newest items of a class, the newest first. */
     async itemsOfClass(gtin: string): Promise<ClassItem[]> {
-      const rows = await sql.query<{ tokenId: string; hash: Hex }>(classStatement, [gtin, newest])
+      const rows = await whole((sql) => sql.query<{ tokenId: string; hash: Hex }>(classStatement, [gtin, newest]))
       const byHash = new Map<Hex, ClassItem>()
       for (const { tokenId, hash: metadataHash } of rows)
         if (!byHash.has(metadataHash)) byHash.set(metadataHash, { tokenId: BigInt(tokenId), metadataHash })

@@ -1,7 +1,8 @@
 /** The state of the index for its readers: the block that it is complete to, and its last comparison with the chain. */
 import { hex, instant } from '../../db/columns.ts'
-import type { Sql } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
+import { wholeReads } from '../steps.ts'
 
 /** Times are RFC 3339 with microseconds, in UTC. `block` is null before the first, `comparedAt` before the first comparison. */
 export type IndexMeta = Readonly<{
@@ -9,8 +10,10 @@ export type IndexMeta = Readonly<{
   comparedAt: string | null
 }>
 
-export async function readMeta(sql: Sql): Promise<IndexMeta> {
-  const [row] = await sql.query<BlockId & { timestamp: string; comparedAt: string | null }>(metaStatement)
+export async function readMeta(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<IndexMeta> {
+  const [row] = await wholeReads(database)((sql) =>
+    sql.query<BlockId & { timestamp: string; comparedAt: string | null }>(metaStatement),
+  )
   if (row === undefined) return { block: null, comparedAt: null }
   const { comparedAt, ...block } = row
   return { block: block.number < 0n ? null : block, comparedAt }

@@ -11,14 +11,15 @@ import { chainUnavailable } from '../../lib/errors.ts'
 import { productTexts, withoutGaps } from '../assets.ts'
 import { readEvents } from '../history.ts'
 import { expiredBefore, projectAssets, projectTransfers } from '../project.ts'
+import { wholeReads } from '../steps.ts'
 import { withNames } from './names.ts'
 import type { ProductCondition } from './condition.ts'
 import {
+  columnsOf,
   type PastAssets,
   type PastBlock,
   parseProduct,
   pastTable,
-  productColumns,
   type ProductPage,
   productPageStatement,
   productsWhere,
@@ -35,16 +36,24 @@ const mostEvents = 20_000
 const mostTokens = 1_000
 
 export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
-  /** Runs `read` in one snapshot in which the block is still canonical. */
+  const isDistributed = database.dialect === 'citus'
+  const columns = columnsOf(isDistributed)
+  const whole = wholeReads(database)
+
+  /** Runs `read` in one snapshot in which the block is still canonical, or while no step of the index is written. */
   function at<T>(block: PastBlock, read: (sql: Sql) => Promise<T>): Promise<T> {
-    return database.transaction(async (sql) => {
-      await sql.query('set transaction isolation level repeatable read')
+    const readAt = async (sql: Sql) => {
       const [found] = await sql.query('select 1 from index_block where number = $1 and hash = $2', [
         block.number,
         hexToBytes(block.hash),
       ])
       if (found === undefined) throw chainUnavailable('a block of the past is no longer canonical')
       return read(sql)
+    }
+    if (isDistributed) return whole(readAt)
+    return database.transaction(async (sql) => {
+      await sql.query('set transaction isolation level repeatable read')
+      return readAt(sql)
     })
   }
 
@@ -52,7 +61,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
     async find(number: bigint): Promise<FoundBlock> {
       const [block] = await database.query<PastBlock>(blockStatement, [number])
       if (block !== undefined) {
-        const [event] = await database.query<{ time: bigint }>(eventTimeStatement, [number])
+        const [event] = await whole((sql) => sql.query<{ time: bigint }>(eventTimeStatement, [number]))
         return { block: event !== undefined && event.time > block.time ? { ...block, time: event.time } : block }
       }
       const [kept] = await database.query<{ from: bigint; to: bigint }>(keptStatement)
@@ -63,7 +72,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
     products: (block: PastBlock, tokenIds: readonly bigint[]): Promise<ProductRow[]> =>
       at(block, async (sql) => {
         const rows = await pastAssets(sql, block, tokenIds.map(String))
-        const text = `select ${productColumns} from ${pastTable} where true`
+        const text = `select ${columns} from ${pastTable} where true`
         return (await sql.query<StoredProduct>(text, [JSON.stringify(rows)])).map((row) => rowAt(row, block))
       }),
 
@@ -98,10 +107,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
         const past = await changedAssets(sql, block)
         if (past === null) return null
         const condition = await withNames(sql, page.condition)
-        const { text, values } = productPageStatement(
-          { ...page, condition },
-          { past, isDistributed: database.dialect === 'citus' },
-        )
+        const { text, values } = productPageStatement({ ...page, condition }, { past, isDistributed })
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),
 
@@ -201,7 +207,7 @@ async function eventsUpTo(sql: Sql, block: PastBlock, tokenIds: readonly string[
 }
 
 function rowAt(row: StoredProduct, block: PastBlock): ProductRow {
-  return { ...parseProduct(row), indexed: { number: block.number, hash: block.hash }, at: block }
+  return { ...parseProduct(row, null), indexed: { number: block.number, hash: block.hash }, at: block }
 }
 
 /** The zero hash stands for none. */

@@ -5,6 +5,7 @@ import { assertCheap } from '../../db/cost.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
+import { wholeReads } from '../steps.ts'
 import { type ProductCondition, sqlOf } from './condition.ts'
 import { withNames } from './names.ts'
 
@@ -62,29 +63,26 @@ export type ProductPage = {
 export type ProductStore = ReturnType<typeof productStore>
 
 export function productStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  const whole = wholeReads(database)
+  const isDistributed = database.dialect === 'citus'
+  const columns = columnsOf(isDistributed)
+  const rowsOf = (text: string, values: readonly unknown[]) =>
+    whole(async (sql, cursor) => (await sql.query<StoredProduct>(text, values)).map((row) => parseProduct(row, cursor)))
   return {
     /** Returns the indexed products of these tokens, in no order. */
-    async byTokens(tokenIds: readonly bigint[]): Promise<ProductRow[]> {
-      const rows = await database.query<StoredProduct>(
-        `select ${productColumns} from asset where token_id = any($1::text[]::numeric[])`,
-        [tokenIds.map(String)],
-      )
-      return rows.map(parseProduct)
-    },
+    byTokens: (tokenIds: readonly bigint[]): Promise<ProductRow[]> =>
+      rowsOf(`select ${columns} from asset where token_id = any($1::text[]::numeric[])`, [tokenIds.map(String)]),
     /** Returns the indexed products of these tags, by their commitments, in no order. */
-    async byTags(tagHashes: readonly Hex[]): Promise<ProductRow[]> {
-      const rows = await database.query<StoredProduct>(
-        `select ${productColumns} from asset where tag_hash = any($1::text[]::bytea[])`,
-        [tagHashes.map((hash) => `\\x${hash.slice(2)}`)],
-      )
-      return rows.map(parseProduct)
-    },
+    byTags: (tagHashes: readonly Hex[]): Promise<ProductRow[]> =>
+      rowsOf(`select ${columns} from asset where tag_hash = any($1::text[]::bytea[])`, [
+        tagHashes.map((hash) => `\\x${hash.slice(2)}`),
+      ]),
     /** Returns one page. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(given: ProductPage): Promise<ProductRow[]> {
       const page = { ...given, condition: await withNames(database, given.condition) }
-      const { text, values } = productPageStatement(page, { isDistributed: database.dialect === 'citus' })
+      const { text, values } = productPageStatement(page, { isDistributed })
       if (!isIndexed(page)) await assertCheap(database, text, values)
-      return (await database.query<StoredProduct>(text, values)).map(parseProduct)
+      return rowsOf(text, values)
     },
     /** Returns the number of products, by the stored sums or by a count; null where a count takes too long. */
     async count(condition: ProductCondition): Promise<number | null> {
@@ -124,15 +122,16 @@ export function productPageStatement(
     return `select ${columns} from ${table} where ${wanted.filter(Boolean).join(' and ')}
     ${order} limit $${values.push(limit)}`
   }
+  const columns = columnsOf(isDistributed)
   const branches = branchesOf(condition)
   const [only] = branches
   const unchanged = past === undefined ? '' : unchangedSince(past, values)
   const named = isDistributed ? null : namesOf(condition)
   if (past === undefined && named === null && only !== undefined && branches.length === 1)
-    return { text: rowsOf(productColumns, 'asset', only, ''), values }
+    return { text: rowsOf(columns, 'asset', only, ''), values }
   const parts = named === null ? branches.map((one) => rowsOf('*', 'asset', one, unchanged)) : [eachNamed(named)]
   if (past !== undefined) parts.push(rowsOf('*', pastTable, condition, ''))
-  const text = `select ${productColumns} from (${parts.map((part) => `(${part})`).join(' union all ')}) asset
+  const text = `select ${columns} from (${parts.map((part) => `(${part})`).join(' union all ')}) asset
     ${order} limit $${values.push(limit)}`
   return { text, values }
 
@@ -193,15 +192,21 @@ export function behindOf(
   return `${columns} ${order} (${key}, $${values.push(pk)}::text::bigint)`
 }
 
-export const productColumns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",
+const ownColumns = `pk, token_id::text as "tokenId", ${hex('owner')} as owner, state, flags, ${hex('metadata_hash')} as "metadataHash",
   ${hex('tag_hash')} as "tagHash", tag_id as "tagId", name, brand, serial, gtin, verified, ${instant('created_at')} as "createdAt",
-  ${instant('updated_at')} as "updatedAt", (select number from index_cursor) as "indexedNumber",
+  ${instant('updated_at')} as "updatedAt"`
+
+/** SQL for a product. On a cluster the cursor is asked apart: the statement would be sent to the shards with it. */
+export function columnsOf(isDistributed: boolean): string {
+  if (isDistributed) return ownColumns
+  return `${ownColumns}, (select number from index_cursor) as "indexedNumber",
   (select ${hex('hash')} from index_cursor) as "indexedHash"`
+}
 
 export type StoredProduct = Omit<ProductRow, 'tokenId' | 'indexed'> & {
   readonly tokenId: string
-  readonly indexedNumber: bigint | null
-  readonly indexedHash: Hex | null
+  readonly indexedNumber?: bigint | null
+  readonly indexedHash?: Hex | null
 }
 
 /** Conditions on one thing whose rows an index has in the order of their mints. */
@@ -219,8 +224,14 @@ function isIndexed({ condition, by }: ProductPage): boolean {
   return by === 'created' && indexedKinds.has(condition.kind)
 }
 
-export function parseProduct({ tokenId, indexedNumber: number, indexedHash: hash, ...row }: StoredProduct): ProductRow {
-  const indexed = number === null || hash === null || number < 0n ? null : { number, hash }
+/** `cursor` is the block of a row that names none. */
+export function parseProduct(
+  { tokenId, indexedNumber, indexedHash, ...row }: StoredProduct,
+  cursor: BlockId | null,
+): ProductRow {
+  const number = indexedNumber ?? cursor?.number ?? -1n
+  const hash = indexedHash ?? cursor?.hash ?? null
+  const indexed = number < 0n || hash === null ? null : { number, hash }
   return { ...row, tokenId: BigInt(tokenId), indexed }
 }
 

@@ -5,6 +5,7 @@ import { countWithin } from '../../db/bounded-count.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
+import { wholeReads } from '../steps.ts'
 import { behindOf, type Keyset, type PastBlock } from './products.ts'
 
 /** One row of `transfer`. Times are RFC 3339 with microseconds, in UTC; addresses are lower case. */
@@ -46,23 +47,26 @@ export type TransferPage = TransferFilter & {
 export const newestTransfers = 100
 
 export function transferStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  const whole = wholeReads(database)
+  const rowsOf = (text: string, values: readonly unknown[]) =>
+    whole(async (sql) => (await sql.query<StoredTransfer>(text, values)).map(parseRow))
   return {
     /** Returns the indexed ones, in no order. An id begins with the token. */
     async byIds(ids: readonly string[]): Promise<TransferRow[]> {
       const text = `select ${columns} from transfer t where t.token_id = any($2::text[]::numeric[]) and t.id = any($1::text[])`
       const tokens = ids.map((id) => /^\d{1,78}(?=-)/.exec(id)?.[0] ?? '-1')
-      return (await database.query<StoredTransfer>(text, [ids, tokens])).map(parseRow)
+      return rowsOf(text, [ids, tokens])
     },
     /** Returns the newest 100 of each product, by its token, newest first, in one statement. */
     async newestOf(tokenIds: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
-      const rows = await database.query<StoredTransfer>(newestStatement, [tokenIds.map(String)])
-      return Map.groupBy(rows.map(parseRow), ({ tokenId }) => tokenId)
+      const rows = await rowsOf(newestStatement, [tokenIds.map(String)])
+      return Map.groupBy(rows, ({ tokenId }) => tokenId)
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(page: TransferPage): Promise<TransferRow[]> {
       const { text, values } = transferPageStatement(page)
       if ((page.party && page.status !== null) || page.brands) await assertCheap(database, text, values)
-      return (await database.query<StoredTransfer>(text, values)).map(parseRow)
+      return rowsOf(text, values)
     },
     /** Returns the number of transfers; null where a count takes too long. */
     async count(filter: TransferFilter): Promise<number | null> {

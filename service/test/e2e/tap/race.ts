@@ -1,7 +1,7 @@
 /**
  * A race for taps (spec §4.4: a cryptogram counts once): several processes over one PostgreSQL, every tap presented by every
- * connection at about the same time. `node service/test/tap-race.ts [requests]` prints what came out; exit code 1 when a tap
- * counted twice or not at all.
+ * connection at about the same time. `npm run stress:tap` prints what came out; exit code 1 when a tap counted twice or not at all.
+ * `-- --citus` does it on a Citus cluster that it starts and ends.
  */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -13,6 +13,8 @@ import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 import { openDatabase } from '../../../src/db/database.ts'
+import { makeTemplate } from '../../support/database/citus.ts'
+import { citusLacks, startCitusCluster } from '../../support/database/citus-cluster.ts'
 import { openOwnDatabase } from '../../support/database/databases.ts'
 import { testBatch, testBatches, testTag } from '../../support/tap/tags.ts'
 
@@ -45,7 +47,7 @@ export async function runTapRace({
 } = {}): Promise<RaceResult> {
   await using opened = new AsyncDisposableStack()
   const database = opened.adopt(await openOwnDatabase(), (db) => db.close())
-  await migrate(database)
+  await migrate(database) // a database on a cluster has its tables already
   const batch = testBatch()
   const perTag = Math.max(1, Math.round(requests / (processes * connections * tags)))
   const made = await Promise.all(Array.from({ length: tags }, () => testTag(batch)))
@@ -151,6 +153,15 @@ if (import.meta.main && process.argv[2] === 'worker') {
   const [job] = (await once(process, 'message')) as [Job]
   const report = await work(job)
   process.send?.(report, () => process.disconnect())
+} else if (import.meta.main && process.argv.includes('--citus')) {
+  const lacks = citusLacks()
+  if (lacks !== null) throw new Error(`There is no Citus to race on: ${lacks}.`)
+  const { url, workerPorts, env } = await startCitusCluster()
+  await makeTemplate(url, workerPorts)
+  const others = process.argv.slice(2).filter((argument) => argument !== '--citus')
+  const race = fork(fileURLToPath(import.meta.url), others, { env: { ...process.env, ...env } })
+  const [code] = (await once(race, 'exit')) as [number | null]
+  process.exitCode = code ?? 1
 } else if (import.meta.main) {
   const result = await runTapRace({ requests: Number(process.argv[2] ?? 12_000) })
   const { requests, taps, freshTwice, lost, refused, wrongRows, seconds } = result

@@ -1,19 +1,34 @@
 /** A PostgreSQL that is there or away: a port before the real one. */
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
+import { pipeline } from 'node:stream'
 
-/** Answers on a port of 127.0.0.1 as the server of `url` does, until it is disposed of, which cuts every connection. */
-export async function answerAs(url: string, port: number): Promise<AsyncDisposable> {
+/**
+ * Answers on a port of 127.0.0.1 as the server of `url` does, until it is disposed of, which cuts every connection. `before` holds each
+ * piece that a client sends until it resolves; where it rejects, that connection is cut.
+ */
+export async function answerAs(
+  url: string,
+  port: number,
+  before: (sent: Buffer) => Promise<void> | undefined = () => undefined,
+): Promise<AsyncDisposable> {
   const real = new URL(url)
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     const onward = connect(Number(real.port || 5432), real.hostname)
+    async function* held(sent: AsyncIterable<Buffer>) {
+      for await (const piece of sent) {
+        await before(piece)
+        yield piece
+      }
+    }
+    pipeline(socket, held, onward, () => {}) // either end cuts the other
+    onward.pipe(socket)
     for (const [one, other] of [
       [socket, onward],
       [onward, socket],
     ] as const) {
       sockets.add(one)
-      one.pipe(other)
       one.on('error', () => other.destroy())
     }
   })

@@ -19,7 +19,7 @@ export type AssetRow = {
   updatedAt?: string
 }
 
-const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
+export const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
 export const bob = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc'
 export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`
 

@@ -1,0 +1,30 @@
+-- The nodes of a cluster commit a step of the index one after another. `step` is the transaction of the last step, and `index_shown` the
+-- last one that every node has committed: readers wait until both are the same. On one server both stay 0.
+alter table index_cursor add column step bigint not null default 0;
+create table index_shown (
+  one boolean primary key default true check (one),
+  step bigint not null
+);
+insert into index_shown (step) values (0);
+
+-- As in 0030; on a cluster, the product that a step brings is on its shard a moment after the step has released the cursor.
+create or replace function announce_tap(uid bytea, epoch int, counter int, token numeric) returns boolean language plpgsql as $$
+declare told timestamptz := clock_timestamp(); tapped record; last bigint; begin
+  update tap set announced_at = told where tap.uid = $1 and tap.epoch = $2 and tap.counter = $3 and announced_at is null
+  ; if not found then return false; end if
+  ; insert into asset_tap (token_id, tapped_at) values ($4, told) on conflict do nothing
+  ; if not exists (select from asset where token_id = $4 and tapped_at is not null) then
+    select c.step into last from index_cursor c for share
+    ; while last > 0 and not exists (select from index_shown s where s.step = last) loop perform pg_sleep(0.005); end loop
+  ; end if
+  ; if exists (select from asset where token_id = $4 and tapped_at is null) then
+    perform set_config('touchstone.sums', 'kept', true)
+    ; update asset set tapped_at = told where token_id = $4 and tapped_at is null returning asset.brand, asset.verified into tapped
+    ; if tapped.verified then
+      insert into product_count (brand, verified, n) values (tapped.brand, false, -1), (tapped.brand, true, 1)
+      ; insert into product_total (verified, n) values (false, -1), (true, 1)
+    ; end if
+  ; end if
+  ; insert into outbox (topic, token_id, kind, happened_at, payload) values ('tap', $4, 'VERIFIED', told,
+    jsonb_build_object('at', to_char(told at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')))
+  ; return true; end $$;

@@ -1,0 +1,106 @@
+/** `touchstone migrate --distribute` on a filled database that is killed on its way, and goes on. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
+import { migrate } from '../../../src/db/migrate.ts'
+import { type Database, openDatabase } from '../../../src/db/database.ts'
+import { createLedger } from '../../../src/tap/replay-ledger.ts'
+import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
+import { touchstone, untilSaid } from '../../support/processes/cli.ts'
+
+const products = 20_000
+const tables = distributions.map(({ table }) => table)
+
+describe(
+  'touchstone migrate --distribute',
+  { skip: citusUrl === undefined ? 'npm run test:citus runs it' : false },
+  () => {
+    let database: Awaited<ReturnType<typeof openBareCitusDatabase>>
+    let folder: string
+    before(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'touchstone-distribute-'))
+      database = await openBareCitusDatabase()
+      await migrate(database)
+      for (const statement of fillStatements) await database.query(statement, [products])
+    })
+    after(async () => {
+      await database.close()
+      await rm(folder, { recursive: true, force: true })
+    })
+
+    const distributing = () => touchstone(['migrate', '--distribute'], { DATA_DIR: folder, DATABASE_URL: database.url })
+
+    it('goes on after each kill, and ends with every row', async () => {
+      const rows = await contentsOf(database)
+      for (const table of ['asset', 'history', 'tag']) {
+        const running = distributing()
+        await untilSaid(running, `\n${table} `)
+        running.child.kill('SIGKILL') // the copy of the next table has begun
+        const { out } = await running.ended
+        assert.match(out, new RegExp(`^${table} `, 'm'))
+        const missing = (await readCluster(database))?.missing ?? []
+        assert.ok(!missing.includes(table) && missing.length > 0, missing.join())
+        assert.deepEqual(await contentsOf(database), rows)
+      }
+      const { exit, out, err } = await distributing().ended
+      assert.equal(exit, 0, err)
+      assert.match(out, /^\d tables are distributed now\.$/m)
+      assert.deepEqual((await readCluster(database))?.missing, [])
+      assert.deepEqual(await contentsOf(database), rows)
+      assert.match((await distributing().ended).out, /^All tables were distributed already\.$/m)
+    })
+
+    it('leaves tables that take taps, each on its shard', async () => {
+      await using opened = new AsyncDisposableStack()
+      const cluster = opened.adopt(await openDatabase({ url: database.url }), (one) => one.close())
+      assert.equal(cluster.dialect, 'citus')
+      const ledger = createLedger({ sql: cluster })
+      const tap = (uid: number, counter: number) =>
+        ledger.consume({
+          uid: Buffer.from(uid.toString(16).padStart(14, '0'), 'hex'),
+          epoch: 0,
+          counter,
+          picc: Buffer.alloc(16, counter),
+          batchId: 'filled',
+        })
+      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, uid) => tap(uid + 1, 8)))
+      assert.deepEqual(new Set(outcomes.map(({ outcome }) => outcome)), new Set(['FRESH']))
+      assert.equal((await tap(1, 7)).outcome, 'REPLAY')
+    })
+  },
+)
+
+/** Returns the number of rows of each table and a sum over their contents. */
+async function contentsOf(database: Database): Promise<Record<string, unknown>> {
+  const contents: Record<string, unknown> = {}
+  for (const table of tables) {
+    const [row] = await database.query(
+      `select count(*)::int as rows, sum(('x' || substr(md5(t::text), 1, 8))::bit(32)::bigint)::text as sum from ${table} t`,
+    )
+    contents[table] = row
+  }
+  return contents
+}
+
+const numbers = 'generate_series(1, $1::int) i'
+const hashOf = (what: string) => `sha256(('${what}' || i)::bytea)`
+const uid = `decode(lpad(to_hex(i), 14, '0'), 'hex')`
+
+const fillStatements = [
+  `insert into asset (token_id, owner, state, flags, metadata_hash, name, brand, created_at, updated_at, updated_block)
+    select i, substr(${hashOf('owner')}, 1, 20), 1, 0, ${hashOf('text')}, 'Watch ' || i, 'Acme', now(), now(), i from ${numbers}`,
+  `insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx)
+    select i || '-1', i, a.pk, a.owner, a.owner, 'PENDING', now(), ${hashOf('tx')} from ${numbers} join asset a on a.token_id = i`,
+  `insert into history (block_number, log_index, token_id, kind, block_hash, tx_hash, ts)
+    select i, 0, i, 1, ${hashOf('block')}, ${hashOf('tx')}, now() from ${numbers}`,
+  `insert into item (token_id, gtin, serial) select i, '09520123456788', 'S' || i from ${numbers}`,
+  `insert into asset_tap (token_id) select i from ${numbers}`,
+  `insert into tag_batch (id, epoch) select 'filled', 0 where $1::int > 0`,
+  `insert into tag (uid, epoch, batch_id, last_counter, token_id, registered_at) select ${uid}, 0, 'filled', 7, i, now() from ${numbers}`,
+  `insert into tap (uid, epoch, counter, picc) select ${uid}, 0, 7, substr(${hashOf('picc')}, 1, 16) from ${numbers}`,
+  `insert into metadata (hash, body) select ${hashOf('text')}, '{}' from ${numbers}`,
+  `insert into transfer_message (hash, body) select ${hashOf('message')}, 'Hello' from ${numbers}`,
+]

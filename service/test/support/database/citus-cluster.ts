@@ -1,0 +1,50 @@
+/**
+ * A Citus cluster on loopback, of one coordinator and some workers, made by a build of Citus that lies beside this checkout. `TEST_CITUS`
+ * is the folder of its program `cluster`; it needs Debian's PostgreSQL 15.
+ */
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { freePorts } from '../free-port.ts'
+
+const build = resolve(process.env['TEST_CITUS'] ?? '../shared/citus')
+const debian = { programs: '/usr/lib/postgresql/15' }
+
+/** A sentence that says what a cluster lacks here; null when nothing. */
+export function citusLacks(): string | null {
+  const missing = [join(build, 'cluster'), join(debian.programs, 'bin/initdb')].find((path) => !existsSync(path))
+  return missing === undefined ? null : `there is no ${missing}; TEST_CITUS names the folder of a build of Citus`
+}
+
+export type CitusCluster = Readonly<{
+  /** The database `postgres` of the coordinator. */
+  url: string
+  workerPorts: readonly number[]
+  /** A folder for files of the run, which goes with the cluster. */
+  folder: string
+  /** The settings by which tests open their databases on it. */
+  env: Readonly<Record<string, string>>
+  stop: () => void
+}>
+
+/** Starts a cluster, which ends with this process at the latest. */
+export async function startCitusCluster({ workers = 2 } = {}): Promise<CitusCluster> {
+  const folder = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-citus-'))
+  chmodSync(folder, 0o755) // PostgreSQL runs as another user
+  const port = await freePorts(1 + workers)
+  const cluster = (command: string) =>
+    execFileSync(join(build, 'cluster'), [command, join(folder, 'nodes'), String(port), String(workers)], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+    })
+  const stop = () => {
+    process.off('exit', stop)
+    cluster('stop')
+    rmSync(folder, { recursive: true, force: true })
+  }
+  process.once('exit', stop)
+  cluster('start')
+  const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+  const workerPorts = Array.from({ length: workers }, (_, index) => port + 1 + index)
+  return { url, workerPorts, folder, env: { TEST_CITUS_URL: url, TEST_CITUS_WORKERS: workerPorts.join() }, stop }
+}
