@@ -5,8 +5,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { promisify } from 'node:util'
-import { brotliCompress, constants, gzip } from 'node:zlib'
+import { compressedOnce, type Encoding, encodingFor } from '../../http/compression.ts'
 import { matchesIfNoneMatch } from '../../http/etag.ts'
 import { parseRequestTarget } from '../../http/request.ts'
 import { sendError } from '../../http/responses.ts'
@@ -145,7 +144,6 @@ function dataBlock(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c')
 }
 
-type Encoding = 'br' | 'gzip' | 'identity'
 type PlaygroundAsset = {
   /** The media type. */
   readonly type: string
@@ -198,31 +196,4 @@ function readText(from: string, path: string): string {
 function typeOf(name: string): string {
   const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
   return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
-}
-
-function compressedOnce(plain: Buffer): (encoding: Encoding) => Promise<Buffer> {
-  const known = new Map<Encoding, Promise<Buffer>>([['identity', Promise.resolve(plain)]])
-  return (encoding) => {
-    const bytes = known.get(encoding) ?? (encoding === 'br' ? brotli(plain) : promisify(gzip)(plain, { level: 9 }))
-    known.set(encoding, bytes)
-    return bytes
-  }
-}
-
-/** Level 9 is within a few percent of 11, which takes over a second. */
-function brotli(plain: Buffer): Promise<Buffer> {
-  return promisify(brotliCompress)(plain, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: 9, [constants.BROTLI_PARAM_SIZE_HINT]: plain.length },
-  })
-}
-
-/** Returns the best encoding that an `Accept-Encoding` header names (RFC 9110 §12.5.3). Weights other than 0 are not compared. */
-export function encodingFor(acceptEncoding: string | string[] | undefined): Encoding {
-  const named = String(acceptEncoding ?? '')
-    .slice(0, 500)
-    .toLowerCase()
-    .split(',')
-    .filter((part) => !/;\s*q=0(?:\.0*)?\s*$/.test(part))
-    .map((part) => part.split(';', 1)[0]?.trim())
-  return (['br', 'gzip'] as const).find((encoding) => named.includes(encoding)) ?? 'identity'
 }

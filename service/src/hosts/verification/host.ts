@@ -10,6 +10,7 @@ import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { identified } from '../../http/request.ts'
 import { failure } from '../../http/responses.ts'
 import type { Log } from '../../lib/log.ts'
+import { compressedRoutes } from './compressed.ts'
 import { fastPath } from './fast-path.ts'
 import { pageRoutes, type PageRoutes } from './pages/routes.ts'
 import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
@@ -54,6 +55,7 @@ export type VerificationHost = AssetRoutes &
 export function verificationHost(host: VerificationHost): Hono<Env> {
   const app = new Hono<Env>({ getPath: rawPath, strict: true })
   const helpers = createRequestHelpers(host)
+  compressedRoutes(app)
   assetRoutes(app, helpers, host) // §4.1  /api/asset/{tokenId}, …/proof
   if (host.agents !== undefined) {
     a2aRoutes(app, helpers, host.agents) // §4.3  /a2a/v1/…
