@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Command, CommanderError } from 'commander'
 import { type CommandIo, runInService } from '../../../src/cli/session/control-client.ts'
@@ -10,6 +11,7 @@ import { formatError } from '../../../src/cli/session/output.ts'
 import { commandRunner, storeCommands } from '../../../src/cli/store-commands.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { World } from '../world.ts'
+import { killProcess } from './kill.ts'
 
 export type Ran = { readonly exit: number | null; readonly out: string; readonly err: string }
 
@@ -53,6 +55,10 @@ export const inherited = {
 
 export type Running = { readonly child: ChildProcess; readonly said: () => string; readonly ended: Promise<Ran> }
 
+/** Processes that run. A test that fails leaves its own, which would keep the process of the test file alive. */
+const children = new Set<ChildProcess>()
+if (process.env['NODE_TEST_CONTEXT'] !== undefined) after(() => Promise.all([...children].map(killProcess)))
+
 /** `touchstone …` as a process of its own. Only what `env` names is set; `program` is the cli.ts of another version. */
 export function touchstone(
   args: readonly string[],
@@ -65,6 +71,8 @@ export function touchstone(
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(cwd !== undefined && { cwd }),
   })
+  children.add(child)
+  child.once('exit', () => children.delete(child))
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => (out += chunk.toString()))
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
