@@ -1,5 +1,3 @@
-import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
-import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -7,6 +5,8 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags, type Hex, lifecycleStates, recordOfWord } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, stringToHex, zeroHash } from 'viem'
+import { openEmptyPglite } from '../../../test/support/database/pglite.ts'
+import { parseDetails, pictureHashes } from '../../domain/product-details.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { type LocalChain, startLocalChain } from '../../chain/devchain/devchain.ts'
@@ -32,6 +32,7 @@ describe('the demonstration catalogue', () => {
   let contract: Hex
   let database: Database
   let items: CatalogueItem[]
+  let snapshot: unknown
   const lines: string[] = []
   before(async () => {
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-catalogue-'))
@@ -39,6 +40,7 @@ describe('the demonstration catalogue', () => {
     contract = (await deployLocal({ rpcUrl: chain.url })).contract
     database = await openEmptyPglite()
     await migrate(database)
+    snapshot = await createRpcClient(chain)('evm_snapshot')
     items = await fill(database)
   })
   after(async () => {
@@ -179,6 +181,26 @@ describe('the demonstration catalogue', () => {
     assert.deepEqual(await fill(empty), items)
     const hash = (await read('metadataHash', 1n)) as Hex
     assert.match((await metadataIn(empty, hash)) ?? '', /Harrow 38/)
+    await empty.close()
+  })
+
+  it('adds the products of a later version behind those that the operator has minted since', async () => {
+    await createRpcClient(chain)('evm_revert', [snapshot])
+    const empty = await openEmptyPglite()
+    await migrate(empty)
+    const writer = openWriter(empty)
+    const to = publishedAccounts(1)[0]?.address ?? '0x'
+    const first = products.findIndex(isBound)
+    for (const [idempotencyKey, request] of [
+      ['earlier', { kind: 'mintBatch', to, metadataHashes: Array<Hex>(14).fill(zeroHash) }],
+      ['tag', { kind: 'bindTag', tokenId: BigInt(first + 1), tagHash: tagHashFor(first) }],
+      ['own', { kind: 'mintBatch', to, metadataHashes: [zeroHash] }],
+    ] as const)
+      assert.ok((await writer.write(request, { idempotencyKey })).ok)
+    await writer.close()
+    const found = (await fill(empty)).map(({ tokenId }) => tokenId)
+    assert.deepEqual([found[0], found[13], found[14], found[15]], [1n, 14n, 16n, 17n])
+    assert.equal(recordOfWord(((await read('getAssets', [15n])) as bigint[])[0] ?? 0n)?.state, 1)
     await empty.close()
   })
 })

@@ -40,9 +40,15 @@ export async function fillCatalogue(options: CatalogueOptions): Promise<Catalogu
   const { progress } = options
   const work = { ...options, accounts: publishedAccounts(6) }
   const hashes = await Promise.all(products.map((product) => putMetadata(options, product)))
-  const { firstId, isNew } = await mintProducts(work, hashes)
+  const items: CatalogueItem[] = []
+  let isNew = false
+  for (const [from, to] of batches) {
+    const batch = await mintBatch(work, hashes, from, to)
+    isNew ||= batch.isNew
+    for (const [step, product] of products.slice(from, to).entries())
+      items.push({ ...product, index: from + step, tokenId: batch.firstId + BigInt(step) })
+  }
   if (isNew) progress(`Minted ${products.length} demonstration products; binding tags, activating, claiming, flagging.`)
-  const items = products.map((product, index) => ({ ...product, index, tokenId: firstId + BigInt(index) }))
   await Promise.all(items.map((item) => bringToState(work, item)))
   const seconds = ((performance.now() - began) / 1000).toFixed(1)
   progress(`${items.length} demonstration products ${isNew ? `ready after ${seconds} s` : 'found'}.`)
@@ -60,18 +66,26 @@ async function putMetadata(stores: DetailsStores, { metadata: text, model }: Pro
 
 type Work = CatalogueOptions & Readonly<{ accounts: ReturnType<typeof publishedAccounts> }>
 
-/** Mints the products with consecutive ids. When the store was lost, they are found by a tag that one of them carries. */
-async function mintProducts(
+/** Ranges of the products that are minted together. The chain of an earlier version has the first ones only. */
+const batches: readonly (readonly [from: number, to: number])[] = [
+  [0, 14],
+  [14, products.length],
+]
+
+/** Mints products with consecutive ids. When the store was lost, they are found by a tag that one of them carries. */
+async function mintBatch(
   options: Work,
   metadataHashes: readonly Hex[],
+  from: number,
+  to: number,
 ): Promise<{ firstId: bigint; isNew: boolean }> {
-  const bound = products.findIndex(isBound)
+  const bound = products.findIndex((product, index) => index >= from && isBound(product))
   const known = await tokenOfTag(options, options.tagHashFor(bound))
-  if (known !== 0n) return { firstId: known - BigInt(bound), isNew: false }
+  if (known !== 0n) return { firstId: known - BigInt(bound - from), isNew: false }
   const [issuer] = options.accounts
   if (issuer === undefined) throw notMade('mintBatch', 'there is no issuer')
-  const request = { kind: 'mintBatch', to: issuer.address, metadataHashes } as const
-  const result = await options.writer.write(request, { idempotencyKey: 'catalogue-1-mint' })
+  const request = { kind: 'mintBatch', to: issuer.address, metadataHashes: metadataHashes.slice(from, to) } as const
+  const result = await options.writer.write(request, { idempotencyKey: `catalogue-1-mint${from === 0 ? '' : from}` })
   if (!result.ok || result.status !== 'CONFIRMED')
     throw notMade('mintBatch', result.ok ? 'it was not mined in time' : result.message)
   const [firstId] = result.tokenIds
