@@ -97,7 +97,7 @@ describe('npm start', () => {
     }
     const again = (await (await fetch(`${base}/api/asset/${first.token_id}`)).json()) as Verdict
     assert.deepEqual({ ...again, chainRef: null }, { ...first, chainRef: null })
-    assert.equal((await fetch(`${base}/api/asset/15`)).status, 404)
+    assert.equal((await fetch(`${base}/api/asset/${products.length + 1}`)).status, 404)
 
     assert.equal(await running.stop('SIGINT'), 0, running.said())
     await assert.rejects(fetch(rpc, { method: 'POST' }), 'the chain still runs')
