@@ -383,6 +383,33 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     assert.deepEqual([report?.role, report?.note], ['mine', 'The zip is plastic.'])
   })
 
+  it('loads at most 60 kB and six files besides pictures of 60 kB each, and nothing moves when they arrive', async () => {
+    await using page = await browser.open('about:blank', { viewport: { width: 390, height: 844 } })
+    const loaded: Promise<{ readonly url: string; readonly bytes: number }>[] = []
+    page.on('requestfinished', (request) => {
+      const bytes = request.sizes().then((sizes) => sizes.responseBodySize + sizes.responseHeadersSize)
+      loaded.push(bytes.then((size) => ({ url: request.url(), bytes: size })))
+    })
+    for (const name of ['satchel', 'jacket'] as const) {
+      loaded.length = 0
+      await page.goto(await world.tapped(name), { waitUntil: 'networkidle' })
+      const all = await Promise.all(loaded)
+      const pictures = all.filter(({ url }) => url.includes('/assets/pictures/'))
+      const rest = all.filter((one) => !pictures.includes(one))
+      assert.ok(pictures.length > 0 && pictures.every(({ bytes }) => bytes <= 60_000), name)
+      assert.ok(rest.length <= 6, rest.map(({ url }) => url).join())
+      const sum = rest.reduce((total, { bytes }) => total + bytes, 0)
+      assert.ok(sum <= 60_000, `${name}: ${sum} bytes`)
+      const shift: number = await page.evaluate(`new Promise((resolve) => {
+        let sum = 0
+        new PerformanceObserver((list) => { for (const { value } of list.getEntries()) sum += value })
+          .observe({ type: 'layout-shift', buffered: true })
+        requestAnimationFrame(() => requestAnimationFrame(() => resolve(sum)))
+      })`)
+      assert.equal(shift, 0, name)
+    }
+  })
+
   it('copies the link without the tap and hands the passport out as a file', async () => {
     await using page = await browser.open(await world.tapped('claimed'), {
       permissions: ['clipboard-read', 'clipboard-write'],
