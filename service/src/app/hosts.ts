@@ -129,7 +129,7 @@ function openAgentInterfaces({
   const { id, identity, reputation, reviewers, remoteFiles, origins } = config.agents
   const { verdicts, history, contract, agentSource } = components
   const tools = createTools({ verdicts, histories: history, contract, log })
-  const own = identityAt(urls.verification, programVersion)
+  const own = identityAt(urls.verification, programVersion, components.issuerName)
   const reads = createRegistryReads(agentSource)
   const remote = remoteFiles ? createRemoteFiles() : undefined
   return {
@@ -140,6 +140,7 @@ function openAgentInterfaces({
       baseUrl: urls.verification,
       gatewayUrl: config.gateway.payTo === null ? null : urls.gateway,
       name: own.title,
+      operator: components.issuerName,
       description: own.description,
       programVersion,
       agentId: id === null ? null : BigInt(id),

@@ -1,5 +1,5 @@
-/** The operator's brand themes, read once at the start: a folder of `<id>.json` files, each with its mark `<id>.svg` beside it. */
-import { readdirSync, readFileSync } from 'node:fs'
+/** The operator's brand themes, read once at the start: a folder of `<id>.json` files, each with its mark `<id>.svg` beside it, and a typeface `<id>.woff2` where it has one. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseJson } from '../lib/json.ts'
 import { type BrandTheme, parseTheme } from '../pages/brands/theme.ts'
@@ -12,7 +12,9 @@ export function readThemes(folder: string | null): readonly BrandTheme[] {
     const path = join(folder, file)
     try {
       const mark = readFileSync(path.replace(/\.json$/, '.svg'), 'utf8')
-      return parseTheme(file.slice(0, -'.json'.length), parseJson(readFileSync(path, 'utf8')), mark)
+      const face = path.replace(/\.json$/, '.woff2')
+      const typeface = existsSync(face) ? new Uint8Array(readFileSync(face)) : null
+      return parseTheme(file.slice(0, -'.json'.length), parseJson(readFileSync(path, 'utf8')), mark, typeface)
     } catch (error) {
       throw new ConfigError(`THEME_DIR: ${path}: ${error instanceof Error ? error.message : 'it cannot be read'}`)
     }

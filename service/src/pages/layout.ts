@@ -56,10 +56,26 @@ ${languageMenu(context, page.path)}
 <main class="page${page.stage && ' staged'}" id="result" tabindex="-1"${page.field && html` data-field="${page.field}"`}>
 ${page.stage}${page.body}
 </main>
-<footer class="foot">${mark}<p>${checkedAt === undefined ? frame.about : fill(frame.checkedBy, { time: timeElement(context, checkedAt) })} ${frame.privacy}</p></footer>
+<footer class="foot">${mark}<div>${theme && brandLinks(context, theme)}<p>${checkedAt === undefined ? frame.about : fill(frame.checkedBy, { time: timeElement(context, checkedAt) })} ${frame.privacy}</p></div></footer>
 </body>
 </html>
 `,
+  )
+}
+
+/** Links the brand's own pages, which the operator listed. */
+function brandLinks(context: PageContext, { links }: PageTheme): Html | false {
+  const { frame } = textsIn(context)
+  const shown = [
+    [frame.contact, links.contact],
+    [frame.support, links.support],
+    [frame.privacyPage, links.privacy],
+  ].filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return (
+    shown.length > 0 &&
+    html`<ul class="more">
+      ${shown.map(([name, url]) => html`<li><a href="${url}" rel="noreferrer noopener">${name}</a></li>`)}
+    </ul>`
   )
 }
 

@@ -5,6 +5,8 @@ export type CardOwner = {
   /** An origin with no slash at the end. */
   readonly baseUrl: string
   readonly name: string
+  /** The name of who runs the service; left out: that of the agent. */
+  readonly operator?: string | undefined
   readonly description: string
   readonly programVersion: string
 }
@@ -38,7 +40,7 @@ const skills: Readonly<Record<ToolName, { name: string; description: string; tag
   },
 }
 
-export function agentCard({ baseUrl, name, description, programVersion }: CardOwner): object {
+export function agentCard({ baseUrl, name, operator = name, description, programVersion }: CardOwner): object {
   return {
     name,
     description,
@@ -46,7 +48,7 @@ export function agentCard({ baseUrl, name, description, programVersion }: CardOw
       { url: `${baseUrl}${a2aPath}`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
       { url: `${baseUrl}${a2aRestPath}`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
     ],
-    provider: { organization: name, url: `${baseUrl}/` },
+    provider: { organization: operator, url: `${baseUrl}/` },
     version: programVersion,
     documentationUrl: `${baseUrl}/llms.txt`,
     iconUrl: `${baseUrl}/assets/latest/icon.svg`,

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
+import { parseHttpsUrl } from '../../domain/https-url.ts'
 import { trustedHtml } from '../html.ts'
 import type { PageTheme } from '../theme.ts'
 import { contrastOf } from './contrast.ts'
@@ -17,6 +18,8 @@ export type BrandTheme = PageTheme & {
   readonly gtinPrefixes: readonly string[]
   /** Style sheet of the theme. */
   readonly css: string
+  /** The typeface, under its path; null: none. */
+  readonly typeface: { readonly path: string; readonly bytes: Uint8Array } | null
 }
 
 const colour = z
@@ -37,6 +40,15 @@ const colours = z.strictObject({
 })
 type Colours = z.infer<typeof colours>
 
+const link = z
+  .string()
+  .max(500)
+  .refine(
+    (text) => parseHttpsUrl(text) !== null || /^mailto:[\w.+-]+@[\w.-]+$/.test(text),
+    'must be an https URL without a user name, or mailto: and an address',
+  )
+  .optional()
+
 const schema = z.strictObject({
   name: z.string().min(1).max(60),
   issuers: z
@@ -48,6 +60,7 @@ const schema = z.strictObject({
     .max(50)
     .default([]),
   style: z.enum(['classic', 'modern', 'plain']).default('plain'),
+  links: z.strictObject({ contact: link, support: link, claim: link, privacy: link }).default({}),
   light: colours,
   dark: colours,
 })
@@ -55,27 +68,60 @@ const schema = z.strictObject({
 /** Paths of the style sheets. A hash of the text is part of each. */
 export const themesPrefix = '/assets/themes/'
 
-/** Parses a theme file and its mark. Throws an Error of one sentence that names what is wrong. */
-export function parseTheme(id: string, text: unknown, mark: string): BrandTheme {
+/** The whole page has 60 kB. */
+const maxTypefaceBytes = 16_000
+
+/** Parses a theme file, its mark and its typeface. Throws an Error of one sentence that names what is wrong. */
+export function parseTheme(id: string, text: unknown, mark: string, woff2: Uint8Array | null = null): BrandTheme {
   if (!/^[a-z0-9-]{1,40}$/.test(id)) throw new Error('Its file name must have letters a-z, digits and hyphens.')
   const parsed = schema.safeParse(text)
   if (!parsed.success) {
     const [issue] = parsed.error.issues
     throw new Error(`${issue?.path.join('.') || 'The file'}: ${issue?.message ?? 'not valid'}.`)
   }
-  const { name, issuers, gtinPrefixes, style, light, dark } = parsed.data
+  const { name, issuers, gtinPrefixes, style, links, light, dark } = parsed.data
   checkColours('light', light)
   checkColours('dark', dark)
-  const css = `:root{${styles[style]}${declarations(light)}}@media (prefers-color-scheme:dark){:root{${declarations(dark)}}}`
+  const typeface = woff2 && parseTypeface(id, woff2)
+  const css = `${typeface === null ? '' : faceOf(typeface.path)}:root{${withTypeface(styles[style], typeface !== null)}${declarations(light)}}@media (prefers-color-scheme:dark){:root{${declarations(dark)}}}`
   return {
     id,
     name,
-    stylesheet: `${themesPrefix}${createHash('sha256').update(css).digest('hex').slice(0, 16)}/${id}.css`,
+    links,
+    typeface,
+    hasTypeface: typeface !== null,
+    stylesheet: pathOf(css, `${id}.css`),
     mark: trustedHtml(parseMark(mark)),
     issuers: issuers.map((issuer) => issuer.toLowerCase() as Hex),
     gtinPrefixes,
     css,
   }
+}
+
+/** Names a file by the hash of its content. */
+function pathOf(content: string | Uint8Array, name: string): string {
+  return `${themesPrefix}${createHash('sha256').update(content).digest('hex').slice(0, 16)}/${name}`
+}
+
+function parseTypeface(id: string, bytes: Uint8Array): NonNullable<BrandTheme['typeface']> {
+  if (Buffer.from(bytes.subarray(0, 4)).toString('latin1') !== 'wOF2') throw new Error('Its typeface is not WOFF2.')
+  if (bytes.length > maxTypefaceBytes)
+    throw new Error(
+      `Its typeface has more than ${maxTypefaceBytes} bytes: leave out letters that the brand does not use.`,
+    )
+  return { path: pathOf(bytes, `${id}.woff2`), bytes }
+}
+
+/** A typeface that comes late is used on the next page, so that no line moves. */
+function faceOf(path: string): string {
+  return `@font-face{font-family:brand;font-display:optional;src:url(${path}) format("woff2")}`
+}
+
+function withTypeface(style: string, isLoaded: boolean): string {
+  if (!isLoaded) return style
+  return style.includes('--font-display:')
+    ? style.replace('--font-display:', '--font-display:brand,')
+    : `--font-display:brand,var(--sans);${style}`
 }
 
 /** Texts of the verdicts in both schemes, as page.css has them. A test compares. */

@@ -45,10 +45,26 @@ describe('parseTheme', () => {
     ['a button in the red of a verdict', { light: { ...orvelle.light, accent: '#a01020' } }, /looks like .*\(stop\)/],
     ['no issuer', { issuers: [] }, /issuers/],
     ['a colour by name', { light: { ...orvelle.light, ink: 'black' } }, /light.ink: must be a colour/],
+    ['a link that runs', { links: { contact: 'javascript:alert(1)' } }, /links.contact: must be an https URL/],
+    ['a link to nowhere known', { links: { imprint: 'https://a.example' } }, /links/],
     ['style of its own', { css: 'body{}' }, /css|Unrecognized/],
   ]
   for (const [what, change, message] of rejected)
     it(`refuses ${what}`, () => assert.throws(() => parseTheme('a', { ...orvelle, ...change }, mark), message))
+
+  it('loads a typeface of its own, bounded, from this host', () => {
+    const font = (length: number) => Buffer.concat([Buffer.from('wOF2'), Buffer.alloc(length - 4)])
+    const { css, typeface, hasTypeface } = parseTheme('a', orvelle, mark, font(16_000))
+    assert.match(typeface?.path ?? '', /^\/assets\/themes\/[0-9a-f]{16}\/a\.woff2$/)
+    assert.ok(hasTypeface && css.includes(`url(${typeface?.path})`) && css.includes('--font-display:brand,Didot'))
+    assert.match(
+      parseTheme('a', { ...orvelle, style: 'plain' }, mark, font(9)).css,
+      /--font-display:brand,var\(--sans\)/,
+    )
+    assert.throws(() => parseTheme('a', orvelle, mark, font(16_001)), /more than 16000 bytes/)
+    assert.throws(() => parseTheme('a', orvelle, mark, Buffer.from('OTTO')), /not WOFF2/)
+    assert.equal(parseTheme('a', orvelle, mark).typeface, null)
+  })
 
   const marks = [
     '<svg viewBox="0 0 1 1"><script>alert(1)</script></svg>',

@@ -11,9 +11,16 @@ import { tool } from './proof.ts'
 /** Lists what can be done in the item's state; what cannot be done is left out. */
 export function ownershipCard(context: PageContext, view: ItemView, places: Places): Html | false {
   const { item } = textsIn(context)
-  const { owner, verdict, reports } = view
+  const { owner, verdict, reports, theme } = view
   const isReported = verdict.flagged || reports.length > 0
-  const claim = fold('key', item.claimHow, item.claimWhat, fill(item.claimText, places))
+  const claimUrl = theme?.links.claim
+  const claim = fold(
+    'key',
+    item.claimHow,
+    item.claimWhat,
+    html`<p>${fill(item.claimText, places)}</p>
+      ${claimUrl !== undefined && html`<p><a href="${claimUrl}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
+  )
   const transfer = fold('give', item.transferHow, item.transferWhat, item.transferText)
   const loss = fold('bell', item.lossHow, item.lossWhat, fill(item.lossText, places))
   const found = fold('found', item.foundHow, item.foundWhat, fill(item.foundText, places))

@@ -56,11 +56,13 @@ function readAssets(): PageAssets {
   }
 }
 
-/** Answers the style sheet of a brand theme; its path holds the hash of its text. */
+/** Answers the style sheet or the typeface of a brand theme; the path holds the hash of the content. */
 export function themeResponse(themes: readonly BrandTheme[], path: string): Response {
-  const theme = themes.find(({ stylesheet }) => stylesheet === path)
+  const theme = themes.find(({ stylesheet, typeface }) => stylesheet === path || typeface?.path === path)
   if (theme === undefined) return failure(404, { error: 'There is nothing at this path.' })
   const headers = { ...assetHeaders, 'Cache-Control': 'public, max-age=31536000, immutable' }
+  if (theme.typeface?.path === path)
+    return new Response(new Uint8Array(theme.typeface.bytes), { headers: { ...headers, 'Content-Type': 'font/woff2' } })
   return new Response(theme.css, { headers: { ...headers, 'Content-Type': 'text/css; charset=utf-8' } })
 }
 

@@ -14,6 +14,8 @@ type PageAnswer = {
   readonly html: string
   /** The page holds a form that is sent to this host. */
   readonly form?: boolean | undefined
+  /** The page's theme loads a typeface from this host. */
+  readonly font?: boolean | undefined
   /** Origins that the page's script may fetch, this host among them; left out: none. */
   readonly connect?: readonly string[] | undefined
 }
@@ -21,7 +23,7 @@ type PageAnswer = {
 /** A page is never cached: its address may hold a tap, and its state is that of one moment. */
 export function pageResponse(
   { language }: PageContext,
-  { status, html, form = false, connect = [] }: PageAnswer,
+  { status, html, form = false, font = false, connect = [] }: PageAnswer,
   headers: Headers = {},
 ): Response {
   return new Response(html, {
@@ -30,7 +32,7 @@ export function pageResponse(
       ...headers,
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Language': language,
-      'Content-Security-Policy': policyOf(form, connect),
+      'Content-Security-Policy': policyOf({ form, font, connect }),
       'Referrer-Policy': 'no-referrer',
       'Cache-Control': 'no-store',
       'X-Content-Type-Options': 'nosniff',
@@ -41,12 +43,21 @@ export function pageResponse(
 }
 
 /** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
-function policyOf(form: boolean, connect: readonly string[]): string {
+function policyOf({
+  form,
+  font,
+  connect,
+}: {
+  readonly form: boolean
+  readonly font: boolean
+  readonly connect: readonly string[]
+}): string {
   return [
     "default-src 'none'",
     "style-src 'self'",
     "img-src 'self' data:",
     "script-src 'self'",
+    ...(font ? ["font-src 'self'"] : []),
     ...(connect.length > 0 ? [`connect-src ${connect.join(' ')}`] : []),
     "base-uri 'none'",
     `form-action ${form ? "'self'" : "'none'"}`,

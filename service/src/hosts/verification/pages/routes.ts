@@ -209,7 +209,13 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const html = itemPage(context, view)
     return pageResponse(
       context,
-      { status: 200, html, form: view.tap.kind !== 'tapped' || hasReportForm(view), connect },
+      {
+        status: 200,
+        html,
+        form: view.tap.kind !== 'tapped' || hasReportForm(view),
+        font: view.theme?.hasTypeface,
+        connect,
+      },
       headers,
     )
   }
