@@ -5,7 +5,7 @@ import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { contractsTarget } from '../scripts/mutation/solidity/run.ts'
 
-/** Runs contracts/test.ts beside the other tests: its invariants take one core for half a minute. */
+/** Runs contracts/test.ts beside the other tests. */
 it('the Solidity tests pass, and the gas is that of the snapshot', async () => {
   const script = fileURLToPath(new URL('test.ts', import.meta.url))
   const child = spawn(process.execPath, [script], { stdio: ['ignore', 'pipe', 'pipe'] })

@@ -23,6 +23,7 @@ interface Vm {
     function sign(uint256 key, bytes32 digest) external pure returns (uint8 v, bytes32 r, bytes32 s);
     function store(address account, bytes32 slot, bytes32 value) external;
     function warp(uint256 timestamp) external;
+    function toString(uint256 value) external pure returns (string memory);
 }
 
 /// A registry with one account for each role, people without roles, and ways to bring a token into any state.
