@@ -1,12 +1,14 @@
 /** Starts and stops the service: its components behind the listeners of the roles of this process (spec §1). */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { auditHead } from '../db/audit.ts'
+import { auditHead, formatHead } from '../db/audit.ts'
 import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
+import { didOf } from '../passport/did-document.ts'
+import { auditHeadFile, createHeadSigner } from './audit-heads.ts'
 import { type ComponentOverrides, type Components, openComponents } from './components.ts'
 import type { Config } from './config/config.ts'
 import type { HostName } from '../discovery/instance.ts'
@@ -53,6 +55,9 @@ export async function startService(config: Config, log: Log, overrides: Componen
     opened.adopt(createBlockAnnouncements(announced), (it) => it.close())
     opened.adopt(logAuditHead(components, log), clearInterval)
   }
+  // The processes that sign passports have the keys.
+  if (config.passport.signing && config.roles.has('verification'))
+    opened.adopt(keepSigningHeads(config, components, urls, log), clearInterval)
   opened.adopt(keepRecovering(components, log), clearInterval)
   warnOfSharedKeys(config, components, log)
 
@@ -146,11 +151,25 @@ const dayMs = 86_400_000
 function logAuditHead({ database }: Components, log: Log): NodeJS.Timeout {
   const write = () =>
     void auditHead(database).then(
-      ({ seq, hash }) => log.info('audit head', { head: `${seq}:${hash}` }),
+      (head) => log.info('audit head', { head: formatHead(head) }),
       (error: unknown) => log.warn('audit head not read', { reason: reasonOf(error) }),
     )
   write()
   return setInterval(write, dayMs).unref()
+}
+
+const hourMs = 3_600_000
+
+/** Signs the head of the audit trail once a day, whenever this process started. */
+function keepSigningHeads(
+  { dataDir }: Config,
+  { database, issuer }: Components,
+  { verification }: Service['urls'],
+  log: Log,
+): NodeJS.Timeout {
+  const signer = createHeadSigner({ database, issuer, did: didOf(verification), path: auditHeadFile(dataDir), log })
+  void signer.sign()
+  return setInterval(() => void signer.sign(), hourMs).unref()
 }
 
 /** A stolen key has all roles of its account. The published keys of a demonstration are known to everybody anyway. */

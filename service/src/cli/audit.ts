@@ -1,6 +1,16 @@
 /** `touchstone audit …`: the trail of every change, its verification, and its export for a log collector. */
 import { InvalidArgumentError, type Command } from 'commander'
-import { type AuditBody, type AuditEntry, type AuditHead, auditHead, readAudit, verifyAudit } from '../db/audit.ts'
+import type { SignedHead } from '../app/audit-heads.ts'
+import {
+  type AuditBody,
+  type AuditEntry,
+  type AuditHead,
+  auditHead,
+  formatHead,
+  readAudit,
+  verifyAudit,
+} from '../db/audit.ts'
+import { didOf } from '../passport/did-document.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import { programVersion } from '../lib/version.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
@@ -15,12 +25,17 @@ export function auditCommand(run: RunWork): Command {
       .option('--last <n>', 'how many, 1 to 1000', argument.count(1_000), 20)
       .action(inSession(run, list)),
     defineCommand('verify', 'Checks every entry against the one before, and prints the head: keep it elsewhere.', {
-      notes:
-        'Exit code 1: an entry was changed, removed or inserted. --head also finds a trail that was written anew as a whole.',
+      notes: `Exit code 1: an entry was changed, removed or inserted. A trail that was cut, or written anew as a whole, is found by a head
+from before: those that the issuer signed each day (PASSPORT_SIGNING=on, DATA_DIR/audit/heads.jws), and the one of --head.`,
       examples: ['touchstone audit verify'],
     })
-      .option('--head <head>', 'a head that this command printed before', parseHead)
+      .option('--head <head>', 'a head from before: <number>:<hash>, or one that the issuer signed', parseHead)
       .action(inSession(run, verify)),
+    defineCommand('head', 'Prints the head, and the same signed by the issuer where it has keys: keep it elsewhere.', {
+      notes:
+        'The signed form is a JWS (ES256) with the key that signs passports; anyone checks it with /.well-known/did.json.',
+      examples: ['touchstone audit head'],
+    }).action(inSession(run, head)),
     defineCommand('export', 'Prints all entries, the oldest first, as JSON Lines or CEF.', {
       examples: ['touchstone audit export > audit.jsonl', 'touchstone audit export --cef --after 1000 > audit.cef'],
     })
@@ -41,11 +56,56 @@ async function list({ store, io }: Session, { last }: { last: number }): Promise
   for (const line of formatTable(['seq', 'time', 'who', 'act', 'on', 'outcome', ''], rows)) io.out(line)
 }
 
-async function verify({ store, io }: Session, { head: kept }: { head?: AuditHead }): Promise<void> {
-  const verified = await verifyAudit(store.database, kept ?? null)
-  if (!verified.ok) throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing.`)
+async function verify(session: Session, { head: given }: { head?: AuditHead | string }): Promise<void> {
+  const { store, io } = session
+  const signed = await signedHeads(session)
+  const kept = given === undefined ? [] : [typeof given === 'string' ? await openGiven(session, given) : given]
+  const verified = await verifyAudit(store.database, [...signed, ...kept])
+  if (!verified.ok) {
+    const other = verified.kept === undefined ? '' : ` It does not agree with the head ${describeHead(verified.kept)}.`
+    throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing.${other}`)
+  }
   io.out(`${verified.head.seq} entries, each as it was written.`)
-  io.out(`head ${verified.head.seq}:${verified.head.hash}`)
+  io.out(`head ${formatHead(verified.head)}`)
+  const newest = signed.at(-1)
+  if (newest !== undefined) io.out(`signed heads that agree: ${signed.length}, the newest ${describeHead(newest)}`)
+}
+
+/** Reads the heads that the issuer signed each day. Throws for one that it did not sign. */
+async function signedHeads({ dataDir, store: { issuer }, io }: Session): Promise<readonly SignedHead[]> {
+  const { auditHeadFile, openHead, readHeads } = await import('../app/audit-heads.ts')
+  const file = auditHeadFile(dataDir)
+  const heads: SignedHead[] = []
+  let revoked = 0
+  for (const line of await readHeads(file)) {
+    const opened = await openHead(line, issuer.keys())
+    if (opened.ok) heads.push(opened.head)
+    else if (opened.because === 'revoked') revoked += 1
+    else throw new CommandError(`${file} holds a head that this issuer did not sign: «${line.slice(0, 40)}…»`)
+  }
+  if (revoked > 0) io.err(`Signed heads that count for nothing, because their key is revoked: ${revoked}`)
+  return heads
+}
+
+async function openGiven({ store: { issuer } }: Session, line: string): Promise<SignedHead> {
+  const { openHead } = await import('../app/audit-heads.ts')
+  const opened = await openHead(line, issuer.keys())
+  if (opened.ok) return opened.head
+  const reason = opened.because === 'revoked' ? 'its key is revoked' : 'this issuer did not sign it'
+  throw new CommandError(`The signed head counts for nothing: ${reason}.`)
+}
+
+function describeHead(head: AuditHead | SignedHead): string {
+  const signed = 'keyId' in head ? `, signed with ${head.keyId} on ${new Date(head.at).toISOString()}` : ''
+  return `${formatHead(head)}${signed}`
+}
+
+async function head({ store: { database, issuer }, baseUrl, io }: Session): Promise<void> {
+  const { signHead } = await import('../app/audit-heads.ts')
+  const now = await auditHead(database)
+  io.out(`head ${formatHead(now)}`)
+  const signed = await signHead(issuer, didOf(baseUrl), now, Date.now())
+  if (signed !== null) io.out(`signed ${signed}`)
 }
 
 const entriesAtOnce = 500
@@ -102,10 +162,12 @@ function formatCef({ seq, at, body, hash }: AuditEntry): string {
 const escapeHead = (text: string) => text.replaceAll(/[\\|]/g, '\\$&').replaceAll(/[\r\n]/g, ' ')
 const escapeValue = (text: string) => text.replaceAll(/[\\=]/g, '\\$&').replaceAll('\n', '\\n').replaceAll('\r', '\\r')
 
-function parseHead(text: string): AuditHead {
+/** A signed head is opened later, with the keys of the issuer. */
+function parseHead(text: string): AuditHead | string {
+  if (text.length <= 1_000 && /^[\w-]+\.[\w-]+\.[\w-]+$/.test(text)) return text
   const [, seq, hash] = /^(\d{1,18}):(0x[0-9a-f]{64})$/.exec(text) ?? []
   if (seq === undefined || hash === undefined)
-    throw new InvalidArgumentError('A head is <number>:<hash>, as touchstone audit verify prints it.')
+    throw new InvalidArgumentError('A head is <number>:<hash> or a JWS, as touchstone audit head prints them.')
   return { seq: BigInt(seq), hash }
 }
 

@@ -2,14 +2,10 @@
 import type { Hex } from '@touchstone/verdict'
 import { checksumAddress } from '@touchstone/verdict'
 import type { Command } from 'commander'
-import type { Components } from '../app/components.ts'
 import { sharedRoles } from '../app/keys.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
+import { readRegistryVersion } from '../chain/transactions/registry-version.ts'
 import { readRoles, type RegistryRole } from '../chain/transactions/roles.ts'
-import { isRefusal } from '../chain/rpc/client.ts'
-import { readContract } from '../chain/rpc/contract.ts'
-import { assetRegistryAbi as abi } from '../domain/registry-abi.ts'
-import { chainUnavailable } from '../lib/errors.ts'
 import { defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
 import { CommandError } from './session/output.ts'
@@ -52,7 +48,7 @@ async function showRoles(session: Session, { json }: { json?: true }): Promise<n
   const accounts = roleKeys.map(({ account }) => account.address)
   const read = () => readRoles({ source: indexSource, contract, startBlock, accounts })
   const { head, roles, fully } = await retryChain(io, read)
-  const version = await retryChain(io, () => readVersion(paymentRpc, contract))
+  const version = await retryChain(io, () => readRegistryVersion(paymentRpc, contract))
   const balances = new Map<Hex, bigint>()
   for (const address of new Set(accounts))
     balances.set(address, BigInt((await paymentRpc('eth_getBalance', [address, 'latest'])) as Hex))
@@ -128,16 +124,6 @@ function missingEther(keys: readonly ShownKey[]): Missing[] {
   return [...Map.groupBy(unfunded, ({ address }) => address)].flatMap(([address, [first]]) =>
     first === undefined ? [] : [{ role: first.role, what: 'ether', address, remedy: `Send some to ${address}.` }],
   )
-}
-
-/** Version 1 has no such function. */
-async function readVersion(rpc: Components['paymentRpc'], contract: Hex): Promise<number> {
-  try {
-    return Number(await readContract(rpc, { to: contract, abi, functionName: 'version', args: [] }))
-  } catch (error) {
-    if (isRefusal(error)) return 1
-    throw chainUnavailable(error)
-  }
 }
 
 /** Formats wei as ether with at most six digits behind the point. */

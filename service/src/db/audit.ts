@@ -79,18 +79,27 @@ export async function auditHead(sql: Sql): Promise<AuditHead> {
   return head
 }
 
+/** Formats a head as `<number>:<hash>`. */
+export function formatHead({ seq, hash }: AuditHead): string {
+  return `${seq}:${hash}`
+}
+
 const zeroHash = `0x${'00'.repeat(32)}`
 const entriesAtOnce = 1_000
 
 /**
- * Checks every entry up to the head of now. `kept` is a head that was noted before: its entry must still be there. Returns the head, or the
- * number of the first entry that is wrong or missing.
+ * Checks every entry up to the head of now. `kept` are heads that were noted before: their entries must still be there. Returns the head,
+ * or the number of the first entry that is wrong or missing, with the head that it does not agree with.
  */
 export async function verifyAudit(
   sql: Sql,
-  kept: AuditHead | null = null,
-): Promise<{ readonly ok: true; readonly head: AuditHead } | { readonly ok: false; readonly seq: bigint }> {
+  kept: readonly AuditHead[] = [],
+): Promise<
+  | { readonly ok: true; readonly head: AuditHead }
+  | { readonly ok: false; readonly seq: bigint; readonly kept?: AuditHead }
+> {
   const head = await auditHead(sql)
+  const keptAt = Map.groupBy(kept, ({ seq }) => seq)
   let last: AuditHead = { seq: 0n, hash: zeroHash }
   for (;;) {
     const entries = await readAudit(sql, last.seq, entriesAtOnce)
@@ -98,13 +107,15 @@ export async function verifyAudit(
       if (entry.seq > head.seq) break
       if (entry.seq !== last.seq + 1n || entry.hash !== entryHash(last.hash, entry))
         return { ok: false, seq: last.seq + 1n }
-      if (entry.seq === kept?.seq && entry.hash !== kept.hash) return { ok: false, seq: entry.seq }
+      const other = keptAt.get(entry.seq)?.find(({ hash }) => hash !== entry.hash)
+      if (other !== undefined) return { ok: false, seq: entry.seq, kept: other }
       last = entry
     }
     if (last.seq === head.seq || entries.length < entriesAtOnce) break
   }
   if (last.seq !== head.seq || last.hash !== head.hash) return { ok: false, seq: last.seq + 1n }
-  return kept !== null && kept.seq > head.seq ? { ok: false, seq: head.seq + 1n } : { ok: true, head }
+  const lost = kept.find(({ seq }) => seq > head.seq)
+  return lost === undefined ? { ok: true, head } : { ok: false, seq: head.seq + 1n, kept: lost }
 }
 
 function entryHash(previous: string, { seq, at, body }: AuditEntry): string {

@@ -6,11 +6,12 @@ import { publishedAddresses } from '../../src/domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../src/domain/registry-abi.ts'
 import { createRpcClient } from '../../src/chain/rpc/client.ts'
 
-/** The first transaction of account 0, with the roles that deployLocal gives. The constructor is that of version 2. */
-export async function deployVersion1({ url }: { readonly url: string }): Promise<void> {
+/** Deploys by account 0, with the roles that deployLocal gives, and returns the address. The constructor is that of version 2. */
+export async function deployVersion1({ url }: { readonly url: string }): Promise<Hex> {
   const [admin, attester] = publishedAddresses as [Hex, Hex]
   const holders = { admin, issuer: admin, binder: admin, qa: admin, guardian: admin, recycler: admin, attester }
   const data = encodeDeployData({ abi, bytecode: registryV1.bytecode as Hex, args: [holders, '', ''] })
   const rpc = createRpcClient({ url, timeoutMs: 60_000 })
-  await rpc('eth_sendTransactionSync', [{ from: admin, data, nonce: '0x0', gas: '0x1c9c380' }])
+  const receipt = await rpc('eth_sendTransactionSync', [{ from: admin, data, gas: '0x1c9c380' }])
+  return (receipt as { contractAddress: Hex }).contractAddress
 }

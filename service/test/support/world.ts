@@ -37,7 +37,7 @@ export async function startWorld({
 }: {
   env?: Record<string, string>
   rpcUrl?: (chain: string) => Promise<string>
-  onChain?: (chain: { readonly url: string }) => Promise<void>
+  onChain?: (chain: { readonly url: string }) => Promise<unknown>
 } = {}) {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-test-'))
   const lines: string[] = []

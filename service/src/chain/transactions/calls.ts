@@ -34,7 +34,7 @@ export type WriteRequest =
       messageHash: Hex
       signature: Hex
     }>
-  | Readonly<{ kind: 'acceptTransferBySig'; tokenId: bigint; signature: Hex }>
+  | Readonly<{ kind: 'acceptTransferBySig' | 'invalidateNonceBySig'; tokenId: bigint; signature: Hex }>
   | Readonly<{ kind: 'cancelTransferBySig'; tokenId: bigint; signer: Hex; signature: Hex }>
 
 type WriteCall = Readonly<{ role: OperatorRole; data: Hex }>
@@ -93,6 +93,7 @@ const writes: {
   initiateTransferBySig: ['relayer', 'tokenId', 'to', 'expiry', 'messageHash', 'signature'],
   acceptTransferBySig: ['relayer', 'tokenId', 'signature'],
   cancelTransferBySig: ['relayer', 'tokenId', 'signer', 'signature'],
+  invalidateNonceBySig: ['relayer', 'tokenId', 'signature'],
 }
 
 /** The kinds whose request is read from the chain when it is repeated. */

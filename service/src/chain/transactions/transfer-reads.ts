@@ -8,6 +8,7 @@ import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
+import { readRegistryVersion } from './registry-version.ts'
 import { parseNumber } from './transaction.ts'
 import type { RegistryDomain } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
@@ -64,6 +65,8 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
     /** Returns whether an account signed, as the contract would decide at this block. Throws CHAIN_UNAVAILABLE. */
     isSignedBy: (signed: SignedDigest, block: TransferBlock): Promise<boolean> =>
       isSignedBy(pinnedTo(rpc, block), contract, signed).catch(throwUnavailable),
+    /** Reads the version of the contract. Throws CHAIN_UNAVAILABLE. */
+    version: (): Promise<number> => readRegistryVersion(rpc, contract),
     /** Notes a block of a receipt: a lower one is not the newest. */
     reached(block: bigint): void {
       if (block > reached) reached = block

@@ -1,7 +1,7 @@
 /**
  * Typed data that owners, recipients, claimants and attesters sign (EIP-712; domain `AssetRegistry`, version `1`). `nonce` is
- * pendingTransfer's: InitiateTransfer, Claim, ClaimConsent and Recycle sign the current one, AcceptTransfer and CancelTransfer the
- * one that the offer has raised.
+ * pendingTransfer's: InitiateTransfer, Claim, ClaimConsent, Recycle and InvalidateNonce sign the current one, AcceptTransfer and
+ * CancelTransfer the one that the offer has raised.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { type AbiParameterToPrimitiveType, hashTypedData } from 'viem'
@@ -54,6 +54,7 @@ export function walletTypedData(domain: RegistryDomain, { type, message }: Signa
 const tokenId = { name: 'tokenId', type: 'uint256' } as const
 const from = { name: 'from', type: 'address' } as const
 const to = { name: 'to', type: 'address' } as const
+const owner = { name: 'owner', type: 'address' } as const
 const claimant = { name: 'claimant', type: 'address' } as const
 const nonce = { name: 'nonce', type: 'uint32' } as const
 const deadline = { name: 'deadline', type: 'uint256' } as const
@@ -72,7 +73,8 @@ const registryTypes = {
   InitiateTransfer: [tokenId, from, to, expiry, nonce, { name: 'messageHash', type: 'bytes32' }],
   AcceptTransfer: [tokenId, from, to, expiry, nonce],
   CancelTransfer: [tokenId, from, nonce],
-  Recycle: [tokenId, { name: 'owner', type: 'address' }, nonce, deadline],
+  Recycle: [tokenId, owner, nonce, deadline],
+  InvalidateNonce: [tokenId, owner, nonce],
 } as const
 
 const domainType = [

@@ -68,6 +68,7 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   'approval reject': 'changes',
   'audit list': 'reads',
   'audit verify': 'reads',
+  'audit head': 'reads',
   'audit export': 'reads',
   'issuer list': 'reads',
   'issuer rotate': 'noted',

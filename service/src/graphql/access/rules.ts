@@ -58,6 +58,7 @@ const signedStep = {
   CANCEL: 'transfer',
   CLAIM: 'claim',
   RECYCLE: 'recycle',
+  INVALIDATE: 'transfer',
 } as const
 
 export const rules: Readonly<Record<string, Rule>> = {
@@ -84,6 +85,7 @@ export const rules: Readonly<Record<string, Rule>> = {
   'Mutation.initiateTransfer': changing('transfer'),
   'Mutation.acceptTransfer': changing('transfer'),
   'Mutation.cancelTransfer': changing('transfer'),
+  'Mutation.invalidateNonce': changing('transfer'),
   'Mutation.bindTag': changing('bind'),
   'Mutation.activateProduct': changing('activate'),
   'Mutation.claimProduct': changing('claim'),

@@ -199,7 +199,7 @@ for (const { name, open, skip } of testDatabases())
     })
 
     it('leave an audit trail that verifies', async () => {
-      const verified = await verifyAudit(database, await auditHead(database))
+      const verified = await verifyAudit(database, [await auditHead(database)])
       assert.equal(verified.ok, true)
     })
   })

@@ -23,7 +23,7 @@ export type MutationDeps = { readonly database: Sql; readonly approvals: Approva
 
 export function mutationResolvers(deps: MutationDeps): ResolverMap {
   const writes = createWrites(deps)
-  const { initiate, accept, cancel } = createTransferMutations(deps, writes)
+  const { initiate, accept, cancel, invalidate } = createTransferMutations(deps, writes)
   const { activate, flag, resolve, recycle, announceRecycle } = createLifecycleMutations(deps, writes)
   const decisions = approvalResolvers(deps.approvals, writes)
   return {
@@ -35,6 +35,7 @@ export function mutationResolvers(deps: MutationDeps): ResolverMap {
       initiateTransfer: initiate,
       acceptTransfer: accept,
       cancelTransfer: cancel,
+      invalidateNonce: invalidate,
       bindTag: createBindTag(deps, writes),
       activateProduct: activate,
       claimProduct: createClaimProduct(deps, writes),

@@ -1,6 +1,6 @@
 /**
- * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels. Signatures are checked
- * at one block first; then the operator's key pays for the transaction.
+ * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels; the owner voids what
+ * was signed and not sent. Signatures are checked at one block first; then the operator's key pays for the transaction.
  */
 import { parseTokenId, type Hex } from '@touchstone/verdict'
 import { keccak256, zeroHash } from 'viem'
@@ -11,13 +11,14 @@ import type { Sql } from '../../db/database.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
-import { mutation, rejected, rejectedAt, type Writes } from './mutation.ts'
+import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
 import {
   answerErrors,
   answers,
   formatInstant,
   howToSign,
+  invalidationErrors,
   isSignedBy,
   longestMessage,
   offerErrors,
@@ -152,7 +153,28 @@ export function createTransferMutations(
     return { success: true, errors: [], txHash: result.txHash, transfer }
   }
 
-  return { initiate, accept, cancel }
+  /** The same signature again gives the first outcome: the nonce that it covers is over by then. */
+  const invalidate = mutation(
+    readInvalidation,
+    async ({ tokenId, signature }, context) => {
+      const key = `invalidate:${tokenId}:${keccak256(signature)}`
+      const isRepeat = (await previousRequest(key)) !== undefined
+      const errors = isRepeat ? [] : await invalidationErrors(transfers, { tokenId, signature })
+      if (errors.length > 0) return rejected(errors)
+      const request = { kind: 'invalidateNonceBySig', tokenId, signature } as const
+      return productPayload(tokenId, await executeSigned(request, key, context), context)
+    },
+    explainInvalidation,
+  )
+
+  /** A step that is impossible needs no signature. */
+  async function explainInvalidation({ productId }: InvalidationInput, errors: readonly InputError[]) {
+    const tokenId = parseTokenId(productId)
+    const reasons = tokenId !== null && isUnsigned(errors) ? await invalidationErrors(transfers, { tokenId }) : []
+    return reasons.length > 0 ? reasons : errors
+  }
+
+  return { initiate, accept, cancel, invalidate }
 }
 
 function readOffer(input: OfferInput, read: InputReader) {
@@ -167,6 +189,12 @@ function readOffer(input: OfferInput, read: InputReader) {
 /** Returns whether nothing but the signature and its deadline is missing or malformed. */
 function isUnsigned(errors: readonly InputError[]): boolean {
   return errors.every(({ field }) => field === 'signature' || field === 'deadline')
+}
+
+type InvalidationInput = Input<'productId', 'signature'>
+
+function readInvalidation({ productId, signature }: InvalidationInput, read: InputReader) {
+  return { tokenId: read.productId(productId), signature: read.signature(signature, howToSign.INVALIDATE) }
 }
 
 type AnswerInput = Input<'transferId', 'signature'>

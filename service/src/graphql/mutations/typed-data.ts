@@ -23,6 +23,8 @@ export const howToSign = {
     'Claiming needs the claimant’s consent. Ask transferTypedData with action CLAIM, this productId and the claimant as toAddress, let the claimant’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
   RECYCLE:
     'A claimed product is recycled by its owner’s signature only. Ask transferTypedData with action RECYCLE and this productId, let the owner’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
+  INVALIDATE:
+    'Voiding signed offers needs the signature of the owner. Ask transferTypedData with action INVALIDATE and this productId, and let the owner’s wallet sign its typedData (eth_signTypedData_v4).',
 } as const
 
 type SignedStep = keyof typeof howToSign
@@ -83,6 +85,37 @@ export async function consentErrors(
   return [{ field: 'signature', message }]
 }
 
+/** Returns every reason against voiding signed, unsent offers. Without a signature that one is left out. */
+export async function invalidationErrors(
+  transfers: TransferReads,
+  { tokenId, signature }: { readonly tokenId: bigint; readonly signature?: Hex },
+): Promise<InputError[]> {
+  const position = await transfers.position(tokenId)
+  const errors = await endErrors(transfers, position)
+  if (errors.length > 0 || signature === undefined) return errors
+  const signer = position.record.owner
+  if (await isSignedBy(transfers, position, { signer, signable: invalidationOf(position), signature })) return []
+  const { nonce } = position.offer
+  const message = `This is not the owner’s signature over nonce ${nonce} of this product, which rises with every offer: if an offer was sent meanwhile, cancel it. ${howToSign.INVALIDATE}`
+  return [{ field: 'signature', message }]
+}
+
+function invalidationOf({ tokenId, record: { owner }, offer: { nonce } }: TransferPosition): Signable {
+  return { type: 'InvalidateNonce', message: { tokenId, owner, nonce } }
+}
+
+/** Returns every reason against INVALIDATE but the signature. A flagged product is no reason. */
+async function endErrors(transfers: TransferReads, { tokenId, record }: TransferPosition): Promise<InputError[]> {
+  const about = (message: string): InputError[] => [{ field: 'productId', message }]
+  if (record.state === 0) return about(`Product ${tokenId} does not exist.`)
+  if (record.state === 6)
+    return about(`Product ${tokenId} is recycled: nothing that was signed for it counts any more.`)
+  if ((await transfers.version()) > 1) return []
+  const message =
+    'This registry is version 1 of the contract, which cannot void a signed offer. It counts until its deadline; an offer that is sent can be cancelled.'
+  return [{ field: 'input', message }]
+}
+
 /** Returns whether an account signed, as the contract would judge at the block of the position. */
 export function isSignedBy(
   transfers: TransferReads,
@@ -101,7 +134,12 @@ export function transferTypedData(transfers: TransferReads) {
     const found = readInput((read) => readStep(input, read))
     if (!found.ok) return rejected(found.errors)
     const position = await transfers.position(found.values.tokenId)
-    const { errors, signable, deadline, transferId = null } = await typedStep(position, found.values, context)
+    const {
+      errors,
+      signable,
+      deadline,
+      transferId = null,
+    } = await typedStep(transfers, position, found.values, context)
     if (errors.length > 0) return rejected(errors)
     return {
       typedData: walletTypedData(transfers.domain, signable),
@@ -121,12 +159,14 @@ function readStep({ action, productId, transferId, toAddress, message, deadline 
     const transfer = read.transferId(transferId)
     return transfer && { action, ...transfer }
   }
+  const tokenId =
+    typeof productId === 'string'
+      ? read.productId(productId)
+      : read.reject('productId', `Action ${action} is about a product: give its id.`)
+  if (action === 'INVALIDATE') return { action, tokenId }
   return {
     action,
-    tokenId:
-      typeof productId === 'string'
-        ? read.productId(productId)
-        : read.reject('productId', `Action ${action} is about a product: give its id.`),
+    tokenId,
     to: action === 'RECYCLE' ? zeroAddress : read.address(toAddress, 'toAddress'),
     messageHash: action === 'INITIATE' ? read.hashedText(message, 'message', longestMessage).hash : zeroHash,
     deadline: read.deadline(deadline),
@@ -142,6 +182,7 @@ type TypedStep = {
 }
 
 async function typedStep(
+  transfers: TransferReads,
   position: TransferPosition,
   values: Valid<NonNullable<ReturnType<typeof readStep>>>,
   context: GraphqlContext,
@@ -153,6 +194,8 @@ async function typedStep(
     const { signable } = answers[action](position, nonce)
     return { errors: await answerErrors(action, position, nonce, context), signable, deadline, transferId }
   }
+  if (values.action === 'INVALIDATE')
+    return { errors: await endErrors(transfers, position), signable: invalidationOf(position), deadline: null }
   const { action, to, messageHash, deadline = latestDeadline(position) } = values
   if (action === 'INITIATE') {
     const terms = { tokenId, from: record.owner, to, expiry: deadline, messageHash }

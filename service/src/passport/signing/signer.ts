@@ -19,6 +19,8 @@ const snapshotSeconds = 24 * 3600
 export type Signer = {
   /** The forms with an active key; empty while signing is off. */
   readonly forms: readonly SignedForm[]
+  /** Returns a JWS of any type over claims, by the key of `signJwt`. It throws INTERNAL without an active ES256 key. */
+  readonly signJws: (type: JwsType, claims: object) => Promise<string>
   /** Returns a JWS over the credential, the form `application/vc+jwt`. It throws INTERNAL without an active ES256 key. */
   readonly signJwt: (credential: object) => Promise<string>
   /** Returns a JWS over the RFC 8785 form of a document, without its payload (RFC 7515 appendix F); null without an active ES256 key. */
@@ -26,6 +28,7 @@ export type Signer = {
   /** Returns the credential with an embedded proof, the form `application/vc`. It throws INTERNAL without an active Ed25519 key. */
   readonly addProof: <T extends object>(credential: T, now: number) => Promise<T & { readonly proof: Proof }>
 }
+type JwsType = { readonly typ: string; readonly cty?: string }
 type DocumentSignature = { readonly protected: string; readonly signature: string }
 type Proof = {
   readonly type: 'DataIntegrityProof'
@@ -41,26 +44,32 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
   const jwsKey = activeKey(keys, 'ES256')
   const proofKey = activeKey(keys, 'Ed25519')
 
+  /** Returns the parts of a JWS (RFC 7515); null without a key. jose does not sign with a key that it cannot read. */
+  async function jwsOf(type: JwsType, payload: string) {
+    if (jwsKey === null) return null
+    const header = JSON.stringify({ alg: 'ES256', ...type, kid: keyIdOf(did, jwsKey.key) })
+    const [head, body] = [base64url(Buffer.from(header)), base64url(Buffer.from(payload))]
+    return { head, body, signature: base64url(await jwsKey.sign(Buffer.from(`${head}.${body}`))) }
+  }
+
+  async function signJws(type: JwsType, claims: object): Promise<string> {
+    const jws = await jwsOf(type, JSON.stringify(claims))
+    if (jws === null) throw missingKey('ES256')
+    return `${jws.head}.${jws.body}.${jws.signature}`
+  }
+
   return {
     forms: [
       ...(jwsKey === null ? [] : ['application/vc+jwt' as const]),
       ...(proofKey === null ? [] : ['application/vc' as const]),
     ],
 
-    async signJwt(credential) {
-      if (jwsKey === null) throw missingKey('ES256')
-      const header = { alg: 'ES256', typ: 'vc+jwt', cty: 'vc', kid: keyIdOf(did, jwsKey.key) }
-      // JWS Compact Serialization (RFC 7515 §7.1); jose does not sign with a key that it cannot read.
-      const input = [header, credential].map((part) => base64url(Buffer.from(JSON.stringify(part)))).join('.')
-      return `${input}.${base64url(await jwsKey.sign(Buffer.from(input)))}`
-    },
+    signJws,
+    signJwt: (credential) => signJws({ typ: 'vc+jwt', cty: 'vc' }, credential),
 
     async signDocument(document) {
-      if (jwsKey === null) return null
-      const header = { alg: 'ES256', typ: 'JOSE', kid: keyIdOf(did, jwsKey.key) }
-      const parts = [JSON.stringify(header), canonicalize(document) ?? ''].map((part) => base64url(Buffer.from(part)))
-      const signature = await jwsKey.sign(Buffer.from(parts.join('.')))
-      return { protected: parts[0] ?? '', signature: base64url(signature) }
+      const jws = await jwsOf({ typ: 'JOSE' }, canonicalize(document) ?? '')
+      return jws && { protected: jws.head, signature: jws.signature }
     },
 
     async addProof(credential, now) {

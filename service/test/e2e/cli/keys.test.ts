@@ -1,6 +1,9 @@
-/** `touchstone key …`, and the entries of the audit trail that it makes (spec §5). */
+/** `touchstone key …` and `touchstone issuer …`, the entries of the audit trail that they make, and its signed head (spec §5). */
 import assert from 'node:assert/strict'
+import { mkdir, rm, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import { auditHeadFile, signHead } from '../../../src/app/audit-heads.ts'
 import { createAuthenticate, type Authenticate } from '../../../src/graphql/api-keys.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { keepSecret } from '../../support/evidence.ts'
@@ -121,6 +124,7 @@ describe('touchstone key', () => {
 describe('touchstone issuer', () => {
   it('says what each change of the keys did, and refuses what cannot be', async () => {
     assert.match((await inWorld('issuer', 'list')).out, /no issuer key yet/)
+    assert.match((await inWorld('audit', 'head')).out, /^head \d+:0x[0-9a-f]{64}$/, 'without issuer keys')
     assert.match((await inWorld('issuer', 'revoke', 'key-1')).err, /There are no issuer keys yet\./)
     assert.match(
       (await inWorld('issuer', 'rotate')).out,
@@ -152,5 +156,37 @@ describe('touchstone issuer', () => {
       ],
     )
     assert.doesNotMatch(out, /"d"/)
+  })
+
+  it('sign the head of the audit trail, which shows a trail that is another one', async () => {
+    const { out } = await inWorld('audit', 'head')
+    const [, seq = '', signed = ''] = /^head (\d+):0x[0-9a-f]{64}\nsigned (\S+)$/.exec(out) ?? []
+    assert.equal((await inWorld('audit', 'verify', '--head', signed)).exit, 0)
+    const forged = signed.replace(/(?<=\.)[^.]+(?=\.)/, Buffer.from('{"seq":"1"}').toString('base64url'))
+    assert.match((await inWorld('audit', 'verify', '--head', forged)).err, /this issuer did not sign it/)
+
+    const file = auditHeadFile(world.settings.DATA_DIR)
+    await mkdir(dirname(file))
+    const { issuer } = world.components
+    const line = (hash: string) =>
+      signHead(issuer, 'did:web:test', { seq: BigInt(seq), hash }, Date.parse('2026-11-22T06:00:00Z'))
+    await writeFile(file, `${signed}\n`)
+    assert.match(
+      (await inWorld('audit', 'verify')).out,
+      /^signed heads that agree: 1, the newest \d+:0x\w+, signed with/m,
+    )
+    await writeFile(file, `${signed}\n${await line(`0x${'11'.repeat(32)}`)}\n`)
+    assert.match(
+      (await inWorld('audit', 'verify')).err,
+      new RegExp(`entry ${seq} is wrong or missing.*0x1111.*signed with key-5 on 2026-11-22T06:00:00.000Z`),
+    )
+    await writeFile(file, `${forged}\n`)
+    assert.match((await inWorld('audit', 'verify')).err, /holds a head that this issuer did not sign/)
+    await writeFile(file, `${signed}\n`)
+    await inWorld('issuer', 'revoke', 'key-5')
+    const verified = await inWorld('audit', 'verify')
+    assert.match(verified.err, /their key is revoked: 1/)
+    assert.equal(verified.exit, 0)
+    await rm(file)
   })
 })

@@ -2,13 +2,19 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import { apiKeyStore, newApiKey } from '../../../src/graphql/api-keys.ts'
 import { appendAudit, auditHead, auditText, readAudit, verifyAudit } from '../../../src/db/audit.ts'
-import type { Database } from '../../../src/db/database.ts'
+import { auditHeadFile, createHeadSigner, openHead, readHeads } from '../../../src/app/audit-heads.ts'
+import type { Database, Sql } from '../../../src/db/database.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 
 for (const { name, open, skip } of testDatabases())
   describe(`the audit trail on ${name}`, { skip }, () => {
@@ -78,9 +84,56 @@ for (const { name, open, skip } of testDatabases())
 
     it('written anew as a whole, does not agree with a head that was kept', async () => {
       const head = await auditHead(database)
-      assert.equal((await verifyAudit(database, head)).ok, true)
-      assert.deepEqual(await verifyAudit(database, { ...head, hash: `0x${'11'.repeat(32)}` }), wrongAt(4n))
-      assert.deepEqual(await verifyAudit(database, { ...head, seq: 9n }), wrongAt(5n))
+      const [other, later] = [
+        { ...head, hash: `0x${'11'.repeat(32)}` },
+        { ...head, seq: 9n },
+      ]
+      assert.equal((await verifyAudit(database, [head])).ok, true)
+      assert.deepEqual(await verifyAudit(database, [head, other]), { ...wrongAt(4n), kept: other })
+      assert.deepEqual(await verifyAudit(database, [later, head]), { ...wrongAt(5n), kept: later })
+    })
+
+    it('written anew with hashes that fit, does not agree with the heads that the issuer signed each day', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'touchstone-heads-'))
+      try {
+        const path = auditHeadFile(folder)
+        const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
+        const lines: string[] = []
+        const log = createLog((line) => lines.push(line))
+        const signerOf = (sql: Sql) => createHeadSigner({ database: sql, issuer, did: 'did:web:test', path, log })
+        const day = 86_400_000
+        for (const hours of [0, 23, 25]) await signerOf(database).sign(day + hours * 3_600_000)
+        const heads = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+        const kept = heads.map((opened) => (opened.ok ? opened.head : assert.fail(opened.because)))
+        assert.deepEqual(
+          kept.map(({ seq, keyId, at }) => [seq, keyId, at - day]),
+          [
+            [4n, 'key-1', 0],
+            [4n, 'key-1', 25 * 3_600_000],
+          ],
+        )
+        assert.equal((await verifyAudit(database, kept)).ok, true)
+
+        const undone = new Error('undone')
+        await assert.rejects(
+          database.transaction(async (sql) => {
+            await sql.query('alter table audit_entry disable trigger user')
+            await sql.query('delete from audit_entry')
+            await sql.query("update audit_head set seq = 0, hash = decode(repeat('00', 32), 'hex')")
+            for (let n = 1; n <= 5; n += 1)
+              await appendAudit(sql, auditText({ who: 'key:other' }, { act: 'flag', subject: '1', outcome: 'DONE' }))
+            assert.equal((await verifyAudit(sql)).ok, true, 'the hashes fit')
+            assert.deepEqual(await verifyAudit(sql, kept), { ...wrongAt(4n), kept: kept[0] })
+            await signerOf(sql).sign(5 * day)
+            throw undone
+          }),
+          undone,
+        )
+        assert.match(lines.at(-1) ?? '', /"level":"error".*lacks the head that was signed last/)
+        assert.equal((await readHeads(path)).length, 2)
+      } finally {
+        await rm(folder, { recursive: true, force: true })
+      }
     })
 
     it('has keys that are made and revoked, and nothing of a change that was rolled back', async () => {

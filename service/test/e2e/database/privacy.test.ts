@@ -87,7 +87,7 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual([later['tap'], later['presentation'], later['announcement']], [1, 1, 1])
       assert.deepEqual(await database.query('select body from transfer_message'), [{ body: 'Unrelated' }])
 
-      const verified = await verifyAudit(database, kept)
+      const verified = await verifyAudit(database, [kept])
       assert.ok(verified.ok)
       const [entry] = await readAudit(database, kept.seq, 2)
       assert.deepEqual(JSON.parse(entry?.body ?? ''), {

@@ -73,6 +73,7 @@ const shows: readonly [RegExp, RegExp][] = [
   [/chain roles/, /version 2, at block[^]*Nothing is missing\.$/m],
   [/audit list/, /(?:key:|local:)/],
   [/audit verify/, /\d+:0x[0-9a-f]{64}/],
+  [/audit head/, /^head \d+:0x[0-9a-f]{64}/],
   [/audit export --cef/, /^CEF:0\|Touchstone\|/],
   [/audit export/, /^\{"seq":/],
   [/issuer rotate/, /key-1 \(ES256\) signs from now on/],

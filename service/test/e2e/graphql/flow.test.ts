@@ -210,7 +210,7 @@ describe('the lifecycle by mutations', () => {
   })
 
   const fields = ['bindTag', 'activateProduct', 'claimProduct', 'flagProduct', 'resolveProduct', 'recycleProduct']
-  for (const field of [...fields, 'initiateTransfer', 'acceptTransfer', 'cancelTransfer']) {
+  for (const field of [...fields, 'invalidateNonce', 'initiateTransfer', 'acceptTransfer', 'cancelTransfer']) {
     it(`${field} needs the scope write`, async () => {
       const inputs: Readonly<Record<string, object>> = {
         bindTag: { uid: '04', batchId: 'test' },

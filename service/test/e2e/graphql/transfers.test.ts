@@ -11,12 +11,15 @@ import { startFaultRpc, type FaultName, type FaultRpc } from '../../support/faul
 import { startMutationWorld, type MutationWorld } from '../../support/graphql/mutations.ts'
 import { insertAsset, setCursor } from '../../support/index/rows.ts'
 import { carol, hours, refusalOf, selection, transferOf, transferSteps } from '../../support/index/transfers.ts'
-import { alice, bob, hash, operator } from '../../support/index/writer-world.ts'
+import { alice, bob, hash, minted, operator } from '../../support/index/writer-world.ts'
+import { deployVersion1 } from '../../support/version-1.ts'
 
 type TypedData = TypedDataDefinition & { domain: { chainId: number; verifyingContract: Hex } }
 
 let world: MutationWorld
-const { typedData, done, ownedBy, sign, offer, initiate, accept, cancel, owner } = transferSteps(() => world)
+const { typedData, done, ownedBy, sign, offer, initiate, accept, cancel, invalidate, owner } = transferSteps(
+  () => world,
+)
 before(async () => void (world = await startMutationWorld()))
 after(() => world.end())
 
@@ -170,6 +173,55 @@ describe('transfers by signature', () => {
     await done({ kind: 'resolve', tokenId, bits: assetFlags.LOST, reasonHash: hash(0) })
     assert.equal((await accept({ transferId, signature })).success, true)
     assert.equal(await owner(input.productId), bob.address.toLowerCase())
+  })
+})
+
+describe('a signed offer that was not sent', () => {
+  it('is void once the owner has invalidated the nonce, and the same signature again is the same step', async () => {
+    const productId = await ownedBy(alice.address)
+    const unsent = await offer(productId)
+    const { signature } = await sign({ action: 'INVALIDATE', productId }, alice)
+    const first = await invalidate({ productId, signature })
+    assert.deepEqual([first.success, first.errors], [true, []])
+    const again = await invalidate({ productId, signature })
+    assert.deepEqual([again.success, again['txHash']], [true, first['txHash']])
+    refusalOf(await initiate(unsent), 'signature', /which is over|at nonce 1/)
+    const acts = await world.database.query<{ body: string }>('select body from audit_entry order by seq desc limit 2')
+    assert.match(acts[0]?.body ?? '', /"act":"invalidateNonceBySig".*"REPLAYED"/)
+    assert.equal((await initiate(await offer(productId))).success, true)
+  })
+
+  it('is voided by the current owner only, over the current nonce', async () => {
+    const productId = await ownedBy(alice.address)
+    const by = async (account: typeof alice) => (await sign({ action: 'INVALIDATE', productId }, account)).signature
+    const signature = await by(alice)
+    refusalOf(await invalidate({ productId, signature: await by(bob) }), 'signature', /not the owner’s/)
+    refusalOf(await invalidate({ productId }), 'signature', /transferTypedData with action INVALIDATE/)
+    assert.equal((await initiate(await offer(productId))).success, true)
+    refusalOf(await invalidate({ productId, signature }), 'signature', /nonce 1 .* cancel it/)
+    refusalOf(await typedData({ action: 'INVALIDATE' }), 'productId', /give its id/)
+  })
+
+  it('needs no voiding where the product is recycled or does not exist', async () => {
+    const productId = await ownedBy(operator.address)
+    await done({ kind: 'recycle', tokenId: BigInt(productId) })
+    refusalOf(await invalidate({ productId }), 'productId', /is recycled/)
+    for (const signed of [{}, { signature: '0x12' }])
+      refusalOf(await invalidate({ productId: '999999', ...signed }), 'productId', /does not exist/)
+  })
+
+  it('cannot be voided on version 1 of the contract, which the answer says before anything is signed', async () => {
+    const contract = await deployVersion1(world)
+    const writer = world.writerOver(world.operations, { contract })
+    const mint = { kind: 'mint', to: alice.address, metadataHash: hash(1) } as const
+    const [tokenId = 0n] = minted(await writer.write(mint, { idempotencyKey: 'version-1' }))
+    const ask = world.askOver(writer, contract)
+    const productId = tokenId.toString()
+    const refused = /version 1 of the contract, which cannot void/
+    refusalOf(await ask('transferTypedData', 'nonce', { action: 'INVALIDATE', productId }), 'input', refused)
+    for (const signed of [{}, { signature: '0x12' }])
+      refusalOf(await ask('invalidateNonce', 'txHash', { productId, ...signed }), 'input', refused)
+    await writer.close()
   })
 })
 
@@ -359,15 +411,19 @@ describe('a transfer by signature is refused', () => {
     assert.equal((await accept({ transferId, signature })).success, true)
   })
 
-  it('of a flagged product is cancelled all the same', async () => {
-    const productId = await ownedBy(alice.address)
-    const tokenId = BigInt(productId)
-    await done({ kind: 'bindTag', tokenId, tagHash: hash(0xca8) })
-    const { id: transferId } = transferOf(await initiate(await offer(productId)))
-    await done({ kind: 'flag', tokenId, bits: assetFlags.RECALL, reasonHash: hash(0) })
-    const { signature } = await sign({ action: 'CANCEL', transferId }, alice)
-    assert.equal((await cancel({ transferId, signature })).success, true)
-  })
+  for (const action of ['CANCEL', 'INVALIDATE'])
+    it(`of a flagged product ends by ${action} all the same`, async () => {
+      const productId = await ownedBy(alice.address)
+      const flag = { tokenId: BigInt(productId), bits: assetFlags.RECALL, reasonHash: hash(0) }
+      await done({ kind: 'bindTag', tokenId: flag.tokenId, tagHash: hash(0xca8 + action.length) })
+      const { id: transferId } = transferOf(await initiate(await offer(productId)))
+      await done({ kind: 'flag', ...flag })
+      const { signature } = await sign({ action, transferId, productId }, alice)
+      const end = action === 'CANCEL' ? cancel({ transferId, signature }) : invalidate({ productId, signature })
+      assert.equal((await end).success, true)
+      await done({ kind: 'resolve', ...flag })
+      refusalOf(await accept({ transferId, signature }), 'transferId', /no longer pending/)
+    })
 
   it('once it has expired, and the owner may offer again', async () => {
     const productId = await ownedBy(alice.address)

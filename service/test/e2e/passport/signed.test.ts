@@ -9,6 +9,7 @@ import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosui
 import { verifyCredential } from '@digitalbazaar/vc'
 import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
+import { auditHeadFile, readHeads } from '../../../src/app/audit-heads.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { loaderWith, passportErrors } from '../../support/passport/documents.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
@@ -87,6 +88,14 @@ describe('signed passports', () => {
     })
     return JSON.parse(Buffer.from(payload).toString()) as Signed
   }
+
+  it('come from a service that also signs the head of its audit trail, into the log and a private file', async () => {
+    const file = auditHeadFile(world.settings.DATA_DIR)
+    await until(async () => (await readHeads(file)).length === 1)
+    const [line = ''] = await readHeads(file)
+    assert.ok(world.lines.some((text) => text.includes('"event":"audit head signed"') && text.includes(line)))
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+  })
 
   it('come as a JWS that verifies with the key of the did:web document, and not after a flipped byte', async () => {
     const { headers, text } = await tap('application/vc+jwt')

@@ -92,12 +92,12 @@ export async function startMutationWorld() {
   const world = await startWriterOver(openEmptyPglite, patience)
   const { database, operations, writer } = world
   const lines: string[] = []
-  const depsOver = (by: Writer): MutationDeps => ({
+  const depsOver = (by: Writer, contract: Hex): MutationDeps => ({
     ...storesOf(database),
     approvals: noApprovals(database),
     writer: by,
     operations,
-    transfers: createTransferReads({ rpc: world.rpc, contract: world.contract, chainId: 84532 }),
+    transfers: createTransferReads({ rpc: world.rpc, contract, chainId: 84532 }),
     awaitIndexed,
     operator: operator.address,
     resolveTap: async () => ({ kind: 'not_configured' }),
@@ -108,8 +108,8 @@ export async function startMutationWorld() {
   return {
     ...world,
     lines,
-    ask: askerOf(database, depsOver(writer), world.contract),
-    askOver: (by: Writer) => askerOf(database, depsOver(by), world.contract),
+    ask: askerOf(database, depsOver(writer, world.contract), world.contract),
+    askOver: (by: Writer, contract = world.contract) => askerOf(database, depsOver(by, contract), contract),
     /** A smart account whose holder's signature is its own (ERC-1271). */
     async deployWallet(holder: Hex): Promise<Hex> {
       const data = encodeDeployData({ abi: wallet.abi, bytecode: wallet.bytecode as Hex, args: [holder] })

@@ -57,6 +57,7 @@ export function transferSteps(worldOf: () => MutationWorld) {
     initiate: (input: object) => ask('initiateTransfer', selection, input),
     accept: (input: object) => ask('acceptTransfer', selection, input),
     cancel: (input: object) => ask('cancelTransfer', selection, input),
+    invalidate: (input: object) => ask('invalidateNonce', 'txHash product { id }', input),
     owner: async (productId: string) => (await worldOf().recordOf(BigInt(productId))).owner,
   }
 }
