@@ -4,9 +4,11 @@
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import type { Command } from 'commander'
+import { Command } from 'commander'
 import { buildSchema } from 'graphql'
 import { parse } from 'yaml'
+import { completionCommand } from '../service/src/cli/completion.ts'
+import { doctorCommand } from '../service/src/cli/doctor/doctor.ts'
 import { devCommand } from '../service/src/cli/dev/dev.ts'
 import { payCommand } from '../service/src/cli/payments/pay.ts'
 import { serveCommand } from '../service/src/cli/serve/serve.ts'
@@ -125,6 +127,8 @@ function programs(): readonly Command[] {
     verifyCommand(),
     proveCommand(),
     payCommand(),
+    doctorCommand(),
+    completionCommand(new Command('touchstone')),
     ...storeCommands(nothing, () => {}, nothing),
   ]
 }

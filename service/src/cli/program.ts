@@ -9,6 +9,7 @@ const local: Readonly<Record<string, () => Promise<Command>>> = {
   serve: async () => (await import('./serve/serve.ts')).serveCommand(),
   verify: async () => (await import('./verify.ts')).verifyCommand(),
   prove: async () => (await import('./verify.ts')).proveCommand(),
+  doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand(),
   pay: async () => (await import('./payments/pay.ts')).payCommand(),
 }
 

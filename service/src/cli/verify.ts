@@ -17,7 +17,7 @@ import { textWithin } from '../lib/bytes.ts'
 import { isObject, parseUniqueJson } from '../lib/json.ts'
 import { fetchJson } from './payments/fetch-json.ts'
 import { argument, defineCommand } from './session/command.ts'
-import { CommandError, formatError } from './session/output.ts'
+import { coloured, CommandError, formatError } from './session/output.ts'
 
 /** Several times the size of a verdict with the longest metadata. */
 const maxVerdictBytes = 65_536
@@ -225,7 +225,11 @@ async function readText(file: string, name: string, missing = `${name} does not 
 
 function formatReport({ outcome, checks }: Report): string {
   const rows = checks.map(({ field, ok, undecided, claimed, found }) => {
-    const mark = ok ? 'ok     ' : undecided ? '?      ' : 'DIFFERS'
+    const mark = ok
+      ? coloured('green', 'ok     ')
+      : undecided
+        ? coloured('yellow', '?      ')
+        : coloured('red', 'DIFFERS')
     return `  ${mark} ${field.padEnd(24)} ${claimed}${ok ? '' : undecided ? `  (${found})` : `  (found: ${found})`}`
   })
   return [...rows, ...conclusions(outcome, checks)].join('\n')

@@ -2,7 +2,6 @@
  * `touchstone dev` (`npm start`): the whole service on one machine with an embedded chain, an embedded database and a small catalogue, in
  * one folder. It prints links and commands that work at once.
  */
-import { connect } from 'node:net'
 import { existsSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -21,6 +20,7 @@ import { installTestMoney, moneyAccounts } from '../../chain/devchain/test-money
 import { ConfigError, readConfig } from '../../app/config/config.ts'
 import type { Service } from '../../app/service.ts'
 import { createLog } from '../../lib/log.ts'
+import { isListening } from '../doctor/port.ts'
 import { type ApiKeyStore, newApiKey } from '../../graphql/api-keys.ts'
 import { fundAccounts, openDemoAccounts } from './accounts.ts'
 import { demoThemes, demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
@@ -157,13 +157,7 @@ async function tapAll(
 /** Throws when a port is in use. It runs before anything is started, so that a wrong start changes nothing. */
 async function assertFree(host: string, port: number, setting: string): Promise<void> {
   if (port === 0) return
-  const socket = connect({ port, host, timeout: 1_000 })
-  const isTaken = await new Promise<boolean>((resolve) => {
-    socket.once('connect', () => resolve(true))
-    for (const event of ['error', 'timeout', 'close']) socket.once(event, () => resolve(false))
-  })
-  socket.destroy()
-  if (isTaken)
+  if (await isListening(host, port))
     throw new ConfigError(
       `Port ${port} is in use. Stop the program that listens there, or choose another one, such as ${setting}=${port + 100}.`,
     )

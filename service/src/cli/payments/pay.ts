@@ -31,18 +31,15 @@ type Options = {
 }
 
 export function payCommand(): Command {
-  return defineCommand(
-    'pay',
-    'Buys the attestation of an asset at a gateway and verifies it; exit code 0 when it is valid, 1 when not.',
-    {
-      notes: `Environment: PAYER_KEY, the private key that pays (USDC on Base Sepolia, no ether needed). Without it, a gateway on this
-machine is paid by the payer of the demonstration.`,
-      examples: [
-        'touchstone pay 4',
-        'PAYER_KEY=0x… touchstone pay 1042 --gateway https://gateway.example.com --signer 0x… --json > proof.json',
-      ],
-    },
-  )
+  return defineCommand('pay', 'Buys the attestation of an asset at a gateway and verifies it.', {
+    notes: `Environment: PAYER_KEY, the private key that pays (USDC on Base Sepolia, no ether needed). Without it, a gateway on this
+machine is paid by the payer of the demonstration.
+Exit code 0: the attestation is valid; 1: it is not, or nothing was bought, and stderr says which.`,
+    examples: [
+      'touchstone pay 4',
+      'PAYER_KEY=0x… touchstone pay 1042 --gateway https://gateway.example.com --signer 0x… --json > proof.json',
+    ],
+  })
     .argument('<assetId>', 'decimal token id')
     .option('--gateway <url>', 'the gateway', 'http://127.0.0.1:8081')
     .option('--max <usdc>', 'the most to pay, in USDC', '0.1')

@@ -17,6 +17,8 @@ export const commandRights: Readonly<Record<string, CommandRight>> = {
   verify: 'apart',
   prove: 'apart',
   pay: 'apart',
+  doctor: 'apart',
+  completion: 'apart',
   'tag batch create': 'noted',
   'tag batch import': 'noted',
   'tag batch rekey': 'noted',

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Command } from 'commander'
+import { completionCommand } from '../completion.ts'
+import { doctorCommand } from '../doctor/doctor.ts'
 import { devCommand } from '../dev/dev.ts'
 import { payCommand } from '../payments/pay.ts'
 import { serveCommand } from '../serve/serve.ts'
@@ -23,7 +25,16 @@ const inStore = storeCommands(nothing, () => {}, nothing)
 
 describe('the rights of the local user', () => {
   it('are stated for every command, and for none that does not exist', () => {
-    const commands = [devCommand(), serveCommand(), verifyCommand(), proveCommand(), payCommand(), ...inStore]
+    const commands = [
+      devCommand(),
+      serveCommand(),
+      verifyCommand(),
+      proveCommand(),
+      payCommand(),
+      doctorCommand(),
+      completionCommand(new Command('touchstone')),
+      ...inStore,
+    ]
     assert.deepEqual(commands.flatMap((command) => namesOf(command)).toSorted(), Object.keys(commandRights).toSorted())
   })
 

@@ -14,10 +14,11 @@ import { type MacInput, macInputs } from '../../tap/sun/sun.ts'
 
 type Help = { readonly notes?: string; readonly examples: readonly string[] }
 
-/** Defines a command whose help ends with notes and examples. */
-export function defineCommand(name: string, description: string, { notes, examples }: Help): Command {
+/** Defines a command whose help ends with notes, exit codes and examples. Notes of a command with other exit codes name them. */
+export function defineCommand(name: string, description: string, { notes = '', examples }: Help): Command {
   const parts = [
-    ...(notes === undefined ? [] : [notes]),
+    ...(notes === '' ? [] : [notes]),
+    ...(/exit code/i.test(notes) ? [] : ['Exit code 0: done; 1: not done, and one sentence on stderr says why.']),
     `${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((line) => `  ${line}`).join('\n')}`,
   ]
   return new Command(name).description(description).addHelpText('after', `\n${parts.join('\n\n')}`)

@@ -1,7 +1,14 @@
 /** The errors of a command, as its user reads them. */
+import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { ConfigError } from '../../app/config/config.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
+
+/** Colours a text on a terminal that has colours; NO_COLOR, a pipe or a file gets none. */
+export function coloured(colour: 'green' | 'red' | 'yellow', text: string): string {
+  const { stdout } = process
+  return stdout.isTTY && stdout.hasColors() ? styleText(colour, text, { validateStream: false }) : text
+}
 
 /** The command cannot be done. The message is one sentence for the user. */
 export class CommandError extends Error {}

@@ -1,11 +1,16 @@
-/** `touchstone tag doctor` names everything that decides whether a link verifies now; its exit code is 0 only when it would (spec §4.4). */
+/**
+ * `touchstone tag doctor` names everything that decides whether a link verifies now; its exit code is 0 only when it would (spec §4.4).
+ * `touchstone doctor` does so for the service.
+ */
 import assert from 'node:assert/strict'
-import { writeFile } from 'node:fs/promises'
+import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
-import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
+import { diagnose } from '../../../src/cli/doctor/doctor.ts'
+import { serve } from '../../support/http.ts'
+import { assertionsOf, commandsOf, touchstone } from '../../support/processes/cli.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -252,5 +257,65 @@ describe('touchstone tag doctor', () => {
     const revoked = next()
     assert.deepEqual((await doctor(revoked)).codes, ['revoked_batch'])
     assert.equal(await verifies(revoked), false)
+  })
+})
+
+describe('touchstone doctor', () => {
+  const wrongOnes = async (env: Readonly<Record<string, string>>) => {
+    const findings = await diagnose({ ...world.settings, ...env })
+    for (const { state, remedy } of findings) assert.equal(remedy === undefined, state === 'ok')
+    const shown = JSON.stringify(findings)
+    for (const secret of [world.settings.TAG_KEK, world.settings.TAG_PEPPER, 'secret-in-url'])
+      assert.ok(!shown.includes(secret ?? ''), shown)
+    return findings.filter(({ state }) => state === 'wrong').map(({ area, what }) => `${area}: ${what}`)
+  }
+
+  it('finds nothing wrong with the settings of a service that runs', async () => {
+    assert.deepEqual(await wrongOnes({}), [])
+    const findings = await diagnose(world.settings)
+    assert.match(JSON.stringify(findings), /has the code of CHAIN_CONTRACT.*TAG_KEK opens the keys of \d batches/)
+  })
+
+  it('names each fault, with a remedy and without a secret', async () => {
+    const taken = new URL(world.url).port
+    const faults: readonly (readonly [Record<string, string>, RegExp])[] = [
+      [{ TAG_KEK: 'x' }, /^settings: TAG_KEK must be/],
+      [{ TAG_KEK: `${'6b'.repeat(31)}09` }, /^keys: The key file cannot be opened/],
+      [{ VERIFICATION_PORT: taken }, new RegExp(`^ports: VERIFICATION_PORT: ${taken} .*EADDRINUSE`)],
+      [{ CHAIN_RPC_URLS: '' }, /^chain: No provider is set/],
+      [{ CHAIN_RPC_URLS: 'http://127.0.0.1:1/secret-in-url' }, /^chain: localhost:1 does not answer/],
+      [{ CHAIN_CONTRACT: `0x${'12'.repeat(20)}` }, /^chain: CHAIN_CONTRACT has no code/],
+      [{ CHAIN_CODE_HASH: `0x${'34'.repeat(32)}` }, /^chain: The code .* is not that of CHAIN_CODE_HASH/],
+      [{ DATABASE_URL: 'postgres://user:secret-in-url@127.0.0.1:1/x' }, /^database: PostgreSQL cannot be reached/],
+      [{ REDIS_URL: 'redis://:secret-in-url@127.0.0.1:1' }, /^redis: Nothing accepts connections/],
+      [{ DATA_DIR: '/dev/null', TAG_KEK: '' }, /^folder: .* is no folder/],
+    ]
+    for (const [env, what] of faults) {
+      const found = await wrongOnes(env)
+      assert.ok(found.length === 1 && what.test(found[0] ?? ''), `${JSON.stringify(env)}: ${found.join(' | ')}`)
+    }
+  })
+
+  it('notices a key file that others can read, and a provider of another chain', async () => {
+    const path = join(world.settings.DATA_DIR, 'keys', 'tag-keys.json')
+    await chmod(path, 0o644)
+    const [open] = (await diagnose(world.settings)).filter(({ area, state }) => area === 'folder' && state !== 'ok')
+    await chmod(path, 0o600)
+    assert.match(`${open?.what} ${open?.remedy}`, /Other users can read .*tag-keys\.json.* chmod /)
+    const other = await serve((_, response) => response.end('{"jsonrpc":"2.0","id":1,"result":"0x1"}'))
+    assert.deepEqual(await wrongOnes({ CHAIN_RPC_URLS: other.url }), [
+      `chain: localhost:${new URL(other.url).port} serves the chain 1, not 84532.`,
+    ])
+    await other.close()
+  })
+
+  it('is a command whose exit code says whether something is wrong', async () => {
+    const { ended } = touchstone(['doctor', '--json'], { ...world.settings, CHAIN_RPC_URLS: '' })
+    const { exit, out } = await ended
+    assert.equal(exit, 1)
+    const { ok, findings } = JSON.parse(out) as { ok: boolean; findings: { area: string; remedy?: string }[] }
+    assert.equal(ok, false)
+    assert.ok(findings.some(({ area, remedy }) => area === 'chain' && remedy?.includes('CHAIN_RPC_URLS')))
+    assert.equal((await touchstone(['doctor'], world.settings).ended).exit, 0)
   })
 })

@@ -1,13 +1,16 @@
 /** Help with examples, and wrong arguments that end in one sentence before anything is opened. */
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { after, describe, it } from 'node:test'
 import { Command, CommanderError } from 'commander'
+import { completionCommand } from '../../../src/cli/completion.ts'
+import { doctorCommand } from '../../../src/cli/doctor/doctor.ts'
 import { devCommand } from '../../../src/cli/dev/dev.ts'
 import { payCommand } from '../../../src/cli/payments/pay.ts'
 import { serveCommand } from '../../../src/cli/serve/serve.ts'
 import { proveCommand, verifyCommand } from '../../../src/cli/verify.ts'
 import { runWithin } from '../../../src/cli/session/session.ts'
-import { captureIo, type Ran } from '../../support/processes/cli.ts'
+import { captureIo, cli, type Ran, touchstone } from '../../support/processes/cli.ts'
 import { storeCommands } from '../../../src/cli/store-commands.ts'
 
 const opensNothing = () => Promise.reject(new Error('a session was opened'))
@@ -81,15 +84,78 @@ describe('the help of touchstone', () => {
     })
   }
 
-  for (const command of [devCommand(), serveCommand(), verifyCommand(), proveCommand(), payCommand()]) {
+  for (const command of [
+    devCommand(),
+    serveCommand(),
+    verifyCommand(),
+    proveCommand(),
+    payCommand(),
+    doctorCommand(),
+    completionCommand(new Command('touchstone')),
+  ]) {
     it(`shows what ${command.name()} does, with an example`, () => {
       assert.match(helpOf(command), /Examples?:\n {2}touchstone /)
     })
   }
 
+  it('names the exit codes of every command', async () => {
+    for (const words of leaves) assert.match((await run(...words, '--help')).out, /exit code/i, words.join(' '))
+  })
+
+  it('names the command or option that a wrong word was meant to be', async () => {
+    for (const [line, meant] of [
+      ['tag bach', 'batch'],
+      ['tag batch list --jsn', '--json'],
+    ] as const)
+      assert.match((await run(...line.split(' '))).err, new RegExp(`\\(Did you mean ${meant}\\?\\)`))
+  })
+
   it('says of every command that writes to the chain that it can be tried first', async () => {
     for (const name of ['mint', 'bind', 'activate', 'claim', 'flag', 'resolve', 'recycle', 'announce-recycle'])
       assert.match((await run('asset', name, '--help')).out, /--dry-run .*\n[^]*--key <key>/)
+  })
+})
+
+describe('touchstone completion', () => {
+  const { child, ended } = touchstone(['completion', 'bash'], {})
+  after(() => child.kill())
+
+  it('completes commands and options in bash, and leaves file names to bash', async () => {
+    const { out } = await ended
+    const completed = (...words: string[]) => {
+      const asking = `COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _touchstone; echo "\${COMPREPLY[*]}"`
+      return execFileSync('bash', ['-c', `${out}\n${asking}`, 'bash', 'touchstone', ...words], {
+        encoding: 'utf8',
+      }).trim()
+    }
+    assert.equal(completed('veri'), 'verify')
+    assert.equal(completed('tag', 'batch', 'cre'), 'create')
+    assert.equal(completed('verify', '5', '--depl'), '--deployment')
+    assert.equal(completed('tag', 'import', 'tags.c'), '')
+  })
+
+  for (const shell of ['zsh', 'fish']) {
+    const isThere = spawnSync(shell, ['--version']).status === 0
+    it(`prints a script that ${shell} reads`, { skip: isThere ? false : `there is no ${shell}` }, async () => {
+      const { out } = await touchstone(['completion', shell], {}).ended
+      assert.equal(spawnSync(shell, ['-n'], { input: out }).status, 0)
+    })
+  }
+})
+
+describe('colours', { skip: spawnSync('script', ['--version']).status === 0 ? false : 'there is no script(1)' }, () => {
+  /** Returns what a terminal shows of a command that has much to say without any setting. */
+  const onTerminal = (env: object) => {
+    const command = `'${process.execPath}' '${cli}' doctor`
+    const settings = { PATH: process.env['PATH'], TERM: 'xterm-256color', DATA_DIR: '/nonexistent', ...env }
+    return spawnSync('script', ['-qec', command, '/dev/null'], { env: settings, encoding: 'utf8' }).stdout
+  }
+
+  it('are for a terminal without NO_COLOR, and for nothing else', () => {
+    assert.ok(onTerminal({}).includes('\u001b[32mok '))
+    assert.ok(!onTerminal({ NO_COLOR: '1' }).includes('\u001b'))
+    const piped = spawnSync(process.execPath, [cli, 'doctor'], { env: { DATA_DIR: '/nonexistent' }, encoding: 'utf8' })
+    assert.match(piped.stdout, /^ {2}ok /)
   })
 })
 

@@ -1,0 +1,76 @@
+/** `touchstone doctor`: what keeps the service of these settings from its work, and the remedy. It changes nothing. */
+import type { Command } from 'commander'
+import { ConfigError, readConfig, type Config } from '../../app/config/config.ts'
+import { defineCommand } from '../session/command.ts'
+import { holderOf } from '../session/control-client.ts'
+import { coloured } from '../session/output.ts'
+import { type Finding, findingsOf, ok, wrong } from './finding.ts'
+import { checkKeys } from './keys.ts'
+import { checkFolder, checkNode, checkPorts } from './machine.ts'
+import { checkChain, checkDatabase, checkRedis } from './upstreams.ts'
+
+export function doctorCommand(): Command {
+  return defineCommand('doctor', 'Checks settings, data folder, ports, database, chain, keys and clock.', {
+    notes: `It reads the settings of touchstone serve, asks what they name, and changes nothing. Secrets are not shown.
+Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
+    examples: ['touchstone doctor', 'touchstone doctor --json'],
+  })
+    .option('--json', 'print a JSON object')
+    .action(async ({ json }: { json?: true }) => {
+      const findings = await diagnose(process.env)
+      const isWell = findings.every(({ state }) => state !== 'wrong')
+      process.stdout.write(`${json === true ? JSON.stringify({ ok: isWell, findings }, null, 2) : format(findings)}\n`)
+      process.exitCode = isWell ? 0 : 1
+    })
+}
+
+/** Checks what these settings name. */
+export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding[]> {
+  const config = settingsOf(env)
+  if ('state' in config) return [checkNode(), config]
+  const holder = await holderOf(config.dataDir).catch(() => null)
+  const isRunning = holder !== null
+  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder)]
+  const checks = await Promise.all([
+    findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
+    findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
+    findingsOf('database', 'Start PostgreSQL, or correct DATABASE_URL.', () => checkDatabase(config, isRunning)),
+    findingsOf('redis', 'Look at REDIS_URL.', () => checkRedis(config)),
+    findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
+    findingsOf('keys', 'Look at KEYS, and at the module of the token.', () => checkKeys(config)),
+  ])
+  const running = isRunning ? [ok('machine', `The service runs, as process ${holder}.`)] : []
+  return [checkNode(), ...running, ok('settings', 'They can be read.'), ...checks.flat()]
+}
+
+/** The service of `npm start` makes its own settings. */
+const demonstration = (pid: number): Finding =>
+  ok('settings', `Process ${pid} serves this folder with settings of its own, such as those of npm start.`)
+
+function settingsOf(env: NodeJS.ProcessEnv): Config | Finding {
+  try {
+    return readConfig(env)
+  } catch (error) {
+    if (error instanceof ConfigError)
+      return wrong('settings', error.message, 'Correct it; touchstone serve --help lists every setting.')
+    throw error
+  }
+}
+
+const marks = {
+  ok: () => coloured('green', 'ok      '),
+  warning: () => coloured('yellow', 'warning '),
+  wrong: () => coloured('red', 'WRONG   '),
+} as const
+
+function format(findings: readonly Finding[]): string {
+  const lines = findings.flatMap(({ area, state, what, remedy }) => [
+    `  ${marks[state]()} ${area.padEnd(9)} ${what}`,
+    ...(remedy === undefined ? [] : [`                     → ${remedy}`]),
+  ])
+  const count = findings.filter(({ state }) => state === 'wrong').length
+  return [
+    ...lines,
+    count === 0 ? 'Nothing is wrong.' : `${count} ${count === 1 ? 'thing is' : 'things are'} wrong.`,
+  ].join('\n')
+}

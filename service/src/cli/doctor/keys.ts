@@ -1,0 +1,61 @@
+/** Checks of the keys, without showing any. */
+import { join } from 'node:path'
+import type { Config } from '../../app/config/config.ts'
+import { openKeyStores } from '../../app/keys.ts'
+import { readKeyFile } from '../../tap/keys/key-file.ts'
+import { type Finding, ok, warning, wrong } from './finding.ts'
+
+export async function checkKeys(config: Config): Promise<readonly Finding[]> {
+  const { tap, roles, keys, operator } = config
+  const found: Finding[] = []
+  if (roles.has('verification')) found.push(await checkTagKeys(config))
+  if (roles.has('verification') && tap.pepper === null)
+    found.push(
+      warning(
+        'keys',
+        'TAG_PEPPER is not set: no tag can be bound or found on chain.',
+        'Set TAG_PEPPER, the same for every instance (openssl rand -hex 32).',
+      ),
+    )
+  const roleKeys = [operator.issuerKey, operator.binderKey, operator.qaKey, operator.guardianKey, operator.recyclerKey]
+  const isOne = operator.key !== null && roleKeys.every((key) => key === null)
+  if (isOne && keys === null)
+    found.push(
+      warning(
+        'keys',
+        'OPERATOR_KEY is every role: a thief of it is all of them.',
+        'Give each role a key; touchstone chain roles shows what they need.',
+      ),
+    )
+  if (keys !== null) {
+    await using opened = new AsyncDisposableStack()
+    await openKeyStores(config, opened)
+    found.push(ok('keys', 'The PKCS#11 token opens.'))
+  }
+  return found
+}
+
+async function checkTagKeys({ dataDir, demo, tap: { kek, previousKek } }: Config): Promise<Finding> {
+  if (kek === null)
+    return warning(
+      'keys',
+      'TAG_KEK is not set: taps are answered 503.',
+      'Set TAG_KEK to the key that sealed the tag keys; for new ones openssl rand -hex 32.',
+    )
+  try {
+    const batches = await readKeyFile(join(dataDir, 'keys', 'tag-keys.json'), { kek, previousKek, demo })
+    return batches.length === 0
+      ? warning(
+          'keys',
+          'There is no batch of tags: every tap is counterfeit.',
+          'Make one with touchstone tag batch create, or copy DATA_DIR/keys from another instance.',
+        )
+      : ok('keys', `TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`)
+  } catch (error) {
+    return wrong(
+      'keys',
+      (error as Error).message,
+      'Set the TAG_KEK of the file, or restore DATA_DIR/keys from the backup.',
+    )
+  }
+}

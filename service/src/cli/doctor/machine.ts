@@ -1,0 +1,98 @@
+/** Checks of the machine: Node, the data folder, the ports. */
+import { access, constants, lstat, readdir, statfs } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import type { Config } from '../../app/config/config.ts'
+import { bindError } from './port.ts'
+import { forOthers } from '../../lib/private-folder.ts'
+import { type Finding, ok, warning, wrong } from './finding.ts'
+
+const oldestNode = 24
+
+export function checkNode(version = process.versions.node): Finding {
+  const isNew = Number(version.split('.')[0]) >= oldestNode
+  return isNew
+    ? ok('machine', `Node ${version}.`)
+    : wrong('machine', `Node ${version} is too old.`, `Start the program with Node ${oldestNode} or newer.`)
+}
+
+const gigabyte = 2 ** 30
+
+export async function checkFolder({ dataDir }: Pick<Config, 'dataDir'>): Promise<readonly Finding[]> {
+  const found = await lstat(dataDir).catch(() => null)
+  if (found === null) {
+    const parent = await nearestParent(dataDir)
+    return (await mayWrite(parent))
+      ? [ok('folder', `${dataDir} does not exist yet; the first start makes it.`)]
+      : [wrong('folder', `${dataDir} does not exist, and ${parent} is not writable.`, folderRemedy(dataDir))]
+  }
+  if (!found.isDirectory()) return [wrong('folder', `${dataDir} is no folder.`, 'Name another place in DATA_DIR.')]
+  if (!(await mayWrite(dataDir)))
+    return [wrong('folder', `${dataDir} is not writable by this user.`, folderRemedy(dataDir))]
+  const open = await openEntries(dataDir)
+  const { bavail, bsize } = await statfs(dataDir)
+  const free = (bavail * bsize) / gigabyte
+  const space = `${free.toFixed(1)} GB are free.`
+  return [
+    open.length === 0
+      ? ok('folder', `${dataDir} is writable, and closed to other users.`)
+      : warning(
+          'folder',
+          `Other users can read ${open.slice(0, 3).join(', ')}.`,
+          `Run chmod -R go= ${dataDir}; a start does it too.`,
+        ),
+    free >= 1 ? ok('folder', space) : warning('folder', space, 'Free space on the disk: a full disk ends all writes.'),
+  ]
+}
+
+const folderRemedy = (dataDir: string): string =>
+  `Run the command as the user of the service, or give it the folder: chown -R <user> ${dataDir}.`
+
+async function nearestParent(path: string): Promise<string> {
+  const parent = dirname(path)
+  return (await lstat(parent).catch(() => null)) === null && parent !== path ? nearestParent(parent) : parent
+}
+
+const mayWrite = (path: string): Promise<boolean> =>
+  access(path, constants.W_OK | constants.X_OK).then(
+    () => true,
+    () => false,
+  )
+
+/** Returns the folder, or what is in its key folders, where other users have a permission. */
+async function openEntries(dataDir: string): Promise<readonly string[]> {
+  const folders = [dataDir, join(dataDir, 'keys'), join(dataDir, 'station')]
+  const lists = await Promise.all(folders.slice(1).map((folder) => readdir(folder).catch(() => [])))
+  const paths = [...folders, ...lists.flatMap((names, at) => names.map((name) => join(folders[at + 1] ?? '', name)))]
+  const modes = await Promise.all(paths.map(async (path) => (await lstat(path).catch(() => null))?.mode ?? 0))
+  return paths.filter((_, at) => ((modes[at] ?? 0) & forOthers) !== 0)
+}
+
+/** `isRunning`: the service of this folder runs, and so has the ports. */
+export async function checkPorts(
+  { hosts, roles, metricsPort }: Config,
+  isRunning: boolean,
+): Promise<readonly Finding[]> {
+  const wanted = [
+    ...(['verification', 'gateway', 'graphql'] as const).flatMap((role) =>
+      roles.has(role) ? [{ setting: `${role.toUpperCase()}_PORT`, port: hosts[role].port }] : [],
+    ),
+    ...(metricsPort === null ? [] : [{ setting: 'METRICS_PORT', port: metricsPort }]),
+  ]
+  const taken = isRunning ? 'The running service has it.' : null
+  return Promise.all(
+    wanted.map(async ({ setting, port }) => {
+      const error = taken === null && port !== 0 ? await bindError(hosts.bind, port) : null
+      if (error === null) return ok('ports', `${setting}: ${port}. ${taken ?? 'It is free.'}`)
+      const remedies: Readonly<Record<string, string>> = {
+        EADDRINUSE: `End the program that listens there (ss -ltnp), or choose another ${setting}.`,
+        EACCES: `Choose a ${setting} above 1023, and put a proxy before it.`,
+        EADDRNOTAVAIL: 'Set HOST to an address of this machine, or to 0.0.0.0.',
+      }
+      return wrong(
+        'ports',
+        `${setting}: ${port} on ${hosts.bind} cannot be bound (${error}).`,
+        remedies[error] ?? `Choose another ${setting}.`,
+      )
+    }),
+  )
+}

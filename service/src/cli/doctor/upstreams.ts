@@ -1,0 +1,141 @@
+/** Checks of what the service needs: the database, Redis, the providers of the chain, and the clock against them. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { endpointHost, type Hex } from '@touchstone/verdict'
+import { keccak256 } from 'viem'
+import type { Config } from '../../app/config/config.ts'
+import { createRpcClient } from '../../chain/rpc/client.ts'
+import { missingMigrations, readMigrations } from '../../db/migrate.ts'
+import { chainId } from '../../domain/chain.ts'
+import { reasonOf } from '../../lib/errors.ts'
+import { isListening } from './port.ts'
+import { type Finding, ok, warning, wrong } from './finding.ts'
+
+/** Beyond this the times of payments and tokens are wrong. */
+const mostSkewSeconds = 5
+
+/** `isRunning`: the service of this folder runs, and so has the embedded database. */
+export async function checkDatabase(config: Config, isRunning: boolean): Promise<readonly Finding[]> {
+  const { databaseUrl } = config.store
+  if (databaseUrl === null) {
+    if (isRunning) return [ok('database', 'The embedded one; the running service has it.')]
+    if (!existsSync(join(config.dataDir, 'store')))
+      return [ok('database', 'The embedded one; the first start makes it.')]
+    return [ok('database', 'The embedded one, in DATA_DIR/store; touchstone migrate --check opens it.')]
+  }
+  const { openBareDatabase } = await import('../../app/store.ts')
+  const database = await openBareDatabase(config, 5_000)
+  try {
+    const missing = await missingMigrations(database, readMigrations())
+    const [row] = await database.query<{ now: string; timeout: string }>(
+      `select extract(epoch from clock_timestamp())::text as now, current_setting('statement_timeout') as timeout`,
+    )
+    const pending = `It lacks ${missing.map(({ name }) => name).join(', ')}.`
+    return [
+      missing.length === 0
+        ? ok('database', 'PostgreSQL answers, and has the schema of this program.')
+        : config.store.migrate
+          ? ok('database', `PostgreSQL answers. ${pending} The next start brings it up to date.`)
+          : wrong('database', pending, 'Run touchstone migrate: MIGRATE is off.'),
+      clockFinding('the database', Number(row?.now)),
+    ]
+  } finally {
+    await database.close()
+  }
+}
+
+export async function checkRedis({ limits: { redisUrl } }: Config): Promise<readonly Finding[]> {
+  if (redisUrl === null) return []
+  const { hostname, port } = new URL(redisUrl)
+  const isThere = await isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || 6379), 3_000)
+  return [
+    isThere
+      ? ok('redis', 'It accepts connections.')
+      : wrong(
+          'redis',
+          'Nothing accepts connections under REDIS_URL.',
+          'Start Redis, or correct REDIS_URL; limits hold for each process alone meanwhile.',
+        ),
+  ]
+}
+
+export async function checkChain({ chain }: Config): Promise<readonly Finding[]> {
+  const { rpcUrls, contract } = chain
+  if (rpcUrls.length === 0)
+    return [wrong('chain', 'No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
+  const asked = await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))
+  return [
+    ...asked.flat(),
+    ...(contract === null
+      ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
+      : []),
+    ...(rpcUrls.length === 1
+      ? [warning('chain', 'There is one provider only.', 'Add one of another company to CHAIN_RPC_URLS.')]
+      : []),
+  ]
+}
+
+async function checkProvider(
+  url: string,
+  { contract, codeHash, maxHeadAgeSeconds }: Config['chain'],
+): Promise<readonly Finding[]> {
+  const host = endpointHost(url)
+  const rpc = createRpcClient({ url, timeoutMs: 5_000 })
+  try {
+    const id = Number(await rpc('eth_chainId'))
+    if (id !== chainId)
+      return [
+        wrong(
+          'chain',
+          `${host} serves the chain ${id}, not ${chainId}.`,
+          'Name a provider of Base Sepolia in CHAIN_RPC_URLS.',
+        ),
+      ]
+    const block = (await rpc('eth_getBlockByNumber', ['latest', false])) as { timestamp?: Hex } | null
+    const time = Number(block?.timestamp ?? Number.NaN)
+    const age = Date.now() / 1_000 - time
+    const found = [ok('chain', `${host} answers; its newest block is ${Math.max(0, Math.round(age))} s old.`)]
+    if (age < -mostSkewSeconds) found.push(clockFinding(`a block of ${host}`, time))
+    else if (maxHeadAgeSeconds > 0 && age > maxHeadAgeSeconds)
+      found.push(wrong('chain', `${host} is behind.`, 'Wait, or name another provider: verdicts would be 502.'))
+    return contract === null
+      ? found
+      : [...found, checkCode(host, await rpc('eth_getCode', [contract, 'latest']), codeHash)]
+  } catch (error) {
+    return [
+      wrong(
+        'chain',
+        `${host} does not answer: ${reasonOf(error)}.`,
+        'Check the URL, its key and the network, or name another provider.',
+      ),
+    ]
+  }
+}
+
+function checkCode(host: string, code: unknown, codeHash: Hex | undefined): Finding {
+  if (typeof code !== 'string' || code === '0x')
+    return wrong(
+      'chain',
+      `CHAIN_CONTRACT has no code on ${host}.`,
+      'Correct CHAIN_CONTRACT, or deploy the registry (contracts/README.md).',
+    )
+  if (codeHash !== undefined && keccak256(code as Hex) !== codeHash)
+    return wrong(
+      'chain',
+      `The code of the contract on ${host} is not that of CHAIN_CODE_HASH.`,
+      'Correct CHAIN_CODE_HASH, or do not trust that provider.',
+    )
+  return ok('chain', `${host} has the code of CHAIN_CONTRACT.`)
+}
+
+/** `time` is another clock's, in unix seconds. */
+function clockFinding(whose: string, time: number): Finding {
+  const skew = Math.round(Date.now() / 1_000 - time)
+  return Math.abs(skew) <= mostSkewSeconds
+    ? ok('clock', `It agrees with ${whose}.`)
+    : wrong(
+        'clock',
+        `It differs from ${whose} by ${skew} s.`,
+        'Synchronise the clocks with NTP (timedatectl set-ntp true).',
+      )
+}
