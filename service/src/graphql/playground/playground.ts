@@ -128,7 +128,7 @@ function documentOf(assets: string): string {
 <input id="key" type="password" placeholder="ts_live_…" maxlength="200" autocomplete="off" autocapitalize="off" spellcheck="false" aria-describedby="hint">
 <p id="said" role="status"></p>
 </div>
-<p id="hint">Make a key in another terminal: <code>npm run touchstone -- key create my-app</code>, with <code>--scope read,write</code>
+<p id="hint">Make a key in another terminal: <code>touchstone key create my-app</code>, with <code>--scope read,write</code>
 for mutations. It goes with every request as <code>Authorization: Bearer &lt;key&gt;</code> and with a subscription as its connection
 parameter; a tab’s own header goes first. It stays in this page’s memory: a reload forgets it.</p>
 <noscript><p>The playground needs JavaScript. The endpoint takes POST requests at <code>/graphql</code>.</p></noscript>

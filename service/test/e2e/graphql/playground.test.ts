@@ -46,6 +46,16 @@ describe('the playground in Chromium', { skip: noBrowser }, () => {
     }
   })
 
+  it('shows query and response at full width on a telephone, without scrolling sideways', async () => {
+    await using page = await browser.open(url, { viewport: { width: 390, height: 844 } })
+    await tabOf(page, 'Products').waitFor()
+    assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390)
+    for (const part of ['#key', '.graphiql-query-editor', '.graphiql-response']) {
+      const { width = 0 } = (await page.locator(part).boundingBox()) ?? {}
+      assert.ok(width > (part === '#key' ? 200 : 340), `${part}: ${width} px`)
+    }
+  })
+
   it('shows a tap when it happens, and ends the subscription at once when it is stopped', async () => {
     await using page = await browser.open(url)
     await typeKey(page, key)
