@@ -23,6 +23,8 @@ export type Page = {
   readonly tap?: 'tapped' | 'retry' | undefined
   /** Seconds in which the tap may be repeated. */
   readonly windowSeconds?: number | undefined
+  /** The page stands in for one that could not be loaded. */
+  readonly isOffline?: boolean | undefined
   /** Unix seconds of the check, for the foot. */
   readonly checkedAt?: number | undefined
 }
@@ -46,7 +48,7 @@ ${theme && html`<link rel="stylesheet" href="${theme.stylesheet}" />`}
 ${page.links}
 <script type="module" src="${assets}/page.js"></script>
 </head>
-<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}${html` data-path="${page.path}"`}>
+<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}${page.isOffline && html` data-offline`}${html` data-path="${page.path}"`}>
 <a class="skip" href="#result">${frame.skip}</a>
 <p class="strip" role="region" aria-label="${frame.testnet}"><b>${frame.testnet}</b> ${frame.testnetMore}</p>
 <header class="bar">

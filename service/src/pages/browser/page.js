@@ -5,7 +5,10 @@
 const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
 const { tap: tapState, window: tapWindow } = document.body.dataset
 
-keepTap()
+if (document.body.dataset.offline === undefined) {
+  keepTap()
+  keepAnswer()
+} else showLastAnswer()
 const usable = {
   copy: 'clipboard' in navigator,
   share: 'share' in navigator,
@@ -47,6 +50,66 @@ function keepTap() {
     const address = `${path}${search.size > 0 ? `?${search}` : ''}${here.hash}`
     history.replaceState(until > Date.now() ? { tap: String(tap), until } : null, '', address)
   } else if (tapState === undefined && heldTap() !== undefined) location.replace(withTap(here))
+}
+
+/**
+ * Keeps the answer about an item for a reload without a connection, in the memory of this tab: what was read, without forms, tap and
+ * passport. The service worker brings the page that shows it.
+ */
+function keepAnswer() {
+  const main = document.querySelector('main[data-field]')
+  if (main === null || document.getElementById('verdict') === null || !/^\/(?:01|token)\//.test(location.pathname))
+    return
+  const copy = main.cloneNode(true)
+  for (const element of copy.querySelectorAll('form, script, button, [data-scripted], .search, .share'))
+    element.remove()
+  const { lang, dir } = document.documentElement
+  const answer = { path: location.pathname, at: Date.now(), title: document.title, lang, dir, html: copy.outerHTML }
+  try {
+    sessionStorage.setItem('answer', JSON.stringify(answer))
+    void navigator.serviceWorker?.register(new URL('./offline.js', import.meta.url), { scope: '/' }).catch(() => {})
+  } catch {
+    // A browser that keeps nothing shows its own page then.
+  }
+}
+
+/** Shows the last answer of this tab, in grey and marked as old; a warning stays red. */
+function showLastAnswer() {
+  const answer = lastAnswer()
+  const all = JSON.parse(document.getElementById('offline').textContent)
+  const lang = answer?.lang ?? navigator.language.slice(0, 2)
+  const words = all[lang] ?? all.en
+  document.documentElement.lang = lang in all ? lang : 'en'
+  document.documentElement.dir = answer?.dir ?? (lang === 'ar' ? 'rtl' : 'ltr')
+  document.querySelector('.btn span').textContent = words.retry
+  if (answer === undefined) {
+    document.querySelector('.word').textContent = words.title
+    document.querySelector('.say').textContent = words.text
+    return
+  }
+  document.title = answer.title
+  const banner = element('p', '')
+  banner.className = 'old'
+  banner.setAttribute('role', 'alert')
+  const time = new Intl.DateTimeFormat(lang, { dateStyle: 'long', timeStyle: 'short' }).format(new Date(answer.at))
+  banner.textContent = words.old.replace('{time}', time)
+  const retry = document.querySelector('.btns')
+  const main = document.querySelector('main')
+  main.insertAdjacentHTML('beforebegin', answer.html)
+  const old = main.previousElementSibling
+  main.remove()
+  old.classList.add('past')
+  old.before(banner)
+  old.querySelector('.flow').prepend(retry)
+}
+
+function lastAnswer() {
+  try {
+    const answer = JSON.parse(sessionStorage.getItem('answer') ?? 'null')
+    return answer?.path === location.pathname ? answer : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Adds the visitor's own time to each time in UTC; a day alone becomes the day in the visitor's zone. */

@@ -3,18 +3,18 @@
  * then every page for every visitor: WCAG 2.2 AA by axe-core, narrow screens, and hostile supplier text (spec §2.3).
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import {
+  type Audit,
+  audit,
   headingOf,
   noBrowser,
   shows,
+  type Scheme,
   startPageBrowser,
-  type Opened,
   type PageBrowser,
 } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
@@ -24,7 +24,6 @@ import { pageStates, startPageWorld, type PageState, type PageWorld } from '../.
 const genuine = 'Genuine chip'
 const claimed = 'Genuine, just claimed'
 const bound = 'Genuine chip, not released'
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 let world: PageWorld
 let browser: PageBrowser
@@ -40,8 +39,6 @@ after(async () => {
   await world?.end()
 })
 
-type Audit = { readonly broken: readonly string[]; readonly held: number }
-type Scheme = 'light' | 'dark'
 type Seen = {
   readonly name: string
   readonly heading: string
@@ -85,16 +82,6 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
       seen.push({ name: `${name} ${language}`, heading: await headingOf(page), width, audits })
     }
     return seen
-  }
-
-  /** Returns the rules that were broken, and how many held. */
-  async function audit(page: Opened, colorScheme: Scheme): Promise<Audit> {
-    await page.emulateMedia({ colorScheme })
-    if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe)
-    return page.evaluate(`axe.run(document, { resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }).then(({ violations, passes }) => ({
-      held: passes.length,
-      broken: violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', ')),
-    }))`)
   }
 
   for (const [colorScheme, language] of [
@@ -408,6 +395,28 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       })`)
       assert.equal(shift, 0, name)
     }
+  })
+
+  it('shows the last answer without a connection, in grey and marked as old, and keeps no tap for it', async () => {
+    await using page = await browser.open(await world.tapped('satchel'), { allowed: /ERR_INTERNET_DISCONNECTED/ })
+    await page.evaluate('navigator.serviceWorker.ready.then(() => 0)')
+    const kept = (await page.evaluate(`Promise.all([
+      JSON.stringify(sessionStorage),
+      caches.keys().then(async ([name]) => (await (await caches.open(name)).keys()).map(({ url }) => url).join()),
+    ]).then(String)`)) as string
+    assert.match(kept, /offline\.html/)
+    assert.ok(world.secrets.every((secret) => !kept.includes(secret)) && !/picc|ticket|\/21\/[^"]*,/.test(kept))
+    await page.context().setOffline(true)
+    await page.reload()
+    await shows(page, 'Genuine')
+    assert.match(await page.getByRole('alert').innerText(), /^No connection\. This is the answer of .+, not of now\.$/)
+    assert.equal(await page.evaluate(`getComputedStyle(document.querySelector('main')).filter`), 'grayscale(1)')
+    await page.goto(`${world.url}/token/4711`)
+    await shows(page, 'No connection')
+    await page.context().setOffline(false)
+    await page.goBack()
+    await shows(page, 'Genuine')
+    assert.equal(await page.locator('.old').count(), 0)
   })
 
   it('copies the link without the tap and hands the passport out as a file', async () => {

@@ -1,6 +1,7 @@
 /** Debian's Chromium over the pages of a world. A test fails on every complaint of a page that it opened. */
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { PageWorld } from './pages.ts'
 
@@ -80,4 +81,19 @@ export async function shows(page: Page, text: string): Promise<void> {
     .locator(heading)
     .filter({ hasText: new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`) })
     .waitFor({ timeout: 120_000 })
+}
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+export type Audit = { readonly broken: readonly string[]; readonly held: number }
+export type Scheme = 'light' | 'dark'
+
+/** Returns the rules that were broken, and how many held. */
+export async function audit(page: Page, colorScheme: Scheme): Promise<Audit> {
+  await page.emulateMedia({ colorScheme })
+  if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe)
+  return page.evaluate(`axe.run(document, { resultTypes: ['violations'], rules: { 'target-size': { enabled: true } } }).then(({ violations, passes }) => ({
+    held: passes.length,
+    broken: violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', ')),
+  }))`)
 }

@@ -7,7 +7,9 @@ import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { posix } from 'node:path'
 import { matchesIfNoneMatch } from '../../../http/etag.ts'
+import { pageHeaders, policyOf } from './response.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
+import { offlinePage } from '../../../pages/offline.ts'
 import { failure } from '../../../http/responses.ts'
 
 export type PageAssets = {
@@ -28,7 +30,7 @@ let made: PageAssets | undefined
 
 function readAssets(): PageAssets {
   const files = new Map<string, string>()
-  for (const name of ['page.css', 'page.js', 'icon.svg', 'docs.css'])
+  for (const name of ['page.css', 'page.js', 'offline.js', 'icon.svg', 'docs.css'])
     files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
   const index = import.meta.resolve('@touchstone/verdict')
   const library = new URL('.', index)
@@ -36,9 +38,10 @@ function readAssets(): PageAssets {
   for (const entry of ['check/recheck', 'rules/owner-commitment'])
     addModule(files, library, new URL(`${entry}${extension}`, library))
 
-  const hash = createHash('sha256')
+  const hash = createHash('sha256').update(offlinePage(''))
   for (const [name, text] of files) hash.update(`${name}\0${text}\0`)
   const version = hash.digest('hex').slice(0, 16)
+  files.set('offline.html', offlinePage(`${assetsPrefix}${version}`))
   const etag = `"${version}"`
   return {
     folder: `${assetsPrefix}${version}`,
@@ -49,7 +52,7 @@ function readAssets(): PageAssets {
       if (text === undefined) return failure(404, { error: 'There is nothing at this path.' })
       // A page of an older or newer instance names another version: it gets these files, but does not cache them.
       const lifetime = asked === version ? 'public, max-age=31536000, immutable' : 'no-cache'
-      const headers = { ...assetHeaders, 'Cache-Control': lifetime, ETag: etag }
+      const headers = { ...assetHeaders, ...ownHeaders[name], 'Cache-Control': lifetime, ETag: etag }
       if (matchesIfNoneMatch(ifNoneMatch, etag)) return new Response(null, { status: 304, headers })
       return new Response(text, { headers: { ...headers, 'Content-Type': typeOf(name) } })
     },
@@ -72,8 +75,17 @@ const assetHeaders = {
   'Content-Security-Policy': "default-src 'none'; sandbox",
 } as const
 
+/** The worker may load its files, and stands for the pages of the whole host. The offline page is a page. */
+const ownHeaders: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'offline.js': {
+    'Content-Security-Policy': "default-src 'none'; connect-src 'self'",
+    'Service-Worker-Allowed': '/',
+  },
+  'offline.html': { ...pageHeaders, 'Content-Security-Policy': policyOf({ form: false, font: false, connect: [] }) },
+}
+
 function typeOf(name: string): string {
-  const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+  const types = { css: 'text/css', html: 'text/html', js: 'text/javascript', svg: 'image/svg+xml' }
   return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
 }
 

@@ -20,6 +20,8 @@ describe('the assets of the pages', () => {
       ['page.css', 'text/css; charset=utf-8'],
       ['page.js', 'text/javascript; charset=utf-8'],
       ['icon.svg', 'image/svg+xml; charset=utf-8'],
+      ['offline.js', 'text/javascript; charset=utf-8'],
+      ['offline.html', 'text/html; charset=utf-8'],
       ['verdict/check/recheck.js', 'text/javascript; charset=utf-8'],
     ] as const)
       assert.deepEqual(
@@ -35,6 +37,16 @@ describe('the assets of the pages', () => {
       'verdict/../../../package.json',
     ])
       assert.equal(get(name).status, 404, name)
+  })
+
+  it('let the worker stand for the host and load its files, and give the offline page the policy of a page', () => {
+    const worker = get('offline.js').headers
+    assert.equal(worker.get('service-worker-allowed'), '/')
+    assert.equal(worker.get('content-security-policy'), "default-src 'none'; connect-src 'self'")
+    assert.equal(get('page.js').headers.get('service-worker-allowed'), null)
+    const page = get('offline.html').headers
+    assert.match(page.get('content-security-policy') ?? '', /^default-src 'none'; style-src 'self'.*form-action 'none'/)
+    assert.equal(page.get('referrer-policy'), 'no-referrer')
   })
 
   it('hold every module that the client library imports, as JavaScript with relative specifiers', async () => {

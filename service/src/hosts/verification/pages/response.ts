@@ -20,6 +20,12 @@ type PageAnswer = {
   readonly connect?: readonly string[] | undefined
 }
 
+export const pageHeaders = {
+  'Referrer-Policy': 'no-referrer',
+  'X-Content-Type-Options': 'nosniff',
+  'X-Robots-Tag': 'noindex',
+} as const
+
 /** A page is never cached: its address may hold a tap, and its state is that of one moment. */
 export function pageResponse(
   { language }: PageContext,
@@ -33,17 +39,15 @@ export function pageResponse(
       'Content-Type': 'text/html; charset=utf-8',
       'Content-Language': language,
       'Content-Security-Policy': policyOf({ form, font, connect }),
-      'Referrer-Policy': 'no-referrer',
+      ...pageHeaders,
       'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-      'X-Robots-Tag': 'noindex',
       Vary: 'Accept, Accept-Language',
     },
   })
 }
 
 /** The policy allows nothing of another origin, no inline script or style, no frame around the page. */
-function policyOf({
+export function policyOf({
   form,
   font,
   connect,
