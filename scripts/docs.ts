@@ -1,11 +1,10 @@
 /**
- * `node scripts/docs.ts`: writes the tables of docs/*.md that are made from the program itself, between their markers: settings, metrics,
- * commands, operations of GraphQL, error codes. With `--check` it writes nothing and says what is not up to date.
+ * `node scripts/docs.ts`: writes the parts of docs/*.md that are made from the program itself, between their markers: settings, metrics,
+ * commands, error codes, the references of the API and of GraphQL. With `--check` it writes nothing and lists what is not up to date.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
-import { buildSchema } from 'graphql'
 import { parse } from 'yaml'
 import { completionCommand } from '../service/src/cli/completion.ts'
 import { doctorCommand } from '../service/src/cli/doctor/doctor.ts'
@@ -21,6 +20,8 @@ import { createLog } from '../service/src/lib/log.ts'
 import { createMetrics } from '../service/src/app/metrics.ts'
 import { settings } from '../service/src/app/config/schema.ts'
 import type { Setting } from '../service/src/app/config/setting.ts'
+import { code, tableOf } from './markdown-table.ts'
+import { apiReference, schemaReference } from './references.ts'
 
 const folder = new URL('../docs/', import.meta.url)
 
@@ -36,11 +37,15 @@ export function docsSources(): readonly { readonly name: string; readonly found:
 
 function withTables(source: string, file: string): string {
   return source.replace(/^<!-- generated:(\S+) -->\n[^]*?^<!-- \/generated -->$/gm, (_, name: string) => {
-    const table = tables[name]
-    if (table === undefined) throw new Error(`docs/${file} asks for the table ${name}, which does not exist.`)
-    return `<!-- generated:${name} -->\n\n${tableOf(...table())}\n\n<!-- /generated -->`
+    const [table, text] = [tables[name], texts[name]]
+    if (table === undefined && text === undefined)
+      throw new Error(`docs/${file} asks for ${name}, which is not generated.`)
+    return `<!-- generated:${name} -->\n\n${text?.() ?? tableOf(...(table?.() ?? [[], []]))}\n\n<!-- /generated -->`
   })
 }
+
+/** Parts that are no single table. */
+const texts: Readonly<Record<string, () => string>> = { api: apiReference, schema: schemaReference }
 
 type Table = readonly [head: readonly string[], rows: readonly (readonly string[])[]]
 
@@ -74,7 +79,6 @@ const tables: Readonly<Record<string, () => Table>> = {
     ['Command', 'What it does', 'Changes'],
     programs().flatMap((program) => leavesOf(program, 'touchstone')),
   ],
-  operations: () => [['Operation', 'What it does'], operations()],
   rights: () => [['Field', 'Scopes', 'A key with brands'], Object.entries(rules).map(rightsRow)],
   errors: () => [
     ['Condition', 'Keyless read', 'MCP tool', 'MCP request', 'A2A', 'GraphQL', 'Gateway'],
@@ -158,7 +162,6 @@ export function alertRules(): readonly AlertRule[] {
   return groups.flatMap(({ rules }) => rules)
 }
 
-/** Queries, mutations and subscriptions as the schema has them. */
 function rightsRow([name, { needs, about, note }]: readonly [string, Rule]): string[] {
   const scopes = needs({}).map((need) => need.map(code).join(' or '))
   const limit =
@@ -170,18 +173,6 @@ function rightsRow([name, { needs, about, note }]: readonly [string, Rule]): str
   return [code(name), [...scopes, ...(note === undefined ? [] : [note])].join('; '), limit]
 }
 
-function operations(): string[][] {
-  const schema = buildSchema(readFileSync(new URL('../service/src/graphql/schema.graphql', import.meta.url), 'utf8'))
-  return [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].flatMap((type) =>
-    Object.values(type?.getFields() ?? {}).map(({ name, args, description }) => [
-      code(
-        `${type?.name.toLowerCase()} ${name}${args.length === 0 ? '' : `(${args.map((one) => one.name).join(', ')})`}`,
-      ),
-      (description ?? '').replaceAll('\n', ' '),
-    ]),
-  )
-}
-
 function typeOf(metric: object): string {
   return 'type' in metric ? String(metric.type) : ''
 }
@@ -190,17 +181,6 @@ function labelsOf(metric: object): string {
   return 'labelNames' in metric && Array.isArray(metric.labelNames) && metric.labelNames.length > 0
     ? metric.labelNames.map(String).map(code).join(', ')
     : '–'
-}
-
-const code = (text: string) => `\`${text}\``
-
-/** As oxfmt writes it: cells padded to the widest of their column. */
-function tableOf(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const cells = [head, ...rows].map((row) => row.map((cell) => cell.replaceAll('|', '\\|').replaceAll('<!', '\\<!')))
-  const widths = head.map((_, column) => Math.max(3, ...cells.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]) => `| ${widths.map((width, at) => (row[at] ?? '').padEnd(width)).join(' | ')} |`
-  const [first = [], ...rest] = cells
-  return [line(first), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rest.map(line)].join('\n')
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

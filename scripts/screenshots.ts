@@ -1,16 +1,19 @@
 /**
  * `npm run screenshots [folder] [name …]`: opens every page in Chromium, narrow and wide, light and dark, and writes a picture of each to the
  * folder. Pages whose result differs by language are also taken in Arabic. With names, only the pages whose name begins so.
+ * `npm run screenshots -- --readme` takes the one picture of the README, docs/tapped-page.png.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import { args, executablePath } from '../service/test/support/pages/browser.ts'
 import { pageStates, startPageWorld, type PageState } from '../service/test/support/pages/pages.ts'
 
 const [folder = 'screenshots', ...names] = process.argv.slice(2)
-const target = resolve(folder)
+const isReadme = folder === '--readme'
+const target = isReadme ? fileURLToPath(new URL('../docs/', import.meta.url)) : resolve(folder)
 const widths = [360, 1280] as const
 const schemes = ['light', 'dark'] as const
 /** States that are also taken in Arabic, from right to left. */
@@ -21,12 +24,18 @@ const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
 const world = await startPageWorld()
 const browser = await chromium.launchPersistentContext(profile, { executablePath, args })
 try {
-  const states = (await pageStates(world)).filter(
-    ({ name }) => names.length === 0 || names.some((one) => name.startsWith(one)),
-  )
+  const known = await pageStates(world)
+  const states = isReadme
+    ? []
+    : known.filter(({ name }) => names.length === 0 || names.some((one) => name.startsWith(one)))
+  const tapped = known.find(({ name }) => name === 'tapped-satchel')
+  if (isReadme && tapped !== undefined)
+    console.log(await take({ ...tapped, name: 'tapped-page' }, { width: 390, fullPage: false }))
   const pages = states.flatMap((state) => (alsoArabic.has(state.name) ? [state, inArabic(state)] : [state]))
   for (const state of pages)
-    for (const width of widths) for (const scheme of schemes) console.log(await take(state, width, scheme))
+    for (const width of widths)
+      for (const scheme of schemes)
+        console.log(await take({ ...state, name: `${state.name}-${width}-${scheme}` }, { width, scheme }))
 } finally {
   await browser.close()
   await world.end()
@@ -37,13 +46,20 @@ function inArabic({ name, url, status }: PageState): PageState {
   return { name: `${name}-ar`, url: `${url}${url.includes('?') ? '&' : '?'}lang=ar`, status }
 }
 
-async function take({ name, url }: PageState, width: number, colorScheme: 'light' | 'dark'): Promise<string> {
-  const path = join(target, `${name}-${width}-${colorScheme}.png`)
+async function take(
+  { name, url }: PageState,
+  {
+    width,
+    scheme = 'light',
+    fullPage = true,
+  }: { readonly width: number; readonly scheme?: 'light' | 'dark'; readonly fullPage?: boolean },
+): Promise<string> {
+  const path = join(target, `${name}.png`)
   const page = await browser.newPage()
-  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+  await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
   await page.setViewportSize({ width, height: width < 600 ? 740 : 900 })
   await page.goto(url)
-  await page.screenshot({ path, fullPage: true })
+  await page.screenshot({ path, fullPage })
   await page.close()
   return path
 }

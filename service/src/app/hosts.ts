@@ -35,7 +35,7 @@ import { payloadLoader, subscriptionResolvers } from '../graphql/subscriptions/s
 import { openGateway } from '../hosts/gateway/gateway.ts'
 import { createGraphqlHost } from '../hosts/graphql/host.ts'
 import { verificationListener } from '../hosts/verification/host.ts'
-import { docsPages } from '../hosts/verification/routes/docs.ts'
+import { docsPages } from '../hosts/verification/docs/sources.ts'
 import { clientCountries } from '../http/client-country.ts'
 import { clientAddresses, clientKeys } from '../http/client-ip.ts'
 import type { OnUpgrade } from '../http/listener.ts'

@@ -1,6 +1,7 @@
 /** Documents that do not change while the service runs: bytes and headers are made once, and a matching ETag gets 304. */
 import { createHash } from 'node:crypto'
 import type { RequestListener } from 'node:http'
+import { compressedOnce, encodingFor } from './compression.ts'
 import { matchesIfNoneMatch } from './etag.ts'
 import { getHeader, parseRequestTarget } from './request.ts'
 import { methodRefused, openToAll } from './responses.ts'
@@ -80,4 +81,72 @@ export function withDocument(path: string, document: StaticDocument, next: Reque
 function unsized(headers: Readonly<Record<string, string>>): Record<string, string> {
   const { 'Content-Length': _length, 'Content-Type': _type, ...rest } = headers
   return rest
+}
+
+export type FileResponse = {
+  readonly status: 200 | 304
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+export type BrowserFiles = {
+  /** The hash of all files, which names their folder. */
+  readonly version: string
+  /** Returns the response to `{version}/{name}`, or null when there is no such file. */
+  readonly respond: (
+    path: string,
+    headers: { readonly acceptEncoding?: string | undefined; readonly ifNoneMatch?: string | undefined },
+  ) => Promise<FileResponse | null>
+}
+
+/**
+ * Makes the files of a page that packages publish for browsers, compressed at the first request, in a folder that the hash of all files names.
+ * `sources` are the texts by name. Links to source maps are removed, because the maps are not served.
+ */
+export function browserFiles(sources: Readonly<Record<string, string>>): BrowserFiles {
+  const hash = createHash('sha256')
+  const files = new Map<string, { readonly type: string; readonly bytes: ReturnType<typeof compressedOnce> }>()
+  for (const [name, source] of Object.entries(sources)) {
+    const text = source.replace(/^(?:\/\/|\/\*)# sourceMappingURL=.*$/gm, '')
+    hash.update(`${name}\0${text}\0`)
+    files.set(name, { type: typeOf(name), bytes: compressedOnce(Buffer.from(text)) })
+  }
+  const version = hash.digest('hex').slice(0, 16)
+  return {
+    version,
+    async respond(path, { acceptEncoding, ifNoneMatch }) {
+      const slash = path.indexOf('/')
+      const file = files.get(path.slice(slash + 1))
+      if (file === undefined) return null
+      const encoding = encodingFor(acceptEncoding)
+      const etag = `"${version}-${encoding}"`
+      // A page of an older or newer instance names another version: it gets these files, but may not cache them.
+      const isCurrent = path.slice(0, slash) === version
+      const headers = {
+        ...fileHeaders,
+        'Cache-Control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
+        ETag: etag,
+      }
+      if (matchesIfNoneMatch(ifNoneMatch, etag)) return { status: 304, headers, body: Buffer.alloc(0) }
+      const body = await file.bytes(encoding)
+      const own = {
+        'Content-Type': file.type,
+        'Content-Length': String(body.length),
+        ...(encoding !== 'identity' && { 'Content-Encoding': encoding }),
+      }
+      return { status: 200, headers: { ...headers, ...own }, body }
+    },
+  }
+}
+
+const fileHeaders = {
+  Vary: 'Accept-Encoding',
+  'X-Content-Type-Options': 'nosniff',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+  'Content-Security-Policy': "default-src 'none'; sandbox",
+} as const
+
+function typeOf(name: string): string {
+  const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
+  return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
 }

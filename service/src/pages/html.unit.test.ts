@@ -50,7 +50,7 @@ describe('html', () => {
     )
   })
 
-  it('takes trusted markup as it is, from five files: here, the documentation, the icons, the seals, the marks of brands', () => {
+  it('takes trusted markup as it is, from six files: here, the documentation and its code, the icons, the seals, the marks of brands', () => {
     assert.equal(markupOf(html`${trustedHtml('<path d="M0"/>')}`), '<path d="M0"/>')
     const source = new URL('../', import.meta.url)
     const callers = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
@@ -58,7 +58,8 @@ describe('html', () => {
     )
     assert.deepEqual(callers.toSorted(), [
       'pages/brands/theme.ts',
-      'pages/docs.ts',
+      'pages/docs/highlight.ts',
+      'pages/docs/markdown.ts',
       'pages/html.ts',
       'pages/icons.ts',
       'pages/verdict/seals.ts',

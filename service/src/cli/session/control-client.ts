@@ -138,7 +138,7 @@ function authorization({ token }: Address): { Authorization: string } {
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */
-const groups: ReadonlySet<string> = new Set([
+export const serviceGroups: ReadonlySet<string> = new Set([
   'approval',
   'asset',
   'attest',
@@ -155,7 +155,7 @@ const groups: ReadonlySet<string> = new Set([
 export async function forwardToService(argv: readonly string[]): Promise<boolean> {
   const [group = '', ...words] = argv
   const isHelp = words.length === 0 || words.some((word) => ['--help', '-h', 'help'].includes(word))
-  if (!groups.has(group) || isHelp) return false
+  if (!serviceGroups.has(group) || isHelp) return false
   const dataDir = configuredDataDir()
   if (dataDir === null) return false
   const io = terminalIo()

@@ -2,12 +2,11 @@
  * The playground of the GraphQL host (spec §4.9): GraphiQL at `/playground`, its files below `/playground/assets/`. Nothing is loaded from
  * another host, and a typed API key stays in the page's memory.
  */
-import { createHash, randomBytes } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
-import { compressedOnce, type Encoding, encodingFor } from '../../http/compression.ts'
-import { matchesIfNoneMatch } from '../../http/etag.ts'
-import { parseRequestTarget } from '../../http/request.ts'
+import { type BrowserFiles, browserFiles } from '../../http/static-document.ts'
+import { getHeader, parseRequestTarget } from '../../http/request.ts'
 import { sendError } from '../../http/responses.ts'
 import { playgroundExamples } from './examples.ts'
 
@@ -35,28 +34,12 @@ export function playgroundRoutes(): RequestListener {
   }
 
   async function sendAsset(below: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const slash = below.indexOf('/')
-    const asset = assets.files.get(below.slice(slash + 1))
-    if (asset === undefined) return sendError(response, 404, nothingHere)
-    const encoding = encodingFor(request.headers['accept-encoding'])
-    const etag = `"${assets.version}-${encoding}"`
-    // A page of an older or newer instance names another version: it gets these files, but may not cache them.
-    const isCurrent = below.slice(0, slash) === assets.version
-    const headers = {
-      ...assetHeaders,
-      'Cache-Control': isCurrent ? 'public, max-age=31536000, immutable' : 'no-cache',
-      ETag: etag,
-    }
-    if (matchesIfNoneMatch(request.headers['if-none-match'], etag)) return void response.writeHead(304, headers).end()
-    const body = await asset.bytes(encoding)
-    response
-      .writeHead(200, {
-        ...headers,
-        'Content-Type': asset.type,
-        'Content-Length': body.length,
-        ...(encoding !== 'identity' && { 'Content-Encoding': encoding }),
-      })
-      .end(body) // for HEAD Node leaves the body out
+    const file = await assets.respond(below, {
+      acceptEncoding: getHeader(request, 'accept-encoding'),
+      ifNoneMatch: getHeader(request, 'if-none-match'),
+    })
+    if (file === null) return sendError(response, 404, nothingHere)
+    response.writeHead(file.status, file.headers).end(file.body) // for HEAD Node leaves the body out
   }
 
   return (request, response) => void answer(request, response).catch(() => response.destroy())
@@ -72,13 +55,6 @@ const pageHeaders = {
   'X-Content-Type-Options': 'nosniff',
   'X-Robots-Tag': 'noindex',
   'Cross-Origin-Opener-Policy': 'same-origin',
-} as const
-
-const assetHeaders = {
-  Vary: 'Accept-Encoding',
-  'X-Content-Type-Options': 'nosniff',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': "default-src 'none'; sandbox",
 } as const
 
 /**
@@ -144,28 +120,16 @@ function dataBlock(value: unknown): string {
   return JSON.stringify(value).replaceAll('<', '\\u003c')
 }
 
-type PlaygroundAsset = {
-  /** The media type. */
-  readonly type: string
-  /** Compresses at the first call and keeps the result. */
-  readonly bytes: (encoding: Encoding) => Promise<Buffer>
-}
-type PlaygroundAssets = {
-  /** The hash of all files, which names their folder. */
-  readonly version: string
-  readonly files: ReadonlyMap<string, PlaygroundAsset>
-}
-
 /** Once per process. */
-let read: PlaygroundAssets | undefined
+let read: BrowserFiles | undefined
 
 /**
  * Reads GraphiQL and React as their packages publish them for browsers, graphql-ws, and our own page. GraphiQL's bundle is complete, so
  * the `overrides` of package.json keep its hundred dependencies out of `node_modules`; only React stands beside it.
  */
-function readAssets(): PlaygroundAssets {
+function readAssets(): BrowserFiles {
   const graphiql = import.meta.resolve('graphiql/package.json')
-  const sources = {
+  return browserFiles({
     'react.js': readText(import.meta.resolve('react/package.json'), 'umd/react.production.min.js'),
     'react-dom.js': readText(import.meta.resolve('react-dom/package.json'), 'umd/react-dom.production.min.js'),
     'graphql-ws.js': readText(import.meta.resolve('graphql-ws/package.json'), 'umd/graphql-ws.min.js'),
@@ -177,23 +141,10 @@ function readAssets(): PlaygroundAssets {
     'fetcher.js': readText(import.meta.url, 'fetcher.js'),
     'storage.js': readText(import.meta.url, 'storage.js'),
     'icon.svg': readText(import.meta.url, '../../pages/browser/icon.svg'),
-  }
-  const hash = createHash('sha256')
-  const files = new Map<string, PlaygroundAsset>()
-  for (const [name, source] of Object.entries(sources)) {
-    const text = source.replace(/^\/\/# sourceMappingURL=.*$/gm, '') // the maps are not served
-    hash.update(`${name}\0${text}\0`)
-    files.set(name, { type: typeOf(name), bytes: compressedOnce(Buffer.from(text)) })
-  }
-  return { version: hash.digest('hex').slice(0, 16), files }
+  })
 }
 
 /** Reads a file whose path is relative to the URL `from`. */
 function readText(from: string, path: string): string {
   return readFileSync(new URL(path, from), 'utf8')
-}
-
-function typeOf(name: string): string {
-  const types = { css: 'text/css', js: 'text/javascript', svg: 'image/svg+xml' }
-  return `${types[name.split('.').at(-1) as keyof typeof types]}; charset=utf-8`
 }

@@ -11,6 +11,8 @@ import { identified } from '../../http/request.ts'
 import { failure } from '../../http/responses.ts'
 import type { Log } from '../../lib/log.ts'
 import { compressedRoutes } from './compressed.ts'
+import { docsRoutes } from './docs/routes.ts'
+import type { DocsSite } from './docs/sources.ts'
 import { fastPath } from './fast-path.ts'
 import { pageRoutes, type PageRoutes } from './pages/routes.ts'
 import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
@@ -22,7 +24,6 @@ import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
 import { agentRoutes, type AgentRoutes } from './routes/agents.ts'
 import { assetRoutes, nothingHere, type AssetRoutes } from './routes/asset.ts'
 import { discoveryRoutes, type DiscoveryRoutes } from './routes/discovery.ts'
-import { docsRoutes, type DocsSite } from './routes/docs.ts'
 import { metadataRoutes, type MetadataRoutes } from './routes/metadata.ts'
 import { verifyRoutes, type VerifyRoutes } from './routes/verify.ts'
 import { wellKnownRoutes, type WellKnownRoutes } from './routes/well-known.ts'
@@ -70,7 +71,7 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   wellKnownRoutes(app, host) // §2.8  did:web, GS1 resolver, JSON-LD context and vocabulary
   statusRoutes(app, helpers, host) // §9  /api/status/{purpose}/{list}
   discoveryRoutes(app, host) // §9  catalogs, OpenAPI, llms.txt, /health
-  docsRoutes(app, host) // §9  /docs
+  docsRoutes(app, helpers, host) // §9  /docs
   app.notFound(() => failure(404, { error: nothingHere }))
   app.onError((error, c) => {
     const { status, message } = helpers.faultOf(error, c)

@@ -13,20 +13,30 @@ import { errors as gatewayErrors } from '../../../src/payments/errors.ts'
 import { errorCodes as graphqlCodes } from '../../../src/graphql/errors.ts'
 import { settings } from '../../../src/app/config/schema.ts'
 import type { Setting } from '../../../src/app/config/setting.ts'
-import { docsNames, docsPages, docsRoutes } from '../../../src/hosts/verification/routes/docs.ts'
-import type { Env } from '../../../src/hosts/verification/request.ts'
+import { docsRoutes } from '../../../src/hosts/verification/docs/routes.ts'
+import { docsNames, docsPages } from '../../../src/hosts/verification/docs/sources.ts'
+import { createRequestHelpers, type Env } from '../../../src/hosts/verification/request.ts'
+import { readOpenApi, withUrls } from '../../../src/discovery/openapi.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { assetsPrefix, pageAssets } from '../../../src/hosts/verification/pages/assets.ts'
 import { noBrowser, startBrowser } from '../../support/pages/browser.ts'
 
 const contract = '0x00000000000000000000000000000000000000C0'
 const app = new Hono<Env>()
-docsRoutes(app, {
+const helpers = createRequestHelpers({ clientKey: () => 'reader', log: createLog(() => {}, 'silent') })
+docsRoutes(app, helpers, {
   baseUrl: 'https://verify.example',
   gatewayUrl: 'https://pay.example',
   graphqlUrl: 'https://graphql.example',
   contract,
   pages: { publicRpcUrl: 'https://rpc.example/v1/?a=1&b=$2' },
 })
+app.get('/openapi.json', (c) => {
+  const urls = { verification: new URL(c.req.url).origin, gateway: 'https://pay.example', graphql: 'https://g.example' }
+  return new Response(withUrls(readOpenApi(), urls), { headers: { 'Content-Type': 'application/json' } })
+})
+app.get('/api/asset/5', (c) => c.json({ state: 'CLAIMED' }))
 app.get(`${assetsPrefix}*`, (c) => pageAssets().respond(c.req.path, undefined))
 
 const source = (name: string) => readFileSync(new URL(`../../../../docs/${name}.md`, import.meta.url), 'utf8')
@@ -45,11 +55,13 @@ describe('the pages of the documentation', () => {
       assert.deepEqual([page.status, page.headers.get('content-type')], [200, 'text/html; charset=utf-8'])
       assert.match(
         page.headers.get('content-security-policy') ?? '',
-        /^default-src 'none'; style-src 'self'; img-src 'self';/,
+        /^default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self';/,
       )
       const html = await page.text()
       assert.equal([...html.matchAll(/<h1/g)].length, 1)
-      assert.doesNotMatch(html, /<script|style=|generated:|127\.0\.0\.1:8|undefined/)
+      assert.doesNotMatch(html, /<script(?! type="module" src=")|style=|generated:|127\.0\.0\.1:8|undefined/)
+      const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
+      assert.equal(new Set(ids).size, ids.length, 'each anchor stands once')
       const [, markdownPath = ''] = /<link rel="alternate" type="text\/markdown" href="([^"]+)"/.exec(html) ?? []
       const markdown = await app.request(markdownPath)
       assert.deepEqual([markdown.status, markdown.headers.get('content-type')], [200, 'text/markdown; charset=utf-8'])
@@ -63,7 +75,8 @@ describe('the pages of the documentation', () => {
         if (origin !== 'https://verify.example' || pathname === '/') continue
         const found = await app.request(pathname)
         assert.equal(found.status, 200, href)
-        if (hash !== '') assert.ok((await found.text()).includes(`id="${hash.slice(1)}"`), href)
+        if (hash.startsWith('#/')) assert.match(await found.text(), /id="reference"/, href)
+        else if (hash !== '') assert.ok((await found.text()).includes(`id="${hash.slice(1)}"`), href)
       }
     })
   }
@@ -89,6 +102,80 @@ describe('the pages of the documentation', () => {
   })
 })
 
+describe('the search', () => {
+  const found = async (query: string) =>
+    [...(await bodyOf(`/docs/search?q=${encodeURIComponent(query)}`)).matchAll(/<li>\n<a href="([^"]+)">/g)].map(
+      ([, path = '']) => path,
+    )
+
+  it('finds a setting, an error code, a type and a task, the best first', async () => {
+    assert.equal((await found('TAP_WINDOW_SECONDS'))[0], '/docs/operators-handbook#tap_window_seconds')
+    assert.equal((await found('CHAIN_UNAVAILABLE'))[0], '/docs/error-codes#chain_unavailable')
+    assert.equal((await found('ProductConnection'))[0], '/docs/graphql-reference#productconnection')
+    assert.ok(
+      (await found('production line')).slice(0, 3).some((path) => path.startsWith('/docs/tags-on-a-production-line')),
+    )
+    assert.ok((await found('challange')).length > 0, 'a slip of the keyboard')
+  })
+
+  it('leads to anchors that exist', async () => {
+    for (const query of ['key', 'tap', 'product', 'proof', 'chain'])
+      for (const path of await found(query)) {
+        const [page = '', anchor] = path.split('#')
+        if (anchor !== undefined) assert.ok((await bodyOf(page)).includes(` id="${anchor}"`), path)
+      }
+  })
+
+  it('shows a query as text, takes a long one and an empty one, and keeps nothing', async () => {
+    const hostile = await app.request(`/docs/search?q=${encodeURIComponent('<script>alert(1)</script> "x')}`)
+    assert.equal(hostile.headers.get('cache-control'), 'no-store')
+    const html = await hostile.text()
+    assert.ok(html.includes('value="&lt;script&gt;alert(1)&lt;/script&gt; &quot;x"') && !html.includes('<script>alert'))
+    assert.equal((await app.request(`/docs/search?q=${'%F0%9F'.repeat(2_000)}`)).status, 200)
+    assert.match(await bodyOf('/docs/search'), /Type a word/)
+    assert.match(await bodyOf('/docs/search?q=qqqqqqqqq'), /Nothing matches/)
+  })
+
+  it('counts as a read of the client', async () => {
+    const limited = new Hono<Env>()
+    const limiter = createRateLimiter({ limit: 1, windowSeconds: 60 })
+    docsRoutes(limited, helpers, {
+      baseUrl: 'https://verify.example',
+      contract,
+      pages: { publicRpcUrl: null },
+      limiter,
+    })
+    assert.equal((await limited.request('/docs/search?q=tap')).status, 200)
+    const { status, headers } = await limited.request('/docs/search?q=tap')
+    assert.deepEqual([status, Number(headers.get('retry-after')) > 0], [429, true])
+    assert.equal((await limited.request('/docs')).status, 200, 'pages have no limit')
+  })
+})
+
+describe('the interactive reference', () => {
+  it('runs scripts of this host only, and asks the hosts of this instance only', async () => {
+    const { headers } = await app.request('/docs/api/try')
+    assert.equal(
+      headers.get('content-security-policy'),
+      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' " +
+        "https://verify.example https://pay.example https://graphql.example; base-uri 'none'; form-action 'none'; " +
+        "frame-ancestors 'none'",
+    )
+  })
+
+  it('serves its files compressed, for ever under their hash', async () => {
+    const html = await bodyOf('/docs/api/try')
+    for (const [, file = ''] of html.matchAll(/(?:src|href)="(\/docs\/api\/try\/[^"]+)"/g)) {
+      const { status, headers } = await app.request(file, { headers: { 'Accept-Encoding': 'gzip' } })
+      assert.deepEqual([status, headers.get('content-encoding')], [200, 'gzip'], file)
+      assert.equal(headers.get('cache-control'), 'public, max-age=31536000, immutable')
+    }
+    for (const path of ['/docs/api/try/', '/docs/api/try/x/none.js', '/docs/api/try/../../x'])
+      assert.equal((await app.request(path)).status, 404, path)
+    assert.equal((await app.request('/docs/api/try', { method: 'POST' })).status, 405)
+  })
+})
+
 describe('the pages in Chromium', { skip: noBrowser }, () => {
   const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
   let server: Server
@@ -105,10 +192,15 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
     server.close()
   })
 
-  for (const colorScheme of ['light', 'dark'] as const) {
+  /** The dark pages differ by their colours only: one page for each kind of content. */
+  const some = ['/docs', '/docs/quick-start', '/docs/graphql', '/docs/error-codes', '/docs/search?q=tap']
+  for (const [colorScheme, looked] of [
+    ['light', [...paths, '/docs/search?q=tap']],
+    ['dark', some],
+  ] as const) {
     it(`break no rule of axe-core and fit 320 px, ${colorScheme}`, async () => {
       await using page = await browser.open(url + '/docs', { colorScheme, viewport: { width: 320, height: 700 } })
-      for (const path of paths) {
+      for (const path of looked) {
         await page.goto(url + path)
         assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 320, path)
         await page.evaluate(axe)
@@ -119,6 +211,55 @@ describe('the pages in Chromium', { skip: noBrowser }, () => {
       }
     })
   }
+
+  it('copy a command, and say so', async () => {
+    await using page = await browser.open(`${url}/docs/quick-start`, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const block = page.locator('.code', { hasText: 'curl' }).first()
+    await block.getByRole('button', { name: 'Copy' }).click()
+    await block.getByRole('button', { name: 'Copied' }).waitFor()
+    assert.match(String(await page.evaluate('navigator.clipboard.readText()')), /^curl \S+\/api\/asset\/5$/)
+  })
+
+  it('are complete without script: no button that does nothing, and a search that answers', async () => {
+    await using page = await browser.open(`${url}/docs/quick-start`, { javaScriptEnabled: false })
+    assert.equal(await page.locator('[data-copy]:visible').count(), 0)
+    await page.getByRole('searchbox').fill('replay')
+    await page.getByRole('button', { name: 'Search' }).click()
+    await page.locator('.hits li').first().waitFor()
+  })
+
+  it('try an operation against this instance, and break no rule of axe-core', async () => {
+    await using page = await browser.open(`${url}/docs/api/try#/assets/readAsset`)
+    const operation = page.locator('#operations-assets-readAsset')
+    await operation.getByPlaceholder('tokenId').fill('5')
+    await operation.getByRole('button', { name: 'Execute' }).click()
+    await operation.locator('.live-responses-table', { hasText: 'CLAIMED' }).waitFor()
+    await page.evaluate(axe)
+    assert.deepEqual(
+      await page.evaluate(
+        `axe.run(document).then(({ violations }) => violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3)))`,
+      ),
+      [],
+    )
+  })
+})
+
+describe('the programs of MCP clients', () => {
+  it('get settings that are JSON and name the endpoint of this instance', async () => {
+    const agents = await bodyOf('/docs/agents.md')
+    const blocks = [...agents.matchAll(/^```json\n([^]*?)^```/gm)].map(
+      ([, json = '']) => JSON.parse(json) as Record<'mcpServers' | 'servers', Record<string, Record<string, unknown>>>,
+    )
+    const servers = blocks.map(({ mcpServers, servers }) => (mcpServers ?? servers)['touchstone'])
+    assert.deepEqual(servers, [
+      { type: 'http', url: 'https://verify.example/mcp' },
+      { command: 'npx', args: ['-y', 'mcp-remote@0.15.1', 'https://verify.example/mcp'] },
+      { url: 'https://verify.example/mcp' },
+      { type: 'http', url: 'https://verify.example/mcp' },
+    ])
+  })
 })
 
 describe('what is made from the program', () => {
@@ -131,7 +272,7 @@ describe('what is made from the program', () => {
 
   it('no page names a setting that does not exist', () => {
     const prefixes = /^(?:CHAIN|TAG|TAP|PAYMENT|RATE_LIMIT|ATTESTATION|FACILITATOR|GRAPHQL|INDEX|METRICS|PASSPORT)_/
-    for (const name of docsNames)
+    for (const name of docsNames.filter((one) => one !== 'graphql-reference'))
       for (const [, word = ''] of source(name).matchAll(/`([A-Z][A-Z0-9_]+_[A-Z0-9_]+)(?:=\S+)?`/g))
         if (prefixes.test(word) && !(word in graphqlWords)) assert.ok(isSetting(word), `docs/${name}.md names ${word}`)
   })
