@@ -127,6 +127,7 @@ function longText(text: string): string {
 
 function shortened(text: string): string {
   return text
+    .replaceAll('\r', '')
     .replace(/0x[0-9a-fA-F]{12,}/g, (hex) => `${hex.slice(0, 6)}…${hex.slice(-4)}`)
     .replace(/ts_live_[\w-]{20,}/g, 'ts_live_…')
     .replace(/\b[\w-]{60,}\b/g, (token) => `${token.slice(0, 6)}…${token.slice(-4)}`)
