@@ -83,7 +83,7 @@ function unsized(headers: Readonly<Record<string, string>>): Record<string, stri
   return rest
 }
 
-export type FileResponse = {
+type FileResponse = {
   readonly status: 200 | 304
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer

@@ -11,11 +11,12 @@ type Highlighter = {
   ) => { readonly value: string }
 }
 
+const require = createRequire(import.meta.url)
 let loaded: Highlighter | undefined
 
 /** Loads the languages at the first page, because loading takes a part of a start. */
 function highlighter(): Highlighter {
-  return (loaded ??= createRequire(import.meta.url)('highlight.js/lib/common') as Highlighter)
+  return (loaded ??= require('highlight.js/lib/common') as Highlighter)
 }
 
 /** Returns the code as markup. A language that is not known is shown plain. */
