@@ -179,6 +179,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
     ['/llms-full.txt', 'discovery'],
     ['/robots.txt', 'discovery'],
     ['/sitemap.xml', 'discovery'],
+    ['/packages/', 'packages'],
   ],
   gateway: [
     ['/verify', 'verify'],

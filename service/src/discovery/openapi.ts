@@ -15,7 +15,10 @@ let read: string | undefined
 export function readOpenApi(): string {
   if (read === undefined) {
     const text = readFileSync(new URL('../../openapi.yaml', import.meta.url), 'utf8')
-    const { 'x-shared': _shared, ...document } = parse(text, { merge: true }) as Record<string, unknown>
+    const { 'x-shared': _shared, ...document } = parse(text, { merge: true, maxAliasCount: -1 }) as Record<
+      string,
+      unknown
+    >
     read = JSON.stringify(document)
   }
   return read

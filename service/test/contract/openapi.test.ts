@@ -4,6 +4,8 @@ import { execFile } from 'node:child_process'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { restMethods } from '../../src/agents/a2a/bindings.ts'
+import { a2aRestPath } from '../../src/agents/a2a/card.ts'
 import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
 import { routeNames } from '../../src/app/metrics.ts'
 import { readOpenApi, withUrls } from '../../src/discovery/openapi.ts'
@@ -76,6 +78,24 @@ describe('the OpenAPI description', () => {
     for (const example of examples) verdictSchema.parse(example)
   })
 
+  it('gives an example of every media type, which fits it', () => {
+    assert.deepEqual(
+      contract.operations.flatMap((operation) => contract.exampleFaults(operation)),
+      [],
+    )
+  })
+
+  it('describes every route of A2A over HTTP that has a success', () => {
+    const described = contract.operations.flatMap(({ method, path }) =>
+      path.startsWith(a2aRestPath) ? [`${method} ${path.slice(a2aRestPath.length).replace('{taskId}', 'x')}`] : [],
+    )
+    const paths = ['/message:send', '/message:stream', '/tasks', '/tasks/x', '/tasks/x:cancel', '/tasks/x:subscribe']
+    assert.deepEqual(
+      described.toSorted(),
+      paths.flatMap((path) => (restMethods(path) ?? []).map((method) => `${method} ${path}`)).toSorted(),
+    )
+  })
+
   it('puts the URLs of an instance in place of its own, each once', () => {
     const urls = { verification: 'http://127.0.0.1:8082', gateway: 'https://pay.example', graphql: 'https://g.example' }
     const servers = readContract(withUrls(text, urls)).operations.map((operation) => operation.servers.join())
@@ -92,8 +112,12 @@ describe('the OpenAPI description', () => {
   })
 })
 
-/** Files of pages, and the pages of the documentation. */
-const undescribed = { verification: ['/assets/', '/docs', '/docs/'], gateway: [], graphql: ['/playground/'] }
+/** Files of pages, the pages of the documentation, and the packages that a service may offer. */
+const undescribed = {
+  verification: ['/assets/', '/docs', '/docs/', '/packages/'],
+  gateway: [],
+  graphql: ['/playground/'],
+}
 
 /** Replaces references by what they name; members beside a reference overrule it. */
 function inlined(node: unknown): unknown {
@@ -105,17 +129,17 @@ function inlined(node: unknown): unknown {
   return { ...(inlined(components.schemas[$ref.replace('#/components/schemas/', '')]) as Json), ...entries }
 }
 
-/** Leaves out what is written for people, and writes the integers of a list as Zod does. */
+/** Leaves out what is written for people. */
 function withoutTexts(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(withoutTexts)
   if (typeof node !== 'object' || node === null) return node
   const { examples: _examples, description, ...rest } = node as Json
   const isText = typeof description === 'string'
-  const isList = rest['type'] === 'integer' && ('enum' in rest || 'const' in rest)
   return Object.fromEntries(
-    Object.entries({ ...rest, ...(!isText && description && { description }), ...(isList && { type: 'number' }) }).map(
-      ([name, value]) => [name, withoutTexts(value)],
-    ),
+    Object.entries({ ...rest, ...(!isText && description && { description }) }).map(([name, value]) => [
+      name,
+      withoutTexts(value),
+    ]),
   )
 }
 

@@ -16,7 +16,7 @@ export type Parameter = {
   readonly required: boolean
   readonly schema: Schema
 }
-type Media = Readonly<Record<string, { readonly schema: Schema }>>
+type Media = Readonly<Record<string, { readonly schema: Schema; readonly example?: unknown }>>
 type Header = { readonly required?: boolean; readonly schema: Schema }
 type Answer = { readonly headers: Readonly<Record<string, Header>>; readonly content?: Media }
 export type Operation = {
@@ -105,7 +105,27 @@ export function readContract(text: string) {
     }
   }
 
-  return { operations, faultsOf }
+  /** Media types of an operation without an example, and examples that do not fit. */
+  function exampleFaults({ operationId, requestBody, responses }: Operation): string[] {
+    const places = [
+      ['body', requestBody?.content],
+      ...Object.entries(responses).map(([at, { content }]) => [at, content]),
+    ]
+    return (places as [string, Media | undefined][]).flatMap(([at, content = {}]) =>
+      Object.entries(content).flatMap(([type, { schema, example }]) => {
+        const name = /schemas\/(\w+)$/.exec(String(schema['$ref']))?.[1]
+        const { examples = [] } = (name === undefined ? schema : document.components.schemas[name]) as {
+          examples?: unknown[]
+        }
+        const given = example === undefined ? examples : [example]
+        const problems = given.map((value) => problemOf(schema, value)).filter((problem) => problem !== null)
+        const found = given.length === 0 ? ['has no example'] : problems
+        return found.map((problem) => `${operationId} ${at} ${type}: ${problem}`)
+      }),
+    )
+  }
+
+  return { operations, faultsOf, exampleFaults }
 }
 
 /** Finds stack traces, file names and driver messages. */

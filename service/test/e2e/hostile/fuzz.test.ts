@@ -81,6 +81,14 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
     assert.equal(signed.headers.get('content-type'), 'application/vc+jwt')
     const metadataHash = ((await (await world.get(`/api/verify?${tap}`)).json()) as { metadataHash: string })
       .metadataHash
+    const sent = await world.get('/a2a/v1/message:send', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json', 'A2A-Version': '1.0' },
+      body: JSON.stringify({
+        message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: `Is ${item.tokenId} flagged?` }] },
+      }),
+    })
+    const { task } = (await sent.json()) as { task: { id: string; contextId: string } }
     known = {
       values: {
         tokenId: [item.tokenId, other.tokenId, plain, 99n].map(String),
@@ -94,6 +102,8 @@ describe(`the contract under ${requests} requests, FUZZ_SEED=${seed}`, () => {
         tag2: ['month'],
         reviewers: ['0x70997970C51812dc3A010C7d01b50e0d17dc79C8'],
         'A2A-Version': ['1.0', '0.3', ''],
+        taskId: [task.id, task.id, '00000000-0000-4000-8000-000000000000'],
+        contextId: [task.contextId],
         purpose: ['suspension', 'revocation'],
         list: ['1', '2'],
         linkType: ['linkset', 'all', 'gs1:dpp', 'gs1:pip', 'gs1:verificationService', 'nothing'],
