@@ -7,7 +7,7 @@ import { createAesKey, embeddedKey } from './aes.ts'
 import { type Authenticated, createAuthenticate, createFileKeyCache } from './authenticate.ts'
 import { toHex } from '../bytes.ts'
 import { batchHint, type BatchRecord, type BatchStatus, createKeyRing, type TagBatch } from '../keys/batch.ts'
-import { createSearchBudget } from './search-budget.ts'
+import { createSearchBudget, macUnits, type SearchBudget } from './search-budget.ts'
 import { readPicc } from './sun.ts'
 import { testBatch, testBatches, testTag, testTemplate } from '../../../test/support/tap/tags.ts'
 
@@ -307,6 +307,30 @@ describe('batches', () => {
     assert.equal(await genuine(), 'genuine')
   })
 
+  it('with a common metaRead key are distinguished by the MAC', async () => {
+    const [first, second] = [testBatch({ id: 'first' }), testBatch({ id: 'second' })]
+    const sharing = { ...second, ...(first.metaKey && { metaKey: first.metaKey }) }
+    const verify = verifier(...(await testBatches(first, sharing)))
+    for (const record of [first, sharing]) {
+      const found = await verify((await testTag(record)).next())
+      assert.equal(found.genuine && found.batch.id, record.id)
+    }
+  })
+
+  it('are not searched on when a MAC cannot be paid, and a genuine tap gets back exactly what it paid', async () => {
+    const records = Array.from({ length: 40 }, (_, index) => testBatch({ id: `batch-${index}` }))
+    const keys = { ...createKeyRing(await testBatches(...records)), hit: () => {} }
+    const { picc, cmac } = (await testTag(records[39] ?? testBatch())).next()
+    const found = (budget: SearchBudget) =>
+      createAuthenticate({ keys, budget })(hexToBytes(picc), hexToBytes(cmac)).then(reasonOf)
+    const poor = { spend: (units: number) => units !== macUnits, refund: () => assert.fail('nothing was found') }
+    assert.equal(await found(poor), 'not_searched')
+    let spent = 0
+    const rich = { spend: (units: number) => (spent += units) > 0, refund: (units: number) => void (spent -= units) }
+    assert.equal(await found(rich), 'genuine')
+    assert.equal(spent, 0)
+  })
+
   it('of a slow scheme cost no derivation for a UID that no chip has', async () => {
     const record: BatchRecord = { ...testBatch(), derivation: 'sdm-backend-legacy' }
     const [batch] = await testBatches(record)
@@ -318,11 +342,13 @@ describe('batches', () => {
     }
     const keys = createKeyRing([{ ...batch, fileMaster: { ...batch.fileMaster, secret } }])
     // All but the derivation could be paid.
-    const authenticate = createAuthenticate({ keys, budget: { spend: (units) => units < 10_000, refund: () => {} } })
+    const asked: number[] = []
+    const budget = { spend: (units: number) => asked.push(units) > 0 && units < 10_000, refund: () => {} }
+    const authenticate = createAuthenticate({ keys, budget })
     const meta = createAesKey(record.metaKey ?? new Uint8Array(16))
     const picc = meta.encryptBlock(hexToBytes(`C705${'11'.repeat(6)}010000${'00'.repeat(5)}`))
     assert.equal(reasonOf(await authenticate(picc, randomBytes(8))), 'not_searched')
-    assert.equal(derived, 0)
+    assert.deepEqual([derived, asked], [0, [0, 10_000]])
     assert.equal(reasonOf(await createAuthenticate({ keys })(picc, randomBytes(8))), 'bad_cmac')
     assert.equal(derived, 1, 'with a budget it is derived, so that no chip is refused for its UID')
   })
@@ -332,17 +358,24 @@ describe('batches', () => {
     const [local] = await testBatches(batch)
     assert.ok(local)
     let derived = 0
+    const macs: Uint8Array[] = []
     const later = (key: TagBatch['meta']) => ({
       ecbDecrypt: async (block: Uint8Array) => key.ecbDecrypt(block),
       cmac: async (message: Uint8Array) => {
         derived += 1
-        return key.cmac(message)
+        const mac = await key.cmac(message)
+        macs.push(mac)
+        return mac
       },
     })
     const verify = verifier({ ...local, meta: later(local.meta), fileMaster: later(local.fileMaster) })
     const tag = await testTag(batch)
     for (let count = 0; count < 3; count++) assert.equal(reasonOf(await verify(tag.next())), 'genuine')
     assert.equal(derived, 1, 'the remote master derives once per tag')
+    assert.ok(
+      macs[0]?.every((byte) => byte === 0),
+      'what was derived is overwritten',
+    )
     const meta = createAesKey(batch.metaKey ?? new Uint8Array(16))
     const other = toHex(meta.encryptBlock(hexToBytes(`D7${zeros.slice(2)}`)))
     assert.equal(reasonOf(await verify({ picc: other, cmac: '0102030405060708' })), 'unknown_batch')
@@ -392,6 +425,8 @@ describe('cached file keys', () => {
     replaced.destroy?.()
     fileKeys.set(replaced, Uint8Array.of(2), late) // its derivation was under way
     assert.equal(fileKeys.size(), 1)
+    assert.equal(fileKeys.get(kept, Uint8Array.of(1)), first)
+    assert.equal(fileKeys.get(replaced, Uint8Array.of(1)), undefined)
     assert.deepEqual(
       [first, second, late].map((key, index) => toHex(key.cmac(block)) === macs[index]),
       [true, false, false],
