@@ -64,7 +64,16 @@ function keepAnswer() {
   for (const element of copy.querySelectorAll('form, script, button, [data-scripted], .search, .share'))
     element.remove()
   const { lang, dir } = document.documentElement
-  const answer = { path: location.pathname, at: Date.now(), title: document.title, lang, dir, html: copy.outerHTML }
+  const strip = document.querySelector('.strip').innerHTML
+  const answer = {
+    path: location.pathname,
+    at: Date.now(),
+    title: document.title,
+    lang,
+    dir,
+    strip,
+    html: copy.outerHTML,
+  }
   try {
     sessionStorage.setItem('answer', JSON.stringify(answer))
     void navigator.serviceWorker?.register(new URL('./offline.js', import.meta.url), { scope: '/' }).catch(() => {})
@@ -88,19 +97,29 @@ function showLastAnswer() {
     return
   }
   document.title = answer.title
+  document.querySelector('.strip').innerHTML = answer.strip
   const banner = element('p', '')
   banner.className = 'old'
   banner.setAttribute('role', 'alert')
   const time = new Intl.DateTimeFormat(lang, { dateStyle: 'long', timeStyle: 'short' }).format(new Date(answer.at))
-  banner.textContent = words.old.replace('{time}', time)
-  const retry = document.querySelector('.btns')
+  const retry = element('a', words.retry)
+  retry.href = ''
+  retry.dataset.retry = ''
+  banner.append(`${words.old.replace('{time}', time)} `, retry)
   const main = document.querySelector('main')
   main.insertAdjacentHTML('beforebegin', answer.html)
   const old = main.previousElementSibling
   main.remove()
   old.classList.add('past')
   old.before(banner)
-  old.querySelector('.flow').prepend(retry)
+  const eyebrow = old.querySelector('.verdict .label')
+  if (eyebrow !== null) eyebrow.textContent = time // it says «just now»
+  // A picture that the browser did not keep leaves no empty box.
+  for (const picture of old.querySelectorAll('.stage img'))
+    picture.addEventListener('error', () => {
+      picture.closest('.stage').remove()
+      old.classList.remove('staged')
+    })
 }
 
 function lastAnswer() {

@@ -409,7 +409,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.context().setOffline(true)
     await page.reload()
     await shows(page, 'Genuine')
-    assert.match(await page.getByRole('alert').innerText(), /^No connection\. This is the answer of .+, not of now\.$/)
+    assert.match(await page.getByRole('alert').innerText(), /^No connection\. .+, not of now\. Try again$/)
     assert.equal(await page.evaluate(`getComputedStyle(document.querySelector('main')).filter`), 'grayscale(1)')
     await page.goto(`${world.url}/token/4711`)
     await shows(page, 'No connection')
