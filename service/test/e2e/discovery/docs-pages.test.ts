@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
@@ -99,6 +99,28 @@ describe('the pages of the documentation', () => {
       assert.equal(await status(path), 404, path)
     assert.equal(await status('/docs', { method: 'POST' }), 405)
     assert.equal(await status('/docs', { method: 'OPTIONS' }), 204)
+  })
+})
+
+describe('the README', () => {
+  const root = new URL('../../../../', import.meta.url)
+  const readme = readFileSync(new URL('README.md', root), 'utf8')
+
+  it('links to files that exist, and shows a picture that loads fast', () => {
+    const links = [...readme.matchAll(/(?:\]\(|src=")(?!https?:)([^)"#]+)/g)].map(([, path = '']) => path)
+    assert.ok(links.length > 15)
+    for (const path of links) assert.ok(existsSync(new URL(path, root)), path)
+    assert.ok(statSync(new URL('docs/tapped-page.png', root)).size < 150_000)
+  })
+
+  it('starts the program that the test of its other commands starts, and fits a screen or two', () => {
+    const [start, ...others] = [...readme.matchAll(/^```sh\n([^]*?)^```/gm)].map(([, text]) => text)
+    assert.deepEqual([start, others], ['npm ci && npm start\n', []])
+    const { scripts } = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as {
+      scripts: { start: string }
+    }
+    assert.match(scripts.start, / service\/src\/cli\.ts dev$/)
+    assert.ok(readme.split('\n').length < 110, 'what is longer belongs into docs/')
   })
 })
 

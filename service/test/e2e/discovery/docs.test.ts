@@ -65,7 +65,7 @@ describe('the documentation', () => {
   async function outputOf(command: string): Promise<string> {
     assert.match(
       command,
-      /^(curl|(node_modules\/\.bin\/)?touchstone|printf|export) /,
+      /^(curl|(node_modules\/\.bin\/)?touchstone|printf|export|cat) /,
       'a block without a language holds commands only',
     )
     const known = outputs.get(command)
