@@ -15,7 +15,7 @@ import { parseJsonObject } from '../lib/json.ts'
 import { programVersion } from '../lib/version.ts'
 import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson } from './session/output.ts'
 
 export function auditCommand(run: RunWork): Command {
   return defineGroup('audit', 'The audit trail: every change of keys and products, by whom, chained by hashes.', [
@@ -23,6 +23,7 @@ export function auditCommand(run: RunWork): Command {
       examples: ['touchstone audit list', 'touchstone audit list --last 100'],
     })
       .option('--last <n>', 'how many, 1 to 1000', argument.count(1_000), 20)
+      .option('--json', 'print a JSON array')
       .action(inSession(run, list)),
     defineCommand('verify', 'Checks every entry against the one before, and prints the head: keep it elsewhere.', {
       notes: `Exit code 1: an entry was changed, removed or inserted. A trail that was cut, or written anew as a whole, is found by a head
@@ -30,12 +31,15 @@ from before: those that the issuer signed each day (PASSPORT_SIGNING=on, DATA_DI
       examples: ['touchstone audit verify'],
     })
       .option('--head <head>', 'a head from before: <number>:<hash>, or one that the issuer signed', parseHead)
+      .option('--json', 'print a JSON object')
       .action(inSession(run, verify)),
     defineCommand('head', 'Prints the head, and the same signed by the issuer where it has keys: keep it elsewhere.', {
       notes:
         'The signed form is a JWS (ES256) with the key that signs passports; anyone checks it with /.well-known/did.json.',
       examples: ['touchstone audit head'],
-    }).action(inSession(run, head)),
+    })
+      .option('--json', 'print a JSON object')
+      .action(inSession(run, head)),
     defineCommand('export', 'Prints all entries, the oldest first, as JSON Lines or CEF.', {
       examples: ['touchstone audit export > audit.jsonl', 'touchstone audit export --cef --after 1000 > audit.cef'],
     })
@@ -45,9 +49,10 @@ from before: those that the issuer signed each day (PASSPORT_SIGNING=on, DATA_DI
   ])
 }
 
-async function list({ store, io }: Session, { last }: { last: number }): Promise<void> {
+async function list({ store, io }: Session, { last, json }: { last: number; json?: true }): Promise<void> {
   const { seq } = await auditHead(store.database)
   const entries = await readAudit(store.database, seq - BigInt(last), last)
+  if (json === true) return io.out(formatJson(entries.map(({ body, ...entry }) => ({ ...entry, ...bodyOf(body) }))))
   const rows = entries.map(({ seq: number, at, body }) => {
     const { who, act, subject, outcome, of, first } = bodyOf(body)
     const note = first === undefined ? of && `of ${of}` : `of ${of}, by ${first}`
@@ -56,7 +61,10 @@ async function list({ store, io }: Session, { last }: { last: number }): Promise
   for (const line of formatTable(['seq', 'time', 'who', 'act', 'on', 'outcome', ''], rows)) io.out(line)
 }
 
-async function verify(session: Session, { head: given }: { head?: AuditHead | string }): Promise<void> {
+async function verify(
+  session: Session,
+  { head: given, json }: { head?: AuditHead | string; json?: true },
+): Promise<void> {
   const { store, io } = session
   const signed = await signedHeads(session)
   const kept = given === undefined ? [] : [typeof given === 'string' ? await openGiven(session, given) : given]
@@ -65,6 +73,7 @@ async function verify(session: Session, { head: given }: { head?: AuditHead | st
     const other = verified.kept === undefined ? '' : ` It does not agree with the head ${describeHead(verified.kept)}.`
     throw new CommandError(`The audit trail is not intact: entry ${verified.seq} is wrong or missing.${other}`)
   }
+  if (json === true) return io.out(formatJson({ intact: true, head: verified.head, signedHeads: signed }))
   io.out(`${verified.head.seq} entries, each as it was written.`)
   io.out(`head ${formatHead(verified.head)}`)
   const newest = signed.at(-1)
@@ -100,11 +109,12 @@ function describeHead(head: AuditHead | SignedHead): string {
   return `${formatHead(head)}${signed}`
 }
 
-async function head({ store: { database, issuer }, baseUrl, io }: Session): Promise<void> {
+async function head({ store: { database, issuer }, baseUrl, io }: Session, { json }: { json?: true }): Promise<void> {
   const { signHead } = await import('../app/audit-heads.ts')
   const now = await auditHead(database)
-  io.out(`head ${formatHead(now)}`)
   const signed = await signHead(issuer, didOf(baseUrl), now, Date.now())
+  if (json === true) return io.out(formatJson({ head: now, signed }))
+  io.out(`head ${formatHead(now)}`)
   if (signed !== null) io.out(`signed ${signed}`)
 }
 
@@ -115,7 +125,7 @@ async function exportAll({ store, io }: Session, { cef, after = 0n }: { cef?: tr
   let last = after
   while (last < end && !io.signal.aborted) {
     const entries = await readAudit(store.database, last, entriesAtOnce)
-    for (const entry of entries) io.out(cef === true ? formatCef(entry) : formatJson(entry))
+    for (const entry of entries) io.out(cef === true ? formatCef(entry) : formatLine(entry))
     const next = entries.at(-1)?.seq
     if (next === undefined) break
     last = next
@@ -129,7 +139,7 @@ function bodyOf(text: string): AuditBody {
   return (parseJsonObject(text) ?? {}) as AuditBody
 }
 
-function formatJson({ seq, at, body, hash }: AuditEntry): string {
+function formatLine({ seq, at, body, hash }: AuditEntry): string {
   return JSON.stringify({ seq: seq.toString(), at, ...bodyOf(body), hash })
 }
 

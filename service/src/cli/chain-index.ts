@@ -5,13 +5,15 @@ import { tokenPages } from '../index/snapshot.ts'
 import { rebuildIndex } from '../index/store.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson } from './session/output.ts'
 
 export function indexCommand(run: RunWork): Command {
   return defineGroup('index', 'The index of the chain: status, verification, rebuild.', [
     defineCommand('status', 'Shows up to which block the index is complete, and which process leads it.', {
       examples: ['touchstone index status'],
-    }).action(inSession(run, status)),
+    })
+      .option('--json', 'print a JSON object')
+      .action(inSession(run, status)),
     defineCommand(
       'verify',
       'Compares the index with the chain: every token at the block that the index is complete to, every stored event with the logs.',
@@ -21,6 +23,7 @@ export function indexCommand(run: RunWork): Command {
       },
     )
       .option('--sample <n>', 'compare about this many tokens only, without the logs', argument.count(1_000_000))
+      .option('--json', 'print a JSON object')
       .action(inSession(run, verify)),
     defineCommand(
       'rebuild',
@@ -28,14 +31,16 @@ export function indexCommand(run: RunWork): Command {
       { examples: ['touchstone index rebuild --yes'] },
     )
       .option('--yes', 'confirm that lists and history are incomplete until it is done')
+      .option('--json', 'print a JSON object')
       .action(inSession(run, rebuild)),
   ])
 }
 
-async function status(session: Session): Promise<void> {
+async function status(session: Session, { json }: { json?: true }): Promise<void> {
   const { source, indexer } = chainOf(session)
   const { role, indexed, rewound, fault } = await indexer.status()
   const head = await source.head().catch(() => null)
+  if (json === true) return session.io.out(formatJson({ role, indexed, head: head?.number ?? null, rewound, fault }))
   const out = (name: string, value: string) => session.io.out(`${name.padEnd(9)} ${value}`)
   out('role', role === 'leader' ? 'this process leads' : 'another process leads, or none')
   out('indexed', indexed === null || indexed.number < 0n ? 'nothing yet' : `block ${indexed.number} ${indexed.hash}`)
@@ -45,7 +50,7 @@ async function status(session: Session): Promise<void> {
   if (fault !== null) out('fault', fault)
 }
 
-async function verify(session: Session, { sample }: { sample?: number }): Promise<number> {
+async function verify(session: Session, { sample, json }: { sample?: number; json?: true }): Promise<number> {
   const { io } = session
   const { indexSource, contract, database, chainInterface, startBlock } = chainOf(session)
   await catchUpWithHead(session)
@@ -60,8 +65,13 @@ async function verify(session: Session, { sample }: { sample?: number }): Promis
   })
   if (verified === null) throw new CommandError('Nothing is indexed yet.')
   const { at, compared, differences, products, supply } = verified
-  for (const { tokenId, fields } of differences) io.out(`asset ${tokenId}: ${fields.join(', ')}`)
   const isCountRight = supply === null || supply === products
+  if (json === true) {
+    const agrees = differences.length === 0 && isCountRight
+    io.out(formatJson({ agrees, block: at, compared, products, supply, differences }))
+    return agrees ? 0 : 1
+  }
+  for (const { tokenId, fields } of differences) io.out(`asset ${tokenId}: ${fields.join(', ')}`)
   if (!isCountRight) io.out(`The index has ${products} assets, the chain ${supply}.`)
   if (differences.length === 0 && isCountRight) {
     io.out(`${compared} of ${products} assets compared at block ${at}: all agree with the chain.`)
@@ -76,13 +86,14 @@ function formatDifferences({ length }: readonly Difference[]): string {
   return length === 1 ? '1 differs from the chain' : `${length} differ from the chain`
 }
 
-async function rebuild(session: Session, { yes }: { yes?: true }): Promise<void> {
+async function rebuild(session: Session, { yes, json }: { yes?: true; json?: true }): Promise<void> {
   if (yes !== true)
     throw new CommandError(
       'Lists and history are incomplete while the index is rebuilt. Repeat the command with --yes.',
     )
   await rebuildIndex(chainOf(session).database)
-  session.io.out(`The index is complete to block ${await catchUpWithHead(session)}.`)
+  const block = await catchUpWithHead(session)
+  session.io.out(json === true ? formatJson({ block }) : `The index is complete to block ${block}.`)
 }
 
 const progressMs = 2_000

@@ -1,6 +1,6 @@
-/** `touchstone export …`: a whole list as CSV, page by page, so that its size costs no memory and an export that broke off goes on. */
+/** `touchstone export …`: a whole list as CSV or JSON Lines, page by page, so that its size costs no memory and an export that broke off goes on. */
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
-import { InvalidArgumentError, type Command } from 'commander'
+import { InvalidArgumentError, Option, type Command } from 'commander'
 import { cleanLine } from '../graphql/queries/fields.ts'
 import { parseInstant } from '../graphql/schema.ts'
 import { type Keyset, productStore } from '../index/queries/products.ts'
@@ -9,12 +9,12 @@ import { type Cell, formatCsvRow } from '../lib/csv.ts'
 import { tapQueries } from '../tap/log/queries.ts'
 import { defineCommand, defineGroup, inSession } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson } from './session/output.ts'
 
 export function exportCommand(run: RunWork): Command {
   return defineGroup(
     'export',
-    'Exports a whole list as CSV: products, transfers, taps.',
+    'Exports a whole list as CSV or JSON Lines: products, transfers, taps.',
     [
       listCommand(run, 'products', 'Prints every product, the first one first.', products),
       listCommand(run, 'transfers', 'Prints every transfer, the first one first.', transfers),
@@ -31,7 +31,7 @@ type List = {
   readonly read: (session: Session, after: Keyset | null) => Promise<readonly Row[]>
 }
 type Row = { readonly cells: readonly Cell[]; readonly addresses: readonly Cell[]; readonly place: Keyset }
-type ExportOptions = { readonly after?: Keyset; readonly addresses?: true }
+type ExportOptions = { readonly after?: Keyset; readonly addresses?: true; readonly json?: true }
 
 const notes = `Every row ends with its cursor, and the last cursor is also printed on stderr. An export that broke off goes on after the
 cursor of its last whole row: with --after there is no header row, so that the rest can be appended to the same file.`
@@ -44,7 +44,8 @@ function listCommand(run: RunWork, name: string, description: string, list: List
       `touchstone export ${name} --csv --after <cursor> >> ${name}.csv`,
     ],
   })
-    .option('--csv', 'the format: the only one, and the default')
+    .addOption(new Option('--csv', 'the default format').conflicts('json'))
+    .option('--json', 'print JSON Lines: an object for each row')
     .option('--after <cursor>', 'go on after this row', parseCursor)
   if (list.addressHead.length > 0)
     command.option('--addresses', 'with the addresses of accounts, which are personal data')
@@ -53,13 +54,18 @@ function listCommand(run: RunWork, name: string, description: string, list: List
 
 async function printList(session: Session, { head, addressHead, read }: List, options: ExportOptions): Promise<void> {
   const { io } = session
-  const { after, addresses } = options
-  if (after === undefined) io.out(formatCsvRow([...head, ...(addresses ? addressHead : []), 'cursor']))
+  const { after, addresses, json } = options
+  const names = [...head, ...(addresses ? addressHead : []), 'cursor']
+  const format = (cells: readonly Cell[]) =>
+    json === true
+      ? formatJson(Object.fromEntries(names.map((name, at) => [name, cells[at] ?? null])), 0)
+      : formatCsvRow(cells)
+  if (after === undefined && json !== true) io.out(formatCsvRow(names))
   let last = after ?? null
   for (;;) {
     const rows = await read(session, last)
     for (const { cells, addresses: accounts, place } of rows)
-      io.out(formatCsvRow([...cells, ...(addresses ? accounts : []), formatCursor(place)]))
+      io.out(format([...cells, ...(addresses ? accounts : []), formatCursor(place)]))
     last = rows.at(-1)?.place ?? last
     await io.drained?.()
     if (!io.signal.aborted && rows.length === rowsPerPage) continue

@@ -5,7 +5,7 @@ import { localActor } from '../db/audit.ts'
 import { erasePersonalData, exportPersonalData, type Subject, type TagHashes } from '../privacy/personal-data.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, type RunWork, type Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson } from './session/output.ts'
 
 type Options = { readonly owner?: Hex; readonly uid?: Uint8Array }
 
@@ -41,6 +41,7 @@ counter of a tag stays, so that no tap verifies twice.`
     )
       .option('--reference <text>', 'what the audit trail names instead of the person', parseReference, 'request')
       .option('--yes', 'erase it, for ever')
+      .option('--json', 'print a JSON object')
       .action(inSession(run, erase)),
   ])
 }
@@ -69,13 +70,14 @@ async function exportAll(session: Session, options: Options): Promise<void> {
   })
 }
 
-type EraseOptions = Options & { readonly reference: string; readonly yes?: true }
+type EraseOptions = Options & { readonly reference: string; readonly yes?: true; readonly json?: true }
 
-async function erase(session: Session, { reference, yes, ...options }: EraseOptions): Promise<void> {
+async function erase(session: Session, { reference, yes, json, ...options }: EraseOptions): Promise<void> {
   const { store, io } = session
   const search = searchOf(session, options)
   const dryRun = yes !== true
   const counts = await erasePersonalData(store.database, { ...search, actor: localActor(), reference, dryRun })
+  if (json === true) return io.out(formatJson({ erased: !dryRun, counts }))
   for (const [kind, count] of Object.entries(counts)) io.out(`${String(count).padStart(6)}  ${words[kind] ?? kind}`)
   io.out(dryRun ? 'Nothing was erased; repeat the command with --yes.' : 'Erased. Backups from before still have it.')
 }

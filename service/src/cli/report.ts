@@ -19,11 +19,12 @@ one item, and flag it when they are right. Notes are text of strangers.`,
       examples: ['touchstone report close 17 18'],
     })
       .argument('<id...>', 'number of the report', parseNumber)
+      .option('--json', 'print a JSON object')
       .action(
-        inSession(run, async ({ store, io }, ids: readonly string[]) => {
+        inSession(run, async ({ store, io }, ids: readonly string[], { json }: { json?: true }) => {
           const closed = await store.differences.close(ids)
           if (closed === 0) throw new CommandError('There is no such report.')
-          io.out(`closed       ${closed}`)
+          io.out(json === true ? JSON.stringify({ closed }) : `closed       ${closed}`)
         }),
       ),
   ])

@@ -86,6 +86,7 @@ async function bind(session: Session, tokenId: bigint, options: BindOptions): Pr
   const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
   if (registered.outcome === 'refused')
     throw new CommandError(`The tag is bound on chain, but the registry of tags refused it (${registered.because}).`)
+  if (options.json === true) return written.exit
   session.io.out(
     `tag          ${toHex(uid)}, batch ${batchId}${item === null ? '' : `, item ${item.gtin} ${item.serial}`}`,
   )
@@ -109,15 +110,20 @@ function stepCommand(run: RunWork, kind: keyof typeof stepNames, description: st
 }
 
 /** Asks for the approval of a second key, or shows what became of the request under this key. */
-async function recycleByTwo(session: Session, tokenId: bigint, { key }: WriteOptions, change: string): Promise<number> {
+async function recycleByTwo(
+  session: Session,
+  tokenId: bigint,
+  { key, json }: WriteOptions,
+  change: string,
+): Promise<number> {
   const { writer, operations } = chainOf(session)
   const request = { kind: 'recycle', tokenId } as const
   const isDone = key !== undefined && (await operations.find(key)) !== undefined
-  if (isDone) return (await write(session, request, { key }, change)).exit // from before APPROVALS named recycle
+  if (isDone) return (await write(session, request, { key, ...(json && { json }) }, change)).exit // from before APPROVALS named recycle
   const subject = tokenId.toString()
   const known = key === undefined ? null : await session.store.approvals.findByKey(key)
   if (known?.subject === subject && known.txHash !== null)
-    return (await write(session, request, { key: operationKeyOf(known.id) }, change)).exit
+    return (await write(session, request, { key: operationKeyOf(known.id), ...(json && { json }) }, change)).exit
   const simulated = known === null ? await retryChain(session.io, () => writer.write(request, { dryRun: true })) : null
   if (simulated?.ok === false) throw new CommandError(simulated.message)
   return askForApproval(session, { act: 'recycle', subject, ...(key !== undefined && { key }) })
@@ -160,7 +166,7 @@ async function changeFlags(
   const reasonHash: Hex = note === undefined ? zeroHash : keccak256(stringToHex(note))
   const change = `${kind === 'flag' ? 'flag' : 'resolve the flags of'} asset ${tokenId}: ${formatFlags(bits)}`
   const written = await write(session, { kind, tokenId, bits, reasonHash }, options, change)
-  if (written.confirmed !== undefined && note !== undefined)
+  if (written.confirmed !== undefined && note !== undefined && options.json !== true)
     session.io.out(`note         ${reasonHash}  (keccak256 of the note; keep the text)`)
   return written.exit
 }

@@ -9,7 +9,7 @@ import { parseHex } from '../../lib/bytes.ts'
 import { readRegistry } from './show.ts'
 import { addWriteOptions, write, type WriteOptions } from './write.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { formatRefusal, parseTapUrl, resolveTapUrl } from '../tag/verify.ts'
 
@@ -92,9 +92,7 @@ async function prepare(
   const { source, contract } = chainOf(session)
   const [, , nonce] = await readRegistry({ source, contract }, await source.head(), 'pendingTransfer', message.tokenId)
   const typed = registryTypedData({ chainId, contract }, 'ClaimConsent', { ...message, nonce })
-  session.io.out(
-    JSON.stringify(typed, (_key, value: unknown) => (typeof value === 'bigint' ? value.toString() : value), 2),
-  )
+  session.io.out(formatJson(typed))
   session.io.err(`Sign this as the claimant, then give --consent the signature and --deadline ${message.deadline}.`)
   return 0
 }

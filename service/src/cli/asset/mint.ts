@@ -21,7 +21,6 @@ type Options = WriteOptions &
     count?: number
     gtin?: string
     serial?: string
-    json?: true
   }
 
 export function mintCommand(run: RunWork): Command {
@@ -77,15 +76,16 @@ async function mint(session: Session, options: Options): Promise<number> {
   const change = `mint ${count ?? 1} ${(count ?? 1) === 1 ? 'asset' : 'assets'}${metadata === undefined ? ' without metadata' : ` with the metadata ${hash}`}`
   const { exit, confirmed } = await write(session, request, options, change)
   const ids = confirmed?.tokenIds ?? []
-  if (ids.length > 3) session.io.out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
+  const out = options.json === true ? () => {} : session.io.out
+  if (ids.length > 3) out(`assets       ${ids[0]} to ${ids.at(-1)}, ${ids.length} in all`)
   const [tokenId] = ids
   if (item !== null && tokenId !== undefined) {
     const registered = await session.store.items.register({ tokenId, ...item })
     if (!registered.ok)
       throw new CommandError(`Asset ${tokenId} is minted, but not as this item: ${registered.message}`)
-    session.io.out(`item         ${item.gtin} ${item.serial}`)
+    out(`item         ${item.gtin} ${item.serial}`)
   }
-  if (confirmed !== undefined) session.io.out(`metadata     ${metadata === undefined ? 'none' : hash}`)
+  if (confirmed !== undefined) out(`metadata     ${metadata === undefined ? 'none' : hash}`)
   return exit
 }
 

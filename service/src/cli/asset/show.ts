@@ -8,7 +8,7 @@ import { nonCanonical } from '../../chain/rpc/source.ts'
 import { catchUpWithHead } from '../chain-index.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
 import { toHex } from '../../tap/bytes.ts'
@@ -112,12 +112,17 @@ export function historyCommand(run: RunWork): Command {
   })
     .argument('<id>', 'token id of the asset', argument.tokenId)
     .option('--accounts', 'include the addresses that took part, which are personal data')
+    .option('--json', 'print a JSON object')
     .action(inSession(run, history))
 }
 
 const maxEvents = 500
 
-async function history(session: Session, tokenId: bigint, { accounts }: { accounts?: true }): Promise<void> {
+async function history(
+  session: Session,
+  tokenId: bigint,
+  { accounts, json }: { accounts?: true; json?: true },
+): Promise<void> {
   const { io } = session
   await catchUpWithHead(session)
   const indexed = await chainOf(session).historyRows.of(tokenId, 100_000)
@@ -125,7 +130,12 @@ async function history(session: Session, tokenId: bigint, { accounts }: { accoun
     throw new CommandError('Nothing is indexed yet. Start the service, or run: touchstone index verify')
   const { cursor, rows } = indexed
   if (rows.length === 0) throw new CommandError(`Asset ${tokenId} does not exist up to block ${cursor.number}.`)
-  for (const event of rows.toReversed().slice(0, maxEvents)) {
+  const newest = rows.toReversed().slice(0, maxEvents)
+  if (json === true) {
+    const events = newest.map((event) => toListed(event, accounts === true))
+    return io.out(formatJson({ block: cursor, total: rows.length, events }))
+  }
+  for (const event of newest) {
     const time = new Date(Number(event.timestamp) * 1_000).toISOString()
     io.out(`${time}  block ${event.blockNumber}  ${format(event, accounts === true)}  ${event.transactionHash}`)
   }
@@ -134,6 +144,21 @@ async function history(session: Session, tokenId: bigint, { accounts }: { accoun
       ? `The newest ${maxEvents} of ${rows.length} events up to block ${cursor.number}.`
       : `${rows.length} events up to block ${cursor.number}, back to the minting.`,
   )
+}
+
+/** Returns an event for a program; accounts are left out unless they are asked for. */
+function toListed({ kind, timestamp, actor, from, to, ...event }: AssetEvent, withAccounts: boolean) {
+  const { fromState, toState, flags, ...rest } = event
+  const listed = {
+    event: names.get(kind) ?? 'Event',
+    time: new Date(Number(timestamp) * 1_000).toISOString(),
+    fromState: fromState === null ? null : lifecycleStates[fromState],
+    toState: toState === null ? null : lifecycleStates[toState],
+    flags: flags === null ? null : formatFlags(flags),
+    ...rest,
+    ...(withAccounts && { actor, from, to }),
+  }
+  return Object.fromEntries(Object.entries(listed).filter(([, value]) => value !== null))
 }
 
 const names = new Map<number, string>(Object.entries(eventKinds).map(([name, kind]) => [kind, name]))

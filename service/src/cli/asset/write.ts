@@ -5,10 +5,10 @@ import type { Components } from '../../app/components.ts'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import { formatState } from './show.ts'
 import { chainOf, retryChain, type Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { argument } from '../session/command.ts'
 
-export type WriteOptions = { readonly dryRun?: true; readonly key?: string }
+export type WriteOptions = { readonly dryRun?: true; readonly key?: string; readonly json?: true }
 type Confirmed = Extract<Awaited<ReturnType<Components['writer']['write']>>, { status: 'CONFIRMED' }>
 
 /** `confirmed` is missing when the transaction is not on chain (yet), which was printed. */
@@ -31,13 +31,14 @@ export function addWriteOptions(command: Command): Command {
       'idempotency key of your own: the same command under the same key is done once',
       argument.key,
     )
+    .option('--json', 'print a JSON object')
 }
 
 /** Writes and prints the result with the new state of the tokens. `change` completes the sentence "Would …". */
 export async function write(
   session: Session,
   request: WriteRequest,
-  { dryRun, key = `cli-${randomUUID()}` }: WriteOptions,
+  { dryRun, key = `cli-${randomUUID()}`, json }: WriteOptions,
   change: string,
 ): Promise<Written> {
   const { io } = session
@@ -45,8 +46,12 @@ export async function write(
   if (dryRun === true) {
     const result = await retryChain(io, () => writer.write(request, { dryRun: true }))
     if (!result.ok) throw new CommandError(result.message)
+    const gas = result.status === 'SIMULATED' ? result.gas : null
+    const cost = gas === null ? '' : `, for at most ${gas} gas`
     io.out(
-      `Dry run: would ${change}${result.status === 'SIMULATED' ? `, for at most ${result.gas} gas` : ''}. Nothing was sent.`,
+      json === true
+        ? formatJson({ status: 'SIMULATED', change, gas })
+        : `Dry run: would ${change}${cost}. Nothing was sent.`,
     )
     return { exit: 0 }
   }
@@ -54,13 +59,24 @@ export async function write(
   if (!result.ok)
     throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
   if (result.status === 'SIMULATED') return { exit: 1 } // cannot happen: no dry run
-  io.out(`transaction  ${result.txHash}${result.repeated ? '  (done before under this key)' : ''}`)
+  const { status, txHash: transaction, repeated } = result
+  if (json !== true) io.out(`transaction  ${transaction}${repeated ? '  (done before under this key)' : ''}`)
   if (result.status !== 'CONFIRMED') {
+    if (json === true) io.out(formatJson({ status, transaction, repeated, key }))
     io.err(`touchstone: not mined yet. Repeat the command with --key ${key} to see its outcome.`)
     return { exit: 1 }
   }
+  const ids = 'tokenId' in request ? [request.tokenId] : result.tokenIds
+  const assets = await Promise.all(
+    ids.slice(0, 3).map(async (id) => ({ id, record: (await retryChain(io, () => reader.read(id))).asset.record })),
+  )
+  if (json === true) {
+    const block = { number: result.blockNumber, hash: result.blockHash }
+    const states = assets.map(({ id, record }) => ({ tokenId: id, state: formatState(record) }))
+    io.out(formatJson({ status, transaction, repeated, block, tokenIds: ids, states }))
+    return { exit: 0, confirmed: result }
+  }
   io.out(`block        ${result.blockNumber} ${result.blockHash}`)
-  for (const id of 'tokenId' in request ? [request.tokenId] : result.tokenIds.slice(0, 3))
-    io.out(`asset        ${id}  ${formatState((await retryChain(io, () => reader.read(id))).asset.record)}`)
+  for (const { id, record } of assets) io.out(`asset        ${id}  ${formatState(record)}`)
   return { exit: 0, confirmed: result }
 }

@@ -7,7 +7,7 @@ import { backupKeyOf, checkBackup, formatCounts, unsealedOption, type UnsealedOp
 import { readDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { dumpDatabase } from '../../db/backup.ts'
 import { chainId } from '../../domain/chain.ts'
 import { programVersion } from '../../lib/version.ts'
@@ -27,12 +27,14 @@ An embedded database serves nothing else while it is read: several seconds for 1
     .addCommand(verifyCommand(run))
     .argument('<file>', 'a new file, such as touchstone.backup')
     .option('--with-station-keys', 'include station.keys, the sealed application keys, which can rewrite chips')
-    .action((file: string, { withStationKeys }: { readonly withStationKeys?: true }) =>
-      run((session) => backup(session, file, withStationKeys === true)),
-    )
+    .option('--json', 'print a JSON object')
+    .action((file: string, options: BackupOptions) => run((session) => backup(session, file, options)))
 }
 
-async function backup(session: BareSession, file: string, withStation: boolean): Promise<void> {
+type BackupOptions = { readonly withStationKeys?: true; readonly json?: true }
+
+async function backup(session: BareSession, file: string, { withStationKeys, json }: BackupOptions): Promise<void> {
+  const withStation = withStationKeys === true
   const { io, config } = session
   const path = resolve(io.cwd, file)
   const isTaken = await access(path).then(
@@ -54,7 +56,7 @@ async function backup(session: BareSession, file: string, withStation: boolean):
       throw new CommandError(`${path} cannot be written (${error.code}).`, { cause: error })
     throw error
   })
-  io.out(`${formatCounts(counts)}: ${path}`)
+  io.out(json === true ? formatJson({ file: path, ...counts }) : `${formatCounts(counts)}: ${path}`)
   const left = withStation ? 'TAG_KEK, STATION_KEK and TAG_PEPPER are' : 'TAG_KEK, TAG_PEPPER and station.keys are'
   io.err(`The file holds secrets, sealed under ${key.setting}: keep that key elsewhere. ${left} not in it.`)
 }
@@ -96,10 +98,12 @@ this program.`,
   })
     .argument('<file>', 'a file of touchstone backup')
     .addOption(unsealedOption())
-    .action((file: string, options: UnsealedOption) =>
+    .option('--json', 'print a JSON object')
+    .action((file: string, { json, ...options }: UnsealedOption & { readonly json?: true }) =>
       run(async ({ io, config }) => {
         const path = resolve(io.cwd, file)
         const { head, counts } = await checkBackup(path, config, { ...options, warn: io.err })
+        if (json === true) return io.out(formatJson({ file: path, ...counts, ...head }))
         io.out(`${formatCounts(counts)}, as they were at ${head.created}: ${path} can be restored.`)
         io.out(`program ${head.program}, chain ${head.chainId}, contract ${head.contract ?? 'none'}`)
       }),

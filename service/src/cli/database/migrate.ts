@@ -15,7 +15,7 @@ import {
   undoMigration,
 } from '../../db/migrate.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { defineCommand } from '../session/command.ts'
 import type { CommandIo } from '../session/control-client.ts'
 
@@ -47,6 +47,7 @@ while its rows are copied to the shards. A run that was interrupted goes on wher
         'with --distribute: shards of each table, 1 to 1024; default: four for each worker',
       ).argParser(parseShards),
     )
+    .option('--json', 'print a JSON object')
     .action((options: MigrateOptions) => run((session) => migrateBy(session, options)))
 }
 
@@ -57,9 +58,11 @@ type MigrateOptions = {
   readonly yes?: true
   readonly distribute?: true
   readonly shards?: number
+  readonly json?: true | undefined
 }
 
 async function migrateBy(session: BareSession, options: MigrateOptions): Promise<number> {
+  if (options.json === true) return asJson(session, { ...options, json: undefined })
   const { check, to, undo, yes, distribute: isDistributed, shards } = options
   if (shards !== undefined && isDistributed !== true) throw new CommandError('--shards goes with --distribute.')
   const all = readMigrations()
@@ -84,6 +87,21 @@ async function migrateBy(session: BareSession, options: MigrateOptions): Promise
   )
   if (cluster !== null) reportCluster(session.io, cluster)
   return missing.length === 0 ? 0 : 1
+}
+
+/** Runs the command, and prints what came of it as one object: what it would have printed is for people. */
+async function asJson(session: BareSession, options: MigrateOptions): Promise<number> {
+  const quiet = { ...session, io: { ...session.io, out: () => {} } }
+  const exit = await migrateBy(quiet, options)
+  const none = { newest: null, missing: readMigrations() }
+  const { newest, missing } = exists(session)
+    ? await withDatabase(session, async (database) => ({
+        newest: [...(await appliedMigrations(database)).keys()].at(-1) ?? null,
+        missing: await missingMigrations(database, readMigrations()),
+      }))
+    : none
+  session.io.out(formatJson({ newest, missing: missing.map(({ name }) => name) }))
+  return exit
 }
 
 function reportCluster(io: CommandIo, { nodes, tables, missing }: Cluster): void {

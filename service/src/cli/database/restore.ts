@@ -7,7 +7,7 @@ import { checkBackup, describeDamage, formatCounts, unsealedOption, type Unseale
 import { findObstacle, type Staged, stageDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
 import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
@@ -27,12 +27,15 @@ The file holds secrets, as the data folder will.`,
   )
     .argument('<file>', 'a file of touchstone backup')
     .addOption(unsealedOption())
-    .action((file: string, options: UnsealedOption) =>
+    .option('--json', 'print a JSON object')
+    .action((file: string, options: Options) =>
       run((session) => restore(session, resolve(session.io.cwd, file), options)),
     )
 }
 
-async function restore(session: BareSession, path: string, options: UnsealedOption): Promise<void> {
+type Options = UnsealedOption & { readonly json?: true }
+
+async function restore(session: BareSession, path: string, { json, ...options }: Options): Promise<void> {
   const { io, config, running } = session
   if (running !== null)
     throw new CommandError(
@@ -57,6 +60,7 @@ async function restore(session: BareSession, path: string, options: UnsealedOpti
       )
     if (database.dialect === 'pglite') await database.exec('analyze') // PostgreSQL does this by itself
   })
+  if (json === true) return io.out(formatJson({ ...counts, created: head.created }))
   io.out(`${formatCounts(counts)} restored, as they were at ${head.created}.`)
 }
 

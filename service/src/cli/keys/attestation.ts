@@ -4,7 +4,7 @@ import type { Hex, PublishedKey } from '@touchstone/verdict'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 
 /** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
 export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<AttestationKeys>): Command {
@@ -12,7 +12,10 @@ export function attestCommand(run: RunWork, keysOf: (session: Session) => Promis
     work: (keys: AttestationKeys, print: Print, ...args: Args) => Promise<void>,
   ) => inSession(run, async (session, ...args: Args) => work(await keysOf(session), session.io.out, ...args))
   const define = (name: string, description: string, words = '') =>
-    defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] })
+    defineCommand(name, description, { examples: [`touchstone attest key ${name}${words}`] }).option(
+      '--json',
+      'print a JSON array of all keys',
+    )
 
   const commands = [
     define('list', 'Lists every key that ever signed, or is announced.').action(withKeys(list)),
@@ -48,8 +51,10 @@ const rotation = `A rotation, without a gap:
 With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE): add --address, configure it and restart, then retire the one before.`
 
 type Print = (line: string) => void
+type Options = { readonly json?: true }
 
-async function list(keys: AttestationKeys, print: Print): Promise<void> {
+async function list(keys: AttestationKeys, print: Print, { json }: Options): Promise<void> {
+  if (json === true) return print(formatJson(keys.published()))
   const active = keys.active().keyId
   const rows = keys.published().map(({ keyId, address, status, validFrom, validUntil }) => {
     const until = validUntil === null ? '' : formatTime(validUntil)
@@ -59,8 +64,9 @@ async function list(keys: AttestationKeys, print: Print): Promise<void> {
   for (const line of formatTable(['key', 'address', 'status', 'from', 'until', ''], rows)) print(line)
 }
 
-async function add(keys: AttestationKeys, print: Print, { address }: { address?: Hex }): Promise<void> {
+async function add(keys: AttestationKeys, print: Print, { address, json }: Options & { address?: Hex }): Promise<void> {
   const { keyId } = assertChanged(await keys.add(address))
+  if (json === true) return list(keys, print, { json })
   print(`${keyId} is announced. Copies of the published keys should have it before it signs.`)
   print(
     address === undefined
@@ -69,19 +75,27 @@ async function add(keys: AttestationKeys, print: Print, { address }: { address?:
   )
 }
 
-async function switchTo(keys: AttestationKeys, print: Print, id: string): Promise<void> {
+async function switchTo(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
   const before = keys.active().keyId
   assertChanged(await keys.switchTo(id))
+  if (json === true) return list(keys, print, { json })
   print(`${id} signs from now on. What ${before} signed stays valid.`)
 }
 
-async function retire(keys: AttestationKeys, print: Print, id: string): Promise<void> {
+async function retire(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
   assertChanged(await keys.retire(id))
+  if (json === true) return list(keys, print, { json })
   print(`${id} is retired.`)
 }
 
-async function revoke(keys: AttestationKeys, print: Print, id: string, { at }: { at?: number }): Promise<void> {
+async function revoke(
+  keys: AttestationKeys,
+  print: Print,
+  id: string,
+  { at, json }: Options & { at?: number },
+): Promise<void> {
   assertChanged(await keys.revoke(id, at))
+  if (json === true) return list(keys, print, { json })
   const { keyId: now } = keys.active()
   print(`${id} is revoked: every attestation it signed is void.`)
   print(

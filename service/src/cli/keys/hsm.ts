@@ -6,9 +6,10 @@ import { storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { openToken } from '../../keys/pkcs11/token.ts'
 import { defineCommand, defineGroup, formatTable } from '../session/command.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 
 type Print = (line: string) => void
+type Options = { readonly json?: true }
 
 export function hsmCommand(print: Print): Command {
   return defineGroup('hsm', 'Keys in a PKCS#11 token (HSM), which the setting KEYS names.', [
@@ -19,10 +20,15 @@ roles and ether before the service starts (touchstone chain roles). Attestation 
       examples: ['touchstone hsm generate operator attester facilitator'],
     })
       .argument('<names...>', 'names of the keys', parseNames)
-      .action((names: readonly string[]) => inToken((store) => generate(store, names, print))),
+      .option('--json', 'print a JSON array')
+      .action((names: readonly string[], options: Options) =>
+        inToken((store) => generate(store, names, options, print)),
+      ),
     defineCommand('list', 'Shows the signing keys of the token by name, curve and address.', {
       examples: ['touchstone hsm list'],
-    }).action(() => inToken((store) => list(store, print))),
+    })
+      .option('--json', 'print a JSON array')
+      .action((options: Options) => inToken((store) => list(store, options, print))),
   ])
 }
 
@@ -34,14 +40,26 @@ async function inToken(work: (store: KeyStore) => Promise<void>): Promise<void> 
   await work(store)
 }
 
-async function generate(store: KeyStore, names: readonly string[], print: Print): Promise<void> {
-  for (const name of names) print(rowOf(await store.generateSigningKey(name, 'secp256k1')).join('  '))
+async function generate(store: KeyStore, names: readonly string[], { json }: Options, print: Print): Promise<void> {
+  const made: SigningKey[] = []
+  for (const name of names) {
+    const key = await store.generateSigningKey(name, 'secp256k1')
+    made.push(key)
+    if (json !== true) print(rowOf(key).join('  '))
+  }
+  if (json === true) print(formatJson(made.map(toListed)))
 }
 
-async function list(store: KeyStore, print: Print): Promise<void> {
+async function list(store: KeyStore, { json }: Options, print: Print): Promise<void> {
   const keys = await store.signingKeys('')
+  if (json === true) return print(formatJson(keys.map(toListed)))
   if (keys.length === 0) return print('The token has no signing key yet: touchstone hsm generate operator')
   for (const line of formatTable(['key', 'curve', 'address'], keys.map(rowOf))) print(line)
+}
+
+function toListed(key: SigningKey) {
+  const [name, curve, address] = rowOf(key)
+  return { name, curve, address: address === '' ? null : address }
 }
 
 function rowOf(key: SigningKey): string[] {

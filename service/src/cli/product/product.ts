@@ -25,15 +25,16 @@ The details are public and cannot be taken back: another text has another hash.`
     examples: ['touchstone product details satchel.json'],
   })
     .argument('<file>', 'JSON file of the details, at most 16 kB')
+    .option('--json', 'print a JSON object')
     .action(
-      inSession(run, async (session, file: string) => {
+      inSession(run, async (session, file: string, { json }: { json?: true }) => {
         const path = resolve(session.io.cwd, file)
         const document = await withImportedPictures(session, dirname(path), await readJsonFile(path))
         const canonical = canonicalDetails(document)
         if (!canonical.ok) throw new CommandError(canonical.message)
         await requirePictures(session, canonical.body)
         await session.store.metadata.put(canonical)
-        session.io.out(`details      ${canonical.hash}`)
+        session.io.out(json === true ? JSON.stringify({ hash: canonical.hash }) : `details      ${canonical.hash}`)
       }),
     )
 }
@@ -47,6 +48,7 @@ The service shows pictures from its own host. They are public; their hashes in t
   })
     .argument('<file>', 'picture file')
     .option('--detail', 'a small picture, of a feature to compare')
+    .option('--json', 'the format: the only one, and the default')
     .action(
       inSession(run, async (session, file: string, { detail }: { detail?: true }) => {
         const path = resolve(session.io.cwd, file)

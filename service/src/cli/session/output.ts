@@ -19,6 +19,11 @@ export function formatError(error: unknown): string {
   return isExpected ? error.message : reasonOf(error)
 }
 
+/** Formats a result for a program. Amounts and ids that a JSON number cannot hold are text. */
+export function formatJson(value: unknown, indent = 2): string {
+  return JSON.stringify(value, (_key, each: unknown) => (typeof each === 'bigint' ? each.toString() : each), indent)
+}
+
 /** Visits a command and all commands below it. */
 export function forEachCommand(command: Command, visit: (command: Command) => void): void {
   visit(command)

@@ -229,4 +229,30 @@ describe('touchstone asset', () => {
     assert.ok(accounts.includes(`actor=${operator?.address}`))
     assert.match(await refused('asset', 'history', '77'), /Asset 77 does not exist up to block \d+/)
   })
+
+  it('prints JSON where one asks, for every command that has nothing else for programs', async () => {
+    const json = async (...argv: string[]) => JSON.parse(await ok(...argv, '--json')) as Record<string, unknown>
+    assert.equal((await json('asset', 'mint', '--name', 'Harrow 39', '--dry-run'))['status'], 'SIMULATED')
+    const minted = await json('asset', 'mint', '--name', 'Harrow 39')
+    const [id = ''] = minted['tokenIds'] as string[]
+    assert.deepEqual([minted['status'], minted['states']], ['CONFIRMED', [{ tokenId: id, state: 'MINTED' }]])
+    assert.match(String(minted['transaction']), /^0x[0-9a-f]{64}$/)
+    const { total, events } = (await json('asset', 'history', '1')) as { total: number; events: object[] }
+    assert.equal(events.length, total)
+    assert.match(JSON.stringify(events), /"event":"StateChanged","time":"[^"]+Z","fromState":"NONE","toState":"MINTED"/)
+    assert.doesNotMatch(JSON.stringify(events), /"actor"|null/)
+    assert.ok((await json('index', 'status'))['indexed'])
+    const { out } = await run('index', 'verify', '--json')
+    assert.equal((JSON.parse(out) as { agrees: boolean }).agrees, true)
+    assert.ok(((await json('audit', 'list')) as unknown as { act: string }[]).some(({ act }) => act === 'mint'))
+    assert.equal((await json('audit', 'verify'))['intact'], true)
+    assert.match(String(((await json('audit', 'head'))['head'] as { hash: string }).hash), /^0x/)
+    assert.ok(((await json('attest', 'key', 'list')) as unknown as unknown[]).length > 0)
+    assert.equal((await json('privacy', 'erase', '--uid', uid))['erased'], false)
+    assert.deepEqual((await json('migrate', '--check'))['missing'], [])
+    const exported = await run('export', 'products', '--json')
+    const [row = ''] = exported.out.split('\n')
+    assert.notEqual(row, '', exported.err)
+    assert.deepEqual(Object.keys(JSON.parse(row) as object).slice(0, 3), ['id', 'tag_id', 'name'])
+  })
 })

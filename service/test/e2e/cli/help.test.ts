@@ -102,6 +102,22 @@ describe('the help of touchstone', () => {
     for (const words of leaves) assert.match((await run(...words, '--help')).out, /exit code/i, words.join(' '))
   })
 
+  it('has JSON of every command that prints a result', () => {
+    const lacks = (command: Command, before: string): string[] => {
+      const path = `${before} ${command.name()}`.trim()
+      const own = command.options.some(({ long }) => long === '--json' || long === '--format')
+      const isWork = command.commands.length === 0 || command.registeredArguments.length > 0
+      return [...(isWork && !own ? [path] : []), ...command.commands.flatMap((child) => lacks(child, path))]
+    }
+    const all = [verifyCommand(), proveCommand(), payCommand(), doctorCommand()]
+    const inStore = storeCommands(opensNothing, () => {}, opensNothing)
+    // These print JSON Lines anyway.
+    assert.deepEqual(
+      [...all, ...inStore].flatMap((command) => lacks(command, '')),
+      ['audit export', 'privacy export'],
+    )
+  })
+
   it('names the command or option that a wrong word was meant to be', async () => {
     for (const [line, meant] of [
       ['tag bach', 'batch'],
