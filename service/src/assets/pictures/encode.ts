@@ -1,12 +1,13 @@
 /** Re-encodes a picture in a process of its own, so that a hostile file can neither end the service nor read its secrets. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
-import { isObject, parseJson } from '../../lib/json.ts'
+import { cleanText } from '@touchstone/verdict'
+import { z } from 'zod'
+import { textWithin } from '../../lib/bytes.ts'
+import { parseJson } from '../../lib/json.ts'
 import { moduleUrl } from '../../lib/module-url.ts'
-import type { Encoded } from './encoder-process.ts'
-import { type EncodedPicture, maxFileBytes, type PictureUse } from './limits.ts'
+import { type EncodedPicture, maxFileBytes, maxFormBytes, pictureTypes, type PictureUse } from './limits.ts'
 
 type Encoding =
   | { readonly ok: true; readonly picture: EncodedPicture }
@@ -29,15 +30,44 @@ export async function encodePicture(file: Uint8Array, use: PictureUse, timeoutMs
   child.stdin.on('error', () => {}) // the process ended before it had read everything
   child.stdin.end(file)
   const ended = once(child, 'close')
-  const written = await text(child.stdout)
+  const written = await textWithin(child.stdout, maxAnswerBytes)
+  if (written === null) child.kill('SIGKILL')
   await ended
-  const answer = parseJson(written)
-  return isObject(answer) ? pictureOf(answer as Encoded) : { ok: false, reason: 'it cannot be decoded' }
+  return pictureOf(parseJson(written ?? ''))
 }
 
-function pictureOf(answer: Encoded): Encoding {
-  if (!answer.ok) return answer
-  const { width, height } = answer
-  const forms = answer.forms.map(({ type, data }) => ({ type, body: new Uint8Array(Buffer.from(data, 'base64')) }))
-  return { ok: true, picture: { width, height, forms } }
+/** Three forms in base64. */
+const maxAnswerBytes = 4 * maxFormBytes + 10_000
+
+/** A file may have taken over the process, so that its answer is checked like one of a stranger. */
+const encoded = z.discriminatedUnion('ok', [
+  z.object({
+    ok: z.literal(true),
+    width: z.int().min(1).max(4_096),
+    height: z.int().min(1).max(4_096),
+    forms: z
+      .array(
+        z.object({
+          type: z.enum(pictureTypes),
+          data: z.base64().transform((text) => new Uint8Array(Buffer.from(text, 'base64'))),
+        }),
+      )
+      .max(pictureTypes.length),
+  }),
+  z.object({
+    ok: z.literal(false),
+    reason: z.string().transform((text) => cleanText(text, { max: 200, multiline: false })),
+  }),
+])
+
+function pictureOf(answer: unknown): Encoding {
+  const { success, data } = encoded.safeParse(answer)
+  if (!success) return { ok: false, reason: 'it cannot be decoded' }
+  if (!data.ok) return { ok: false, reason: data.reason || 'it cannot be decoded' }
+  const { width, height } = data
+  const forms = data.forms.map(({ type, data: body }) => ({ type, body }))
+  const isBounded = forms.every(({ body }) => body.length > 0 && body.length <= maxFormBytes)
+  return isBounded
+    ? { ok: true, picture: { width, height, forms } }
+    : { ok: false, reason: 'it does not get small enough' }
 }

@@ -31,7 +31,7 @@ const qualities: Readonly<Record<PictureType, readonly number[]>> = {
 }
 
 /** `data` is in base64. */
-export type Encoded =
+type Encoded =
   | {
       readonly ok: true
       readonly width: number
