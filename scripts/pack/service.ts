@@ -11,8 +11,18 @@ import { compile, engines, packed, root } from './tarball.ts'
 /** Platforms for which the embedded chain and Node exist as packages. */
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
 
-/** Packages of which only files are served: with them a hundred others would be installed. */
-const vendored = { graphiql: ['package.json', 'LICENSE', 'graphiql.min.js', 'graphiql.min.css'] }
+/** Packages of which only files are served: with them a hundred others would be installed, one of which reports the installation. */
+const vendored = {
+  graphiql: ['package.json', 'LICENSE', 'graphiql.min.js', 'graphiql.min.css'],
+  'swagger-ui-dist': [
+    'package.json',
+    'LICENSE',
+    'NOTICE',
+    'swagger-ui-bundle.js',
+    'swagger-ui-bundle.js.LICENSE.txt',
+    'swagger-ui.css',
+  ],
+}
 
 const readme = `# ${packageNames.service}
 
@@ -98,6 +108,7 @@ function nameFiles(folder: string, file: string): void {
   const places = {
     [packageNames.library]: 'verdict/src/index.js',
     'graphiql/package.json': 'vendor/graphiql/package.json',
+    'swagger-ui-dist/package.json': 'vendor/swagger-ui-dist/package.json',
   }
   let text = readFileSync(join(folder, file), 'utf8')
   for (const [name, place] of Object.entries(places)) {

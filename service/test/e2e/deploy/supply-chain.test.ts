@@ -111,8 +111,18 @@ describe('npm run release', { skip: hasHistory ? false : 'no git history' }, () 
       const { verification, graphql } = service.urls
       const home = await (await fetch(verification)).text()
       const recheck = `${/\/assets\/\w+\//.exec(home)?.[0]}verdict/check/recheck.js`
-      for (const url of ['/docs/quick-start', '/openapi.json', '/llms.txt', recheck].map((path) => verification + path))
+      for (const url of [
+        '/docs/quick-start',
+        '/docs/api/try',
+        '/docs/search?q=tap',
+        '/openapi.json',
+        '/llms.txt',
+        recheck,
+      ].map((path) => verification + path))
         assert.equal((await fetch(url)).status, 200, url)
+      const reference = await (await fetch(`${verification}/docs/api/try`)).text()
+      const [, script = ''] = /src="([^"]+swagger-ui\.js)"/.exec(reference) ?? []
+      assert.equal((await fetch(verification + script)).status, 200, script)
       assert.equal((await fetch(`${graphql}/playground`)).status, 200)
     })
 
