@@ -1,6 +1,6 @@
 /**
- * A fleet on this machine: two instances with every role on one PostgreSQL and one Redis of their own, over a chain whose providers can
- * misbehave. Products with software tags, payers and an API key are there.
+ * A fleet on this machine: two instances with every role on one PostgreSQL, or one Citus cluster, and one Redis of their own, over a
+ * chain whose providers can misbehave. Products with software tags, payers and an API key are there.
  */
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
@@ -12,6 +12,7 @@ import { publishedAccounts } from '../../service/src/domain/published-accounts.t
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { openStoreComponents } from '../../service/src/app/store.ts'
 import { newApiKey } from '../../service/src/graphql/api-keys.ts'
+import { distribute } from '../../service/src/db/cluster/distribute.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
 import type { StoredBatch } from '../../service/src/tap/keys/batch.ts'
 import { createDemoTag } from '../../service/src/tap/provisioning/software-tag.ts'
@@ -19,6 +20,7 @@ import { createTagHash } from '../../service/src/tap/tag-hash.ts'
 import { createTemplate } from '../../service/src/tap/provisioning/template.ts'
 import { payTo } from '../../service/test/support/payments/buyer.ts'
 import { silent } from '../lib/world.ts'
+import { type OwnCitus, startOwnCitus } from './services/citus.ts'
 import { startFleetChain, type FleetChain } from './services/chain.ts'
 import { createInstance, type Instance } from './services/instance.ts'
 import { startOwnPostgres, type OwnPostgres } from './services/postgres.ts'
@@ -43,6 +45,7 @@ export async function openFleet(
     instances: names = ['a', 'b'],
     env: more = {},
     core,
+    onCluster = false,
   }: {
     readonly tokens?: number
     readonly tags?: number
@@ -51,11 +54,14 @@ export async function openFleet(
     readonly env?: Readonly<Record<string, string>>
     /** The core of all instances; left out: any. */
     readonly core?: number | undefined
+    /** The database is a Citus cluster of a coordinator and two workers. */
+    readonly onCluster?: boolean
   } = {},
 ) {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
   made.defer(() => rm(folder, { recursive: true, force: true }))
-  const postgres: OwnPostgres = made.adopt(await startOwnPostgres(), (it) => it.close())
+  const cluster: OwnCitus | null = onCluster ? made.adopt(await startOwnCitus(), (it) => it.close()) : null
+  const postgres: OwnPostgres = cluster?.coordinator ?? made.adopt(await startOwnPostgres(), (it) => it.close())
   const redis: OwnRedis = made.adopt(await startOwnRedis(), (it) => it.kill())
   const pepper = randomBytes(32)
   const tagHash = createTagHash({ scheme: 'hmac', pepper })
@@ -108,6 +114,12 @@ export async function openFleet(
     await mkdir(dataDirOf(name))
     await cp(join(dataDirOf(first), 'keys'), join(dataDirOf(name), 'keys'), { recursive: true })
   }
+  if (cluster !== null) {
+    await using whole = new AsyncDisposableStack()
+    const opened = await openDatabase({ url: postgres.url, statementTimeoutMs: 60_000 })
+    whole.defer(() => opened.close())
+    await distribute(opened)
+  }
   const database = await openDatabase({ url: postgres.url, poolSize: 2, statementTimeoutMs: 20_000 })
   made.defer(() => database.close())
 
@@ -124,7 +136,9 @@ export async function openFleet(
   made.defer(() => Promise.all(instances.map((instance) => instance.stop())).then(() => {}))
   return {
     chain,
+    /** The coordinator, where it is a cluster. */
     postgres,
+    cluster,
     redis,
     database,
     instances,

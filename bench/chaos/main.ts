@@ -6,6 +6,7 @@
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
 import { faults, NotRun } from './faults/faults.ts'
+import { citusLacks } from '../../service/test/support/database/citus-cluster.ts'
 import { openFleet } from './fleet.ts'
 import { plants, together } from './plants.ts'
 import { runRow, type Row } from './row.ts'
@@ -24,7 +25,9 @@ if (options.list) {
   for (const [name, { about }] of Object.entries(faults)) console.log(`${name.padEnd(20)} ${about}`)
   process.exit(0)
 }
-const names = positionals.length > 0 ? positionals : Object.keys(faults)
+const lacks = citusLacks()
+const isPossible = (name: string) => faults[name]?.onCluster !== true || lacks === null
+const names = positionals.length > 0 ? positionals : Object.keys(faults).filter(isPossible)
 const seconds = Number(options.seconds)
 const unknown = names.filter((name) => faults[name] === undefined)
 if (unknown.length > 0 || !(seconds > 0 && seconds <= 600)) {
@@ -43,12 +46,29 @@ if (planted.length !== (options.plant?.split(',') ?? []).length) {
 const plant = together(planted)
 
 await bounded(names.length * (seconds + 240) * 1_000, async (made) => {
-  const fleet = await openFleet(made)
-  fleet.chain.begin()
   const failed: string[] = []
   console.log(`two instances, ${seconds} s of each fault\n`)
+  if (positionals.length === 0 && lacks !== null) console.log(`Faults of a Citus cluster are left out: ${lacks}.\n`)
   console.log(line(['fault', 'asked', 'at once', 'elsewhere', 'neither', 'back after', 'promises']))
-  for (const name of names) {
+  for (const onCluster of [false, true]) {
+    const own = made.use(new AsyncDisposableStack())
+    failed.push(...(await runFaults(own, onCluster)))
+    await own.disposeAsync()
+  }
+  console.log(`\n${names.length - failed.length} of ${names.length} faults survived`)
+  if (failed.length > 0) throw new Error(`Not survived: ${failed.join(', ')}.`)
+})
+
+/** Runs the faults of one kind of database on a fleet of their own, and returns the names of those that were not survived. */
+async function runFaults(made: AsyncDisposableStack, onCluster: boolean): Promise<string[]> {
+  const own = names.filter((name) => (faults[name]?.onCluster ?? false) === onCluster)
+  const failed = own.filter((name) => !isPossible(name))
+  for (const name of failed) notRun(name, lacks ?? '')
+  const possible = own.filter(isPossible)
+  if (possible.length === 0) return failed
+  const fleet = await openFleet(made, { onCluster })
+  fleet.chain.begin()
+  for (const name of possible) {
     const fault = faults[name]
     if (fault === undefined) continue
     try {
@@ -57,13 +77,14 @@ await bounded(names.length * (seconds + 240) * 1_000, async (made) => {
       if (row.broken.length > 0) failed.push(name)
     } catch (error) {
       if (!(error instanceof NotRun)) throw error
-      console.log(`${name.padEnd(22)} not run: ${error.message}`)
+      notRun(name, error.message)
       failed.push(name)
     }
   }
-  console.log(`\n${names.length - failed.length} of ${names.length} faults survived`)
-  if (failed.length > 0) throw new Error(`Not survived: ${failed.join(', ')}.`)
-})
+  return failed
+}
+
+const notRun = (name: string, why: string) => console.log(`${name.padEnd(22)} not run: ${why}`)
 
 function print({ name, asked, backAfter, broken, refusals, remark, troubles }: Row): void {
   const { atOnce, elsewhere, not } = asked

@@ -1,4 +1,7 @@
 /** Defects made on purpose under `npm run chaos -- --plant`, which the checks must find: a check that cannot fail shows nothing. */
+import { setTimeout as delay } from 'node:timers/promises'
+import { openDatabase } from '../../service/src/db/database.ts'
+import { clusterOf } from './faults/citus.ts'
 import { liar } from './faults/liar.ts'
 import type { Plant } from './row.ts'
 
@@ -38,8 +41,34 @@ export const plants: { readonly [name: string]: Plant } = {
   /** As asynchronous replication that has fallen behind: the standby that takes over lacks what was accepted. */
   'lagging-standby': {
     during({ postgres }) {
-      void postgres.detachStandby().catch((error: unknown) => console.log(`not planted: ${String(error)}`))
+      void postgres.detachStandby().catch(notPlanted)
       return () => {}
+    },
+  },
+  /** The worker comes back as an older copy of it: the taps that it took are gone. */
+  'restored-worker': {
+    async after(fleet) {
+      const { on, workers } = clusterOf(fleet)
+      for (const worker of workers.slice(0, 1)) await on(worker, forEachShard('tap', 'delete from %s'))
+    },
+  },
+  /** The shards of the tags on one worker cannot be written for a while. */
+  'locked-shards': {
+    during(fleet) {
+      const { on, workers } = clusterOf(fleet)
+      const hold = 'lock table %s in access exclusive mode'
+      for (const worker of workers.slice(0, 1))
+        void on(worker, `${forEachShard('tag', hold)}; select pg_sleep(20)`).catch(notPlanted)
+      return () => {}
+    },
+  },
+  /** Somebody rolls back on a worker what the coordinator commits. */
+  'half-commits': {
+    during(fleet) {
+      const over = new AbortController()
+      for (const worker of clusterOf(fleet).workers.slice(0, 1))
+        void rollBackPrepared(worker.primaryUrl(), over.signal).catch(notPlanted)
+      return () => over.abort()
     },
   },
   /** As after a lost write: taps below the last counter of their tags count again. */
@@ -72,6 +101,26 @@ export const plants: { readonly [name: string]: Plant } = {
       await database.query('delete from payment')
     },
   },
+}
+
+const notPlanted = (error: unknown) => console.log(`not planted: ${String(error)}`)
+
+/** Formats a statement of a worker for each of its shards of a table, which Citus hides. */
+function forEachShard(table: string, statement: string): string {
+  return `set citus.override_table_visibility = off; set citus.enable_manual_changes_to_shards = on; do $$ declare shard text; begin
+    for shard in select relname from pg_class where relkind = 'r' and relname ~ '^${table}_\\d+$' loop
+      execute format('${statement.replace('%s', '%I')}', shard)
+    ; end loop; end $$`
+}
+
+async function rollBackPrepared(url: string, over: AbortSignal): Promise<void> {
+  const worker = await openDatabase({ url, poolSize: 1 })
+  while (!over.aborted) {
+    const prepared = await worker.query<{ gid: string }>(`select gid from pg_prepared_xacts where gid like 'citus%'`)
+    for (const { gid } of prepared) await worker.exec(`rollback prepared '${gid}'`).catch(() => {}) // it was committed
+    await delay(1)
+  }
+  await worker.close()
 }
 
 /** Several, one after another. */

@@ -3,13 +3,15 @@
  * thousand products and one of a million, both at the same time, asked in turn; and what each product takes on disk.
  * `--sizes 1000,1000000`, the first is what the others are compared with; `--minutes` bounds the whole run, default 20; `--only` names
  * rows by parts of their names, with commas between them; `--history 20` gives only one in twenty of more than a million products its history and its taps.
+ * `--citus` has the same sizes on a Citus cluster of a coordinator and two workers besides, in the same rounds.
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
+import { citusLacks, type CitusCluster, startCitusCluster } from '../../service/test/support/database/citus-cluster.ts'
 import { measureRow } from './rounds.ts'
 import { rows } from './rows.ts'
-import { tableSizes } from './sizes.ts'
+import { nodeSizes, tableSizes } from './sizes.ts'
 import { openGrowthWorld, type GrowthWorld } from './world.ts'
 
 const { values: options } = parseArgs({
@@ -18,6 +20,7 @@ const { values: options } = parseArgs({
     minutes: { type: 'string', default: '20' },
     only: { type: 'string', default: '' },
     history: { type: 'string', default: '1' },
+    citus: { type: 'boolean', default: false },
   },
 })
 const sizes = options.sizes.split(',').map(Number)
@@ -29,23 +32,26 @@ const say = (what: string) => console.log(`${((performance.now() - began) / 1000
 
 await bounded(limitMs, async (made) => {
   await warnWhenBusy()
+  const cluster = options.citus ? made.adopt(await startCluster(), ({ stop }) => stop()) : undefined
   const worlds: GrowthWorld[] = []
-  for (const products of sizes) {
-    const world = await openGrowthWorld(products, {
-      made,
-      loadMs: limitMs,
-      every: products > 1_000_000 ? Number(options.history) : 1,
-      say,
-    })
-    worlds.push(world)
-    const { rows: rowSeconds, indexes } = world.loadSeconds
-    say(`${whole(products)} products loaded: rows ${rowSeconds.toFixed(1)} s, indexes ${indexes.toFixed(1)} s`)
-    await sayMemory(world)
-  }
-  for (const world of worlds) await saySizes(world)
+  for (const on of cluster === undefined ? [undefined] : [undefined, cluster])
+    for (const products of sizes) {
+      const world = await openGrowthWorld(products, {
+        made,
+        loadMs: limitMs,
+        every: products > 1_000_000 ? Number(options.history) : 1,
+        say,
+        cluster: on,
+      })
+      worlds.push(world)
+      const { rows: rowSeconds, indexes } = world.loadSeconds
+      say(`${whole(products)} products loaded: rows ${rowSeconds.toFixed(1)} s, indexes ${indexes.toFixed(1)} s`)
+      await sayMemory(world)
+    }
+  for (const world of worlds) await (world.onCluster ? sayNodes(world) : saySizes(world))
   const columns = (cells: readonly string[]) => cells.map((cell) => cell.padStart(11)).join('')
   console.log(
-    `\n${''.padEnd(38)}${columns(sizes.flatMap((size, at) => [whole(size), 'p99', 'a second', ...(at === 0 ? [] : ['median', 'mean'])]))}`,
+    `\n${''.padEnd(38)}${columns(worlds.flatMap((world) => [nameOf(world), 'p99', 'a second', ...(isFirst(world) ? [] : ['median', 'mean'])]))}`,
   )
   for (const row of rows.filter(({ name }) => only.some((part) => name.includes(part)))) {
     const measured = await measureRow(row, worlds)
@@ -53,11 +59,20 @@ await bounded(limitMs, async (made) => {
       `${whole(p50 * 1_000)} µs`,
       `${whole(p99 * 1_000)} µs`,
       whole(1_000 / mean),
-      ...(at === 0 ? [] : [`×${longer.toFixed(2)}`, `×${slower.toFixed(2)}`]),
+      ...(isFirst(worlds[at]) ? [] : [`×${longer.toFixed(2)}`, `×${slower.toFixed(2)}`]),
     ])
     console.log(`${row.name.padEnd(38)}${columns(cells)}`)
   }
 })
+
+const isFirst = (world: GrowthWorld | undefined) => world?.products === sizes[0]
+const nameOf = ({ products, onCluster }: GrowthWorld) => `${onCluster ? 'Citus ' : ''}${whole(products)}`
+
+function startCluster(): Promise<CitusCluster> {
+  const lacks = citusLacks()
+  if (lacks !== null) throw new Error(`There is no Citus to measure: ${lacks}.`)
+  return startCitusCluster()
+}
 
 async function sayMemory({ database: { sql } }: GrowthWorld): Promise<void> {
   const [row] = await sql.query<{ buffers: string; bytes: bigint }>(
@@ -81,4 +96,12 @@ async function saySizes({ database: { sql }, products }: GrowthWorld): Promise<v
     )
   }
   console.log(`${'all'.padEnd(12)}${whole(total).padStart(18)}`)
+}
+
+async function sayNodes({ database: { sql }, products }: GrowthWorld): Promise<void> {
+  console.log(`\nbytes for each of ${whole(products)} products, on the nodes of the cluster:`)
+  for (const { node, bytes, tables } of await nodeSizes(sql, products)) {
+    const parts = tables.map((table) => `${table.name} ${whole(table.bytes)}`).join(', ')
+    console.log(`${node.padEnd(16)}${whole(bytes).padStart(7)} = ${parts}, and the rest`)
+  }
 }

@@ -7,7 +7,7 @@ import type { GrowthWorld } from './world.ts'
 import { openConnection, type Connection } from './connection.ts'
 import { median } from '../lib/processes.ts'
 
-/** Times in ms. `longer` and `slower` compare median and mean with the first size. */
+/** Times in ms. `longer` and `slower` compare median and mean with the first size on the same kind of database. */
 export type Measured = {
   readonly p50: number
   readonly p99: number
@@ -43,8 +43,10 @@ export async function measureRow(row: Row, worlds: readonly GrowthWorld[]): Prom
     for (const index of lanes.keys()) await send(row, lanes[(index + round) % lanes.length] as Lane)
   for (const { connection } of lanes) connection.close()
 
-  const base = resultOf(lanes[0]?.times ?? [])
-  return lanes.map(({ times }) => {
+  return lanes.map(({ times }, index) => {
+    const base = resultOf(
+      lanes[worlds.findIndex(({ onCluster }) => onCluster === worlds[index]?.onCluster)]?.times ?? [],
+    )
     const result = resultOf(times)
     return { ...result, longer: result.p50 / base.p50, slower: result.mean / base.mean }
   })

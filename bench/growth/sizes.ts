@@ -30,3 +30,32 @@ export async function tableSizes(sql: Sql, products: number): Promise<TableSize[
         .map((one) => ({ name: one.name, bytes: Number(one.bytes) / products })),
     }))
 }
+
+type NodeSize = {
+  readonly node: string
+  /** Bytes for each product, of all that the database has there. */
+  readonly bytes: number
+  /** Tables with their indexes and their shards there, the largest first. */
+  readonly tables: readonly { readonly name: string; readonly bytes: number }[]
+}
+
+/** Those of each node of a cluster, the coordinator first. */
+export async function nodeSizes(sql: Sql, products: number): Promise<NodeSize[]> {
+  const rows = await sql.query<{ node: string; result: string }>(nodeSizesStatement)
+  return rows.map(({ node, result }) => {
+    const { bytes, tables } = JSON.parse(result) as { bytes: number; tables: Record<string, number> }
+    const large = Object.entries(tables).filter(([, size]) => size >= products)
+    return {
+      node,
+      bytes: bytes / products,
+      tables: large.map(([name, size]) => ({ name, bytes: size / products })).toSorted((a, b) => b.bytes - a.bytes),
+    }
+  })
+}
+
+const nodeSizesStatement = `select case groupid when 0 then 'coordinator' else 'worker ' || groupid end as node, result
+  from run_command_on_all_nodes($$
+    select json_build_object('bytes', pg_database_size(current_database()), 'tables', json_object_agg(name, bytes))::text from (
+      select regexp_replace(relname, '_\\d{6,}$', '') as name, sum(pg_total_relation_size(oid))::bigint as bytes from pg_class
+      where relkind = 'r' and relnamespace = 'public'::regnamespace group by 1) sizes $$) r
+  join pg_dist_node n on n.nodeid = r.nodeid order by groupid`

@@ -15,11 +15,15 @@ import { createTagHash } from '../../service/src/tap/tag-hash.ts'
 import { startGrowthChain, type GrowthChain } from './chain.ts'
 import { batchId, bindSamples, loadGrowthData } from './data.ts'
 import { hexOf, modelOfProduct, modelsOf, uidOf, type Model } from './models.ts'
-import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
+import { distribute } from '../../service/src/db/cluster/distribute.ts'
+import type { CitusCluster } from '../../service/test/support/database/citus-cluster.ts'
+import { createClusterDatabase, createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
 import { run } from '../lib/program.ts'
 
 export type GrowthWorld = {
   readonly products: number
+  /** Its database is a Citus cluster. */
+  readonly onCluster: boolean
   readonly minted: number
   readonly models: readonly Model[]
   readonly database: OwnDatabase
@@ -43,11 +47,14 @@ export async function openGrowthWorld(
     loadMs,
     every,
     say,
+    cluster,
   }: {
     made: AsyncDisposableStack
     loadMs: number
     every: number
     say: (what: string) => void
+    /** Left out: one PostgreSQL. */
+    cluster?: CitusCluster | undefined
   },
 ): Promise<GrowthWorld> {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-growth-'))
@@ -67,7 +74,8 @@ export async function openGrowthWorld(
   made.defer(chain.stop)
   say(`${minted.toLocaleString('en')} tokens and ${samples.length.toLocaleString('en')} bound tags on chain`)
 
-  const database = await createOwnDatabase({ statementTimeoutMs: loadMs })
+  const limits = { statementTimeoutMs: loadMs }
+  const database = await (cluster === undefined ? createOwnDatabase(limits) : createClusterDatabase(cluster, limits))
   made.defer(database.drop)
   await migrate(database.sql)
   await keepRows(database, made)
@@ -77,6 +85,12 @@ export async function openGrowthWorld(
     sampled,
     samples.map((sample) => sample.tagHash),
   )
+  if (cluster !== undefined) {
+    const began = performance.now()
+    const tables = await distribute(database.sql)
+    for (const table of tables) await database.sql.exec(`vacuum analyze ${table}`)
+    say(`${tables.length} tables are distributed after ${((performance.now() - began) / 1000).toFixed(1)} s`)
+  }
   const folder = join(dataDir, 'keys')
   const keyFile = { kek: Uint8Array.from(Buffer.from(secrets.TAG_KEK, 'hex')), demo: true }
   const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tagStore(database.sql) })
@@ -95,7 +109,20 @@ export async function openGrowthWorld(
   })
   for (const port of [usual[0], cold[0]]) await untilItReads(`http://127.0.0.1:${port}/api/asset/${sampled[0]}`, say)
   const ports = { verification: usual[0] ?? 0, graphql: usual[1] ?? 0, cold: cold[0] ?? 0 }
-  return { products, minted, models, database, batch: batch.value, sampled, ports, apiKey: key.text, loadSeconds }
+  const onCluster = cluster !== undefined
+  const batchKeys = batch.value
+  return {
+    products,
+    onCluster,
+    minted,
+    models,
+    database,
+    batch: batchKeys,
+    sampled,
+    ports,
+    apiKey: key.text,
+    loadSeconds,
+  }
 }
 
 /**

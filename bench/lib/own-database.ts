@@ -1,6 +1,11 @@
-/** A database of a benchmark's own on the PostgreSQL server of the tests (`TEST_DATABASE_URL`, else the one on this machine). */
+/**
+ * A database of a benchmark's own on the PostgreSQL server of the tests (`TEST_DATABASE_URL`, else the one on this machine), or on a Citus
+ * cluster.
+ */
 import { randomBytes } from 'node:crypto'
 import { openDatabase, type Database } from '../../service/src/db/database.ts'
+import { createBareDatabase } from '../../service/test/support/database/citus.ts'
+import type { CitusCluster } from '../../service/test/support/database/citus-cluster.ts'
 
 export type OwnDatabase = { readonly url: string; readonly sql: Database; readonly drop: () => Promise<void> }
 
@@ -17,6 +22,17 @@ export async function createOwnDatabase({ statementTimeoutMs = 120_000 } = {}): 
     await onServer(server, `drop database ${name} with (force)`)
   }
   return { url: url.href, sql, drop }
+}
+
+/** A database without tables on every node, which goes with the cluster. */
+export async function createClusterDatabase(
+  { url: coordinator, workerPorts }: CitusCluster,
+  { statementTimeoutMs = 120_000 } = {},
+): Promise<OwnDatabase> {
+  const name = `touchstone_bench_${randomBytes(4).toString('hex')}`
+  const url = await createBareDatabase(new URL(coordinator), workerPorts, name)
+  const sql = await openDatabase({ url, poolSize: 3, statementTimeoutMs })
+  return { url, sql, drop: () => sql.close() }
 }
 
 async function onServer(server: URL, statement: string): Promise<void> {

@@ -12,7 +12,7 @@ const backMs = 15_000
 /** Refusals of the database in so long before that are a broken promise. */
 const lastMs = 5_000
 /** Time in which a cluster manager notices the death of the primary. */
-const noticeMs = 1_000
+export const noticeMs = 1_000
 
 export const postgresFailover: Fault = {
   about: 'SIGKILL of the primary of PostgreSQL, which stays away; its synchronous standby is promoted',
@@ -52,7 +52,7 @@ export const pgbouncerRestart: Fault = {
   },
 }
 
-async function backAfter({ instances }: Fleet, record: Record): Promise<string> {
+export async function backAfter({ instances }: Fleet, record: Record): Promise<string> {
   const since = performance.now()
   const names = instances.map(({ name }) => name)
   const missing = () => record.silentSince(since, kinds, names)

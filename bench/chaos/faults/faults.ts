@@ -1,5 +1,6 @@
 /** The faults, each by its name: what it breaks, how that ends, and what it wants of the fleet besides. */
 import { setTimeout as delay } from 'node:timers/promises'
+import { citusCoordinatorKill, citusFailover, citusRebalance, citusWorkerKill } from './citus.ts'
 import { clockStep } from './clock.ts'
 import { pgbouncerRestart, postgresFailover } from './database.ts'
 import { diskFull } from './disk.ts'
@@ -16,6 +17,8 @@ export type Fault = {
   readonly prepare?: (fleet: Fleet, made: AsyncDisposableStack) => Promise<void>
   /** Settings of the instances for this fault; they are restarted with them before it begins. */
   readonly wishes?: (fleet: Fleet) => { readonly [instance: string]: InstanceWishes }
+  /** It needs a fleet on a Citus cluster; left out: on one PostgreSQL. */
+  readonly onCluster?: true
   /** Instances that may end by themselves meanwhile, to be started again. */
   readonly mayEnd?: readonly string[]
   /** Breaks it, waits `ms` where it lasts, and mends what does not mend itself. It may give a remark for the table. */
@@ -107,4 +110,8 @@ export const faults: { readonly [name: string]: Fault } = {
       await delay(ms / 2)
     },
   },
+  'citus-worker-kill': citusWorkerKill,
+  'citus-rebalance': citusRebalance,
+  'citus-coordinator-kill': citusCoordinatorKill,
+  'citus-failover': citusFailover,
 }

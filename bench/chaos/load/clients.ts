@@ -44,7 +44,10 @@ export function createClients(instances: readonly Instance[], record: Record) {
     const outcome = reply === null ? 'gone' : judged(wanted, reply)
     const at = performance.now()
     const { kind } = wanted
-    record.add({ kind, instance: instance.name, at, took: at - began, outcome, status: reply?.status ?? 0 })
+    // GraphQL answers with 200 what another host answers with 500.
+    const isInternal = outcome === 'refused' && reply?.text.includes('"code":"INTERNAL"')
+    const status = isInternal === true ? 500 : (reply?.status ?? 0)
+    record.add({ kind, instance: instance.name, at, took: at - began, outcome, status })
     return { outcome, reply }
   }
 

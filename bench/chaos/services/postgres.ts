@@ -37,9 +37,17 @@ type Server = {
   readonly end: (signal: 'SIGQUIT' | 'SIGKILL') => Promise<void>
 }
 
-/** An Error of one sentence where PostgreSQL is not installed. It never runs as root. */
-export async function startOwnPostgres(): Promise<OwnPostgres> {
-  const bin = binFolder()
+/**
+ * Starts a server, and another when a standby is wanted. Throws an Error of one sentence where PostgreSQL is not installed. It never runs
+ * as root. `bin` is the folder of its programs; `settings` are more of its settings.
+ */
+export async function startOwnPostgres({
+  bin = binFolder(),
+  settings = {},
+}: {
+  readonly bin?: string
+  readonly settings?: Readonly<Record<string, string>>
+} = {}): Promise<OwnPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-postgres-'))
   const isRoot = process.getuid?.() === 0
   if (isRoot) execFileSync('chown', ['postgres:', folder])
@@ -56,16 +64,9 @@ export async function startOwnPostgres(): Promise<OwnPostgres> {
   async function serverIn(name: string): Promise<Server> {
     const data = join(folder, name)
     const port = await freePort()
-    const listening = [
-      '-p',
-      String(port),
-      '-k',
-      folder,
-      '-c',
-      'listen_addresses=127.0.0.1',
-      '-c',
-      'max_connections=200',
-    ]
+    const all = { listen_addresses: '127.0.0.1', max_connections: '200', ...settings }
+    const listening = ['-p', String(port), '-k', folder]
+    for (const [name, value] of Object.entries(all)) listening.push('-c', `${name}=${value}`)
     let server: Running | undefined
     async function end(signal: 'SIGQUIT' | 'SIGKILL'): Promise<void> {
       server?.signal(signal)

@@ -7,7 +7,8 @@ import { bytes, numbers, texts } from '../db/columns.ts'
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { createBatcher } from '../lib/async/batch.ts'
-import { isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
+import { isTimeout } from '../db/errors.ts'
+import { databaseUnavailable, isDatabaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { toHex } from './bytes.ts'
 import { pruneLogStatements } from './log/recorder.ts'
 
@@ -226,7 +227,9 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   try {
     return await sql.query<Row>(text, values)
   } catch (error) {
-    throw new ServiceError('INTERNAL', 'The tap ledger cannot be reached.', { cause: error })
+    // On a cluster, a tag that a lost worker has half written is locked for some seconds.
+    const cause = isTimeout(error) ? databaseUnavailable(error) : error
+    throw new ServiceError('INTERNAL', 'The tap ledger cannot be reached.', { cause })
   }
 }
 

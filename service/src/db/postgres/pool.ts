@@ -2,6 +2,7 @@
 import { types } from '@electric-sql/pglite'
 import pg from 'pg'
 import { databaseUnavailable, isDatabaseUnavailable } from '../../lib/errors.ts'
+import { isOfLostNode } from '../cluster/lost-nodes.ts'
 import type { Lock } from '../locks.ts'
 import { createServers, type Servers } from './servers.ts'
 import { assertOwnSession, holdOn, listenOn } from './session.ts'
@@ -204,7 +205,8 @@ function on(runner: pg.Pool | pg.PoolClient): Query {
 
 /** Throws an error of the driver, as DATABASE_UNAVAILABLE when not the statement failed but the server: no answer, full, a standby (25006). */
 function rethrow(error: unknown): never {
-  const isOfStatement = error instanceof pg.DatabaseError && !/^(08|57P|53|25006)/.test(error.code ?? '')
+  const isOfStatement =
+    error instanceof pg.DatabaseError && !/^(08|57P|53|25006)/.test(error.code ?? '') && !isOfLostNode(error)
   if (isOfStatement || error instanceof TypeError || error instanceof RangeError) throw error
   throw databaseUnavailable(error)
 }

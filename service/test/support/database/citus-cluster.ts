@@ -3,13 +3,13 @@
  * is the folder of its program `cluster`; it needs Debian's PostgreSQL 15.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { freePorts } from '../free-port.ts'
 
 const build = resolve(process.env['TEST_CITUS'] ?? '../shared/citus')
-const debian = { programs: '/usr/lib/postgresql/15' }
+const debian = { programs: '/usr/lib/postgresql/15', share: '/usr/share/postgresql/15' }
 
 /** A sentence that says what a cluster lacks here; null when nothing. */
 export function citusLacks(): string | null {
@@ -47,4 +47,16 @@ export async function startCitusCluster({ workers = 2 } = {}): Promise<CitusClus
   const url = `postgres://postgres@127.0.0.1:${port}/postgres`
   const workerPorts = Array.from({ length: workers }, (_, index) => port + 1 + index)
   return { url, workerPorts, folder, env: { TEST_CITUS_URL: url, TEST_CITUS_WORKERS: workerPorts.join() }, stop }
+}
+
+/** Copies PostgreSQL with Citus into a folder, and returns the folder of its programs: the machine's own stays as it is. */
+export function installCitus(folder: string): string {
+  const programs = join(folder, 'usr/lib/postgresql/15')
+  const share = join(folder, 'usr/share/postgresql/15')
+  mkdirSync(programs, { recursive: true })
+  for (const part of ['bin', 'lib']) cpSync(join(debian.programs, part), join(programs, part), { recursive: true })
+  cpSync(debian.share, share, { recursive: true, dereference: true })
+  cpSync(join(build, 'lib'), join(programs, 'lib'), { recursive: true })
+  cpSync(join(build, 'extension'), join(share, 'extension'), { recursive: true })
+  return join(programs, 'bin')
 }

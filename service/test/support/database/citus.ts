@@ -31,7 +31,7 @@ export async function makeTemplate(coordinator: string, workers: readonly number
 }
 
 /** Creates a database without tables on every node, and returns its URL at the coordinator. */
-async function createBareDatabase(coordinator: URL, workers: readonly number[], name: string): Promise<string> {
+export async function createBareDatabase(coordinator: URL, workers: readonly number[], name: string): Promise<string> {
   const nodes = [Number(coordinator.port), ...workers]
   for (const port of nodes) {
     await onNode(coordinator, port, 'postgres', [`create database ${name}`])
