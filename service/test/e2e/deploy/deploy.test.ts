@@ -28,7 +28,18 @@ type Resource = {
 type Compose = Readonly<
   Record<
     'services',
-    Record<string, { image?: string; command?: string[]; environment?: Record<string, string>; read_only?: boolean }>
+    Record<
+      string,
+      {
+        image?: string
+        command?: string[]
+        environment?: Record<string, string>
+        read_only?: boolean
+        volumes?: string[]
+        mem_limit?: string
+        logging?: { options: Record<string, string> }
+      }
+    >
   >
 >
 
@@ -70,6 +81,17 @@ describe('deploy/compose.yaml', () => {
     }
   })
 
+  it('gives each role no more than its keys, and each container limits', () => {
+    const keysOf = (name: string) => (services[name]?.volumes ?? []).filter((volume) => volume.startsWith('keys:'))
+    for (const name of ['migrate', 'gateway', 'indexer']) assert.deepEqual(keysOf(name), [], name)
+    for (const name of ['graphql', 'backup']) assert.deepEqual(keysOf(name), ['keys:/data/keys:ro'], name)
+    assert.deepEqual(keysOf('verification'), ['keys:/data/keys'])
+    for (const [name, { logging, mem_limit: memory }] of Object.entries(services)) {
+      assert.equal(logging?.options['max-size'], '10m', name)
+      if (ours.some(([own]) => own === name)) assert.equal(memory, '1g', name)
+    }
+  })
+
   it('names every secret in .env.example, and no role has a key that it does not use', () => {
     const secrets = Object.entries<Setting>(settings).flatMap(([name, { secret }]) => (secret ? [name] : []))
     // The first three are made of others by compose.yaml, which has no replica; the last two are of no service.
@@ -85,6 +107,13 @@ describe('deploy/compose.yaml', () => {
     const roleKeys = ['ISSUER_KEY', 'BINDER_KEY', 'QA_KEY', 'GUARDIAN_KEY', 'RECYCLER_KEY', 'RELAYER_KEY']
     const writing = [...roleKeys, 'ATTESTER_KEY', 'OPERATOR_KEY', 'TAG_KEK', 'TAG_PEPPER']
     assert.deepEqual(keysOf('graphql').toSorted(), writing.toSorted())
+  })
+})
+
+describe('deploy/prometheus', () => {
+  it('fires as its tests say', { skip: has('promtool') ? false : 'no promtool' }, () => {
+    const file = join(root, 'deploy/prometheus/alerts.test.yaml')
+    assert.match(execFileSync('promtool', ['test', 'rules', file], { encoding: 'utf8' }), /SUCCESS/)
   })
 })
 
