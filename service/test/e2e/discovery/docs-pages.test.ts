@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
-import { createRequire } from 'node:module'
+import { createRequire, stripTypeScriptTypes } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
@@ -354,6 +354,8 @@ describe('docs/error-codes.md', () => {
 describe('the programs of the documentation', () => {
   for (const name of docsNames) {
     for (const [, code = ''] of source(name).matchAll(/^```ts\n([^]*?)^```/gm)) {
+      it(`docs/${name}.md: ${code.slice(0, 40).split('\n', 1)[0]} … is TypeScript`, () =>
+        void stripTypeScriptTypes(code))
       for (const [, names = '', module = ''] of code.matchAll(/^import \{ (.+) \} from '([^']+)'/gm)) {
         it(`docs/${name}.md: ${module} exports ${names}`, async () => {
           const exported = (await import(module)) as Record<string, unknown>

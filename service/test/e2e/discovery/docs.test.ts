@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm, symlink } from 'node:fs/promises'
+import { stripTypeScriptTypes } from 'node:module'
 import { tmpdir, userInfo } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -60,6 +61,20 @@ describe('the documentation', () => {
         })
     })
   }
+
+  it('decides in a shop app as docs/verify-in-a-shop-app.md does', async () => {
+    const source = readFileSync(fileOf('docs/verify-in-a-shop-app.md'), 'utf8')
+    const [, program = ''] = /^```ts\n(type Decision[^]*?)^```/m.exec(source) ?? []
+    const module = `data:text/javascript,${encodeURIComponent(stripTypeScriptTypes(program))}`
+    const { decide } = (await import(module)) as { decide: (link: string) => Promise<string> }
+    const tap = async (uid: string) =>
+      (await shell.run(`touchstone tag emulate --batch demo --uid ${uid} --tap`, {})).stdout.trim()
+    const [bound, activated, claimed] = ['0444454D4F0001', '0444454D4F0002', '0444454D4F0004']
+    assert.equal(await decide(await tap(activated)), 'sell')
+    assert.equal(await decide(await tap(claimed)), 'ask the owner')
+    assert.equal(await decide(await tap(bound)), 'stop')
+    assert.equal(await decide((await tap(activated)).replace(/cmac=..../, 'cmac=0000')), 'not verified')
+  })
 
   /** Returns what the command printed. A file that it writes, and a variable that it sets, are for later commands. */
   async function outputOf(command: string): Promise<string> {
