@@ -1,23 +1,26 @@
 /**
- * `npm run screenshots [folder] [name …]`: opens every page in Chromium, narrow and wide, light and dark, and writes a picture of each to the
- * folder. Pages whose result differs by language are also taken in Arabic. With names, only the pages whose name begins so.
+ * `npm run screenshots -- [folder] [name …] [--lang en,ar]`: opens every page in Chromium, in five languages, on a telephone and a desktop,
+ * light and dark, and writes a picture of each to the folder. With names, only the pages whose name begins so.
  * `npm run screenshots -- --readme` takes the one picture of the README, docs/tapped-page.png.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
+import { languages } from '../service/src/pages/languages.ts'
 import { args, executablePath } from '../service/test/support/pages/browser.ts'
 import { pageStates, startPageWorld, type PageState } from '../service/test/support/pages/pages.ts'
 
-const [folder = 'screenshots', ...names] = process.argv.slice(2)
-const isReadme = folder === '--readme'
+const options = { lang: { type: 'string' }, readme: { type: 'boolean' } } as const
+const { positionals, values } = parseArgs({ allowPositionals: true, options })
+const [folder = 'screenshots', ...names] = positionals
+const { readme: isReadme = false, lang } = values
+const wanted = lang?.split(',') ?? languages
 const target = isReadme ? fileURLToPath(new URL('../docs/', import.meta.url)) : resolve(folder)
-const widths = [360, 1280] as const
+const widths = [390, 1280] as const
 const schemes = ['light', 'dark'] as const
-/** States that are also taken in Arabic, from right to left. */
-const alsoArabic = new Set(['home', 'tapped-claimed', 'tapped-stolen', 'untapped-activated', 'counterfeit'])
 
 await mkdir(target, { recursive: true })
 const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
@@ -31,7 +34,7 @@ try {
   const tapped = known.find(({ name }) => name === 'tapped-satchel')
   if (isReadme && tapped !== undefined)
     console.log(await take({ ...tapped, name: 'tapped-page' }, { width: 390, fullPage: false }))
-  const pages = states.flatMap((state) => (alsoArabic.has(state.name) ? [state, inArabic(state)] : [state]))
+  const pages = states.flatMap((state) => wanted.map((language) => inLanguage(state, language)))
   for (const state of pages)
     for (const width of widths)
       for (const scheme of schemes)
@@ -42,8 +45,8 @@ try {
   await rm(profile, { recursive: true, force: true })
 }
 
-function inArabic({ name, url, status }: PageState): PageState {
-  return { name: `${name}-ar`, url: `${url}${url.includes('?') ? '&' : '?'}lang=ar`, status }
+function inLanguage({ name, url, status }: PageState, language: string): PageState {
+  return { name: `${name}-${language}`, url: `${url}${url.includes('?') ? '&' : '?'}lang=${language}`, status }
 }
 
 async function take(
@@ -58,7 +61,7 @@ async function take(
   const page = await browser.newPage()
   await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
   await page.setViewportSize({ width, height: width < 600 ? 740 : 900 })
-  await page.goto(url)
+  await page.goto(url, { waitUntil: 'networkidle' })
   await page.screenshot({ path, fullPage })
   await page.close()
   return path
