@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {Handler} from "./Handler.sol";
 
 /// What holds after any number of any steps.
-/// A life is one fuzz run, not one call of forge's invariant runner, which spends thirty times as long on each step.
+/// A life is one fuzz run. Forge's invariant runner would spend most of the time between the steps (decisions/0033).
 contract InvariantsTest is Handler {
     uint256 private constant STEPS = 128;
 
