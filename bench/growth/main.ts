@@ -27,6 +27,8 @@ const sizes = options.sizes.split(',').map(Number)
 const only = options.only.split(',')
 const limitMs = Number(options.minutes) * 60_000
 const whole = (value: number) => Math.round(value).toLocaleString('en')
+const isFirst = (world: GrowthWorld | undefined) => world?.products === sizes[0]
+const nameOf = ({ products, onCluster }: GrowthWorld) => `${onCluster ? 'Citus ' : ''}${whole(products)}`
 const began = performance.now()
 const say = (what: string) => console.log(`${((performance.now() - began) / 1000).toFixed(0).padStart(5)} s  ${what}`)
 
@@ -64,9 +66,6 @@ await bounded(limitMs, async (made) => {
     console.log(`${row.name.padEnd(38)}${columns(cells)}`)
   }
 })
-
-const isFirst = (world: GrowthWorld | undefined) => world?.products === sizes[0]
-const nameOf = ({ products, onCluster }: GrowthWorld) => `${onCluster ? 'Citus ' : ''}${whole(products)}`
 
 function startCluster(): Promise<CitusCluster> {
   const lacks = citusLacks()

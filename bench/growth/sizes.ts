@@ -35,7 +35,7 @@ type NodeSize = {
   readonly node: string
   /** Bytes for each product, of all that the database has there. */
   readonly bytes: number
-  /** Tables with their indexes and their shards there, the largest first. */
+  /** Tables of at least ten bytes for each product, with their indexes and their shards there, the largest first. */
   readonly tables: readonly { readonly name: string; readonly bytes: number }[]
 }
 
@@ -44,7 +44,7 @@ export async function nodeSizes(sql: Sql, products: number): Promise<NodeSize[]>
   const rows = await sql.query<{ node: string; result: string }>(nodeSizesStatement)
   return rows.map(({ node, result }) => {
     const { bytes, tables } = JSON.parse(result) as { bytes: number; tables: Record<string, number> }
-    const large = Object.entries(tables).filter(([, size]) => size >= products)
+    const large = Object.entries(tables).filter(([, size]) => size >= 10 * products)
     return {
       node,
       bytes: bytes / products,
