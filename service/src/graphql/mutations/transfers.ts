@@ -51,7 +51,7 @@ export function createTransferMutations(
           return rejectedAt(
             'signature',
             (await isSigned(before))
-              ? `This signature started transfer ${tokenId}-${offer.nonce}, which is over. Ask transferTypedData again and have it signed anew.`
+              ? `This signature is over nonce ${before}, which is used up: its transfer is over, or the owner has voided it. Ask transferTypedData again and have it signed anew.`
               : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it), productId, toAddress, message and deadline must be those given to transferTypedData, and no other transfer may have come between.`,
           )
       }

@@ -262,7 +262,7 @@ export async function answerErrors(
   return reason === null ? [] : about(reason)
 }
 
-/** Returns whether an offer raised the nonce to this one. Claims and restocking raise it too, so the index decides once it is there. */
+/** Returns whether an offer raised the nonce to this one. Claims, restocking and voiding raise it too: the index decides once it is there. */
 async function wasOffered(
   { tokenId, offer, block }: TransferPosition,
   nonce: number,

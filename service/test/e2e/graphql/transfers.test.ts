@@ -185,7 +185,7 @@ describe('a signed offer that was not sent', () => {
     assert.deepEqual([first.success, first.errors], [true, []])
     const again = await invalidate({ productId, signature })
     assert.deepEqual([again.success, again['txHash']], [true, first['txHash']])
-    refusalOf(await initiate(unsent), 'signature', /which is over|at nonce 1/)
+    refusalOf(await initiate(unsent), 'signature', /nonce 0, which is used up: .* or the owner has voided it/)
     const acts = await world.database.query<{ body: string }>('select body from audit_entry order by seq desc limit 2')
     assert.match(acts[0]?.body ?? '', /"act":"invalidateNonceBySig".*"REPLAYED"/)
     assert.equal((await initiate(await offer(productId))).success, true)
@@ -343,7 +343,7 @@ describe('a transfer by signature is refused', () => {
     const { id } = transferOf(await initiate(input))
     const answer = { transferId: id, signature: (await sign({ action: 'CANCEL', transferId: id }, bob)).signature }
     assert.equal((await cancel(answer)).success, true)
-    refusalOf(await initiate(input), 'signature', /started transfer \d+-1, which is over/)
+    refusalOf(await initiate(input), 'signature', /nonce 0, which is used up: its transfer is over/)
     const { signature } = await offer(input.productId)
     refusalOf(await initiate({ ...input, signature, message: 'other words' }), 'signature', /not the owner’s signature/)
   })
