@@ -112,8 +112,11 @@ export async function settled(world: GatewayWorld, bought: readonly Bought[], fr
   return { gas, transactions: transactions.size }
 }
 
+/** Signs payments of which none asks for what its payer's last ones asked for: a proof that is still to be delivered would answer both. */
 export function sign({ payers, tokens }: GatewayWorld, count: number) {
-  return Array.from({ length: count }, (_, n) => purchase(payers[n % payers.length] as Payer, String(1 + (n % tokens))))
+  return Array.from({ length: count }, (_, n) =>
+    purchase(payers[n % payers.length] as Payer, String(1 + (Math.floor(n / payers.length) % tokens))),
+  )
 }
 
 function report({ name }: Build, { bought, took, cpu, gas, transactions, counts }: Load): void {

@@ -32,11 +32,12 @@ import { createStatusBits, createStatusIndexes, type StatusBits } from '../passp
 import { type StatusIndex, statusStore } from '../passport/signing/status-store.ts'
 import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
+import { type Claims, createClaims } from '../ownership/claims.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
-import { createReportTickets, type ReportTickets } from '../tap/report-ticket.ts'
+import { createTapTickets, type TapTickets } from '../tap/tap-ticket.ts'
 import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
@@ -106,8 +107,10 @@ export type Components = StoreComponents & {
   /** Reads the token that a tag is bound to under its former commitment; null without one. Throws CHAIN_UNAVAILABLE. */
   readonly formerBinding: (uid: Uint8Array) => Promise<bigint | null>
   readonly resolveTap: ResolveTap
+  /** Undefined unless PAGE_CLAIMS is on. */
+  readonly pageClaims: { readonly claims: Claims; readonly tickets: TapTickets } | undefined
   /** Undefined without TAG_KEK: no tap can be verified then. */
-  readonly reportTickets: ReportTickets | undefined
+  readonly reportTickets: TapTickets | undefined
 }
 
 /** Opens the components for a service, or for a command of the CLI that needs the chain. Throws a ConfigError for a setting that is missing. */
@@ -256,7 +259,11 @@ export async function openComponents(
     formerTagHash,
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
-    reportTickets: config.tap.kek === null ? undefined : createReportTickets({ secret: tapSecret(config.tap.kek) }),
+    reportTickets:
+      config.tap.kek === null
+        ? undefined
+        : createTapTickets({ secret: tapSecret(config.tap.kek), purpose: 'difference report' }),
+    pageClaims: openPageClaims(config, { writer, operations, transfers: transferReads, keys }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -279,6 +286,17 @@ function configuredTagHashes({
   const withPepper = (secret: Uint8Array | null) =>
     secret === null ? undefined : createTagHash({ scheme: 'hmac', pepper: secret })
   return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
+}
+
+/** Lets visitors claim items in a page. Throws a ConfigError where a key is missing. */
+function openPageClaims(
+  { pages, tap: { kek } }: Config,
+  { keys, ...parts }: Parameters<typeof createClaims>[0] & { readonly keys: ReturnType<typeof keysByRole> },
+): Components['pageClaims'] {
+  if (!pages.claims) return undefined
+  if (kek === null || keys.attester === undefined || keys.relayer === undefined)
+    throw new ConfigError('PAGE_CLAIMS=on needs TAG_KEK, ATTESTER_KEY and RELAYER_KEY.')
+  return { claims: createClaims(parts), tickets: createTapTickets({ secret: tapSecret(kek), purpose: 'claim' }) }
 }
 
 /** Makes the secret of tap tokens and report tickets: the same on every instance that can verify a tap. */

@@ -154,6 +154,7 @@ export const routeNames: Readonly<Record<HostName, RouteNames>> = {
     ['/token/', 'token-page'],
     ['/tap', 'tap-page'],
     ['/report', 'report'],
+    ['/claim', 'claim'],
     ['/assets/', 'page-file'],
     ['/', 'home'],
     ['/a2a', 'a2a'],

@@ -364,6 +364,11 @@ export const configSchema = z.object({
       mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
       'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
     ),
+    claims: setting(
+      'PAGE_CLAIMS',
+      toggle('off'),
+      'on: whoever taps an item that is for sale may claim it in the page with a wallet; the operator pays for the transaction.',
+    ),
     themeDir: setting('THEME_DIR', file, 'Folder of brand themes for the pages of items; empty: none.'),
   }),
   graphql: z.object({

@@ -40,6 +40,7 @@ const demonstration = {
   PROOF_BUNDLE: 'on',
   INDEX_POLL_MS: '200',
   LOG_LEVEL: 'warn',
+  PAGE_CLAIMS: 'on',
   DEMO: 'on',
   THEME_DIR: demoThemes,
 }

@@ -6,6 +6,7 @@ import { lifecycleStates, reportFlags, zeroAddress, type Hex, type StateCode } f
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import { consentOf } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { reportNames } from '../queries/fields.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
@@ -59,16 +60,6 @@ const consents = {
   RECYCLE: { state: 4, step: 'recycled by its owner', party: 'owner’s' },
 } as const satisfies Partial<Record<SignedStep, { state: StateCode; step: string; party: string }>>
 type Consent = keyof typeof consents
-
-/** Returns the consent to a claim by `claimant`, or without one to the recycling by the owner. */
-function consentOf(
-  { tokenId, record: { owner }, offer: { nonce } }: TransferPosition,
-  { claimant, deadline }: { readonly claimant?: Hex; readonly deadline: bigint },
-): { readonly signer: Hex; readonly signable: Signable } {
-  return claimant === undefined
-    ? { signer: owner, signable: { type: 'Recycle', message: { tokenId, owner, nonce, deadline } } }
-    : { signer: claimant, signable: { type: 'ClaimConsent', message: { tokenId, claimant, nonce, deadline } } }
-}
 
 /** Returns every reason against a step by consent, its signature included. */
 export async function consentErrors(

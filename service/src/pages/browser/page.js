@@ -21,6 +21,9 @@ for (const element of document.querySelectorAll('[data-scripted]')) element.hidd
 localTimes()
 for (const [name, isUsable] of Object.entries(usable))
   for (const element of document.querySelectorAll(`[data-${name}]`)) element.hidden = !isUsable
+// Wallets are looked for when the visitor wants to claim.
+const claim = document.querySelector('[data-claim]')?.closest('details')
+claim?.addEventListener('toggle', () => void import('./wallet.js'), { once: true })
 document.addEventListener('click', (event) => {
   const element = event.target.closest(
     '[data-copy], [data-print], [data-download], [data-share], [data-retry], [data-language]',

@@ -18,8 +18,8 @@ export function ownershipCard(context: PageContext, view: ItemView, places: Plac
     'key',
     item.claimHow,
     item.claimWhat,
-    html`<p>${fill(item.claimText, places)}</p>
-      ${claimUrl !== undefined && html`<p><a href="${claimUrl}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
+    html`${claimForm(context, view) || html`<p>${fill(item.claimText, places)}</p>`}
+    ${claimUrl !== undefined && html`<p><a href="${claimUrl}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
   )
   const transfer = fold('give', item.transferHow, item.transferWhat, item.transferText)
   const loss = fold('bell', item.lossHow, item.lossWhat, fill(item.lossText, places))
@@ -35,6 +35,21 @@ export function ownershipCard(context: PageContext, view: ItemView, places: Plac
     <p class="lead">${sentence}</p>
     ${(acts.length > 0 || owner === 'claimed') && html`<div class="acts">${owner === 'claimed' && ownerTest(context, view)}${acts}</div>`}
   </section>`
+}
+
+/** Path that claims are sent to. */
+export const claimPath = '/claim'
+
+/** Lets a wallet claim the item. Without a script it says what a claim needs. */
+function claimForm(context: PageContext, { claimTicket, verdictPath }: ItemView): Html | false {
+  const { claim } = textsIn(context)
+  if (claimTicket === null) return false
+  return html`<div class="tool" data-claim="${claimPath}" data-ticket="${claimTicket}" data-record="${verdictPath}">
+    <p>${claim.text}</p>
+    <p class="buttons"></p>
+    <div role="status" class="outcome">${claim.none}</div>
+    ${jsonBlock('claim-texts', 'application/json', JSON.stringify(claim))}
+  </div>`
 }
 
 /** A form that only the script can run, so that it is hidden until there is one. */

@@ -30,6 +30,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     information: null,
     signed: false,
     reportTicket: null,
+    claimTicket: null,
     reports: state === 5 ? ['LOST', 'RECALL'] : [],
     tampered: false,
     owner: 'unclaimed',

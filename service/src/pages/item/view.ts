@@ -37,6 +37,8 @@ export type ItemView = {
   readonly item: { readonly gtin: string; readonly serial: string } | null
   /** Lets the page report that the item looks different; null: it cannot. */
   readonly reportTicket: string | null
+  /** Lets a wallet claim the item from the page; null: the page only says how. */
+  readonly claimTicket: string | null
   /** Reasons of a flag; empty when the item is not flagged. */
   readonly reports: readonly ReportKind[]
   /** The tag reports an opened seal. */

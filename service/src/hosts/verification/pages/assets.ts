@@ -30,7 +30,7 @@ let made: PageAssets | undefined
 
 function readAssets(): PageAssets {
   const files = new Map<string, string>()
-  for (const name of ['page.css', 'page.js', 'offline.js', 'icon.svg', 'docs.css', 'docs.js'])
+  for (const name of ['page.css', 'page.js', 'wallet.js', 'offline.js', 'icon.svg', 'docs.css', 'docs.js'])
     files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
   const index = import.meta.resolve('@touchstone/verdict')
   const library = new URL('.', index)

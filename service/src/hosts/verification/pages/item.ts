@@ -24,7 +24,7 @@ import { linksOf } from '../../../passport/links.ts'
 import { passportMetadata } from '../../../passport/metadata.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { productDocument } from '../../../passport/public/document.ts'
-import type { ReportTickets } from '../../../tap/report-ticket.ts'
+import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
 import { type PictureSite, withPictures } from './pictures.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
@@ -54,7 +54,9 @@ export type ItemSite = PassportSite &
     readonly history: Histories
     readonly issuer: Pick<Issuer, 'signerFor'>
     /** Undefined where no tap can be verified. */
-    readonly reportTickets: ReportTickets | undefined
+    readonly reportTickets: TapTickets | undefined
+    /** Undefined where visitors cannot claim items. */
+    readonly pageClaims: { readonly tickets: Pick<TapTickets, 'issue'> } | undefined
     readonly pages: PageOptions
   }
 
@@ -88,6 +90,10 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
+    claimTicket:
+      tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged
+        ? (site.pageClaims?.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
+        : null,
     reportTicket:
       tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
     reports: reportsOf(verdict, asset?.record.flags ?? 0),

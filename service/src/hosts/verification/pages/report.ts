@@ -11,13 +11,13 @@ import type { Log } from '../../../lib/log.ts'
 import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
-import type { ReportTickets } from '../../../tap/report-ticket.ts'
+import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { contextOf, pageResponse } from './response.ts'
 
 export type ReportSite = {
   /** Undefined where no tap can be verified. */
-  readonly reportTickets: ReportTickets | undefined
+  readonly reportTickets: TapTickets | undefined
   readonly differences: Pick<DifferenceReports, 'add'>
   readonly tapLimiter?: RateLimiter | undefined
   readonly log: Log

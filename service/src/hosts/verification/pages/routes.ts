@@ -36,11 +36,13 @@ import { themesPrefix } from '../../../pages/brands/theme.ts'
 import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 import { pictureRoutes, withPictures } from './pictures.ts'
+import { claimRoute, type ClaimSite } from './claim.ts'
 import { reportRoute, type ReportSite } from './report.ts'
 import { contextOf, pageResponse } from './response.ts'
 
 export type PageRoutes = ItemSite &
   Omit<ReportSite, 'assets'> &
+  ClaimSite &
   LinkSite &
   TapRouteOptions & { readonly verdicts: Pick<Verdicts, 'answer'>; readonly limiter?: RateLimiter | undefined }
 
@@ -66,6 +68,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
 
   pictureRoutes(app, helpers, site)
   reportRoute(app, helpers, { ...site, assets: assets.folder })
+  claimRoute(app, helpers, site)
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {

@@ -1,36 +1,38 @@
 /**
- * A report ticket lets a page that was shown after a fresh tap send one report about its item. It is a field of the page's form, so that no
- * other site can send the form, and no report is made without the chip.
+ * A tap ticket lets a page that was shown after a fresh tap do one thing for its item: report a difference, or claim it. It is a field of
+ * the page's form, so that no other site can send the form, and nothing is done without the chip.
  */
 import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../lib/bytes.ts'
 
-/** The tap that a ticket is about. */
-type Reported = { readonly tokenId: bigint; readonly tapCounter: number }
+/** The tap that a ticket is of. */
+type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
 
-export type ReportTickets = {
-  readonly issue: (tap: Reported) => string
-  /** Returns the tap of a ticket; null for one that is forged or expired. */
-  readonly parse: (ticket: string | null) => Reported | null
+export type TapTickets = {
+  readonly issue: (tap: Tapped) => string
+  /** Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. */
+  readonly parse: (ticket: string | null) => Tapped | null
 }
 
-/** Time to compare item and record, and to write what differs. */
-const ticketSeconds = 3_600
+/** Seconds for which a ticket is good. A report takes time to compare item and record; a claim must follow the tap. */
+const lifetimes = { 'difference report': 3_600, claim: 600 } as const
 
 /** Creates the tickets. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `now` is in unix milliseconds. */
-export function createReportTickets({
+export function createTapTickets({
   secret,
+  purpose,
   now = Date.now,
 }: {
   readonly secret: Uint8Array
+  readonly purpose: keyof typeof lifetimes
   readonly now?: () => number
-}): ReportTickets {
+}): TapTickets {
   if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
-  const key = createHmac('sha256', secret).update('touchstone difference report').digest()
+  const key = createHmac('sha256', secret).update(`touchstone ${purpose}`).digest()
   const macOf = (body: string) => createHmac('sha256', key).update(body).digest()
   return {
     issue: ({ tokenId, tapCounter }) => {
-      const body = `${tokenId}.${tapCounter}.${Math.floor(now() / 1000) + ticketSeconds}`
+      const body = `${tokenId}.${tapCounter}.${Math.floor(now() / 1000) + lifetimes[purpose]}`
       return `${body}.${macOf(body).toString('base64url')}`
     },
     parse: (ticket) => {
