@@ -1,6 +1,6 @@
 /** Settings of the payment gateway (spec §2.6, §4.8), a part of the schema of the configuration. */
 import { z } from 'zod'
-import { address, hexBytes, isAddress, list, mapped, optional, pattern, toggle, url, whole } from './parsers.ts'
+import { address, file, hexBytes, isAddress, list, mapped, optional, pattern, toggle, url, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
 const keyBytes = hexBytes(32, 32)
@@ -8,7 +8,6 @@ const privateKey = optional(keyBytes)
 /** The factories of Coinbase Smart Wallet, versions 1 and 1.1. */
 const walletFactories = '0x0BA5ED0c6AA8c49038F819E587E2633c4A9F428a,0xBA5ED110eFDBa3D005bfC882d75358ACBbB85842'
 const shortText = (fallback: string) => pattern(/^[^\p{C}]{1,50}$/u, '1 to 50 characters', fallback)
-const file = optional(pattern(/./, 'a file'))
 
 export const gatewaySettings = z.object({
   payTo: setting('PAYMENT_PAY_TO', optional(address()), 'Address that buyers pay; empty: this service has no gateway.'),

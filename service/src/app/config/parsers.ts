@@ -172,3 +172,6 @@ function isRedisUrl(text: string): boolean {
   }
   return hostname !== '' && /^\/?\d{0,4}$/.test(pathname) && search === '' && hash === ''
 }
+
+/** Parses the path of a file or folder; empty is none. */
+export const file = optional(pattern(/./, 'a file'))

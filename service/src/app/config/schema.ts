@@ -7,10 +7,12 @@ import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { approvalActs } from '../../domain/approvals.ts'
 import { gatewaySettings } from './gateway-settings.ts'
+import { pageSettings } from './page-settings.ts'
 import { keySource } from './key-source.ts'
 import {
   address,
   choice,
+  file,
   hexBytes,
   ipAddress,
   isAddress,
@@ -41,7 +43,6 @@ const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
 const port = (fallback: number) => whole(0, 65_535, fallback)
 const privateKey = optional(hexBytes(32, 32))
 const isApprovalAct = (text: string): boolean => approvalActs.some((act) => act === text)
-const file = optional(pattern(/./, 'a file'))
 
 export const configSchema = z.object({
   roles: setting(
@@ -353,24 +354,7 @@ export const configSchema = z.object({
       'Name of the passports’ issuer: the operator of this service.',
     ),
   }),
-  pages: z.object({
-    publicRpcUrl: setting(
-      'PUBLIC_RPC_URL',
-      optional(url('http', 'https')),
-      'JSON-RPC provider that visitors’ browsers may ask on the pages, for the recheck; it must allow other origins. Never one with a key.',
-    ),
-    explorerUrl: setting(
-      'EXPLORER_URL',
-      mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
-      'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
-    ),
-    claims: setting(
-      'PAGE_CLAIMS',
-      toggle('off'),
-      'on: whoever taps an item that is for sale may claim it in the page with a wallet; the operator pays for the transaction.',
-    ),
-    themeDir: setting('THEME_DIR', file, 'Folder of brand themes for the pages of items; empty: none.'),
-  }),
+  pages: pageSettings,
   graphql: z.object({
     introspection: setting(
       'GRAPHQL_INTROSPECTION',

@@ -5,7 +5,6 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, before, describe, it } from 'node:test'
-import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import {
@@ -21,17 +20,6 @@ import {
 import { headlineOf } from '../../support/pages/headline.ts'
 import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
 
-/** Announces a wallet as extensions do (EIP-6963), whose requests the test answers. */
-const announceWallet = `addEventListener('eip6963:requestProvider', () => {
-  const request = async ({ method, params = [] }) => {
-    const { result, error } = await walletRequest(method, params)
-    if (error !== undefined) throw Object.assign(new Error('declined'), error)
-    return result
-  }
-  const detail = { info: { uuid: '1', name: 'Test <b>Wallet</b>' }, provider: { request } }
-  dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }))
-})`
-
 /** Headlines of the demonstration's products, which were claimed when the world began. */
 const genuine = 'Genuine chip'
 const claimed = 'Genuine, just claimed'
@@ -42,7 +30,7 @@ let browser: PageBrowser
 let states: PageState[]
 before(async () => {
   if (noBrowser !== false) return
-  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000', PAGE_CLAIMS: 'on' } }) // as long as the tests may take, and below an hour
+  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
   states = await pageStates(world)
   browser = await startPageBrowser(world)
 })
@@ -429,71 +417,6 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     await page.goBack()
     await shows(page, 'Genuine')
     assert.equal(await page.locator('.old').count(), 0)
-  })
-
-  it('claims the item for a wallet of the browser, which signs what the service asks for', async () => {
-    const tapped = await world.tapped('chair')
-    await using page = await browser.open(`${world.url}/`)
-    const [owner, stranger] = [privateKeyToAccount(generatePrivateKey()), privateKeyToAccount(generatePrivateKey())]
-    let answer: 'declines' | 'signs for another' | 'signs' = 'declines'
-    const asked: string[] = []
-    await page.exposeFunction('walletRequest', async (method: string, params: readonly string[]) => {
-      asked.push(method)
-      if (method === 'eth_requestAccounts') return { result: [owner.address] }
-      if (answer === 'declines') return { error: { code: 4001 } }
-      const signer = answer === 'signs' ? owner : stranger
-      return {
-        result: await signer.signTypedData(JSON.parse(params[1] ?? '') as Parameters<typeof signer.signTypedData>[0]),
-      }
-    })
-    await page.addInitScript(announceWallet)
-    await page.goto(tapped)
-    assert.deepEqual(asked, [])
-    await page.getByText('Claim it', { exact: true }).click()
-    const outcome = page.locator('[data-claim] .outcome')
-    const claim = async (sentence: string) => {
-      await page.getByRole('button', { name: 'Claim with Test <b>Wallet</b>' }).click()
-      await outcome.getByText(sentence, { exact: true }).waitFor({ timeout: 120_000 })
-    }
-    await claim('Nothing was signed, so nothing was claimed.')
-    answer = 'signs for another'
-    await claim('This signature is not that of the wallet. Nothing was claimed.')
-    answer = 'signs'
-    await claim('It is on record under your wallet now.')
-    const tokenId = world.tokenOf('chair')
-    const { record } = (await world.components.reader.read(tokenId)).asset
-    assert.deepEqual([record.state, record.owner.toLowerCase()], [4, owner.address.toLowerCase()])
-    await page.goto(await world.tapped('chair'))
-    await page.getByText('An owner has claimed this item.').waitFor({ timeout: 120_000 })
-    assert.equal(await page.locator('[data-claim]').count(), 0)
-  })
-
-  it('claims nothing for another site, without a fresh tap, or twice', async () => {
-    const page = await (await fetch(await world.tapped('jacket'))).text()
-    const ticket = /data-ticket="([^"]+)"/.exec(page)?.[1] ?? ''
-    const { address: claimant } = privateKeyToAccount(generatePrivateKey())
-    const send = async (fields: object, headers: Record<string, string> = {}) => {
-      const answer = await world.get('/claim', {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json', ...headers },
-        body: JSON.stringify({ ticket, claimant, ...fields }),
-      })
-      assert.equal(answer.headers.get('access-control-allow-origin'), null)
-      return [answer.status, ((await answer.json()) as { reason?: string }).reason]
-    }
-    assert.deepEqual(await send({}), [200, undefined])
-    assert.deepEqual(await send({}, { 'Sec-Fetch-Site': 'cross-site' }), [400, 'invalid'])
-    assert.deepEqual(await send({}, { 'Content-Type': 'text/plain' }), [400, 'invalid'])
-    assert.deepEqual(await send({ claimant: `0x${'0'.repeat(40)}` }), [400, 'invalid'])
-    assert.deepEqual(await send({ deadline: '1e9', signature: '0x12' }), [400, 'invalid'])
-    assert.deepEqual(await send({ deadline: '9999999999', signature: '0x12' }), [400, 'unsigned'])
-    for (const wrong of ['', `${ticket.slice(0, -2)}AA`, ticket.replace(/^\d+/, '1')])
-      assert.deepEqual(await send({ ticket: wrong }), [400, 'expired'])
-    const report = /name="ticket" value="([^"]+)"/.exec(page)?.[1] ?? ''
-    assert.deepEqual(await send({ ticket: report }), [400, 'expired'])
-    assert.equal((await world.get('/claim')).status, 405)
-    const untapped = await (await world.get(await world.pathOf('jacket'))).text()
-    assert.ok(!untapped.includes('data-ticket'))
   })
 
   it('copies the link without the tap and hands the passport out as a file', async () => {

@@ -132,7 +132,7 @@ async function openOthers(world: World) {
     return startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env }), silent)
   }
   const [bare, down] = await Promise.all([
-    start('bare', { TAG_KEK: '', PAGE_CLAIMS: 'off' }),
+    start('bare', { TAG_KEK: '' }),
     start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
   ])
   const made = await down.components.tagKeys.create({ id: 'down', demo: true })
