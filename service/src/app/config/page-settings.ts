@@ -18,7 +18,7 @@ export const pageSettings = z.object({
   claims: setting(
     'PAGE_CLAIMS',
     toggle('off'),
-    'on: whoever taps an item that is for sale may claim it in the page with a wallet; the operator pays for the transaction.',
+    'on: visitors who tap an item that is for sale may claim it in the page with a wallet; the operator pays for the transaction.',
   ),
   themeDir: setting('THEME_DIR', file, 'Folder of brand themes for the pages of items; empty: none.'),
 })
