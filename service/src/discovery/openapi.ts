@@ -34,8 +34,14 @@ const defaultUrls: HostUrls = {
 /** Replaces the URLs of the file. One pass, because a new URL may equal the default of another host. */
 export function withUrls(text: string, urls: HostUrls): string {
   const hosts = Object.keys(defaultUrls) as (keyof HostUrls)[]
-  return text.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])/g, (found) => {
-    const host = hosts.find((name) => defaultUrls[name] === found)
-    return host === undefined ? found : urls[host]
+  return text.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])|127\.0\.0\.1%3A808[012](?![0-9])/g, (found) => {
+    const isDid = found.includes('%3A')
+    const host = hosts.find((name) => (isDid ? didHost(defaultUrls[name]) : defaultUrls[name]) === found)
+    return host === undefined ? found : isDid ? didHost(urls[host]) : urls[host]
   })
+}
+
+/** The host of a URL as did:web has it, with an encoded colon before the port. */
+export function didHost(url: string): string {
+  return encodeURIComponent(new URL(url).host)
 }

@@ -59,7 +59,7 @@ describe('the pages of the documentation', () => {
       )
       const html = await page.text()
       assert.equal([...html.matchAll(/<h1/g)].length, 1)
-      assert.doesNotMatch(html, /<script(?! type="module" src=")|style=|generated:|127\.0\.0\.1:8|undefined/)
+      assert.doesNotMatch(html, /<script(?! type="module" src=")|style=|generated:|127\.0\.0\.1(?::|%3A)8|undefined/)
       const ids = [...html.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id)
       assert.equal(new Set(ids).size, ids.length, 'each anchor stands once')
       const [, markdownPath = ''] = /<link rel="alternate" type="text\/markdown" href="([^"]+)"/.exec(html) ?? []

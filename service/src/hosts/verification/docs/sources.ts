@@ -1,6 +1,7 @@
 /** The sources of the documentation, docs/*.md, in the order of reading, with the addresses of an instance in place of the demonstration's. */
 import { deployments } from '@touchstone/verdict'
 import { readFileSync } from 'node:fs'
+import { didHost } from '../../../discovery/openapi.ts'
 import { docsPath, titleOf } from '../../../pages/docs/markdown.ts'
 
 /** Public addresses, without a slash at the end. */
@@ -51,6 +52,7 @@ function localised(markdown: string, { baseUrl, gatewayUrl, graphqlUrl, contract
     [/^<!-- .* -->\n+/gm, ''],
     [/--deployment local/g, isLocal ? undefined : `--contract ${contract}`],
     [/deployment: 'local'/g, isLocal ? undefined : `contract: '${contract}'`],
+    [/127\.0\.0\.1%3A8080(?!\d)/g, didHost(baseUrl)],
     [/http:\/\/127\.0\.0\.1:8080(?!\d)/g, baseUrl],
     [/http:\/\/127\.0\.0\.1:8081(?!\d)/g, gatewayUrl],
     [/http:\/\/127\.0\.0\.1:8082(?!\d)/g, graphqlUrl],
