@@ -44,12 +44,12 @@ export const claimPath = '/claim'
 function claimForm(context: PageContext, { claimTicket, verdictPath }: ItemView): Html | false {
   const { claim } = textsIn(context)
   if (claimTicket === null) return false
-  return html`<div class="tool" data-claim="${claimPath}" data-ticket="${claimTicket}" data-record="${verdictPath}">
+  return html`<form class="tool" data-claim="${claimPath}" data-ticket="${claimTicket}" data-record="${verdictPath}">
     <p>${claim.text}</p>
     <p class="buttons"></p>
     <div role="status" class="outcome">${claim.none}</div>
     ${jsonBlock('claim-texts', 'application/json', JSON.stringify(claim))}
-  </div>`
+  </form>`
 }
 
 /** A form that only the script can run, so that it is hidden until there is one. */

@@ -58,6 +58,8 @@ describe('a claim in the page', { skip: noBrowser }, () => {
     await page.addInitScript(announceWallet)
     await page.goto(tapOf(item))
     assert.deepEqual(asked, [])
+    const kept: string = await page.evaluate('JSON.stringify(sessionStorage)')
+    assert.ok(kept.includes('Arbor Lounge Chair') && !kept.includes('ticket'))
     await page.getByText('Claim it', { exact: true }).click()
     const outcome = page.locator('[data-claim] .outcome')
     const claim = async (sentence: string) => {
