@@ -38,7 +38,7 @@ export async function checkFolder({ dataDir }: Pick<Config, 'dataDir'>): Promise
       : warning(
           'folder',
           `Other users can read ${open.slice(0, 3).join(', ')}.`,
-          `Run chmod -R go= ${dataDir}; a start does it too.`,
+          `Run chmod go= on them; a start of the service does it too.`,
         ),
     free >= 1 ? ok('folder', space) : warning('folder', space, 'Free space on the disk: a full disk ends all writes.'),
   ]
@@ -58,13 +58,14 @@ const mayWrite = (path: string): Promise<boolean> =>
     () => false,
   )
 
-/** Returns the folder, or what is in its key folders, where other users have a permission. */
+/** Returns the folder, or what is in its key folders, where other users have a permission. A folder for all, such as /tmp, stays as it is. */
 async function openEntries(dataDir: string): Promise<readonly string[]> {
   const folders = [dataDir, join(dataDir, 'keys'), join(dataDir, 'station')]
   const lists = await Promise.all(folders.slice(1).map((folder) => readdir(folder).catch(() => [])))
   const paths = [...folders, ...lists.flatMap((names, at) => names.map((name) => join(folders[at + 1] ?? '', name)))]
   const modes = await Promise.all(paths.map(async (path) => (await lstat(path).catch(() => null))?.mode ?? 0))
-  return paths.filter((_, at) => ((modes[at] ?? 0) & forOthers) !== 0)
+  const isOpen = (mode: number) => (mode & forOthers) !== 0 && (mode & 0o1000) === 0
+  return paths.filter((_, at) => isOpen(modes[at] ?? 0))
 }
 
 /** `isRunning`: the service of this folder runs, and so has the ports. */

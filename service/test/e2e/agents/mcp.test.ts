@@ -85,11 +85,15 @@ describe('the tools over MCP', () => {
     }
   })
 
-  it('check_flagged repeats the verdict', async () => {
+  it('check_flagged repeats the verdict, with the reason of a flag', async () => {
     for (const id of Object.values(ids)) {
       const verdict = (await (await world.get(`/api/asset/${id}`)).json()) as Verdict
       const { owner_commitment: _owner, untrusted: _untrusted, ...rest } = verdict
-      assert.deepEqual(await structured('check_flagged', { token_id: id }), rest)
+      const { reason, ...flags } = (await structured('check_flagged', { token_id: id })) as Verdict & {
+        reason: unknown
+      }
+      assert.deepEqual(flags, rest)
+      assert.equal(reason !== null, verdict.flagged)
     }
   })
 
