@@ -1,5 +1,6 @@
 /** Loaded into each test process (`node --test --import`), whether it runs alone, with others, or all unit tests. */
 import { enableCompileCache } from 'node:module'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
 
@@ -14,11 +15,15 @@ enableCompileCache(cache)
 // would open the cache before the flag; each of them would then replace the entries of the programs.
 if (!process.execArgv.includes('--test')) process.env['NODE_COMPILE_CACHE'] ??= cache
 
-// `--test-timeout` ends tests, but not a process that something keeps alive when its tests are over.
-const minutes = 20
+// `--test-timeout` ends tests, but not a process that something keeps alive: a file ends soon after its last test, or after this time.
+const longestMinutes = 20
+const graceSeconds = 60
+setTimeout(endProcess, longestMinutes * 60_000).unref()
+if (process.env['NODE_TEST_CONTEXT'] !== undefined)
+  after(() => void setTimeout(endProcess, graceSeconds * 1_000).unref())
 
-setTimeout(() => {
+function endProcess(): void {
   const kept = new Set(process.getActiveResourcesInfo())
-  console.error(`${process.argv[1]} did not end within ${minutes} minutes; still open: ${[...kept].join(', ')}`)
+  console.error(`${process.argv[1]} does not end; still open: ${[...kept].join(', ')}`)
   process.exit(1)
-}, minutes * 60_000).unref()
+}
