@@ -97,11 +97,7 @@ describe('the documentation', () => {
     if (variable !== undefined) variables[variable] = stdout
     const shown = variable === undefined && stdout !== '' ? stdout : stderr // besides its output a command prints its progress
     const printed = Object.entries(places)
-      .reduce(
-        (text, [address, host]) =>
-          named(named(text, service.urls[host], address), hostOf(service.urls[host]), hostOf(address)),
-        shown,
-      )
+      .reduce((text, [address, host]) => named(text, service.urls[host], address), shown)
       .replaceAll(folder, '/srv/touchstone')
       .replaceAll(`local:${userInfo().username}`, 'local:operator')
     outputs.set(command, printed)
@@ -109,9 +105,11 @@ describe('the documentation', () => {
   }
 })
 
-const named = (text: string, url: string, name: string) => text.replaceAll(url, name)
-/** As did:web has it. */
-const hostOf = (url: string) => encodeURIComponent(new URL(url).host)
+/** Replaces the host of a URL, also as did:web has it. */
+function named(text: string, url: string, name: string): string {
+  const [from, to] = [new URL(url).host, new URL(name).host]
+  return text.replaceAll(from, to).replaceAll(encodeURIComponent(from), encodeURIComponent(to))
+}
 
 /** Fails when the page shows another answer, or none, unless the answers are to be written. */
 function check(path: string, index: number, { answer }: Call, printed: readonly string[]): void {
