@@ -82,7 +82,8 @@ for (const { name, open, skip } of testDatabases())
       }
     }
     /** The statements, without the look-up of the key once a second. */
-    const indexed = () => statements.filter((text) => !text.includes('api_key'))
+    /** On a cluster, readers look for whole steps besides. */
+    const indexed = () => statements.filter((text) => !/api_key|index_shown/.test(text))
     const upTo = (n: number) => Array.from({ length: n }, (_, index) => String(index + 1))
     const newestFirst = upTo(50).reverse()
 

@@ -59,7 +59,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
     },
     /** Returns the newest 100 of each product, by its token, newest first, in one statement. */
     async newestOf(tokenIds: readonly bigint[]): Promise<Map<bigint, TransferRow[]>> {
-      const rows = await rowsOf(newestStatement, [tokenIds.map(String)])
+      const rows = await rowsOf(newestStatement(database.dialect === 'citus'), [tokenIds.map(String)])
       return Map.groupBy(rows, ({ tokenId }) => tokenId)
     },
     /** Returns one page, in its order. Throws a CostError where PostgreSQL expects that it reads too much. */
@@ -95,12 +95,17 @@ const columns = `t.pk, t.id, t.token_id::text as "tokenId", ${hex('t.from_addr')
   ${hex('t.initiated_tx')} as "initiatedTx", ${instant('t.expires_at')} as "expiresAt", ${hex('t.settled_tx')} as "settledTx",
   ${hex('t.message_hash')} as "messageHash"`
 
-export const newestStatement = `select ${columns}
+/** A cluster asks only the shards that both tables name. */
+export function newestStatement(isDistributed: boolean): string {
+  const tokens = 'any($1::text[]::numeric[])'
+  return `select ${columns}
   from asset a cross join lateral (
-    select * from transfer where token_id = a.token_id order by initiated_at desc, pk desc limit ${newestTransfers}
+    select * from transfer where token_id = a.token_id ${isDistributed ? `and token_id = ${tokens}` : ''}
+    order by initiated_at desc, pk desc limit ${newestTransfers}
   ) t
-  where a.token_id = any($1::text[]::numeric[])
+  where a.token_id = ${tokens}
   order by t.token_id, t.initiated_at desc, t.pk desc`
+}
 
 /** FAILED is two conditions, each read by its own index: with one «or» the planner would scan all transfers. */
 const conditions: Readonly<Record<TransferStatus, readonly string[]>> = {

@@ -21,12 +21,18 @@ if (folder !== undefined && !process.execArgv.includes('--test')) {
 
   const record = (text: string, values: readonly unknown[]): void => {
     const line = JSON.stringify({ text, values }, plainValue)
-    const known = seen.get(text)
-    if (known === undefined || line.length < known.length) seen.set(text, line)
+    if (isSimpler(line, seen.get(text))) seen.set(text, line)
   }
   process.on('exit', () => {
     if (seen.size > 0) writeFileSync(join(folder, `${process.pid}.jsonl`), [...seen.values()].join('\n'))
   })
+}
+
+/** Returns whether a line shows better which shards its statement asks. A list without keys asks all. */
+export function isSimpler(line: string, known: string | undefined): boolean {
+  if (known === undefined) return true
+  const [empty, wasEmpty] = [line, known].map((one) => /\[\]|"\{\}"/.test(one))
+  return empty === wasEmpty ? line.length < known.length : wasEmpty === true
 }
 
 /** Values as the driver would write them. */
