@@ -136,7 +136,8 @@ const during = (item: string, first: string, last = first) => `${last} >= ${item
 const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }>>> = {
   item: {
     select: `i.token_id::text as "tokenId", a.name, a.brand, a.serial, a.gtin, i.since, i.until
-      from subject_item i join asset a on a.token_id = i.token_id order by i.token_id, i.since`,
+      from subject_item i join asset a on a.token_id = i.token_id
+      group by i.token_id, a.name, a.brand, a.serial, a.gtin, i.since, i.until order by i.token_id, i.since`,
   },
   transfer: {
     select: `t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status, ${instant('t.initiated_at')} as "initiatedAt",

@@ -105,6 +105,10 @@ for (const { name, open, skip } of testDatabases())
       )
     })
 
+    it('exports the item of a tag once, which the registry of tags and the chain both name', async () => {
+      assert.equal((await countsOf({ uid }))['item'], 1)
+    })
+
     it('lets no erased tap pass again', async () => {
       const ledger = createLedger({ sql: database, windowSeconds: 3_600 })
       const tap = { uid, epoch: 0, picc: Uint8Array.from({ length: 16 }, () => 1), batchId: 'b' }
@@ -152,7 +156,8 @@ async function fill(database: Database): Promise<void> {
         select '${id}', pk, ${bytes(from as Hex)}, ${bytes(to as Hex)}, 'CONFIRMED', '2026-02-01', ${hash('2')}, ${hash(digit)} from asset`,
       `insert into transfer_message (hash, body) values (${hash(digit)}, '${body}')`,
     ]),
-    `insert into tag (uid, epoch, batch_id, last_counter) values (${bytes(toHex(uid))}, 0, 'b', 2), (${bytes(toHex(otherUid))}, 0, 'b', 1)`,
+    `insert into tag (uid, epoch, batch_id, last_counter, token_id)
+      values (${bytes(toHex(uid))}, 0, 'b', 2, 1), (${bytes(toHex(otherUid))}, 0, 'b', 1, null)`,
     ...taps.map(
       ({ of, counter, at }) => `insert into tap (uid, epoch, counter, picc, first_seen)
         values (${bytes(toHex(of))}, 0, ${counter}, '\\x${'01'.repeat(16)}', '${at}')`,
