@@ -4,6 +4,8 @@
  */
 import { randomBytes } from 'node:crypto'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
+import { sqlState } from '../../../src/db/errors.ts'
+import { retry } from '../../../src/lib/async/retry.ts'
 import { distribute } from '../../../src/db/cluster/distribute.ts'
 import { migrate } from '../../../src/db/migrate.ts'
 
@@ -48,7 +50,11 @@ const workerPorts = () => (process.env['TEST_CITUS_WORKERS'] ?? '').split(',').f
 const drop = (coordinator: URL, name: string) =>
   Promise.all(
     [Number(coordinator.port), ...workerPorts()].map((port) =>
-      onNode(coordinator, port, 'postgres', [`drop database ${name} with (force)`]),
+      // Citus itself opens a session of its own again in the meantime (55006).
+      retry(() => onNode(coordinator, port, 'postgres', [`drop database ${name} with (force)`]), {
+        pausesMs: [100, 500, 2_000],
+        isRetryable: (error) => sqlState(error) === '55006',
+      }),
     ),
   )
 
