@@ -51,7 +51,7 @@ await bounded(limitMs, async (made) => {
       await sayMemory(world)
     }
   for (const world of worlds) await (world.onCluster ? sayNodes(world) : saySizes(world))
-  const columns = (cells: readonly string[]) => cells.map((cell) => cell.padStart(11)).join('')
+  const columns = (cells: readonly string[]) => cells.map((cell) => cell.padStart(14)).join('')
   console.log(
     `\n${''.padEnd(38)}${columns(worlds.flatMap((world) => [nameOf(world), 'p99', 'a second', ...(isFirst(world) ? [] : ['median', 'mean'])]))}`,
   )
