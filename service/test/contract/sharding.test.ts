@@ -37,7 +37,7 @@ describe('sharding by token id', () => {
 
   it('has the list of the documentation', () => {
     const page = readFileSync(new URL('../../../docs/capacity.md', import.meta.url), 'utf8')
-    const [, table = ''] = page.split('### Which statements ask all shards\n')
+    const [, table = ''] = page.split('### Statements that read all shards\n')
     const listed = new Set([...(table.split('\n#')[0] ?? '').matchAll(/^- (.+)[;.]$/gm)].map(([, purpose]) => purpose))
     assert.deepEqual(listed, new Set(fanOuts.map(([, , purpose]) => purpose)))
   })

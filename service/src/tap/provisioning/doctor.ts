@@ -46,7 +46,8 @@ export async function diagnose(
         const found = [...findings, ...match.mistakes]
         return { ok: found.length === 0, findings: found, tagByte: toHex(plain.subarray(0, 1)), ...match.facts }
       }
-      if (meta.role === 'meta' && block.form === 'uid and counter') opened ??= meta.batch
+      // Any key decrypts one block in 256 to this form, and one in 65,536 to a UID of NXP besides.
+      if (meta.role === 'meta' && block.form === 'uid and counter' && block.uid?.[0] === 4) opened ??= meta.batch
     }
   }
   const rest = readings.length === 0 ? [] : [finding(opened === null ? 'unknown_keys' : 'unknown_file_key')]
