@@ -88,6 +88,12 @@ for (const { name, open, skip } of testDatabases('none'))
     const receiptOf = async (hash: Hex) =>
       (await world.rpc('eth_getTransactionReceipt', [hash])) as { readonly status: Hex } | null
 
+    /** Resolves when the chain shows it: a sale or a change of the time that came before would not. */
+    async function beginWithdrawal({ payer, own }: Pick<Awaited<ReturnType<typeof sell>>, 'payer' | 'own'>) {
+      const begun = await send(payer, withdrawals.initiate(own, deposit))
+      await until(async () => (await receiptOf(begun)) !== null)
+    }
+
     it('waits for enough, then claims all channels in one transaction, which pays the seller', async () => {
       const [one, two] = [await sell(2), await sell(2)]
       const before = await transactions()
@@ -163,7 +169,7 @@ for (const { name, open, skip } of testDatabases('none'))
 
     it('claims at once from a channel whose payer asks the deposit back, and sells no more of that', async () => {
       const [leaving, staying] = [await sell(1), await sell(1)]
-      await send(leaving.payer, withdrawals.initiate(leaving.own, deposit))
+      await beginWithdrawal(leaving)
       await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
       const next = await voucherPayload(leaving.payer, leaving.own, 2n * price)
       const refused = await buyThrough(gateway.url, token, next)
@@ -177,11 +183,7 @@ for (const { name, open, skip } of testDatabases('none'))
     // It moves the chain's time by a day, so that it comes last.
     it('withdrawals before and after a claim in the same block: only what was withdrawn first is lost', async () => {
       const [early, late, staying] = [await sell(1), await sell(2), await sell(5)]
-      for (const { payer, own } of [early, late]) {
-        const begun = await send(payer, withdrawals.initiate(own, deposit))
-        // One that is mined after the time was moved would not mature.
-        await until(async () => (await receiptOf(begun)) !== null)
-      }
+      for (const one of [early, late]) await beginWithdrawal(one)
       // The gateway was away while the withdrawals matured.
       await world.rpc('evm_increaseTime', [daySeconds + 600])
       await world.mine()

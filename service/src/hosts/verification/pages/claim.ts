@@ -26,17 +26,24 @@ const maxBytes = 16_384
 const longestSignature = 4_096
 
 /** Why nothing was claimed, as the page words it, with the status of the answer. */
-const refusals = { invalid: 400, expired: 400, unsigned: 400, taken: 409, limited: 429, refused: 503 } as const
+const refusals = {
+  off: 404,
+  invalid: 400,
+  expired: 400,
+  unsigned: 400,
+  taken: 409,
+  limited: 429,
+  refused: 503,
+} as const
 
 export function claimRoute(app: Hono<Env>, helpers: RequestHelpers, { pageClaims, tapLimiter }: ClaimSite): void {
-  if (pageClaims === undefined) return
-  const { claims, tickets } = pageClaims
-
   app.all(claimPath, async (c) => {
     const quota = await helpers.consume(c, tapLimiter)
     const headers = quotaHeaders(quota)
     if (c.req.method !== 'POST') return methodRefused('POST', headers)
     const refuse = (reason: keyof typeof refusals) => answer(refusals[reason], { reason }, headers)
+    if (pageClaims === undefined) return refuse('off')
+    const { claims, tickets } = pageClaims
     if (quota?.allowed === false) return refuse('limited')
     const body = isOwnScript(c) ? await bodyOf(c.req.raw) : null
     const claimant = parseAddress(textIn(body, 'claimant'))
