@@ -18,13 +18,18 @@ export async function serve(listener: RequestListener): Promise<AsyncDisposable 
   }
 }
 
-/** Another provider of the same chain: it passes each request on. */
-export function forward(rpcUrl: string): Promise<AsyncDisposable & { url: string }> {
+/** Another provider of the same chain: it passes each request on, after `onRequest` has seen it. */
+export function forward(
+  rpcUrl: string,
+  onRequest: (request: { readonly method: string; readonly params: readonly unknown[] }) => void = () => {},
+): Promise<AsyncDisposable & { url: string }> {
   return serve(async (request, response) => {
+    const body = await text(request)
+    onRequest(JSON.parse(body) as Parameters<typeof onRequest>[0])
     const answer = await fetch(rpcUrl, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
-      body: await text(request),
+      body,
     })
     response.end(await answer.text())
   })

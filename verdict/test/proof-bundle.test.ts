@@ -49,6 +49,8 @@ describe('checkProofBundle', () => {
     const report = check(bundle, { codeHash, contract })
     assert.deepEqual(failed(report), [])
     assert.equal(found(report, 'contract'), contract)
+    const blockHash = `0x${verdict.chainRef.block_hash.slice(2).toUpperCase()}` as const
+    assert.deepEqual(failed(check(bundle, { codeHash, contract, blockHash })), [])
   })
 
   it('is undecided where the caller pins no contract or no block: anyone can make up both', () => {

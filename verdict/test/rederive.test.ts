@@ -15,6 +15,7 @@ import {
 import { operator, startChain } from './_chain.ts'
 import { anyRecord } from './_records.ts'
 import { failed, found } from './_report.ts'
+import { forward } from './_server.ts'
 
 const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
@@ -76,6 +77,18 @@ function wrongValues(verdict: Verdict, path: string, noise: string): unknown[] {
 }
 
 describe('recheck and prove', () => {
+  it('ask for the record at a block of the canonical chain only', async () => {
+    const pins: unknown[] = []
+    await using recording = await forward(rpcUrl, ({ method, params }) => {
+      if (method === 'eth_call') pins.push(params[1])
+    })
+    const [record] = fc.sample(anyRecord, { numRuns: 1, seed: 1 })
+    if (record !== undefined) await chain.store(999n, record)
+    const verdict = await chain.verdict(999n)
+    assert.ok((await recheck(verdict, { rpcUrl: recording.url, contract })).ok)
+    assert.deepEqual(pins, [{ blockHash: verdict.chainRef.block_hash, requireCanonical: true }])
+  })
+
   it('derive the verdict again at its block after the state has changed, and report every alteration', async () => {
     const runs = fc.record(
       {
