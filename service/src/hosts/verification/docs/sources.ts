@@ -54,6 +54,7 @@ function localised(markdown: string, { baseUrl, gatewayUrl, graphqlUrl, contract
     [/deployment: 'local'/g, isLocal ? undefined : `contract: '${contract}'`],
     [/127\.0\.0\.1%3A8080(?!\d)/g, didHost(baseUrl)],
     [/http:\/\/127\.0\.0\.1:8080(?!\d)/g, baseUrl],
+    [/(?<![/\w])127\.0\.0\.1:8080(?!\d)/g, new URL(baseUrl).host],
     [/http:\/\/127\.0\.0\.1:8081(?!\d)/g, gatewayUrl],
     [/http:\/\/127\.0\.0\.1:8082(?!\d)/g, graphqlUrl],
     [/ws:\/\/127\.0\.0\.1:8082(?!\d)/g, graphqlUrl?.replace(/^http/, 'ws')],
