@@ -75,7 +75,7 @@ describe('Multicall3', () => {
   })
 })
 
-/** Leaves out what the human-readable form does not hold: names of the Solidity types, empty names and flags that are false. */
+/** Leaves out what the human-readable form does not hold. That is names of the Solidity types, empty names and flags that are false. */
 function withoutDefaults(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value), (key, member: unknown) =>
     key === 'internalType' || (key === 'name' && member === '') || member === false ? undefined : member,

@@ -45,8 +45,8 @@ const settings = {
 }
 
 /**
- * Compiles one contract alone with its imports, so that its artifact does not depend on its neighbours.
- * @throws Error with the compiler's words for any error or warning
+ * * Compiles one contract alone with its imports, so that its artifact does not depend on its neighbours. @throws Error with the compiler's
+ * words for any error or warning
  */
 export function compileContract(name: ContractName): Artifact {
   const file = contractFiles[name]

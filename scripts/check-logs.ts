@@ -1,4 +1,6 @@
-/** The last stage of `npm test`: no log line of the whole suite holds a key, a picc or a cmac that any test used (spec §5). */
+/**
+ * The last stage of `npm test`. It checks that no log line of the whole suite holds a key, a picc or a cmac that any test used (spec §5).
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
@@ -13,7 +15,7 @@ const logs = read('logs-')
 const secrets = new Set(read('secrets-').map((secret) => secret.toUpperCase()))
 const lengths = new Set(Array.from(secrets, (secret) => secret.length))
 const found = logs.filter((line) => {
-  // Every run of hex digits that is long enough, and every part of it that has the length of a secret.
+  // Returns every long run of hex digits, and every part of it that has the length of a secret.
   return [...line.toUpperCase().matchAll(/[0-9A-F]{16,}/g)].some(([run]) =>
     Array.from(lengths).some((length) =>
       Array.from({ length: Math.max(run.length - length + 1, 0) }, (_, at) => run.slice(at, at + length)).some((part) =>

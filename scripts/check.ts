@@ -1,4 +1,7 @@
-/** `npm run check`: types, lint, format, unused code, generated files, and the unit tests that need no chain and no database, in under a minute. */
+/**
+ * `npm run check` checks types, lint, format, unused code and generated files in under a minute. It runs the unit tests that need no chain
+ * and no database.
+ */
 import { runStages, unitTests } from './stages.ts'
 
 await runStages(

@@ -1,6 +1,6 @@
 /**
- * `node scripts/demo-pictures.ts`: draws the pictures of the demonstration's products from the SVG files in their folder, in the forms that
- * the service stores. Run it after a change of a drawing; the changed files are new hashes in the product details.
+ * `node scripts/demo-pictures.ts` draws the pictures of the demonstration's products. It reads the SVG files in their folder and writes the
+ * forms that the service stores. Run it after a change of a drawing; the changed files are new hashes in the product details.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import sharp from 'sharp'

@@ -1,22 +1,19 @@
 /**
- * `node scripts/docs.ts`: writes the parts of docs/*.md that are made from the program itself, between their markers: settings, metrics,
- * commands, error codes, the references of the API and of GraphQL. With `--check` it writes nothing and lists what is not up to date.
+ * `node scripts/docs.ts` writes the generated parts of docs/*.md, between their markers. They are settings, metrics, commands, error codes,
+ * the references of the API and of GraphQL. With `--check` it writes nothing and lists what is not up to date.
  */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { parse } from 'yaml'
 import { completionCommand } from '../service/src/cli/completion.ts'
-import { doctorCommand } from '../service/src/cli/doctor/doctor.ts'
-import { devCommand } from '../service/src/cli/dev/dev.ts'
-import { payCommand } from '../service/src/cli/payments/pay.ts'
-import { serveCommand } from '../service/src/cli/serve/serve.ts'
 import { type CommandRight, commandRights } from '../service/src/cli/session/command-rights.ts'
+import { localCommands } from '../service/src/cli/program.ts'
 import { storeCommands } from '../service/src/cli/store-commands.ts'
-import { proveCommand, verifyCommand } from '../service/src/cli/verify.ts'
 import { type Rule, rules } from '../service/src/graphql/access/rules.ts'
 import { errorRows } from '../service/src/lib/error-codes.ts'
 import { createLog } from '../service/src/lib/log.ts'
+import { readMigrations } from '../service/src/db/migrate.ts'
 import { createMetrics } from '../service/src/app/metrics.ts'
 import { settings } from '../service/src/app/config/schema.ts'
 import type { Setting } from '../service/src/app/config/setting.ts'
@@ -24,6 +21,7 @@ import { code, tableOf } from './markdown-table.ts'
 import { apiReference, schemaReference } from './references.ts'
 
 const folder = new URL('../docs/', import.meta.url)
+const local = await localCommands()
 
 /** Every source as it is and as it should be. */
 export function docsSources(): readonly { readonly name: string; readonly found: string; readonly wanted: string }[] {
@@ -75,10 +73,15 @@ const tables: Readonly<Record<string, () => Table>> = {
       description,
     ]),
   ],
-  commands: () => [
-    ['Command', 'What it does', 'Changes'],
-    programs().flatMap((program) => leavesOf(program, 'touchstone')),
+  migrations: () => [
+    ['Migration', 'Purpose', 'Lost by `--undo`'],
+    readMigrations().map(({ name, script, undo }) => [
+      code(name.replace('.sql', '')),
+      firstSentence(script).replace(/[:;] .*/, ''),
+      undo === undefined ? 'cannot be reverted' : firstSentence(undo),
+    ]),
   ],
+  commands: () => [['Command', 'Effect', 'Changes'], programs().flatMap((program) => leavesOf(program, 'touchstone'))],
   rights: () => [['Field', 'Scopes', 'A key with brands'], Object.entries(rules).map(rightsRow)],
   errors: () => [
     ['Condition', 'Keyless read', 'MCP tool', 'MCP request', 'A2A', 'GraphQL', 'Gateway'],
@@ -93,48 +96,45 @@ const tables: Readonly<Record<string, () => Table>> = {
     ]),
   ],
   'errors-keyless': () => [
-    ['Code', 'Status', 'Meaning', 'What to do'],
+    ['Code', 'Status', 'Meaning', 'Remedy'],
     errorRows.flatMap(({ name, rest, meaning, remedy }) =>
       rest === undefined ? [] : [[code(name), String(rest), meaning, remedy]],
     ),
   ],
   'errors-gateway': () => [
-    ['`error`', 'Status', 'Message', 'What to do'],
+    ['`error`', 'Status', 'Message', 'Remedy'],
     errorRows.flatMap(({ gateway, meaning, remedy }) =>
       gateway === undefined ? [] : [[code(gateway.error), String(gateway.status), gateway.message ?? meaning, remedy]],
     ),
   ],
   'errors-graphql': () => [
-    ['`extensions.code`', 'Meaning', 'What to do'],
+    ['`extensions.code`', 'Meaning', 'Remedy'],
     errorRows.flatMap(({ graphql, meaning, remedy }) =>
       graphql === undefined ? [] : [[code(graphql), meaning, remedy]],
     ),
   ],
   'errors-a2a': () => [
-    ['`reason`', 'JSON-RPC', 'Status', 'Canonical code', 'Meaning', 'What to do'],
+    ['`reason`', 'JSON-RPC', 'Status', 'Canonical code', 'Meaning', 'Remedy'],
     errorRows.flatMap(({ a2a, meaning, remedy }) =>
       a2a === undefined ? [] : [[code(a2a[0]), String(a2a[1]), String(a2a[2]), code(a2a[3]), meaning, remedy]],
     ),
   ],
 }
 
-/** `INVALID_TOKEN_ID` as words: the first cell of the overview is not a code, because each code is an anchor once a page. */
+/** Returns the first sentence of the comment that a script begins with. */
+function firstSentence(script: string): string {
+  const comment = /^(?:--.*\n)+/.exec(script)?.[0].replace(/^-- ?/gm, '').replaceAll('\n', ' ').trim() ?? ''
+  return (/^.*?\.(?=\s|$)/.exec(comment)?.[0] ?? comment).replace(/\.$/, '')
+}
+
+/** Writes `INVALID_TOKEN_ID` as words. The first cell of the overview is not a code, because each code is an anchor once a page. */
 function titleOf(name: string): string {
   return name.charAt(0) + name.slice(1).toLowerCase().replaceAll('_', ' ')
 }
 
 function programs(): readonly Command[] {
   const nothing = () => Promise.resolve()
-  return [
-    devCommand(),
-    serveCommand(),
-    verifyCommand(),
-    proveCommand(),
-    payCommand(),
-    doctorCommand(),
-    completionCommand(new Command('touchstone')),
-    ...storeCommands(nothing, () => {}, nothing),
-  ]
+  return [...local, completionCommand(new Command('touchstone')), ...storeCommands(nothing, () => {}, nothing)]
 }
 
 function leavesOf(command: Command, before: string): string[][] {

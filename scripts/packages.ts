@@ -17,7 +17,7 @@ type Lock = Readonly<{ packages: Readonly<Record<string, Entry>> }>
 
 /** Licences of what is delivered: all permissive. */
 const permissive = new Set(['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'])
-const choices = new Set(['MIT OR Apache-2.0', '(MIT OR CC0-1.0)', '(MIT AND Zlib)'])
+const choices = new Set(['MIT OR Apache-2.0', '(MIT OR Apache-2.0)', '(MIT OR CC0-1.0)', '(MIT AND Zlib)'])
 
 /** Other licences of packages that only tests and tools use, which are not delivered. */
 const ofTools: Readonly<Record<string, string>> = {
@@ -36,7 +36,10 @@ const sharedLibrary = 'LGPL-3.0-or-later'
 /** Packages with an install script. `npm ci --ignore-scripts` runs none of them, and a delivered service needs none. */
 const withScripts = new Set(['node', 'esbuild', '@foundry-rs/anvil', '@foundry-rs/forge'])
 
-/** Binaries of Foundry for other platforms: the registry that made the lock file lacks them, and npm checks them on those platforms by TLS only. */
+/**
+ * Binaries of Foundry for other platforms. The registry that made the lock file lacks them, and npm checks them on those platforms by TLS
+ * only.
+ */
 const withoutHash = new Set(
   ['anvil-darwin-amd64', 'anvil-darwin-arm64', 'anvil-linux-arm64', 'anvil-win32-amd64'].concat([
     'forge-darwin-amd64',

@@ -46,7 +46,7 @@ export function apiReference(): string {
           summary,
           Object.keys(responses).join(', '),
         ])
-      return `## ${capital(name)}\n\n${description}\n\n${tableOf(['Request', 'What it does', 'Answers'], rows)}`
+      return `## ${capital(name)}\n\n${description}\n\n${tableOf(['Request', 'Effect', 'Answers'], rows)}`
     })
     .join('\n\n')
 }

@@ -1,6 +1,7 @@
 /**
- * `npm run release [-- --out <folder>] [--dry-run]`: the files of a release: sources, the packages of the client library, of the commands for
- * clients and of the service, a bill of materials (CycloneDX), the provenance of each (SLSA v1, an in-toto statement) and their SHA-256. Sign SHA256SUMS: CONTRIBUTING.md says how.
+ * `npm run release [-- --out <folder>] [--dry-run]` writes the files of a release. They are sources, the packages of the client library, of
+ * the commands for clients and of the service, a bill of materials (CycloneDX), the provenance of each (SLSA v1, an in-toto statement) and
+ * their SHA-256. Sign SHA256SUMS: CONTRIBUTING.md says how.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -39,7 +40,7 @@ const sums = readdirSync(out).toSorted()
 writeFileSync(join(out, 'SHA256SUMS'), sums.map((name) => `${sha256(join(out, name))}  ${name}\n`).join(''))
 console.log(`${sums.length} files of ${commit} in ${out}`)
 
-/** Returns the packages that are delivered, as npm reads them from the lock file. npm names the project by its folder. */
+/** Returns the packages that are delivered, as npm reads them from the lock file. The project has the name of its folder. */
 function billOfMaterials(): unknown {
   const text = run('npm', 'sbom', '--package-lock-only', '--omit=dev', '--sbom-format=cyclonedx')
   const bill = JSON.parse(text) as { metadata: { component: { name: string } } }

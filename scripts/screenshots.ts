@@ -1,7 +1,7 @@
 /**
- * `npm run screenshots -- [folder] [name …] [--lang en,ar]`: opens every page in Chromium, in five languages, on a telephone and a desktop,
- * light and dark, and writes a picture of each to the folder. With names, only the pages whose name begins so.
- * `npm run screenshots -- --readme` takes the one picture of the README, docs/tapped-page.png.
+ * `npm run screenshots -- [folder] [name …] [--lang en,ar]` writes a picture of every page to the folder. It opens the pages in Chromium,
+ * in five languages, on a telephone and a desktop, light and dark. With names, only the pages whose name begins so. `npm run screenshots --
+ * --readme` takes the one picture of the README, docs/tapped-page.png.
  */
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,4 @@
-/** Runs named commands, shows the output of each when it is done, and says at the end what held and how long it took. */
+/** Runs named commands and prints the output of each when it is done. At the end it prints which passed, and their times. */
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 

@@ -1,6 +1,6 @@
 /**
- * `npm run test:citus`: the tests of the store, the index, taps, payments and GraphQL on a Citus cluster of one coordinator and two
- * workers, which it starts and ends. `TEST_CITUS` is the folder of the program `cluster`; the tests are skipped where there is none.
+ * `npm run test:citus` runs the tests of store, index, taps, payments and GraphQL on a Citus cluster. It starts and ends a cluster of one
+ * coordinator and two workers. `TEST_CITUS` is the folder of the program `cluster`; the tests are skipped where there is none.
  */
 import { globSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'

@@ -15,7 +15,7 @@ enableCompileCache(cache)
 // would open the cache before the flag; each of them would then replace the entries of the programs.
 if (!process.execArgv.includes('--test')) process.env['NODE_COMPILE_CACHE'] ??= cache
 
-// `--test-timeout` ends tests, but not a process that something keeps alive: a file ends soon after its last test, or after this time.
+// `--test-timeout` ends tests, but not a process that something keeps alive. A file ends soon after its last test, or after this time.
 const longestMinutes = 20
 const graceSeconds = 60
 setTimeout(endProcess, longestMinutes * 60_000).unref()

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { runStages, type Stage, unitTests } from './stages.ts'
 
-/** Databases, chains and clusters of tests write a lot and keep nothing: their folder is in memory where there is enough of it. */
+/** Databases, chains and clusters of tests write a lot and keep nothing. Their folder is in memory if there is enough of it. */
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
 chmodSync(folder, 0o755) // PostgreSQL runs as another user
 process.env['TMPDIR'] = folder

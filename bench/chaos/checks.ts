@@ -1,4 +1,4 @@
-/** Checks after a fault: nothing accepted is lost or counted twice, nothing paid is without its proof, the index is the chain. */
+/** Checks after a fault. Nothing accepted is lost or counted twice, nothing paid is without its proof, the index is the chain. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'

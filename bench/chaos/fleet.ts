@@ -1,6 +1,6 @@
 /**
- * A fleet on this machine: two instances with every role on one PostgreSQL, or one Citus cluster, and one Redis of their own, over a
- * chain whose providers can misbehave. Products with software tags, payers and an API key are there.
+ * A fleet on this machine. Two instances with every role share one PostgreSQL, or one Citus cluster, and one Redis, over a chain whose
+ * providers can misbehave. Products with software tags, payers and an API key are there.
  */
 import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'

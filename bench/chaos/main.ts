@@ -59,7 +59,7 @@ await bounded(names.length * (seconds + 240) * 1_000, async (made) => {
   if (failed.length > 0) throw new Error(`Not survived: ${failed.join(', ')}.`)
 })
 
-/** Runs the faults of one kind of database on a fleet of their own, and returns the names of those that were not survived. */
+/** Runs the faults of one kind of database on a fleet of their own. Returns the names of those that were not survived. */
 async function runFaults(made: AsyncDisposableStack, onCluster: boolean): Promise<string[]> {
   const own = names.filter((name) => (faults[name]?.onCluster ?? false) === onCluster)
   const failed = own.filter((name) => !isPossible(name))

@@ -20,7 +20,7 @@ const tokens = 1_000
 /** Rate that two workers must reach, as a multiple of one worker's, where there are cores enough. */
 const leastRatio = 1.6
 
-/** Share of a core that the other roles of a process take without requests; it is no cost of a request. */
+/** Share of a core that the other roles of a process take without requests. It is no cost of a request. */
 const idle = new Map<Instance, number>()
 
 type Measured = { readonly rate: number; readonly micros: number }

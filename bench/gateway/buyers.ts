@@ -1,4 +1,4 @@
-/** Buyers of `bench:gateway`: they sign before the run, each payment is sent once, and what they got is compared with the chain. */
+/** Buyers of `bench:gateway`. They sign before the run, each payment is sent once, and what they got is compared with the chain. */
 import { Pool } from 'undici'
 import { hashTypedData, keccak256, toHex, type Hex } from 'viem'
 import { signDigest } from '../../service/src/lib/secp256k1.ts'

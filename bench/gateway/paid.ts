@@ -1,6 +1,6 @@
 /**
- * Paid proofs a second (spec §4.8) on a chain with a block every two seconds, one key that settles, and PostgreSQL, beside the build before
- * payments were settled together. Everything shares the cores of this machine: chain, database, gateway and buyers.
+ * Measures paid proofs a second (spec §4.8). The chain has a block every two seconds, one key settles, on PostgreSQL, beside the build
+ * before payments were settled together. Everything shares the cores of this machine: chain, database, gateway and buyers.
  */
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '@touchstone/verdict'
@@ -112,7 +112,7 @@ export async function settled(world: GatewayWorld, bought: readonly Bought[], fr
   return { gas, transactions: transactions.size }
 }
 
-/** Signs payments of which none asks for what its payer's last ones asked for: a proof that is still to be delivered would answer both. */
+/** Signs payments that differ from the last ones of their payers. A proof that is still to be delivered would answer both. */
 export function sign({ payers, tokens }: GatewayWorld, count: number) {
   return Array.from({ length: count }, (_, n) =>
     purchase(payers[n % payers.length] as Payer, String(1 + (Math.floor(n / payers.length) % tokens))),
@@ -155,7 +155,7 @@ export async function startOurs(made: AsyncDisposableStack, world: GatewayWorld,
   }
 }
 
-/** The program of the commit before settlements in batches, as its users start it; null where the history is not here. */
+/** The program of the commit before settlements in batches, as its users start it. Null where the history is not here. */
 async function startPrevious(
   made: AsyncDisposableStack,
   { rpcUrl, contract, dataDir, newFacilitator }: GatewayWorld,

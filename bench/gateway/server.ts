@@ -1,5 +1,5 @@
 /**
- * The two servers of `bench:gateway`: `ours` is the gateway host of the whole service, without a limit for its one client; `bare` is
+ * The two servers of `bench:gateway`. `ours` is the gateway host of the whole service, without a limit for its one client; `bare` is
  * `node:http`, which reads the body and writes one prepared answer. `argv[3]` is what each needs, as JSON.
  */
 import { createServer } from 'node:http'

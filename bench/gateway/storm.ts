@@ -1,6 +1,6 @@
 /**
- * Two gateways that share a database and a key, under load, while one of them at random is killed again and again (SIGKILL), and the base
- * fee is a hundred times higher for a time in the middle. Afterwards payments, proofs and transfers must be the same.
+ * Two gateways share a database and a key, under load. One of them at random is killed again and again (SIGKILL), and the base fee is a
+ * hundred times higher for a time in the middle. Afterwards payments, proofs and transfers must be the same.
  */
 import { setTimeout as delay } from 'node:timers/promises'
 import { toHex, type Hex } from 'viem'

@@ -1,6 +1,6 @@
 /**
- * The world of `bench:gateway`: anvil with the registry and test money, funded payers, and a database of its own: PostgreSQL where it
- * answers, else PGlite in memory.
+ * The world of `bench:gateway`. It has anvil with the registry and test money, funded payers, and a database of its own: PostgreSQL where
+ * it answers, else PGlite in memory.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

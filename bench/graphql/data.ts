@@ -1,4 +1,7 @@
-/** The products of `bench:graphql`, put into the migrated tables of the index by set-based SQL: a million in well under two minutes. */
+/**
+ * Puts the products of `bench:graphql` into the migrated tables of the index by set-based SQL. It inserts a million in well under two
+ * minutes.
+ */
 import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
 import type { Database } from '../../service/src/db/database.ts'
 
@@ -7,8 +10,8 @@ const brandCount = 200
 const modelCount = 20_000
 
 /**
- * `products` products with the token ids 1, 2, 3 …, each a second younger than the one before: every tenth has three transfers, two in
- * five are verified.
+ * `products` products with the token ids 1, 2, 3 …, each a second younger than the one before. Every tenth has three transfers, two in five
+ * are verified.
  */
 export async function loadProducts(database: Database, products: number): Promise<void> {
   const models = Array.from({ length: Math.min(modelCount, products) }, (_, index) => modelOf(index))

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:graphql`: GraphQL over a million products on PostgreSQL (spec §4.9, §8), as ratios of interleaved rounds: beside a bare
- * `node:http` server that runs the same statements, page 10,000 beside page 1, a million products beside a thousand; and what counting
- * costs. `--products N`, default 1,000,000.
+ * `npm run bench:graphql` measures GraphQL over a million products on PostgreSQL (spec §4.9, §8). It prints ratios of interleaved rounds:
+ * beside a bare `node:http` server that runs the same statements, page 10,000 beside page 1, a million products beside a thousand; and what
+ * counting costs. `--products N`, default 1,000,000.
  */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'

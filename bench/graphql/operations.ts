@@ -57,7 +57,7 @@ export function productsWithTransfers(products: number): Operation {
   return { name: 'product with transfers', query: productQuery, barePath: '/product', variables }
 }
 
-/** Counting, from the sums that are kept and, for other filters, row by row; `where` is the same condition as SQL. */
+/** Counting, from the sums that are kept and, for other filters, row by row. `where` is the same condition as SQL. */
 export const counts: readonly { readonly operation: Operation; readonly where: string }[] = [
   { name: 'count, all', filter: null, where: 'true' },
   { name: 'count, a brand', filter: { brand: 'Brand 7' }, where: "brand = 'Brand 7'" },

@@ -6,7 +6,10 @@ import { median } from '../lib/processes.ts'
 
 export type Server = { readonly port: number; readonly pid: number; readonly key: string | null }
 
-/** `rate` is in requests a second, `cpu` in µs of the server's process for each request, `p50` and `p99` in ms; medians of the rounds. */
+/**
+ * `rate` is in requests a second, `cpu` in µs of the server's process for each request. `p50` and `p99` are in ms. All are medians of the
+ * rounds.
+ */
 export type Measured = { readonly rate: number; readonly cpu: number; readonly p50: number; readonly p99: number }
 
 type Asked = { readonly server: Server; readonly operation: Operation }

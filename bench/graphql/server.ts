@@ -1,6 +1,6 @@
 /**
- * The two servers of `bench:graphql` on one database: `graphql` is the GraphQL host, whose API key it prints; `bare` is `node:http`,
- * which takes the variables alone, runs the same statements and writes JSON.
+ * The two servers of `bench:graphql` on one database: `graphql` is the GraphQL host, whose API key it prints. `bare` is `node:http`, which
+ * takes the variables alone, runs the same statements and writes JSON.
  */
 import { createServer, type RequestListener } from 'node:http'
 import { text as textOf } from 'node:stream/consumers'

@@ -1,4 +1,4 @@
-/** One keep-alive connection on loopback that speaks just enough HTTP/1.1 to cost less than any server: one request at a time. */
+/** One keep-alive connection on loopback that speaks just enough HTTP/1.1 to cost less than any server. It sends one request at a time. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
 

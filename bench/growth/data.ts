@@ -1,6 +1,6 @@
 /**
- * The tables of one size of `bench:growth`, as indexer, CLI and taps would have written them, by set-based SQL: a quarter of the products
- * each MINTED, BOUND, ACTIVATED and CLAIMED, the last two tapped twice; every tenth was handed on three times.
+ * Fills the tables of one size of `bench:growth` by set-based SQL, as indexer, CLI and taps write them. A quarter of the products each is
+ * MINTED, BOUND, ACTIVATED and CLAIMED, the last two tapped twice; every tenth was handed on three times.
  */
 import type { Database } from '../../service/src/db/database.ts'
 import { operator, type GrowthChain } from './chain.ts'
@@ -14,7 +14,7 @@ const tables = ['asset', 'transfer', 'history', 'item', 'tag', 'tap', 'asset_tap
 export type GrowthData = {
   readonly products: number
   readonly models: readonly Model[]
-  /** History and taps of one product in so many, the sampled ones among them: 1 for all, else divisible by 20. */
+  /** History and taps of one product in so many, the sampled ones among them. It is 1 for all, else divisible by 20. */
   readonly every: number
   readonly chain: Pick<GrowthChain, 'head' | 'contract'>
   readonly say: (what: string) => void

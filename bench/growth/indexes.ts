@@ -1,4 +1,4 @@
-/** Indexes and keys of tables that are filled in bulk: made anew afterwards, which costs a fraction of keeping them up row by row. */
+/** Indexes and keys of tables that are filled in bulk are made anew afterwards. That costs a fraction of keeping them up row by row. */
 import type { Database } from '../../service/src/db/database.ts'
 
 /** Those that a foreign key rests on stay, and those that rows of the load are found by. */

@@ -1,14 +1,17 @@
 /**
  * `npm run bench:growth`: does a request cost the same when the catalogue has grown (spec §8)? The real service over a real database of a
- * thousand products and one of a million, both at the same time, asked in turn; and what each product takes on disk.
+ * thousand products and one of a million, both at the same time, asked in turn; and what each product takes on disk. The database is a
+ * PostgreSQL of its own with a quarter of the machine's memory, or that of `TEST_DATABASE_URL`.
  * `--sizes 1000,1000000`, the first is what the others are compared with; `--minutes` bounds the whole run, default 20; `--only` names
  * rows by parts of their names, with commas between them; `--history 20` gives only one in twenty of more than a million products its history and its taps.
  * `--citus` has the same sizes on a Citus cluster of a coordinator and two workers besides, in the same rounds.
  */
+import { totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
 import { citusLacks, type CitusCluster, startCitusCluster } from '../../service/test/support/database/citus-cluster.ts'
+import { startPostgres } from '../../service/test/support/database/postgres-cluster.ts'
 import { measureRow } from './rounds.ts'
 import { rows } from './rows.ts'
 import { nodeSizes, tableSizes } from './sizes.ts'
@@ -34,16 +37,17 @@ const say = (what: string) => console.log(`${((performance.now() - began) / 1000
 
 await bounded(limitMs, async (made) => {
   await warnWhenBusy()
-  const cluster = options.citus ? made.adopt(await startCluster(), ({ stop }) => stop()) : undefined
+  const server = process.env['TEST_DATABASE_URL'] ?? made.adopt(await startServer(), ({ end }) => end()).url
+  const cluster = options.citus ? [made.adopt(await startCluster(), ({ stop }) => stop())] : []
   const worlds: GrowthWorld[] = []
-  for (const on of cluster === undefined ? [undefined] : [undefined, cluster])
+  for (const on of [server, ...cluster])
     for (const products of sizes) {
       const world = await openGrowthWorld(products, {
         made,
         loadMs: limitMs,
         every: products > 1_000_000 ? Number(options.history) : 1,
         say,
-        cluster: on,
+        on,
       })
       worlds.push(world)
       const { rows: rowSeconds, indexes } = world.loadSeconds
@@ -66,6 +70,11 @@ await bounded(limitMs, async (made) => {
     console.log(`${row.name.padEnd(38)}${columns(cells)}`)
   }
 })
+
+/** A server with the memory that docs/capacity.md advises for so many products. */
+function startServer() {
+  return startPostgres({ shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB` })
+}
 
 function startCluster(): Promise<CitusCluster> {
   const lacks = citusLacks()

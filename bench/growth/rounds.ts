@@ -1,5 +1,5 @@
 /**
- * The rows of `bench:growth`, measured at all sizes at once: one connection to each, one request at a time, in turn. Whatever else the
+ * The rows of `bench:growth`, measured at all sizes at once. One connection to each, one request at a time, in turn. Whatever else the
  * machine does slows all of them alike, and none takes its time from another.
  */
 import type { Row } from './rows.ts'

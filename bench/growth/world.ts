@@ -1,4 +1,4 @@
-/** One size of `bench:growth`: a database full of products, a chain that has some of them, and two services on both. */
+/** One size of `bench:growth`. A database full of products, a chain that has some of them, and two services on both. */
 import { randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -47,14 +47,14 @@ export async function openGrowthWorld(
     loadMs,
     every,
     say,
-    cluster,
+    on,
   }: {
     made: AsyncDisposableStack
     loadMs: number
     every: number
     say: (what: string) => void
-    /** Left out: one PostgreSQL. */
-    cluster?: CitusCluster | undefined
+    /** A Citus cluster, or the address of one PostgreSQL. */
+    on: CitusCluster | string
   },
 ): Promise<GrowthWorld> {
   const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-growth-'))
@@ -75,7 +75,10 @@ export async function openGrowthWorld(
   say(`${minted.toLocaleString('en')} tokens and ${samples.length.toLocaleString('en')} bound tags on chain`)
 
   const limits = { statementTimeoutMs: loadMs }
-  const database = await (cluster === undefined ? createOwnDatabase(limits) : createClusterDatabase(cluster, limits))
+  const cluster = typeof on === 'string' ? undefined : on
+  const database = await (typeof on === 'string'
+    ? createOwnDatabase({ ...limits, serverUrl: on })
+    : createClusterDatabase(on, limits))
   made.defer(database.drop)
   await migrate(database.sql)
   await keepRows(database, made)
@@ -126,7 +129,7 @@ export async function openGrowthWorld(
 }
 
 /**
- * Holds the lock of the indexer, so that no service compares its rows with the chain: most rows are on no chain, and a comparison would
+ * Holds the lock of the indexer, so that no service compares its rows with the chain. Most rows are on no chain, and a comparison would
  * replace them while requests are measured.
  */
 async function keepRows({ sql }: OwnDatabase, made: AsyncDisposableStack): Promise<void> {
@@ -135,7 +138,7 @@ async function keepRows({ sql }: OwnDatabase, made: AsyncDisposableStack): Promi
   made.defer(held.release)
 }
 
-/** The first question to anvil about the root of so large a state takes seconds, and the service does not wait that long. */
+/** The first question to anvil about the root of so large a state takes seconds. The service does not wait that long. */
 async function untilItReads(url: string, say: (what: string) => void): Promise<void> {
   for (const until = performance.now() + 60_000; performance.now() < until; await delay(500)) {
     const { status } = await fetch(url)

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:idle` measures an `npm start` that gets no request, with the embedded database and with PostgreSQL: processor time as a
- * share of a core, resident memory, and its peak since the start. anvil, which a service in production does not run, is printed apart.
- * `--settle S` seconds before it is measured (40), `--seconds S` measured (20).
+ * `npm run bench:idle` measures an `npm start` that gets no request, with the embedded database and with PostgreSQL. It prints processor
+ * time as a share of a core, resident memory, and its peak since the start. anvil, which a service in production does not run, is printed
+ * apart. `--settle S` seconds before it is measured (40), `--seconds S` measured (20).
  */
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

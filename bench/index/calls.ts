@@ -46,7 +46,7 @@ export const productsPerBlock = 2
 /** Blocks from a product's mint to its last step. */
 export const lifeInBlocks = steps.length
 
-/** The calls of one block, which `owner` makes: products are minted, and all that are on their way take the next step. */
+/** The calls of one block, which `owner` makes. Products are minted, and all that are on their way take the next step. */
 export function callsOfBlock(block: number, products: number, owner: Hex): Hex[] {
   const minted = productsOf(block, products)
   const metadata = minted.map((id) => hashOf('product', id))

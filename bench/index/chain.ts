@@ -1,5 +1,5 @@
 /**
- * The chain of `bench:index`: anvil with the registry and about a hundred events in every block, all made in one transaction through
+ * The chain of `bench:index`: anvil with the registry and about a hundred events in every block. All are made in one transaction through
  * Multicall3, which holds the roles and owns the products.
  */
 import type { Hex } from '@touchstone/verdict'
@@ -34,7 +34,7 @@ const multicallAbi = parseAbi([
 export async function startBenchChain(events: number): Promise<BenchChain> {
   const products = Math.ceil(events / eventsPerProduct)
   const blocks = Math.ceil(products / productsPerBlock) + lifeInBlocks
-  // Blocks are a second apart however fast they are made: this chain begins in the past and its last block is a while ago.
+  // Blocks are a second apart however fast they are made. This chain begins in the past and its last block is a while ago.
   const began = Math.floor(Date.now() / 1000) - blocks - 3_600
   const flags = `--chain-id 84532 --host 127.0.0.1 --port 0 --timestamp ${began} --prune-history --slots-in-an-epoch 1 --accounts 2`
   const anvil = run({ command: anvilBinary(), args: `${flags} --gas-limit 100000000`.split(' '), core: 1 })

@@ -1,8 +1,8 @@
 /**
- * `npm run bench:index`: our indexer beside Ponder (bench/ponder) on one anvil and one PostgreSQL, the same events into empty tables,
- * rows compared; ours also folds them into products, transfers and counts. Ponder cold asks the chain for everything; warm it has all of
- * it in its own cache of RPC answers. `--events N`, default 200,000; `--rounds N`, default 3, of Ponder warm and ours in turn, after one
- * of Ponder cold.
+ * `npm run bench:index`: our indexer beside Ponder (bench/ponder) on one anvil and one PostgreSQL, the same events into empty tables, rows
+ * compared. Ours also folds them into products, transfers and counts. Ponder cold asks the chain for everything; warm it has all of it in
+ * its own cache of RPC answers. `--events N`, default 200,000; `--rounds N`, default 3, of Ponder warm and ours in turn, after one of
+ * Ponder cold.
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'

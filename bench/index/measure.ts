@@ -11,7 +11,7 @@ const longestMs = 240_000
 /** `table` has a row for each event, with `block_number`, `log_index`, `token_id` and `kind`. */
 export type Indexer = { readonly running: Running; readonly sql: Sql; readonly table: string }
 
-/** `rate` is in events a second, from the first request to the chain until the last row; so it leaves out the start of the program. */
+/** `rate` is in events a second, from the first request to the chain until the last row. So it leaves out the start of the program. */
 export type Backfill = {
   readonly rate: number
   readonly cpuSeconds: number

@@ -1,4 +1,4 @@
-/** Our side of `bench:index`: the indexer in a process of its own, as the service runs it, on a chain and a database. */
+/** Our side of `bench:index`: the indexer in a process of its own. It runs as in the service, on a chain and a database. */
 import { fileURLToPath } from 'node:url'
 import type { Hex } from '@touchstone/verdict'
 import { readConfig } from '../../service/src/app/config/config.ts'

@@ -1,12 +1,12 @@
 /**
- * A JSON-RPC proxy in a process of its own that counts what an indexer asks of a chain, so that neither the indexer nor the chain is
- * charged for the counting. `GET /` gives the counts and begins anew.
+ * A JSON-RPC proxy in a process of its own that counts what an indexer asks of a chain. So neither the indexer nor the chain is charged for
+ * the counting. `GET /` gives the counts and begins anew.
  */
 import { Agent, createServer, request as send } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { run } from '../lib/program.ts'
 
-/** `calls` counts every member of a JSON-RPC batch, `requests` HTTP requests; `firstAt` is the unix time of the first in ms, 0 for none. */
+/** `calls` counts every member of a JSON-RPC batch, `requests` HTTP requests. `firstAt` is the unix time of the first in ms, 0 for none. */
 type Counts = {
   readonly requests: number
   readonly calls: number

@@ -21,7 +21,7 @@ export type PonderOptions = {
   readonly schema: string
 }
 
-/** Installs the fixture as its lock file says where that has not been done yet, without running any script of a package. */
+/** Installs the fixture by its lock file if that has not been done yet. No script of a package runs. */
 export async function preparePonder(): Promise<{
   start: (options: PonderOptions) => Running
   close: () => Promise<void>

@@ -1,4 +1,4 @@
-/** A benchmark that ends: on its own, when its time is over, or when it is interrupted, it takes away what it made. */
+/** Ends a benchmark and removes what it made: on its own, after its time, or when it is interrupted. */
 
 /** Runs `work` and closes in reverse order whatever it puts on the stack; then the process ends. Any failure is exit code 1. */
 export async function bounded(limitMs: number, work: (made: AsyncDisposableStack) => Promise<void>): Promise<never> {

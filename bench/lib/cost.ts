@@ -6,7 +6,7 @@ const ticksPerSecond = 100 // sysconf(_SC_CLK_TCK), the same on every Linux that
 
 export type Cost = { readonly cpuSeconds: number; readonly peakMegabytes: number }
 
-/** User and system time of a process with all its descendants until now, and the highest resident memory of each of them, added up. */
+/** User and system time of a process with all its descendants until now. Also the highest resident memory of each of them, added up. */
 export function costOf(root: number): Cost {
   return sumOf(treeOf(root))
 }
@@ -72,7 +72,10 @@ function kilobytes(pid: number, line: 'VmHWM' | 'VmRSS'): number {
   }
 }
 
-/** Says so when others keep the machine busy while the benchmark has not begun: shares of a core and of its caches are not steady then. */
+/**
+ * Prints a warning if other processes keep the machine busy before the benchmark begins. Shares of a core and of its caches are not steady
+ * then.
+ */
 export async function warnWhenBusy(): Promise<void> {
   const before = machineTicks()
   await delay(1_000)

@@ -1,6 +1,7 @@
 /**
- * A load generator in a process of its own: `connections` keep-alive sockets on loopback, one request at a time each, until `seconds` are over.
- * It counts answers by status and measures the time to the end of each body. It speaks just enough HTTP/1.1 to be cheaper than any server.
+ * A load generator in a process of its own. It has `connections` keep-alive sockets on loopback, one request at a time each, until
+ * `seconds` are over. It counts answers by status and measures the time to the end of each body. It speaks just enough HTTP/1.1 to be
+ * cheaper than any server.
  */
 import { connect } from 'node:net'
 import { fileURLToPath } from 'node:url'
@@ -59,7 +60,7 @@ async function generate({
     new Promise<void>((resolve, reject) => {
       const socket = connect(port, '127.0.0.1', send).setNoDelay(true)
       let sentAt = 0
-      let usual = 0 // bytes of the last whole answer: one of the same size in one chunk is whole too, and needs no parsing
+      let usual = 0 // bytes of the last whole answer. One of the same size in one chunk is whole too, and needs no parsing
       let pending: Buffer = Buffer.alloc(0)
       function send(): void {
         sentAt = performance.now()

@@ -1,6 +1,6 @@
 /**
- * A database of a benchmark's own on the PostgreSQL server of the tests (`TEST_DATABASE_URL`, else the one on this machine), or on a Citus
- * cluster.
+ * A database for one benchmark. It is on the PostgreSQL server of the tests (`TEST_DATABASE_URL`, else the one on this machine), or on a
+ * Citus cluster.
  */
 import { randomBytes } from 'node:crypto'
 import { openDatabase, type Database } from '../../service/src/db/database.ts'
@@ -10,8 +10,11 @@ import type { CitusCluster } from '../../service/test/support/database/citus-clu
 export type OwnDatabase = { readonly url: string; readonly sql: Database; readonly drop: () => Promise<void> }
 
 /** An Error of one sentence where no PostgreSQL answers. `statementTimeoutMs` is the limit of its own connections only. */
-export async function createOwnDatabase({ statementTimeoutMs = 120_000 } = {}): Promise<OwnDatabase> {
-  const server = new URL(process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres')
+export async function createOwnDatabase({
+  statementTimeoutMs = 120_000,
+  serverUrl = process.env['TEST_DATABASE_URL'] ?? 'postgres://postgres@127.0.0.1:5432/postgres',
+} = {}): Promise<OwnDatabase> {
+  const server = new URL(serverUrl)
   const name = `touchstone_bench_${randomBytes(4).toString('hex')}`
   await onServer(server, `create database ${name}`)
   const url = new URL(server)

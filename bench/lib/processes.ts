@@ -23,7 +23,7 @@ export async function runPinned(core: number, args: readonly string[], input: st
   return output
 }
 
-/** Starts a server script on the first core and waits for the line with its port; `stop` gives the last line that it said. */
+/** Starts a server script on the first core and waits for the line with its port. `stop` gives the last line that it said. */
 export async function startServer(
   script: string,
   args: readonly string[],

@@ -1,4 +1,6 @@
-/** Any program as part of a benchmark: kept on one core where `taskset` exists, read line by line, never outliving the benchmark. */
+/**
+ * Runs any program as part of a benchmark. It is kept on one core where `taskset` exists, read line by line, never outliving the benchmark.
+ */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync } from 'node:fs'
 
@@ -13,7 +15,7 @@ export type Program = {
   readonly cwd?: string
 }
 
-/** A program whose standard output is read line by line; what it writes besides is in `said`, for the error when it fails. */
+/** A program whose standard output is read line by line. Other output is in `said`, for the error when it fails. */
 export type Running = {
   readonly pid: number
   readonly said: () => string

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
-import { createPublicClient, encodeFunctionData, http, keccak256, toHex } from 'viem'
+import { createPublicClient, encodeFunctionData, http } from 'viem'
+import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
 import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
 import { startLocalChain } from '../../service/src/chain/devchain/devchain.ts'
 import { deployLocal } from '../../service/src/chain/devchain/deploy.ts'
@@ -13,6 +14,13 @@ export const silent = createLog(() => {}, 'silent')
 const admin = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
 const batch = 200
 
+/** Returns the metadata of a token as its canonical text, with the hash that the chain holds. */
+export function metadataOf(tokenId: number): { readonly body: string; readonly hash: Hex } {
+  const made = canonicalMetadata({ brand: 'Maison Orvelle', name: `Satchel No. ${tokenId}` })
+  if (!made.ok) throw new Error(made.message)
+  return made
+}
+
 export async function startWorld(
   tokens: number,
 ): Promise<{ url: string; contract: Hex; codeHash: Hex; close: () => Promise<void> }> {
@@ -21,8 +29,9 @@ export async function startWorld(
   const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
   const client = createPublicClient({ transport: http(chain.url, { timeout: 60_000 }) })
   for (let minted = 0; minted < tokens; minted += batch) {
-    const metadata = Array.from({ length: Math.min(batch, tokens - minted) }, (_, index) =>
-      keccak256(toHex(`product ${minted + index + 1}`)),
+    const metadata = Array.from(
+      { length: Math.min(batch, tokens - minted) },
+      (_, index) => metadataOf(minted + index + 1).hash,
     )
     const data = encodeFunctionData({ abi: assetRegistryAbi, functionName: 'mintBatch', args: [admin, metadata] })
     const hash = await client.request({

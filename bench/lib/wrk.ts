@@ -1,5 +1,5 @@
 /**
- * Load by `wrk` of Debian, whose cost per request is a small part of a server's; by the generator of `load.ts` where it is not installed.
+ * Load by `wrk` of Debian, whose cost per request is a small part of a server's. If it is not installed, the generator of `load.ts` runs.
  * Processor time of the server counts only itself, so that a generator on the same machine changes it little.
  */
 import { execFile } from 'node:child_process'

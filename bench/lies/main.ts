@@ -55,7 +55,7 @@ await bounded(600_000, async (made) => {
   for (let id = 1n; id <= tokens; id += 4n) await chain.send('flag', [id, 0x02, `0x${'00'.repeat(32)}`])
   await chain.mine(3)
 
-  /** Returns what the chain itself holds of a token at a block, as text; null where the block is not the chain's. */
+  /** Returns what the chain itself holds of a token at a block, as text. Returns null where the block is not the chain's. */
   async function truthAt(tokenId: bigint, hash: Hex): Promise<string | null> {
     const data = encodeFunctionData({ abi, functionName: 'getAssetsWithMetadata', args: [[tokenId]] })
     const [answer, block] = await Promise.all([

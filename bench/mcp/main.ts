@@ -1,7 +1,7 @@
 /**
- * `npm run bench:mcp`: tool calls over MCP beside a bare server and beside the official SDK with a server for each request, in one
- * interleaved run, as ratios. Calls are of the modern revision, over 1,000 tokens whose verdicts are at hand. The ratios are of answers per
- * second of the server's processor time, which what else runs on the machine changes less than it does the rates.
+ * `npm run bench:mcp` measures tool calls over MCP beside a bare server and the official SDK. It prints ratios of one interleaved run; the
+ * SDK has a server for each request. Calls are of the modern revision, over 1,000 tokens whose verdicts are at hand. The ratios are of
+ * answers per second of the server's processor time, which what else runs on the machine changes less than it does the rates.
  */
 import { fileURLToPath } from 'node:url'
 import { costOf, warnWhenBusy } from '../lib/cost.ts'

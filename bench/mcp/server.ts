@@ -1,5 +1,5 @@
 /**
- * The servers of `bench:mcp`: `bare` reads and parses the body and writes one prepared answer; `ours` is the MCP endpoint; `sdk` is the
+ * The servers of `bench:mcp`: `bare` reads and parses the body and writes one prepared answer. `ours` is the MCP endpoint; `sdk` is the
  * official SDK behind its own Node adapter, a server for each request. The chain answers at once, so that MCP alone is measured.
  */
 import type { Hex } from '@touchstone/verdict'

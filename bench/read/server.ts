@@ -1,5 +1,6 @@
 /**
- * The servers of `bench:read` and `bench:limits`: `bare` writes one prepared verdict; `touchstone <rpc> <contract> <cache> <folder>` is the
+ * The servers of `bench:read` and `bench:limits`. `bare <length>` writes one prepared body of that many bytes. `touchstone <rpc> <contract>
+ * <cache> <folder>` is the
  * verification host, perhaps with more settings as JSON.
  */
 import { createServer } from 'node:http'
@@ -7,12 +8,15 @@ import type { Hex } from '@touchstone/verdict'
 import { startService } from '../../service/src/app/service.ts'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { exposedHeaders } from '../../service/src/http/responses.ts'
-import { silent } from '../lib/world.ts'
+import { metadataOf, silent } from '../lib/world.ts'
+
+/** The cached reads ask for these; a catalogue has the metadata of its products. */
+const productsWithMetadata = 1_000
 
 const [kind, rpcUrl = '', contract = ''] = process.argv.slice(2)
 
 if (kind === 'bare') {
-  const body = JSON.stringify({ version: '1', token_id: '1', filler: 'x'.repeat(910) })
+  const body = 'x'.repeat(Number(rpcUrl))
   const headers = [
     ['Content-Type', 'application/json'],
     ['Content-Length', String(body.length)],
@@ -44,6 +48,8 @@ if (kind === 'bare') {
     ...(JSON.parse(process.argv[7] ?? '{}') as Record<string, string>),
   })
   const service = await startService(config, silent)
+  for (let tokenId = 1; tokenId <= productsWithMetadata; tokenId += 1)
+    await service.components.metadata.put(metadataOf(tokenId))
   console.log(`port ${new URL(service.urls.verification).port}`)
   process.once('SIGTERM', () => {
     console.log(JSON.stringify(service.components.reader.stats()))

@@ -1,4 +1,4 @@
-/** Requests that arrive at their own times, whatever earlier ones take: what is slow is measured as its clients feel it. */
+/** Requests that arrive at their own times, whatever earlier ones take. So the measured delay is that of a client. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Kind, Request } from './mix.ts'
 

@@ -1,9 +1,9 @@
 /**
- * `npm run soak`: minutes of mixed load on one service with every role: 90 % keyless reads, 5 % taps, 3 % GraphQL, 1 % MCP, 1 % paid, at 60 % of
- * a capacity that a short ramp of the same mix finds first. Arrivals do not wait for answers. Exit code 1 when an answer is not what was
- * asked for, or when memory grows: the service collects its garbage every 20 s (`soak/gc-hook.ts`), and the median of its resident memory,
- * looked at each second, is in the last third of the time at most 1.1 times that of the second third.
- * `--minutes M` (15), `--rate R` requests a second instead of the ramp.
+ * `npm run soak` puts minutes of mixed load on one service with every role. It is 90 % keyless reads, 5 % taps, 3 % GraphQL, 1 % MCP, 1 %
+ * paid, at 60 % of a capacity that a short ramp of the same mix finds first. Arrivals do not wait for answers. Exit code 1 when an answer
+ * is not what was asked for, or when memory grows: the service collects its garbage every 20 s (`soak/gc-hook.ts`), and the median of its
+ * resident memory, looked at each second, is in the last third of the time at most 1.1 times that of the second third. `--minutes M` (15),
+ * `--rate R` requests a second instead of the ramp.
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'

@@ -1,6 +1,6 @@
 /**
- * The cost of a forged tap by the number of batches, as processor time of interleaved rounds: in a flood, where the budget of searches is
- * spent, with and without the hint of a batch; then a genuine tap with its hint, and one search without a budget.
+ * Measures a forged tap by the number of batches, as processor time of interleaved rounds. It does so in a flood, where the budget of
+ * searches is spent, with and without the hint of a batch; then a genuine tap with its hint, and one search without a budget.
  */
 import { randomBytes } from 'node:crypto'
 import { batchHint, createKeyRing, embeddedBatch, type BatchRecord } from '../../service/src/tap/keys/batch.ts'

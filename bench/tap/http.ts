@@ -1,6 +1,6 @@
 /**
- * A tap over HTTP: GET /api/verify beside a bare server, first with the cryptography alone (ledger and chain answer at once),
- * then with the real ledger on PostgreSQL, every tap a new one.
+ * Measures a tap over HTTP: GET /api/verify beside a bare server. It runs first with the cryptography alone (ledger and chain answer at
+ * once), then with the real ledger on PostgreSQL, every tap a new one.
  */
 import { randomBytes } from 'node:crypto'
 import { fileURLToPath } from 'node:url'

@@ -1,6 +1,7 @@
 /**
- * `npm run bench:tap`: what checking a tap costs (spec §4.4), as ratios of interleaved rounds: the cryptography in process beside the
- * same steps built plainly on `node:crypto`, forged taps by the number of batches, then over HTTP beside a bare server, then with the ledger on PostgreSQL.
+ * `npm run bench:tap` measures the check of a tap (spec §4.4), as ratios of interleaved rounds. They are the cryptography in process beside
+ * the same steps built plainly on `node:crypto`, forged taps by the number of batches, then over HTTP beside a bare server, then with the
+ * ledger on PostgreSQL.
  */
 import { benchTapCrypto, newTaps } from './crypto.ts'
 import { benchForgedTaps } from './forged.ts'

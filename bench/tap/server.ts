@@ -1,6 +1,6 @@
 /**
- * The servers of `bench:tap`: `bare` writes one prepared answer; `crypto` is GET /api/verify with a ledger and a chain that answer at
- * once; `ledger <postgres url>` has the real ledger. The batch comes as JSON on standard input.
+ * The servers of `bench:tap`: `bare` writes one prepared answer. `crypto` is GET /api/verify with a ledger and a chain that answer at once;
+ * `ledger <postgres url>` has the real ledger. The batch comes as JSON on standard input.
  */
 import { createServer, type RequestListener } from 'node:http'
 import { text } from 'node:stream/consumers'

@@ -2,7 +2,7 @@
 pragma solidity 0.8.37;
 
 import {AttestationVerifier} from "../src/AttestationVerifier.sol";
-import {World} from "./World.sol";
+import {Vm, World} from "./World.sol";
 
 /// What a contract on another chain believes of a gateway's signature, and for how long.
 contract AttestationVerifierTest is World {
@@ -168,6 +168,9 @@ contract AttestationVerifierTest is World {
         setKey(next, NOW + 10, NOW + 1000);
         s.timestamp = NOW + 20;
         require(outcomeOf(next, s) == AttestationVerifier.Outcome.OutsideKeyWindow, "its time has not begun");
+        setKey(next, NOW, NOW + 1000);
+        s.timestamp = NOW;
+        require(outcomeOf(next, s) == AttestationVerifier.Outcome.Valid, "its time begins now");
         s.timestamp = NOW - 10;
         // Rotation: what the retired key signed while it was active stays good.
         setKey(gateway, NOW - 1000, NOW - 10);
@@ -202,6 +205,29 @@ contract AttestationVerifierTest is World {
             (bool success,) = address(verifier).call(bad[i]);
             require(!success, "no key");
         }
+    }
+
+    function test_ownershipIsNotRenounced() public {
+        vm.prank(admin);
+        (bool success, bytes memory reason) =
+            address(verifier).call(abi.encodeWithSignature("renounceOwnership()"));
+        bytes memory expected = abi.encodeWithSignature("OwnableInvalidOwner(address)", address(0));
+        require(!success && keccak256(reason) == keccak256(expected), "no account can be the owner after that");
+    }
+
+    /// An indexer follows the keys by these events alone.
+    function test_logsEachChangeOfAKey() public {
+        vm.recordLogs();
+        setKey(next, NOW, NOW + 1);
+        vm.prank(admin);
+        verifier.revokeKey(next);
+        Vm.Log[] memory logs = vm.getRecordedLogs();
+        require(logs.length == 2, "one event for each change");
+        bytes32 signer = bytes32(uint256(uint160(next)));
+        for (uint256 i = 0; i < 2; ++i) require(logs[i].topics.length == 2 && logs[i].topics[1] == signer, "signer");
+        require(logs[0].topics[0] == keccak256("KeySet(address,uint64,uint64)"), "set");
+        require(keccak256(logs[0].data) == keccak256(abi.encode(NOW, NOW + 1)), "window");
+        require(logs[1].topics[0] == keccak256("KeyRevoked(address)") && logs[1].data.length == 0, "revoked");
     }
 
     function test_saysWhyItReverts() public {

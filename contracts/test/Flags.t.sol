@@ -64,6 +64,16 @@ contract FlagsTest is World {
         fails(guardian, flagCall(minted, 0x01), because(IAssetRegistry.WrongState.selector, minted, 1));
     }
 
+    /// An owner who is an attester too may report its item and mark it at once.
+    function test_anOwnerWhoAttestsReportsAndMarks() public {
+        uint256 tokenId = tokenIn(CLAIMED);
+        does(admin, abi.encodeCall(registry.grantRole, (ATTESTER, owner)));
+        does(owner, flagCall(tokenId, 0x21));
+        require(flagsOf(tokenId) == 0x21 && stateOf(tokenId) == FLAGGED, "both");
+        bytes4 notAllowed = IAssetRegistry.FlagsNotAllowed.selector;
+        fails(owner, flagCall(tokenId, 0x24), abi.encodeWithSelector(notAllowed, owner, uint8(0x24)));
+    }
+
     /// Who may recycle what was reported: both hats, and neither alone.
     function test_reportsCannotBeRecycledAway() public {
         uint256 tokenId = tokenIn(FLAGGED);
@@ -74,6 +84,7 @@ contract FlagsTest is World {
         recycleAfterNotice(tokenId);
         require(stateOf(tokenId) == 6 && flagsOf(tokenId) == 0x04, "recycled, with its history");
         require(registry.ownerOf(tokenId) == owner && registry.getTagByToken(tokenId) != 0, "owner and tag stay");
+        fails(recycler, call_, because(IAssetRegistry.WrongState.selector, tokenId, 6));
     }
 
     function flagCall(uint256 tokenId, uint8 bits) private view returns (bytes memory) {

@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {Handler} from "./Handler.sol";
 
-/// What holds after any number of any steps.
+/// The laws of the contract hold after any number of steps of any kind.
 /// A life is one fuzz run. Forge's invariant runner would spend most of the time between the steps (decisions/0033).
 contract InvariantsTest is Handler {
     uint256 private constant STEPS = 128;

@@ -80,6 +80,21 @@ contract MintTest is World {
     }
 
     /// The edges of both ranges, written out.
+    /// Counting goes past an import of any size, and never over its record.
+    function test_countingPassesHighImports() public {
+        uint256[3] memory imports = [uint256(3_000_000), 1, 3_000_002];
+        for (uint256 i = 0; i < 3; ++i) {
+            does(issuer, abi.encodeCall(registry.mintWithId, (owner, imports[i], METADATA)));
+        }
+        for (uint256 id = 3_000_003; id < 3_000_006; ++id) {
+            does(issuer, abi.encodeCall(registry.mint, (maker, METADATA)));
+            require(registry.ownerOf(id) == maker, "after the highest import");
+        }
+        does(issuer, abi.encodeCall(registry.mintWithId, (owner, 3_000_006, METADATA)));
+        does(issuer, abi.encodeCall(registry.mint, (maker, METADATA)));
+        require(registry.ownerOf(3_000_006) == owner && registry.ownerOf(3_000_007) == maker, "past an import");
+    }
+
     function test_refusesExactlyTheRanges() public {
         refused(0);
         refused(uint256(0x00f87d) << 232);

@@ -225,6 +225,12 @@ contract SafeguardsTest is World {
         claimFor(stock[1], thief);
         refuses(stranger, claimCall(stock[2], thief));
         refuses(attester, abi.encodeCall(registry.flag, (stock[0], 0x20, REASON)));
+        // The day of START ends 57,600 s after it.
+        vm.warp(START + 57_599);
+        bytes memory reason = abi.encodeWithSelector(IAssetRegistry.AttesterLimitReached.selector, attester, 2);
+        fails(attester, abi.encodeCall(registry.flag, (stock[0], 0x20, REASON)), reason);
+        vm.warp(START + 57_600);
+        does(attester, abi.encodeCall(registry.flag, (stock[0], 0x20, REASON)));
         vm.warp(START + 1 days);
         claimFor(stock[2], thief);
     }
@@ -252,6 +258,15 @@ contract SafeguardsTest is World {
         expectAllowance(2, 0);
         does(admin, abi.encodeCall(registry.setAttesterLimit, (attester, 0)));
         expectAllowance(10_000, 0);
+    }
+
+    function test_rolesHaveTheirNames() public view {
+        require(registry.ISSUER_ROLE() == keccak256("ISSUER_ROLE"), "issuer");
+        require(registry.BINDER_ROLE() == keccak256("BINDER_ROLE"), "binder");
+        require(registry.QA_ROLE() == keccak256("QA_ROLE"), "qa");
+        require(registry.ATTESTER_ROLE() == keccak256("ATTESTER_ROLE"), "attester");
+        require(registry.GUARDIAN_ROLE() == keccak256("GUARDIAN_ROLE"), "guardian");
+        require(registry.RECYCLER_ROLE() == keccak256("RECYCLER_ROLE"), "recycler");
     }
 
     function test_saysItsVersion() public view {

@@ -103,8 +103,8 @@ contract TransfersTest is World {
     function test_recipientDeclines() public {
         offer(tokenId);
         does(stranger, cancelCall(recipient, owner, 2));
-        (address to,, uint32 nonce) = registry.pendingTransfer(tokenId);
-        require(to == address(0) && nonce == 2, "no offer; the nonce stays behind");
+        (address to, uint64 expiry, uint32 nonce) = registry.pendingTransfer(tokenId);
+        require(to == address(0) && expiry == 0 && nonce == 2, "no offer; the nonce stays behind");
     }
 
     function testFuzz_expiry(uint64 expiry, uint32 wait) public {
@@ -121,6 +121,18 @@ contract TransfersTest is World {
             fails(recipient, accept, because(IAssetRegistry.TransferExpired.selector, tokenId, expiry));
             does(owner, again);
         }
+    }
+
+    function test_anOfferEndsAfterItsLastSecond() public {
+        bytes memory toOne = abi.encodeCall(registry.initiateTransfer, (tokenId, address(1), EXPIRY, REASON));
+        does(owner, toOne);
+        fails(owner, toOne, because(IAssetRegistry.TransferPending.selector, tokenId));
+        does(owner, abi.encodeCall(registry.cancelTransfer, (tokenId)));
+        offer(tokenId);
+        vm.warp(EXPIRY + 1);
+        bytes memory expired = because(IAssetRegistry.TransferExpired.selector, tokenId, EXPIRY);
+        fails(recipient, abi.encodeCall(registry.acceptTransfer, (tokenId)), expired);
+        does(owner, abi.encodeCall(registry.initiateTransfer, (tokenId, stranger, EXPIRY + 10, REASON)));
     }
 
     function test_lastSecondCounts() public {

@@ -18,9 +18,13 @@ const targets: readonly Target[] = [
     name: 'verdict',
     lowestScore: 90,
     sources: ['verdict/src/**/*.ts', 'service/src/assets/verdicts.ts'],
-    quick: ['verdict/src/**/*.unit.test.ts', 'service/src/assets/verdicts.unit.test.ts'],
+    quick: [
+      'verdict/src/**/*.unit.test.ts',
+      'verdict/test/{chain-read,client}.test.ts',
+      'service/src/assets/verdicts.unit.test.ts',
+    ],
     // package.test.ts tests the packed copy.
-    slow: ['verdict/test/!(package).test.ts'],
+    slow: ['verdict/test/!(package|chain-read|client).test.ts'],
   }),
   typescriptTarget({
     name: 'sun',

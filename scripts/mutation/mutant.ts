@@ -28,7 +28,7 @@ export function mutate(source: string, { start, end, text }: Mutant): string {
   return Buffer.concat([bytes.subarray(0, start), Buffer.from(text), bytes.subarray(end)]).toString()
 }
 
-/** Names mutants by the text of their line and not its number, so that a name outlives other changes of the file. */
+/** Names mutants by the text of their line, not by its number. A name thus outlives other changes of the file. */
 export function namedMutants(
   mutants: readonly Mutant[],
   sourceOf: (file: string) => string,

@@ -1,6 +1,6 @@
 /**
- * The package of the commands for clients: one program without dependencies, so that the hash of its tarball is the hash of everything
- * that runs. Its bundle holds only packages of the list below.
+ * The package of the commands for clients: one program without dependencies. So the hash of its tarball is the hash of everything that
+ * runs. Its bundle holds only packages of the list below.
  */
 import { buildSync, type Metafile } from 'esbuild'
 import { readdirSync, readFileSync, writeFileSync, mkdirSync } from 'node:fs'

@@ -11,7 +11,7 @@ import { compile, engines, packed, root } from './tarball.ts'
 /** Platforms for which the embedded chain and Node exist as packages. */
 const platforms = ['linux-x64', 'linux-arm64', 'darwin-x64', 'darwin-arm64']
 
-/** Packages of which only files are served: with them a hundred others would be installed, one of which reports the installation. */
+/** Packages of which only files are served. With them a hundred others would be installed, one of which reports the installation. */
 const vendored = {
   graphiql: ['package.json', 'LICENSE', 'graphiql.min.js', 'graphiql.min.css'],
   'swagger-ui-dist': [
@@ -103,7 +103,9 @@ function copyInto(from: string, to: string): void {
   copyFileSync(from, to)
 }
 
-/** Names the files of the library and of vendored packages by their paths, so that nothing is looked up by a name that the release does not own. */
+/**
+ * Names the files of the library and of vendored packages by their paths. So nothing is looked up by a name that the release does not own.
+ */
 function nameFiles(folder: string, file: string): void {
   const places = {
     [packageNames.library]: 'verdict/src/index.js',

@@ -1,5 +1,6 @@
 /**
- * The package as it would be published: its form, its types, and that it runs in Node 20, in Node 24 and in a browser.
+ * Tests the package as it would be published: its form and its types. It must run in Node 20, in Node 24 and in a
+ * browser.
  */
 import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'

@@ -1,7 +1,7 @@
 /**
- * Loaded with `node --import`: the wall clock of this process is off by as many milliseconds as the file CHAOS_CLOCK_FILE says, read again
- * at SIGUSR2. Only `Date` moves, as when an administrator or NTP steps the clock of one machine: timers and `performance.now()` are the
- * system's monotonic clock, which no step moves, and the other machines, the database and the chain keep their own time.
+ * Is loaded with `node --import`. The wall clock of this process is then off by as many milliseconds as the file CHAOS_CLOCK_FILE says,
+ * read again at SIGUSR2. Only `Date` moves, as when an administrator or NTP steps the clock of one machine: timers and `performance.now()`
+ * are the system's monotonic clock, which no step moves, and the other machines, the database and the chain keep their own time.
  */
 import { readFileSync } from 'node:fs'
 

@@ -7,7 +7,7 @@ import { kinds, type Record } from '../record.ts'
 import { NotRun } from './disk.ts'
 import type { Fault } from './faults.ts'
 
-/** Every kind of request succeeds on every instance within this time, unless the chain of a busy machine does not answer (502). */
+/** Every kind of request succeeds on every instance within this time. On a busy machine the chain may not answer (502). */
 const backMs = 15_000
 /** Refusals of the database in so long before that are a broken promise. */
 const lastMs = 5_000

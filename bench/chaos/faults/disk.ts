@@ -1,4 +1,4 @@
-/** The data folder of one instance is on a disk of a few megabytes that is filled to the last byte; it is restarted meanwhile. */
+/** The data folder of one instance is on a small disk that is filled to the last byte. The instance is restarted meanwhile. */
 import { execFile } from 'node:child_process'
 import { cp, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
 /**
- * One provider is dead, or providers fail or limit their rate now and then: every kind of request goes on meanwhile, also those that write
+ * One provider is dead, or providers fail or limit their rate now and then. Every kind of request goes on meanwhile, also those that write
  * to the chain, and the index follows the head.
  */
 import { setTimeout as delay } from 'node:timers/promises'

@@ -1,4 +1,4 @@
-/** Signals, starts and locks: a storm of SIGHUP while workers start, and a start while a writer holds the lock of the events. */
+/** Signals, starts and locks. A storm of SIGHUP while workers start, and a start while a writer holds the lock of the events. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { locks } from '../../../service/src/db/locks.ts'
 import type { Instance } from '../services/instance.ts'

@@ -1,6 +1,6 @@
 /**
- * How clients reach a fleet: as behind a load balancer, the other instance is asked when one refuses or does not answer. Every answer is
- * held against the OpenAPI description: a status, header or body that it does not foresee, and anything that leaks, is a broken promise.
+ * Clients reach a fleet as behind a load balancer. The other instance is asked when one refuses or does not answer. Every answer is held
+ * against the OpenAPI description: a status, header or body that it does not foresee, and anything that leaks, is a broken promise.
  */
 import { readOpenApi } from '../../../service/src/discovery/openapi.ts'
 import { readContract, type Reply } from '../../../service/test/support/contract.ts'

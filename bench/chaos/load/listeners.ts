@@ -1,4 +1,7 @@
-/** A subscription on each instance, with the stock client, which reconnects by itself: the events it received, and whether it was cut off meanwhile. */
+/**
+ * A subscription on each instance, with the stock client, which reconnects by itself. It records the events it received, and whether it was
+ * cut off meanwhile.
+ */
 import { createClient } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import type { Instance } from '../services/instance.ts'

@@ -1,4 +1,4 @@
-/** The steady load on a fleet: keyless reads, taps, pages, registrations, sales, each at its own pace whatever the answers take. */
+/** The steady load on a fleet. It has keyless reads, taps, pages, registrations, sales, each at its own pace whatever the answers take. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { createClients, type Clients } from './clients.ts'
 import type { Fleet } from '../fleet.ts'

@@ -1,4 +1,4 @@
-/** Paid attestations now and then: a header is sent again, unchanged, until the proof is there; never a new payment for the same sale. */
+/** Paid attestations now and then: a header is sent again, unchanged, until the proof is there. Never a new payment for the same sale. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { headerV2, sign } from '../../../service/test/support/payments/buyer.ts'

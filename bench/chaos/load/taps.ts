@@ -25,7 +25,7 @@ const keepBackEach = 6
 const againMs = 300
 const giveUpMs = 60_000
 
-/** One tap of each tag after another, `pauseMs` between them, until it is over; a tap that began is seen through. */
+/** One tap of each tag after another, `pauseMs` between them, until it is over. A tap that began is seen through. */
 export function runTaps({
   clients,
   chain,

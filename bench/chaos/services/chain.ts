@@ -1,6 +1,6 @@
 /**
- * The chain under a fleet: anvil that makes a block every half second and changes records in each, two providers in front of it that can
- * misbehave, and what every block held, read by another decoder, so that each answer can be compared at its own block, orphaned or not.
+ * The chain under a fleet. anvil makes a block every half second and changes records in each. Two providers in front of it can misbehave.
+ * Another decoder reads what every block held, so that each answer can be compared at its own block, orphaned or not.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -26,7 +26,7 @@ const [admin, , , , , changer] = publishedAddresses as [Hex, Hex, Hex, Hex, Hex,
 export type FleetChain = Awaited<ReturnType<typeof startFleetChain>>
 
 /**
- * Tokens 1, 2, 3 … are minted to the first published account; the first of them carry the tags with these commitments. Payers get their
+ * Tokens 1, 2, 3 … are minted to the first published account. The first of them carry the tags with these commitments. Payers get their
  * money and the accounts of `gas` ether.
  */
 export async function startFleetChain({
@@ -149,7 +149,7 @@ export async function startFleetChain({
         await record(depth)
         flagged.clear() // which of them are flagged now is not known: a change that reverts does no harm
       }),
-    /** The record of a token at a block, as a verdict without supplier's text; undefined for a block that never was. */
+    /** The record of a token at a block, as a verdict without supplier's text. Undefined for a block that never was. */
     truth(tokenId: bigint, block: { readonly number: bigint; readonly hash: Hex }): Verdict | null | undefined {
       const record = recordOfWord(held.get(block.hash)?.[Number(tokenId) - 1] ?? 0n)
       if (record === null || !held.has(block.hash)) return undefined

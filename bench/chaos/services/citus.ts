@@ -1,4 +1,6 @@
-/** A Citus cluster of one's own: a coordinator that has a standby when one is wanted, and workers that can be killed and added. */
+/**
+ * A Citus cluster for one test run. It has a coordinator that has a standby when one is wanted, and workers that can be killed and added.
+ */
 import { chmod, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

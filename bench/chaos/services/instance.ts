@@ -24,7 +24,7 @@ export type Instance = {
   readonly signal: (name: NodeJS.Signals) => void
   /** Number of times it ended by itself. */
   readonly crashes: () => number
-  /** Resolves when the process of the last start has printed a match; rejects when it ends without one, or after a minute. */
+  /** Resolves when the process of the last start has printed a match. Rejects when it ends without one, or after a minute. */
   readonly prints: (pattern: RegExp) => Promise<void>
   /** Warnings and errors that it logged last. */
   readonly troubles: (most: number) => string[]

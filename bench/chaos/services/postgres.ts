@@ -1,4 +1,4 @@
-/** A PostgreSQL of one's own in a temporary folder, that can be stopped, killed and started again, and replaced by a standby. */
+/** A PostgreSQL in a temporary folder of its own. It can be stopped, killed and started again, and replaced by a standby. */
 import { execFile, execFileSync } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
 import { appendFile, mkdtemp, rm } from 'node:fs/promises'

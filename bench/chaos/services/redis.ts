@@ -1,4 +1,4 @@
-/** A Redis of one's own that keeps nothing on disk, and can be killed and started again on the same port. */
+/** A Redis that keeps nothing on disk. It can be killed and started again on the same port. */
 import { tmpdir } from 'node:os'
 import { run, type Running } from '../../lib/program.ts'
 import { freePort } from '../../../service/test/support/free-port.ts'

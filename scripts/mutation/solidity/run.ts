@@ -9,7 +9,10 @@ import { type Fate, mutate, type Mutant, type Target } from '../mutant.ts'
 import { creationCode, type SourceFiles } from './compiler.ts'
 import { mutantsOf } from './mutants.ts'
 
-/** A contract, the files that its mutants are made of, and the groups of tests that must notice them, the quickest first. */
+/**
+ * Names a contract, the files of its mutants, and the groups of tests that must notice them. The quickest group comes
+ * first.
+ */
 type Contract = Readonly<{
   file: string
   name: string

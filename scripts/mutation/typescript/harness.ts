@@ -1,6 +1,6 @@
 /**
- * A small node:test: it runs the tests of one file at a time, in one process, and stops at the first failure. Test files get it in the
- * place of node:test, which runs the tests of a process once only.
+ * This small node:test runs the tests of one file at a time, in one process, until the first failure. Test files get it
+ * in the place of node:test, which runs the tests of a process once only.
  */
 type Run = () => unknown
 type Suite = { readonly tests: (Run | Suite)[]; readonly before: Run[]; readonly after: Run[] }

@@ -104,7 +104,10 @@ export function mutantsOf(file: string, source: string): Mutant[] {
       if (name !== left) for (const child of [member as unknown].flat()) if (isNode(child)) visit(child)
   }
 
-  /** Returns the member of a node in which nothing is changed: names of properties and modules, and defaults of indexed elements. */
+  /**
+   * Returns the member of a node that is not mutated. These are names of properties and modules, and defaults of
+   * indexed elements.
+   */
   function unchangedPart(node: Node): string | undefined {
     if ('computed' in node && !node.computed && 'key' in node) return 'key'
     if (node.type === 'ExportNamedDeclaration') return 'source'

@@ -27,8 +27,9 @@ const projectRoot = join(import.meta.dirname, '../../..')
 
 /** Processor time beyond five times that of the tests themselves: an endless loop ends here, however busy the machine is. */
 const loopCpuMs = 2_000
-/** A process that used no processor time for so long waits for ever. */
+/** A process that used less processor time than `idleCpuMs` for so long waits for ever: its timers alone take some. */
 const idleMs = 60_000
+const idleCpuMs = 300
 const baselineCpuMs = 300_000
 /** Each run leaves its modules in memory. */
 const runsOfWorker = 150
@@ -56,18 +57,32 @@ export function typescriptTarget({ name, lowestScore, sources, quick, slow, root
     const source = texts.get(mutant.file) ?? ''
     const path = join(root, mutant.file)
     const offset = Buffer.from(source).subarray(0, mutant.start).toString().length
-    const mutated = { path, source: stripTypeScriptTypes(mutate(source, mutant)) }
-    const own = `${basename(mutant.file, '.ts')}.`
-    const isOwn = (test: string) => basename(test).startsWith(own)
-    const tests = [...quickFiles.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a))), ...(isQuick ? [] : slowFiles)]
-    for (const test of tests) {
-      if (!imports.get(test)?.has(mutant.file)) continue
-      const { coverage, cpuMs } = await measure(test)
+    const stripped = withoutTypes(mutate(source, mutant))
+    if (stripped === null) return 'invalid'
+    const mutated = { path, source: stripped }
+    for (const { test, cpuMs, coverage } of await testsOf(mutant, isQuick)) {
       if (!isCovered(coverage[path] ?? [], offset)) continue
       const order = { root, tests: [join(root, test)], mutant: mutated }
       if (!(await worker.run(order, 5 * cpuMs + loopCpuMs)).passed) return 'killed'
     }
     return 'survived'
+  }
+
+  /**
+   * Returns the test files that import a mutant's file, the quick before the slow. In each group its own come first,
+   * then those that take the least time.
+   */
+  async function testsOf({ file }: Mutant, isQuick: boolean): Promise<readonly (TestFile & { test: string })[]> {
+    const own = `${basename(file, '.ts')}.`
+    const ordered: (TestFile & { test: string })[] = []
+    for (const group of isQuick ? [quickFiles] : [quickFiles, slowFiles]) {
+      const found: (TestFile & { test: string })[] = []
+      for (const test of group)
+        if (imports.get(test)?.has(file) === true) found.push({ test, ...(await measure(test)) })
+      const rank = ({ test, cpuMs }: (typeof found)[number]) => (basename(test).startsWith(own) ? 0 : cpuMs)
+      ordered.push(...found.toSorted((a, b) => rank(a) - rank(b)))
+    }
+    return ordered
   }
 
   /** Runs a test file without a mutant, for its processor time and for what it executes. */
@@ -84,6 +99,16 @@ export function typescriptTarget({ name, lowestScore, sources, quick, slow, root
 
   function find(patterns: readonly string[]): string[] {
     return globSync([...patterns], { cwd: root }).toSorted()
+  }
+}
+
+/** Returns null where the text is no program, such as `a ?? b && c`. */
+function withoutTypes(source: string): string | null {
+  try {
+    return stripTypeScriptTypes(source)
+  } catch (error) {
+    if (error instanceof SyntaxError) return null
+    throw error
   }
 }
 
@@ -111,7 +136,7 @@ function createWorker() {
       current.once('exit', () => end('the process ended'))
       watch = setInterval(() => {
         const cpuMs = cpuMsOf(current)
-        if (cpuMs > last.cpuMs) last = { at: performance.now(), cpuMs }
+        if (cpuMs > last.cpuMs + idleCpuMs) last = { at: performance.now(), cpuMs }
         if (cpuMs - before > mostCpuMs) end('too much processor time')
         else if (performance.now() - last.at > idleMs) end('it waits for ever')
       }, 250)

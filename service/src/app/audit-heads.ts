@@ -1,8 +1,8 @@
 /**
- * Signed heads of the audit trail: the issuer signs one a day into a file of DATA_DIR, which a database account cannot change. A trail
- * that was written anew or cut does not agree with them.
+ * Signed heads of the audit trail. The issuer signs one a day into a file of DATA_DIR, which a database account cannot change. A trail that
+ * was written anew or cut does not agree with them.
  */
-import { appendFile, mkdir, readFile } from 'node:fs/promises'
+import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { type AuditHead, auditHead, formatHead, readAudit } from '../db/audit.ts'
@@ -59,11 +59,26 @@ export async function openHead(line: string, keys: readonly IssuerKey[]): Promis
 
 /** Reads the signed heads of a file, the oldest first; none where there is no file. */
 export async function readHeads(path: string): Promise<readonly string[]> {
+  return (await wholeLines(path)).split('\n').filter((line) => line !== '')
+}
+
+/** Reads the lines that have their end. A full disk or a kill can leave a last one without it. */
+async function wholeLines(path: string): Promise<string> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return ''
     throw error
   })
-  return text.split('\n').filter((line) => line !== '')
+  return text.slice(0, text.lastIndexOf('\n') + 1)
+}
+
+/** Appends a line after the whole ones, in place of a last one that lacks its end. */
+async function appendLine(path: string, line: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+  const length = Buffer.byteLength(await wholeLines(path))
+  await using file = await open(path, 'a', 0o600)
+  await file.truncate(length)
+  await file.appendFile(`${line}\n`)
+  await file.sync()
 }
 
 const dayMs = 86_400_000
@@ -106,9 +121,7 @@ export function createHeadSigner({
     if (signed === null) return
     log.info('audit head signed', { head: formatHead(head), jws: signed })
     logged = signed
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    // After a full disk the last line may lack its end.
-    await appendFile(path, `\n${signed}\n`, { mode: 0o600 })
+    await appendLine(path, signed)
   }
 
   return {

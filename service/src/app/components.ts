@@ -33,6 +33,8 @@ import { type StatusIndex, statusStore } from '../passport/signing/status-store.
 import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/replay-ledger.ts'
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { type Claims, createClaims } from '../ownership/claims.ts'
+import { createPageTransfers, type PageTransfers } from '../ownership/page-transfers.ts'
+import type { SignedWriteParts } from '../ownership/signed-writes.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
@@ -44,7 +46,7 @@ import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { joinStore, openApprovals, type StoreComponents } from './store.ts'
 
-/** Times after which a request to the chain is given up; tests on a busy machine give more than the defaults. */
+/** Times after which a request to the chain is given up. Tests on a busy machine give more than the defaults. */
 type Deadlines = {
   readonly attemptTimeoutMs?: number
   readonly readTimeoutMs?: number
@@ -107,10 +109,13 @@ export type Components = StoreComponents & {
   /** Reads the token that a tag is bound to under its former commitment; null without one. Throws CHAIN_UNAVAILABLE. */
   readonly formerBinding: (uid: Uint8Array) => Promise<bigint | null>
   readonly resolveTap: ResolveTap
-  /** Undefined unless PAGE_CLAIMS is on. */
+  /** Undefined unless PAGE_OWNERSHIP names `claim`. */
   readonly pageClaims: { readonly claims: Claims; readonly tickets: TapTickets } | undefined
+  /** Undefined unless PAGE_OWNERSHIP names `transfer`. */
+  readonly pageTransfers: { readonly steps: PageTransfers; readonly tickets: TapTickets } | undefined
   /** Undefined without TAG_KEK: no tap can be verified then. */
   readonly reportTickets: TapTickets | undefined
+  readonly certificateTickets: TapTickets | undefined
 }
 
 /** Opens the components for a service, or for a command of the CLI that needs the chain. Throws a ConfigError for a setting that is missing. */
@@ -259,11 +264,8 @@ export async function openComponents(
     formerTagHash,
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
-    reportTickets:
-      config.tap.kek === null
-        ? undefined
-        : createTapTickets({ secret: tapSecret(config.tap.kek), purpose: 'difference report' }),
-    pageClaims: openPageClaims(config, { writer, operations, transfers: transferReads, keys }),
+    ...openTickets(config),
+    ...openPageSteps(config, { writer, operations, transfers: transferReads, keys }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -288,15 +290,33 @@ function configuredTagHashes({
   return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
-/** Lets visitors claim items in a page. Throws a ConfigError where a key is missing. */
-function openPageClaims(
-  { pages, tap: { kek } }: Config,
-  { keys, ...parts }: Parameters<typeof createClaims>[0] & { readonly keys: ReturnType<typeof keysByRole> },
-): Components['pageClaims'] {
-  if (!pages.claims) return undefined
-  if (kek === null || keys.attester === undefined || keys.relayer === undefined)
-    throw new ConfigError('PAGE_CLAIMS=on needs TAG_KEK, ATTESTER_KEY and RELAYER_KEY.')
-  return { claims: createClaims(parts), tickets: createTapTickets({ secret: tapSecret(kek), purpose: 'claim' }) }
+/** Makes the tickets of pages after a tap; undefined where no tap can be verified. */
+function openTickets({ tap: { kek } }: Config): Pick<Components, 'reportTickets' | 'certificateTickets'> {
+  if (kek === null) return { reportTickets: undefined, certificateTickets: undefined }
+  const secret = tapSecret(kek)
+  return {
+    reportTickets: createTapTickets({ secret, purpose: 'difference report' }),
+    certificateTickets: createTapTickets({ secret, purpose: 'certificate' }),
+  }
+}
+
+/** Lets visitors take steps of ownership in a page. Throws a ConfigError where a key is missing. */
+function openPageSteps(
+  { pages: { ownership }, tap: { kek } }: Config,
+  { keys, ...parts }: SignedWriteParts & { readonly keys: ReturnType<typeof keysByRole> },
+): Pick<Components, 'pageClaims' | 'pageTransfers'> {
+  if (!ownership.has('claim') && !ownership.has('transfer')) return { pageClaims: undefined, pageTransfers: undefined }
+  if (kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
+    throw new ConfigError('PAGE_OWNERSHIP=claim,transfer needs TAG_KEK and RELAYER_KEY, for claims also ATTESTER_KEY.')
+  const secret = tapSecret(kek)
+  return {
+    pageClaims: ownership.has('claim')
+      ? { claims: createClaims(parts), tickets: createTapTickets({ secret, purpose: 'claim' }) }
+      : undefined,
+    pageTransfers: ownership.has('transfer')
+      ? { steps: createPageTransfers(parts), tickets: createTapTickets({ secret, purpose: 'transfer' }) }
+      : undefined,
+  }
 }
 
 /** Makes the secret of tap tokens and report tickets: the same on every instance that can verify a tap. */

@@ -15,7 +15,7 @@ import { packageDocuments } from '../discovery/packages.ts'
 import type { HostName, HostUrls } from '../discovery/instance.ts'
 import { openApiDocument } from '../discovery/openapi.ts'
 import { chainId } from '../domain/chain.ts'
-import { createAuthenticate } from '../graphql/api-keys.ts'
+import { type Authenticate, createAuthenticate } from '../graphql/api-keys.ts'
 import { contextFactory, createLoaders, refusalNotes } from '../graphql/context.ts'
 import { indexStores } from '../graphql/stores.ts'
 import { createFormatError } from '../graphql/errors.ts'
@@ -113,6 +113,10 @@ function openVerification({ config, components, urls, limits, log }: Opening): O
         mcp: { ...mcp, limiter: agentLimiter, otherLimiter: limiter },
       },
       clientKey: clientKeys(most.trustedProxies),
+      keyAccess: {
+        authenticate: authenticateBy({ components, limits, log }),
+        clientAddress: clientAddresses(most.trustedProxies),
+      },
       clientCountry: clientCountries(config.tap.countryHeader, most.trustedProxies),
       log,
     }),
@@ -207,6 +211,11 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
 
 /** Unknown keys that one client may try in a minute. */
 const attemptsAMinute = 30
+
+function authenticateBy({ components, limits, log }: Pick<Opening, 'components' | 'limits' | 'log'>): Authenticate {
+  const attempts = limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 })
+  return createAuthenticate({ keys: components.apiKeys, attempts, log })
+}
 /** The longest wait of a mutation for the index, in ms. */
 const indexWaitMs = 2_000
 
@@ -256,11 +265,7 @@ async function openGraphql({ config, components, limits, metrics, log }: Opening
     prepare: metrics === undefined ? prepare : counted(prepare, metrics),
     createContext: contextFactory(stores, indexStores(lists.database), refusalNotes(database, log)),
     formatError: createFormatError(log),
-    authenticate: createAuthenticate({
-      keys: apiKeys,
-      attempts: limits.limiterOf(attemptsAMinute, { scope: 'wrong-keys', windowSeconds: 60 }),
-      log,
-    }),
+    authenticate: authenticateBy({ components, limits, log }),
     limiter: limits.limiterOf(config.limits.graphql, { scope: 'graphql' }),
     clientAddress: clientAddresses(config.limits.trustedProxies),
     clientKey: clientKeys(config.limits.trustedProxies),

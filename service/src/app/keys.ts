@@ -1,4 +1,4 @@
-/** Opens the private keys of this process where the settings place them (spec §5): in settings and files, or in a PKCS#11 token. */
+/** Opens the private keys of this process where the settings place them (spec §5): settings and files, or a PKCS#11 token. */
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import type { OperatorKeys } from '../chain/transactions/writer.ts'
 import { accountOf, type EthereumKey, localEthereumKey, storedEthereumKey } from '../keys/ethereum.ts'
@@ -22,8 +22,8 @@ export async function openKeyStores({ keys }: Pick<Config, 'keys'>, opened: Asyn
 export type RoleKey = Readonly<{ role: OperatorRole; account: LocalAccount; from: string }>
 
 /**
- * Returns the keys of the operator's roles and of the attester: those of their own settings, or named `operator-issuer` and so on in a
- * token, else the operator key. A role without a key writes nothing.
+ * Returns the keys of the operator's roles and of the attester. They are in settings of their own or named `operator-issuer` and so on in a
+ * token; else it is the operator key. A role without a key writes nothing.
  */
 export async function openRoleKeys({ operator }: Pick<Config, 'operator'>, stores: KeyStores): Promise<RoleKey[]> {
   const token = stores('operator')

@@ -3,7 +3,7 @@
  * owner's address or text from outside; the facilitator's own accounts are named. docs/operators-handbook.md lists them, docs/grafana-dashboard.json draws them.
  */
 import type { RequestListener } from 'node:http'
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Histogram, type OpenMetricsContentType, Registry } from 'prom-client'
 import type { IndexStatus } from '../chain/indexer/indexer.ts'
 import type { ChainCounts } from '../chain/rpc/failover.ts'
 import type { ReplicaStats } from '../db/replica.ts'
@@ -12,15 +12,17 @@ import type { Gateway } from '../hosts/gateway/gateway.ts'
 import {
   createRequestMeter,
   durationBuckets,
+  type Exemplar,
   metricsListener,
   type RequestCount,
-  type RouteNames,
 } from '../http/metrics.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { Components } from './components.ts'
 import type { Limits } from './limits.ts'
+import { routeNames } from './route-names.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 const tapOutcomes = [
   'resolved',
@@ -52,7 +54,7 @@ export type Metrics = Readonly<{
   listener: RequestListener
 }>
 
-export function createMetrics({ version, log }: { readonly version: string; readonly log: Log }): Metrics {
+export function createMetrics({ version, log, traces }: MetricsOptions): Metrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -62,7 +64,7 @@ export function createMetrics({ version, log }: { readonly version: string; read
     labelNames: ['version'],
     registers,
   }).set({ version }, 1)
-  const meters = requestMetrics(registry)
+  const meters = requestMetrics(registry, traces?.traceOf)
   const taps = new Counter({
     name: 'touchstone_taps_total',
     help: 'Taps that were presented, by outcome. failed: the chain or the ledger did not answer.',
@@ -77,13 +79,14 @@ export function createMetrics({ version, log }: { readonly version: string; read
   })
   for (const outcome of tapOutcomes) taps.inc({ outcome }, 0)
   for (const kind of operationKinds) operations.inc({ kind }, 0)
-  const sources: { -readonly [Name in keyof MetricSources]?: MetricSources[Name] } = {}
+  const sources: { -readonly [Name in keyof MetricSources]?: MetricSources[Name] } = { traces }
   let snapshot: Snapshot = {}
   registerSourceMetrics(registry, () => snapshot)
 
-  async function scrape(): Promise<string> {
+  async function scrape(openMetrics: boolean): Promise<{ text: string; contentType: string }> {
     snapshot = await readSources(sources)
-    return registry.metrics()
+    const from = openMetrics ? inOpenMetrics(registry) : registry
+    return { text: await from.metrics(), contentType: from.contentType }
   }
 
   return {
@@ -94,20 +97,29 @@ export function createMetrics({ version, log }: { readonly version: string; read
     watch: (more) => void Object.assign(sources, more),
     listener: metricsListener({
       scrape,
-      contentType: registry.contentType,
       onFault: (error) => log.warn('metrics not read', { reason: reasonOf(error) }),
     }),
   }
 }
 
+type MetricsOptions = Readonly<{ version: string; log: Log; traces?: Pick<Tracing, 'traceOf' | 'stats'> | undefined }>
+
+/** Returns the same metrics in the form that has exemplars. A registry renames its counters there, so that it gets copies. */
+function inOpenMetrics(registry: Registry) {
+  const copies = new Registry<OpenMetricsContentType>()
+  copies.setContentType(Registry.OPENMETRICS_CONTENT_TYPE)
+  for (const metric of registry.getMetricsAsArray()) copies.registerMetric(Object.create(metric) as Gauge)
+  return copies
+}
+
 const requestsName = 'touchstone_http_request_duration_seconds'
 
 /** Counts requests in plain numbers, which cost a busy route less than the library's own. They are read at each scrape. */
-function requestMetrics(registry: Registry) {
+function requestMetrics(registry: Registry, traceOf: Tracing['traceOf'] | undefined) {
   const meters = {
-    verification: createRequestMeter(routeNames.verification),
-    gateway: createRequestMeter(routeNames.gateway),
-    graphql: createRequestMeter(routeNames.graphql),
+    verification: createRequestMeter(routeNames.verification, traceOf),
+    gateway: createRequestMeter(routeNames.gateway, traceOf),
+    graphql: createRequestMeter(routeNames.graphql, traceOf),
   } as const satisfies Record<HostName, unknown>
   const help =
     'Time from a request to the end of its answer, by host, route and status. closed: the client went before.'
@@ -126,75 +138,32 @@ function requestMetrics(registry: Registry) {
 }
 
 /** Returns the lines of one series: cumulative buckets, sum and count. */
-function samplesOf(host: string, { route, status, requests, seconds, buckets }: RequestCount) {
+function samplesOf(host: string, { route, status, requests, seconds, buckets, exemplars }: RequestCount) {
   const labels = { host, route, status: String(status) }
   let below = 0
   const lines = durationBuckets.map((le, index) => ({
     metricName: `${requestsName}_bucket`,
     labels: { le, ...labels },
     value: (below += buckets[index] ?? 0),
+    ...exemplarOf(exemplars[index]),
   }))
   return [
     ...lines,
-    { metricName: `${requestsName}_bucket`, labels: { le: '+Inf', ...labels }, value: requests },
+    {
+      metricName: `${requestsName}_bucket`,
+      labels: { le: '+Inf', ...labels },
+      value: requests,
+      ...exemplarOf(exemplars[buckets.length]),
+    },
     { metricName: `${requestsName}_sum`, labels, value: seconds },
     { metricName: `${requestsName}_count`, labels, value: requests },
   ]
 }
 
-/** Route names of the request metrics, host by host: a closed list, so that the number of series is bounded. Busiest first: the first prefix that matches counts. A path that matches none is `other`. */
-export const routeNames: Readonly<Record<HostName, RouteNames>> = {
-  verification: [
-    ['/api/asset/', 'asset'],
-    ['/api/verify', 'tap'],
-    ['/api/dpp/', 'passport'],
-    ['/api/product/', 'product'],
-    ['/mcp', 'mcp'],
-    ['/01/', 'item-page'],
-    ['/token/', 'token-page'],
-    ['/tap', 'tap-page'],
-    ['/report', 'report'],
-    ['/claim', 'claim'],
-    ['/assets/', 'page-file'],
-    ['/', 'home'],
-    ['/a2a', 'a2a'],
-    ['/a2a/', 'a2a'],
-    ['/api/metadata/', 'metadata'],
-    ['/api/status/', 'status-list'],
-    ['/api/agent', 'agent'],
-    ['/api/agents/', 'agent'],
-    ['/dpps/', 'product-passport'],
-    ['/dppsByProductId/', 'product-passport'],
-    ['/dppsByProductIdAndDate/', 'product-passport'],
-    ['/dppsByIdAndDate/', 'product-passport'],
-    ['/dppsByProductIds', 'product-passport'],
-    ['/.well-known/', 'well-known'],
-    ['/mcp/', 'mcp'],
-    ['/docs', 'docs'],
-    ['/docs/', 'docs'],
-    ['/health', 'health'],
-    ['/openapi.json', 'openapi'],
-    ['/contexts/', 'vocabulary'],
-    ['/ns/', 'vocabulary'],
-    ['/llms.txt', 'discovery'],
-    ['/llms-full.txt', 'discovery'],
-    ['/robots.txt', 'discovery'],
-    ['/sitemap.xml', 'discovery'],
-    ['/packages/', 'packages'],
-  ],
-  gateway: [
-    ['/verify', 'verify'],
-    ['/payments/', 'payments'],
-    ['/health', 'health'],
-    ['/.well-known/', 'well-known'],
-    ['/openapi.json', 'openapi'],
-  ],
-  graphql: [
-    ['/graphql', 'graphql'],
-    ['/health', 'health'],
-    ['/playground', 'playground'],
-    ['/playground/', 'playground'],
-  ],
+function exemplarOf(exemplar: Exemplar | undefined) {
+  if (exemplar === undefined) return {}
+  const { traceId, seconds, at } = exemplar
+  return { exemplar: { labelSet: { trace_id: traceId }, value: seconds, timestamp: at.toFixed(3) } }
 }
 
 type MetricSources = Readonly<{
@@ -209,11 +178,13 @@ type MetricSources = Readonly<{
   replica: () => ReplicaStats
   /** WebSockets of GraphQL that are open. */
   sockets: () => number
+  /** Present when traces are exported. */
+  traces: Pick<Tracing, 'stats'> | undefined
 }>
 
 /** Reads the sources once for all metrics of a scrape. A source that is missing shows no metric. */
 async function readSources(sources: Partial<MetricSources>) {
-  const { reader, chain, chainClients, indexer, gateway, limits, replica, sockets } = sources
+  const { reader, chain, chainClients, indexer, gateway, limits, replica, sockets, traces } = sources
   return {
     reader: reader?.stats(),
     chain: chain?.stats(),
@@ -223,6 +194,7 @@ async function readSources(sources: Partial<MetricSources>) {
     limits: limits?.stats(),
     replica: replica?.(),
     sockets: sockets?.(),
+    spans: traces?.stats(),
   }
 }
 
@@ -358,6 +330,11 @@ const counters: Readonly<Record<string, Metric>> = {
     ({ replica }) => each(replica?.reads, 'database'),
     'database',
   ],
+  touchstone_trace_spans_total: [
+    'Spans of traces by result. failed: the collector did not take them; dropped: too many were waiting. Only where traces are on.',
+    ({ spans }) => each(spans, 'result'),
+    'result',
+  ],
 }
 
 const gauges: Readonly<Record<string, Metric>> = {
@@ -404,11 +381,11 @@ const gauges: Readonly<Record<string, Metric>> = {
     'account',
   ],
   touchstone_gateway_oldest_pending_seconds: [
-    'Age of the oldest payment that is not settled; 0 where there is none. Of all processes together.',
+    'Age of the oldest payment of all processes that is not settled; 0 where there is none.',
     ({ gateway }) => one(gateway?.oldestPendingSeconds),
   ],
   touchstone_gateway_channels_units: [
-    'Payment channels of all processes, in the smallest unit of the payment token. deposits: buyers can spend or take them back; unclaimed: sold; uncovered: sold and lost.',
+    'Payment channels of all processes, in the smallest unit of the payment token: deposits, unclaimed sales, and uncovered sales, which are lost.',
     ({ gateway }) => {
       const { balance: deposits, unclaimed, uncovered } = gateway?.channels ?? {}
       return deposits === undefined ? [] : each({ deposits, unclaimed, uncovered } as Record<string, number>, 'what')

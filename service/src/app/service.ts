@@ -16,9 +16,10 @@ import { hosts, type OpenHost } from './hosts.ts'
 import { sharedRoles } from './keys.ts'
 import { type Limits, openLimits } from './limits.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import type { Tracing } from './tracing/tracing.ts'
 
 export type Service = AsyncDisposable & {
-  /** URLs of the hosts, without a slash at the end; also of hosts that another process serves, where they are configured. */
+  /** URLs of the hosts, without a slash at the end. Also of hosts that another process serves, where they are configured. */
   readonly urls: Readonly<Record<HostName, string>>
   readonly components: Components
   /** Accepts no new connection; open ones are served. */
@@ -31,6 +32,7 @@ export type Service = AsyncDisposable & {
 export async function startService(config: Config, log: Log, overrides: ComponentOverrides = {}): Promise<Service> {
   await warmUpNextTick()
   await using opened = new AsyncDisposableStack()
+  const tracing = await openTraces(config, log, opened)
   const components = opened.use(await openComponents(config, log, overrides))
   const limits = opened.use(await openLimits(config, log.child('limits')))
   const names = (Object.keys(hosts) as HostName[]).filter((name) => config.roles.has(name))
@@ -38,7 +40,7 @@ export async function startService(config: Config, log: Log, overrides: Componen
   const listeners = await Promise.all(names.map(async (name) => ({ name, ...(await openListener(name, config)) })))
   for (const { close } of listeners) opened.defer(() => close(0))
   const urls = publicUrls(config, listeners)
-  const metrics = await openMetrics(config, components, limits, log, opened)
+  const metrics = await openMetrics({ config, components, limits, tracing, log, opened })
   const counted =
     metrics === undefined ? components : { ...components, resolveTap: countTaps(components.resolveTap, metrics) }
   const open: OpenHost[] = []
@@ -46,7 +48,8 @@ export async function startService(config: Config, log: Log, overrides: Componen
     const host = await hosts[name]({ config, components: counted, urls, limits, metrics, log: log.child(name) })
     opened.defer(() => host.close?.())
     open.push(host)
-    serve({ ...host, onRequest: metrics?.measured(name, host.onRequest) ?? host.onRequest })
+    const onRequest = tracing?.traced(name, host.onRequest) ?? host.onRequest
+    serve({ ...host, onRequest: metrics?.measured(name, onRequest) ?? onRequest })
     log.info(`${name} host listens`, { port })
   }
   if (config.roles.has('indexer')) {
@@ -110,16 +113,42 @@ function publicUrls(
   return { verification: urlOf('verification'), gateway: urlOf('gateway'), graphql: urlOf('graphql') }
 }
 
-/** Opens /metrics on a port of its own, where one is configured. */
-async function openMetrics(
-  { metricsPort, hosts: { bind } }: Config,
-  { reader, source, chainClients, indexer }: Components,
-  limits: Limits,
+/** Loads OpenTelemetry only where a collector is configured: it takes a tenth of a second and 27 MB. */
+async function openTraces(
+  { traces: settings, limits: { trustedProxies } }: Config,
   log: Log,
   opened: AsyncDisposableStack,
-): Promise<Metrics | undefined> {
+): Promise<Tracing | undefined> {
+  const { endpoint } = settings
+  if (endpoint === null) return undefined
+  const { openTracing } = await import('./tracing/tracing.ts')
+  const options = { settings: { ...settings, endpoint }, trustedProxies, log: log.child('traces') }
+  return opened.adopt(openTracing(options), (it) => it.close())
+}
+
+/** Opens /metrics on a port of its own, where one is configured. */
+async function openMetrics({
+  config,
+  components,
+  limits,
+  tracing,
+  log,
+  opened,
+}: {
+  readonly config: Config
+  readonly components: Components
+  readonly limits: Limits
+  readonly tracing: Tracing | undefined
+  readonly log: Log
+  readonly opened: AsyncDisposableStack
+}): Promise<Metrics | undefined> {
+  const {
+    metricsPort,
+    hosts: { bind },
+  } = config
   if (metricsPort === null) return undefined
-  const metrics = createMetrics({ version: programVersion, log: log.child('metrics') })
+  const { reader, source, chainClients, indexer } = components
+  const metrics = createMetrics({ version: programVersion, log: log.child('metrics'), traces: tracing })
   metrics.watch({ reader, chain: source, chainClients, indexer, limits })
   const { port, close } = await listen({
     name: 'metrics',
@@ -147,7 +176,7 @@ function countTaps(resolveTap: Components['resolveTap'], { countTap }: Metrics):
 
 const dayMs = 86_400_000
 
-/** Writes the head of the audit trail to the log, at the start and once a day: logs are kept elsewhere, where the database is not. */
+/** Writes the head of the audit trail to the log, at the start and once a day. Logs are kept apart from the database. */
 function logAuditHead({ database }: Components, log: Log): NodeJS.Timeout {
   const write = () =>
     void auditHead(database).then(
@@ -179,8 +208,8 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
 }
 
 /**
- * Settles or sends again, every 30 seconds, writes that were not mined when they were answered, or that a crash left behind; and carries
- * out what was approved before a crash.
+ * Settles or sends again, every 30 seconds, writes that were not mined when they were answered. It does the same for writes that a crash
+ * left behind, and carries out what was approved before a crash.
  */
 function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
   const recover = () =>
@@ -193,7 +222,7 @@ function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'appr
 }
 
 /**
- * Node allocates an object for every `process.nextTick`, several for each request, and V8 fixes its allocation strategy after the first
+ * Node allocates an object for every `process.nextTick`, several for each request. V8 fixes its allocation strategy after the first
  * thousands of them. Ticks of a busy start lead to a strategy that costs a fifth of a cached read (`bench:read`, Node 24).
  */
 const ticks = 5_000

@@ -5,6 +5,7 @@ import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
 import { type DifferenceReports, differenceReports } from '../assets/difference-reports.ts'
 import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
+import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
@@ -33,6 +34,7 @@ export type StoreComponents = {
   readonly database: Database
   readonly metadata: MetadataStore
   readonly pictures: PictureStore
+  readonly restrictedDetails: RestrictedStore
   readonly differences: DifferenceReports
   readonly items: ItemStore
   readonly tags: TagStore
@@ -73,7 +75,11 @@ export async function joinStore(
   const stores = indexedStores(database)
   const keyStores = await openKeyStores(config, opened)
   const keys = await openKeys(config, { database, tags: stores.tags, keyStores }, log.child('keys'), opened)
-  const rest = { pictures: pictureStore(database), differences: differenceReports(database) }
+  const rest = {
+    pictures: pictureStore(database),
+    restrictedDetails: restrictedStore(database),
+    differences: differenceReports(database),
+  }
   return { database, ...stores, ...rest, apiKeys: apiKeyStore(database), keyStores, ...keys }
 }
 

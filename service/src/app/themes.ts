@@ -1,4 +1,7 @@
-/** The operator's brand themes, read once at the start: a folder of `<id>.json` files, each with its mark `<id>.svg` beside it, and a typeface `<id>.woff2` where it has one. */
+/**
+ * The operator's brand themes, read once at the start. A folder of `<id>.json` files, each with its mark `<id>.svg` beside it, and a
+ * typeface `<id>.woff2` where it has one.
+ */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseJson } from '../lib/json.ts'

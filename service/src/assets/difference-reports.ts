@@ -27,7 +27,7 @@ export type DifferenceReports = ReturnType<typeof differenceReports>
 
 export function differenceReports(sql: Sql) {
   return {
-    /** Stores a report, and returns whether it is new: a tap reports once, and an item has at most 50 open reports. */
+    /** Stores a report, and returns whether it is new. A tap reports once, and an item has at most 50 open reports. */
     async add({
       tokenId,
       tapCounter,

@@ -1,7 +1,7 @@
 /**
- * The history of a token from the index (spec §3, §4.3, `get_lifecycle_history`): complete up to the block at which the token was
- * read, and checked against its state there. It is returned whole or not at all. No address leaves here: each becomes the
- * commitment of `owner_commitment`, and the zero address is left out.
+ * The history of a token from the index (spec §3, §4.3, `get_lifecycle_history`). Complete up to the block at which the token was read, and
+ * checked against its state there. It is returned whole or not at all. No address leaves here: each becomes the commitment of
+ * `owner_commitment`, and the zero address is left out.
  */
 import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, ownerCommitment } from '@touchstone/verdict'
 import type { BlockId } from '../domain/chain.ts'

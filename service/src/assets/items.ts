@@ -1,6 +1,6 @@
 /**
- * The items of tokens (spec §4.5, §4.6): a token has at most one GTIN and serial, and a GTIN and serial name one token.
- * An item may be registered as soon as its token is minted, before it carries a tag. The constraints of the table enforce this.
+ * The items of tokens (spec §4.5, §4.6). A token has at most one GTIN and serial, and a GTIN and serial name one token. An item may be
+ * registered as soon as its token is minted, before it carries a tag. The constraints of the table enforce this.
  */
 import type { Sql } from '../db/database.ts'
 
@@ -69,6 +69,12 @@ export function itemStore(sql: Sql) {
       return row === undefined ? null : BigInt(row.token_id)
     },
 
+    /** Returns up to `most` items with this serial, of every class: a serial is unique only below its GTIN. */
+    async itemsOfSerial(serial: string, most: number): Promise<readonly (ItemKey & { readonly tokenId: bigint })[]> {
+      const rows = await sql.query<{ gtin: string; token_id: string }>(serialStatement, [serial, most])
+      return rows.map(({ gtin, token_id }) => ({ gtin, serial, tokenId: BigInt(token_id) }))
+    },
+
     /** Returns whether any item of this class is registered. */
     async hasGtin(gtin: string): Promise<boolean> {
       return (await sql.query('select 1 from token_of_item where gtin = $1 limit 1', [gtin])).length > 0
@@ -92,3 +98,4 @@ function rejected(because: ItemRefusal): Registration {
 
 const registerStatement = 'select register_item($1::numeric, $2, $3, false) as created'
 const tokenStatement = 'select token_id from token_of_item where gtin = $1 and serial = $2'
+const serialStatement = 'select gtin, token_id from token_of_item where serial = $1 order by gtin limit $2::int'

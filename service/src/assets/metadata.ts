@@ -11,7 +11,7 @@ import { isObject } from '../lib/json.ts'
 export const metadataKeys = ['name', 'brand', 'description', 'sku', 'origin', 'size', 'image'] as const
 export type Metadata = Readonly<Partial<Record<(typeof metadataKeys)[number], string>>>
 
-/** The canonical text and its hash; or why the metadata is rejected, in one sentence, and by which of its fields. */
+/** The canonical text and its hash. If the metadata is rejected, it has the reason in one sentence and the field. */
 export type Canonical =
   | { readonly ok: true; readonly body: string; readonly hash: Hex }
   | { readonly ok: false; readonly message: string; readonly key?: string }
@@ -20,7 +20,7 @@ const allKeys = [...metadataKeys, 'manufactureDate', 'details', 'customFields']
 const maxBytes = 16_384
 
 /**
- * Checks metadata to be registered (RFC 8785, passport rules): the seven keys with text, a day as `manufactureDate`, one JSON object
+ * Checks metadata to be registered (RFC 8785, passport rules). It has the seven keys with text, a day as `manufactureDate`, one JSON object
  * as `customFields` (spec §2.9), the hash of product details as `details`, at most 16 kB in all.
  */
 export function canonicalMetadata(input: unknown): Canonical {

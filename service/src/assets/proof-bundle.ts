@@ -1,6 +1,6 @@
 /**
- * GET {base_url}/api/asset/{tokenId}/proof: a verdict with the storage proof it follows from (EIP-1186), both at one block,
- * because most nodes prove only near their head. `checkProofBundle` of `@touchstone/verdict` checks it offline.
+ * GET {base_url}/api/asset/{tokenId}/proof: a verdict with its storage proof (EIP-1186), both at one block. Most nodes prove only near
+ * their head. `checkProofBundle` of `@touchstone/verdict` checks it offline.
  */
 import {
   recordOfWord,

@@ -5,7 +5,8 @@
 import { LRUCache } from 'lru-cache'
 import { untrustedOf, verdictOf, type AssetRecord, type Hex, type Untrusted, type Verdict } from '@touchstone/verdict'
 import type { BlockId } from '../domain/chain.ts'
-import { reasonOf, ServiceError } from '../lib/errors.ts'
+import { traced } from '../lib/async/span.ts'
+import { chainUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 
 /** `timestamp` is in unix seconds. */
@@ -16,7 +17,7 @@ type Asset = Readonly<{ tokenId: bigint; record: AssetRecord; metadataHash: Hex 
 export type AssetSource = {
   readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset; readonly block: BlockId }>
   readonly head: () => BlockId | undefined
-  /** Reads the asset of a tag by its commitment, or its former one, at one block; null when no token carries the tag. */
+  /** Reads the asset of a tag by its commitment, or its former one, at one block. It is null when no token carries the tag. */
   readonly readByTag: (
     tagHash: Hex,
     formerTagHash?: Hex,
@@ -40,9 +41,14 @@ type TagAnswer = {
   readonly asset: { readonly verdict: Verdict; readonly timestamp: number; readonly metadataHash: Hex | null } | null
 }
 
+/** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
+type Answers = { readonly block: BlockId | null; readonly answers: readonly (Answer | null)[] }
+
 export type Verdicts = {
   /** Returns the verdict on a token now, or null when the token does not exist. Throws CHAIN_UNAVAILABLE. */
   readonly answer: (tokenId: bigint) => Promise<Answer | null>
+  /** Returns the verdicts on many tokens, all at one block. Throws CHAIN_UNAVAILABLE. */
+  readonly answers: (tokenIds: readonly bigint[]) => Promise<Answers>
   /** Returns the verdict at once where it is cached and its asset still current; else undefined. */
   readonly ready: (key: string) => Answer | undefined
   /** Returns the verdict on the token that carries a tag. Throws CHAIN_UNAVAILABLE. */
@@ -68,9 +74,33 @@ export function createVerdicts({
 }): Verdicts {
   const rendered = new LRUCache<string, Rendered>({ max: maxEntries })
 
-  async function answer(tokenId: bigint): Promise<Answer | null> {
-    const { asset, block } = await assets.read(tokenId)
-    return asset.record.state === 0 ? null : answerOf(asset, block)
+  function answer(tokenId: bigint): Promise<Answer | null> {
+    return traced({ name: 'verdict' }, async () => {
+      const { asset, block } = await assets.read(tokenId)
+      return asset.record.state === 0 ? null : answerOf(asset, block)
+    })
+  }
+
+  function answers(tokenIds: readonly bigint[]): Promise<Answers> {
+    return traced({ name: 'verdict' }, () => answersAtOnce(tokenIds))
+  }
+
+  async function answersAtOnce(tokenIds: readonly bigint[]): Promise<Answers> {
+    for (let attempt = 0; attempt < mostAttempts; attempt++) {
+      const readings = await Promise.all(tokenIds.map((tokenId) => assets.read(tokenId)))
+      const block = readings[0]?.block ?? null
+      // The head may move between two batches; what was read is cached by then, at the new head.
+      if (readings.some((reading) => reading.block.hash !== block?.hash)) continue
+      return {
+        block,
+        answers: await Promise.all(
+          readings.map(async (reading) =>
+            reading.asset.record.state === 0 ? null : answerOf(reading.asset, reading.block),
+          ),
+        ),
+      }
+    }
+    throw chainUnavailable('the head moves faster than the tokens can be read at one block')
   }
 
   async function answerOf(asset: Asset, block: BlockId): Promise<Answer> {
@@ -78,13 +108,13 @@ export function createVerdicts({
     const known = rendered.get(key)
     if (known !== undefined && known.asset === asset && now() < known.staleAt) return pinned(known, block)
     const untrusted = asset.metadataHash === null ? undefined : await untrustedFor(asset.metadataHash)
-    const staleAt = asset.metadataHash !== null && untrusted === undefined ? now() + missingMetadataMs : Infinity
-    const made = render(asset, untrusted, { contract, chainId, staleAt })
+    const isMissing = asset.metadataHash !== null && untrusted === undefined
+    const made = render(asset, untrusted, { contract, chainId, staleAt: isMissing ? staleSoon() : Infinity })
     if (asset.current) rendered.set(key, made)
     return pinned(made, block)
   }
 
-  /** Returns undefined when the store cannot be read: the verdict does not depend on it, and leaves out `untrusted` for a while. */
+  /** Returns undefined when the store cannot be read. The verdict does not depend on it, and leaves out `untrusted` for a while. */
   async function untrustedFor(hash: Hex): Promise<Untrusted | undefined> {
     try {
       const text = await metadata.get(hash)
@@ -95,18 +125,41 @@ export function createVerdicts({
     }
   }
 
+  /** Looks for missing metadata while the verdict without it is still served, so that no request waits for the store. */
+  async function lookAgain(key: string, known: Rendered): Promise<void> {
+    const { asset } = known
+    if (asset.metadataHash === null) return
+    known.isSought = true
+    const untrusted = await untrustedFor(asset.metadataHash)
+    known.isSought = false
+    if (rendered.peek(key) !== known) return
+    if (untrusted === undefined) known.staleAt = staleSoon()
+    else rendered.set(key, render(asset, untrusted, { contract, chainId, staleAt: Infinity }))
+  }
+
+  function staleSoon(): number {
+    return now() + missingMetadataMs
+  }
+
   return {
     answer,
-    async byTag(tagHash, formerTagHash) {
-      const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
-      if (asset === null || asset.record.state === 0) return { block, asset: null }
-      const { verdict } = await answerOf(asset, block)
-      return { block, asset: { verdict, timestamp: Number(asset.record.timestamp), metadataHash: asset.metadataHash } }
-    },
+    answers,
+    byTag: (tagHash, formerTagHash) =>
+      traced({ name: 'verdict' }, async () => {
+        const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
+        if (asset === null || asset.record.state === 0) return { block, asset: null }
+        const { verdict } = await answerOf(asset, block)
+        const timestamp = Number(asset.record.timestamp)
+        return { block, asset: { verdict, timestamp, metadataHash: asset.metadataHash } }
+      }),
     ready(key) {
       const known = rendered.peek(key)
       if (known === undefined || !known.asset.current) return undefined
-      if (known.staleAt !== Infinity && now() >= known.staleAt) return undefined
+      if (known.staleAt !== Infinity) {
+        const left = known.staleAt - now()
+        if (left <= 0) return undefined
+        if (left <= aheadMs && !known.isSought) void lookAgain(key, known)
+      }
       const head = assets.head()
       // `head()` may have dropped the asset, so `current` is checked after it.
       return head === undefined || !known.asset.current ? undefined : pinned(known, head)
@@ -114,11 +167,18 @@ export function createVerdicts({
   }
 }
 
+/** Attempts to read many tokens at one block. */
+const mostAttempts = 4
+
 /** Milliseconds for which a verdict without its metadata text is kept. */
 const missingMetadataMs = 5_000
+/** Milliseconds before that, from which on a request starts the next look for the text. */
+const aheadMs = 1_000
 
 type Rendered = {
-  readonly staleAt: number
+  /** Infinity where nothing is missing. */
+  staleAt: number
+  isSought: boolean
   readonly byteLength: number
   readonly asset: Asset
   readonly verdict: Verdict
@@ -147,7 +207,18 @@ function render(
   const after = text.slice(at + markText.length)
   const byteLength = Buffer.byteLength(before) + Buffer.byteLength(after)
   const tag = etagPart(verdict, asset.metadataHash)
-  return { asset, verdict, before, after, tag, byteLength, staleAt, block: undefined, answer: undefined }
+  return {
+    asset,
+    verdict,
+    before,
+    after,
+    tag,
+    byteLength,
+    staleAt,
+    isSought: false,
+    block: undefined,
+    answer: undefined,
+  }
 }
 
 /** Differs for any two verdicts on one token at one block. */

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type AssetRecord, type Hex, type StateCode, untrustedOf, verdictOf } from '@touchstone/verdict'
 import type { BlockId } from '../domain/chain.ts'
+import { type Span, withSpan } from '../lib/async/span.ts'
 import type { Log } from '../lib/log.ts'
 import { createVerdicts } from './verdicts.ts'
 
@@ -35,6 +36,8 @@ function world(first: Asset, maxEntries = 10) {
     texts: new Map<string, string>(),
     asked: 0,
     storeFails: false,
+    /** The store answers when this is settled. */
+    held: Promise.resolve(),
     now: 0,
     warnings: [] as string[],
     tags: [] as (Hex | undefined)[],
@@ -55,6 +58,7 @@ function world(first: Asset, maxEntries = 10) {
     metadata: {
       get: async (hash) => {
         state.asked += 1
+        await state.held
         if (state.storeFails) throw new Error('no store')
         return state.texts.get(hash)
       },
@@ -67,6 +71,8 @@ function world(first: Asset, maxEntries = 10) {
   })
   return { state, verdicts }
 }
+
+const settled = () => new Promise((resolve) => setImmediate(resolve))
 
 /** Applies the rules of the client library to the record at the block. */
 function expected({ record, tokenId }: Asset, block: BlockId, metadata?: object) {
@@ -188,7 +194,7 @@ describe('the metadata of a verdict', () => {
       assert.equal(state.warnings.length, name === 'unknown' ? 0 : 1)
       state.storeFails = false
       state.texts.set(metadataHash, JSON.stringify(product))
-      state.now = 4_999
+      state.now = 3_999
       assert.equal((await verdicts.answer(7n))?.body, JSON.stringify(expected(one, state.block)))
       assert.ok(verdicts.ready('7'))
       assert.equal(state.asked, 1)
@@ -202,6 +208,50 @@ describe('the metadata of a verdict', () => {
       await verdicts.answer(7n)
       assert.equal(state.asked, 2)
     })
+
+  it('is looked for while the verdict without it is served, by one request a time', async () => {
+    const one = asset({}, metadataHash)
+    const { state, verdicts } = world(one)
+    const bare = await verdicts.answer(7n)
+    state.now = 4_000
+    assert.equal(verdicts.ready('7'), bare)
+    assert.equal(verdicts.ready('7'), bare)
+    await settled()
+    assert.equal(state.asked, 2)
+    state.now = 8_000
+    state.texts.set(metadataHash, JSON.stringify(product))
+    assert.equal(verdicts.ready('7'), bare, 'good for five seconds from the second look')
+    await settled()
+    assert.equal(verdicts.ready('7')?.body, JSON.stringify(expected(one, state.block, product)))
+    assert.equal(state.asked, 3)
+  })
+
+  it('may be missing for five seconds to the last millisecond', async () => {
+    const { state, verdicts } = world(asset({}, metadataHash))
+    const bare = await verdicts.answer(7n)
+    state.now = 4_999
+    assert.equal(verdicts.ready('7'), bare)
+    state.now = 5_000
+    assert.equal(verdicts.ready('7'), undefined)
+  })
+
+  it('does not take the place of a newer verdict, where the asset changed while the text was looked for', async () => {
+    const { state, verdicts } = world(asset({}, metadataHash))
+    await verdicts.answer(7n)
+    state.now = 4_000
+    const { promise, resolve } = Promise.withResolvers<void>()
+    state.held = promise
+    state.texts.set(metadataHash, JSON.stringify(product))
+    assert.ok(verdicts.ready('7'))
+    state.held = Promise.resolve()
+    const stolen = asset({ state: 5, flags: 2, reserved: 4 })
+    state.asset = stolen
+    const flagged = await verdicts.answer(7n)
+    resolve()
+    await settled()
+    assert.equal(verdicts.ready('7'), flagged)
+    assert.deepEqual(flagged?.verdict, expected(stolen, state.block))
+  })
 })
 
 describe('a verdict that is ready', () => {
@@ -265,5 +315,86 @@ describe('the verdict on the token of a tag', () => {
   it('is none where no token carries the tag', async () => {
     const { verdicts } = world(asset())
     assert.deepEqual(await verdicts.byTag(metadataHash), { block: blockAt(100n), asset: null })
+  })
+})
+
+describe('the verdicts on many tokens', () => {
+  /** A maker whose reads return these blocks, one after another, the last one from then on. */
+  function reading(...numbers: bigint[]) {
+    const asked: bigint[] = []
+    const verdicts = createVerdicts({
+      assets: {
+        read: async (tokenId) => {
+          const block = blockAt(numbers[Math.min(asked.length, numbers.length - 1)] ?? 0n)
+          asked.push(tokenId)
+          return { asset: { ...asset(tokenId === 9n ? { state: 0 } : {}), tokenId }, block }
+        },
+        head: () => undefined,
+        readByTag: () => assert.fail('no tag is read'),
+      },
+      metadata: { get: async () => undefined },
+      contract,
+      chainId,
+      maxEntries: 10,
+      log: { warn: () => {} } as unknown as Log,
+    })
+    return { asked, verdicts }
+  }
+
+  it('stand at one block, in the order of the tokens, null for one that does not exist', async () => {
+    const { asked, verdicts } = reading(100n)
+    const { block, answers } = await verdicts.answers([8n, 9n, 7n])
+    assert.deepEqual(block, blockAt(100n))
+    assert.deepEqual(
+      answers.map((answer) => answer?.body),
+      [8n, undefined, 7n].map((id) => id && JSON.stringify(expected({ ...asset(), tokenId: id }, blockAt(100n)))),
+    )
+    assert.deepEqual(asked, [8n, 9n, 7n])
+  })
+
+  it('are read again where the head moved between two reads', async () => {
+    for (const numbers of [
+      [100n, 101n, 101n],
+      [101n, 100n, 101n],
+      [100n, 101n, 101n, 100n, 102n, 101n, 101n],
+    ]) {
+      const { verdicts } = reading(...numbers)
+      const { block, answers } = await verdicts.answers([7n, 8n])
+      assert.deepEqual(block, blockAt(101n))
+      for (const answer of answers) assert.equal(answer?.verdict.chainRef.block_hash, blockAt(101n).hash)
+    }
+  })
+
+  it('are refused after four attempts', async () => {
+    const { asked, verdicts } = reading(...Array.from({ length: 8 }, (_, index) => BigInt(100 + index)), 200n)
+    await assert.rejects(verdicts.answers([7n, 8n]), { code: 'CHAIN_UNAVAILABLE' })
+    assert.equal(asked.length, 8)
+  })
+
+  it('have no block where no token was asked for', async () => {
+    assert.deepEqual(await reading(100n).verdicts.answers([]), { block: null, answers: [] })
+  })
+})
+
+describe('the trace of a verdict', () => {
+  it('has one span of this name, however it was asked for', async () => {
+    const names: string[] = []
+    const span: Span = {
+      child: ({ name }) => {
+        names.push(name)
+        return span
+      },
+      set: () => {},
+      link: () => {},
+      fail: () => {},
+      end: () => {},
+    }
+    const { verdicts } = world(asset())
+    await withSpan(span, async () => {
+      await verdicts.answer(7n)
+      await verdicts.answers([7n])
+      await verdicts.byTag(tagHash)
+    })
+    assert.deepEqual(names, ['verdict', 'verdict', 'verdict'])
   })
 })

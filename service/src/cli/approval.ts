@@ -139,7 +139,9 @@ async function keyIn({ store, io }: Session, file: string, step: 'approve' | 're
   if (!found.ok) throw new CommandError(`${file} holds no API key that is active and may be used from this machine.`)
   const { key } = found
   if (!verbsOf(key.scopes).includes('approve'))
-    throw new CommandError(`Key ${key.id} lacks the scope approve, so that it cannot ${step} here.`)
+    throw new CommandError(
+      `Key ${key.id} lacks the scope approve, so it cannot ${step} here. Make one with: touchstone key create <name> --scope approve`,
+    )
   return { who: `key:${key.id}`, key }
 }
 

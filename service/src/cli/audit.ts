@@ -26,8 +26,8 @@ export function auditCommand(run: RunWork): Command {
       .option('--json', 'print a JSON array')
       .action(inSession(run, list)),
     defineCommand('verify', 'Checks every entry against the one before, and prints the head: keep it elsewhere.', {
-      notes: `Exit code 1: an entry was changed, removed or inserted. A trail that was cut, or written anew as a whole, is found by a head
-from before: those that the issuer signed each day (PASSPORT_SIGNING=on, DATA_DIR/audit/heads.jws), and the one of --head.`,
+      notes: `Exit code 1: an entry was changed, removed or inserted. An earlier head finds a trail that was cut or written anew as a whole.
+Such heads are signed by the issuer each day (PASSPORT_SIGNING=on, DATA_DIR/audit/heads.jws); --head gives another one.`,
       examples: ['touchstone audit verify'],
     })
       .option('--head <head>', 'a head from before: <number>:<hash>, or one that the issuer signed', parseHead)
@@ -132,7 +132,7 @@ async function exportAll({ store, io }: Session, { cef, after = 0n }: { cef?: tr
     await io.drained?.()
   }
   if (io.signal.aborted)
-    throw new CommandError(`The export was ended after entry ${last}. Continue it with --after ${last}.`)
+    throw new CommandError(`The export was interrupted after entry ${last}. Continue it with --after ${last}.`)
 }
 
 function bodyOf(text: string): AuditBody {

@@ -101,8 +101,8 @@ const progressMs = 2_000
 const patienceMs = 10_000
 
 /**
- * Brings the index to the head of the chain and returns its block: by waiting for the process that leads the index, else in this process
- * with visible progress. Throws one sentence when it does not get there.
+ * Brings the index to the head of the chain and returns its block. It waits for the process that leads the index, else works in this
+ * process with visible progress. Throws one sentence when it does not get there.
  */
 export async function catchUpWithHead(session: Session): Promise<bigint> {
   const { io } = session

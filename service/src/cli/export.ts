@@ -1,4 +1,7 @@
-/** `touchstone export …`: a whole list as CSV or JSON Lines, page by page, so that its size costs no memory and an export that broke off goes on. */
+/**
+ * `touchstone export …` prints a whole list as CSV or JSON Lines, page by page. So its size costs no memory, and an interrupted export can
+ * continue.
+ */
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { cleanLine } from '../graphql/queries/fields.ts'
@@ -34,7 +37,7 @@ type Row = { readonly cells: readonly Cell[]; readonly addresses: readonly Cell[
 type ExportOptions = { readonly after?: Keyset; readonly addresses?: true; readonly json?: true }
 
 const notes = `Every row ends with its cursor, and the last cursor is also printed on stderr. An export that broke off goes on after the
-cursor of its last whole row: with --after there is no header row, so that the rest can be appended to the same file.`
+cursor of its last whole row. With --after there is no header row, so that the rest can be appended to the same file.`
 
 function listCommand(run: RunWork, name: string, description: string, list: List): Command {
   const command = defineCommand(name, description, {
@@ -71,9 +74,7 @@ async function printList(session: Session, { head, addressHead, read }: List, op
     if (!io.signal.aborted && rows.length === rowsPerPage) continue
     if (last !== null) io.err(`Last cursor: ${formatCursor(last)}`)
     if (io.signal.aborted && rows.length === rowsPerPage)
-      throw new CommandError(
-        'The export was ended before it was complete. Continue it with --after and the last cursor.',
-      )
+      throw new CommandError('The export was interrupted. Continue it with --after and the last cursor.')
     return
   }
 }

@@ -29,7 +29,7 @@ counter of a tag stays, so that no tap verifies twice.`
     ofSubject(
       defineCommand(
         'erase',
-        'Erases messages of transfers and records of taps. Without --yes it says what it would erase.',
+        'Erases messages of transfers and records of taps. It prints only what it would erase unless --yes is given.',
         {
           notes: stays,
           examples: [
@@ -54,7 +54,8 @@ function searchOf(session: Session, { owner, uid }: Options): { subject: Subject
       'The tables of this database are distributed over a cluster, which this command does not search.',
     )
   const { tagHash, formerTagHash } = chainOf(session)
-  if (tagHash === undefined) throw new CommandError('TAG_PEPPER is not set, so that the taps of a tag cannot be found.')
+  if (tagHash === undefined)
+    throw new CommandError('TAG_PEPPER is not set: set it as the service has it, to find the taps of a tag.')
   return {
     subject,
     tagHashes: (of) => [tagHash, formerTagHash].flatMap((hash) => (hash === undefined ? [] : [hash(of)])),
@@ -64,7 +65,7 @@ function searchOf(session: Session, { owner, uid }: Options): { subject: Subject
 async function exportAll(session: Session, options: Options): Promise<void> {
   const { store, io } = session
   await exportPersonalData(store.database, searchOf(session, options), async (line) => {
-    if (io.signal.aborted) throw new CommandError('The export was ended.')
+    if (io.signal.aborted) throw new CommandError('The export was interrupted. Repeat the command.')
     io.out(line)
     await io.drained?.()
   })

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { runProgram } from './run-program.ts'
 import { runBareFromCli, runFromCli } from './session/session.ts'
 
-/** Commands that open no session, each with the import of its own file: loading all files takes most of a second. */
+/** Commands that open no session, each with the import of its own file. Loading all files takes most of a second. */
 const local: Readonly<Record<string, () => Promise<Command>>> = {
   dev: async () => (await import('./dev/dev.ts')).devCommand(),
   serve: async () => (await import('./serve/serve.ts')).serveCommand(),
@@ -11,6 +11,10 @@ const local: Readonly<Record<string, () => Promise<Command>>> = {
   prove: async () => (await import('./verify.ts')).proveCommand(),
   doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand(),
   pay: async () => (await import('./payments/pay.ts')).payCommand(),
+}
+
+export function localCommands(): Promise<readonly Command[]> {
+  return Promise.all(Object.values(local).map((load) => load()))
 }
 
 export async function runCli(): Promise<void> {
@@ -23,8 +27,5 @@ async function commandsFor(name = ''): Promise<readonly Command[]> {
   if (load !== undefined) return [await load()]
   const { storeCommands } = await import('./store-commands.ts')
   const print = (line: string) => void process.stdout.write(`${line}\n`)
-  return [
-    ...(await Promise.all(Object.values(local).map((each) => each()))),
-    ...storeCommands(runFromCli, print, runBareFromCli),
-  ]
+  return [...(await localCommands()), ...storeCommands(runFromCli, print, runBareFromCli)]
 }

@@ -23,7 +23,7 @@ one item, and flag it when they are right. Notes are text of strangers.`,
       .action(
         inSession(run, async ({ store, io }, ids: readonly string[], { json }: { json?: true }) => {
           const closed = await store.differences.close(ids)
-          if (closed === 0) throw new CommandError('There is no such report.')
+          if (closed === 0) throw new CommandError('There is no such report; see touchstone report list.')
           io.out(json === true ? JSON.stringify({ closed }) : `closed       ${closed}`)
         }),
       ),

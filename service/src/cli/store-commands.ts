@@ -1,4 +1,4 @@
-/** The commands on the store, for the process of the CLI and for the service that runs them on its behalf. */
+/** The commands on the store. The process of the CLI runs them, or the service on its behalf. */
 import { Command, CommanderError } from 'commander'
 import type { Config } from '../app/config/config.ts'
 import type { Service } from '../app/service.ts'

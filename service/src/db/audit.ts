@@ -7,7 +7,10 @@ import { userInfo } from 'node:os'
 import { hex, instant } from './columns.ts'
 import type { Sql } from './database.ts'
 
-/** `who` is `key:<id>`, `local:<user>`, or `page` for a visitor; `requestId` that of the log; `approval` the request that a second one has approved. */
+/**
+ * `who` is `key:<id>`, `local:<user>`, or `page` for a visitor. `requestId` that of the log; `approval` the request that a second one has
+ * approved.
+ */
 export type Actor = Readonly<{ who: string; requestId?: string; approval?: string }>
 
 /**

@@ -1,7 +1,7 @@
 /**
- * Reads all rows of the database as lines of JSON, in one snapshot and bounded memory, and writes them into an empty database, in one
- * transaction of the caller. Both engines give the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is
- * passed on as PostgreSQL wrote it, never parsed.
+ * Reads all rows of the database as lines of JSON, in one snapshot and bounded memory. Writes them into an empty database, in one
+ * transaction of the caller. Both engines give the same lines: numbers as digits, bytes as hex, times to the microsecond. A line is passed
+ * on as PostgreSQL wrote it, never parsed.
  */
 import type { Database, Sql } from './database.ts'
 import { appliedMigrations, checksumOf, migrateWithin, type Migration } from './migrate.ts'
@@ -175,6 +175,7 @@ async function keptOf(sql: Sql): Promise<string[]> {
 export const keptTables = [
   'metadata',
   'picture',
+  'restricted_details',
   'tag_batch',
   'tag',
   'tag_of_token',
@@ -215,5 +216,5 @@ export const keptTables = [
   'issuer_key',
 ] as const
 
-/** Tables without a backup: `migration` is in the head of the file, and the counts of a rate limit expire within a minute. */
+/** Tables without a backup. `migration` is in the head of the file, and the counts of a rate limit expire within a minute. */
 export const leftOutTables = ['migration', 'rate_window'] as const

@@ -38,7 +38,7 @@ export function bytesToHex(stored: Uint8Array): Hex {
 /** SQL for a `bytea` column as hex text. */
 export const hex = (column: string): string => `'0x' || encode(${column}, 'hex')`
 
-/** SQL for a time as RFC 3339 text in UTC, exact to the microsecond: a JS Date would cut it, and pages would skip or repeat rows. */
+/** SQL for a time as RFC 3339 text in UTC, exact to the microsecond. A JS Date would cut it, and pages would skip or repeat rows. */
 export const instant = (column: string): string =>
   `to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 

@@ -1,4 +1,4 @@
-/** The cost that PostgreSQL expects of a statement, so that one which would read most of a table is refused before it runs. */
+/** The cost that PostgreSQL expects of a statement. A statement that would read most of a table is rejected before it runs. */
 import type { Database } from './database.ts'
 
 /** In units of the planner: an index page costs a few, a million rows one after another some 50,000. */
@@ -32,7 +32,7 @@ export async function assertCheap(
 
 type Plan = Readonly<{ 'Total Cost': number }>
 
-/** Returns what the statement costs on one shard, for each of its parts: the coordinator does not know how many rows a shard has. */
+/** Returns what the statement costs on one shard, for each of its parts. The coordinator does not know how many rows a shard has. */
 function remoteCosts(value: unknown): number[] {
   if (typeof value !== 'object' || value === null) return []
   return Object.entries(value).flatMap(([name, part]) =>

@@ -5,6 +5,7 @@
 import type { HeldLock, Lock } from './locks.ts'
 import { openPglite } from './pglite.ts'
 import { openPostgres, type PostgresOptions } from './postgres/pool.ts'
+import { tracedDatabase } from './traced.ts'
 
 export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
 
@@ -28,5 +29,5 @@ export type DatabaseOptions = PostgresOptions | { readonly dataDir: string }
 
 /** Opens the database. Throws what the driver throws, such as for a wrong URL or a folder that is not a database. */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
-  return 'url' in options ? openPostgres(options) : openPglite(options.dataDir)
+  return tracedDatabase(await ('url' in options ? openPostgres(options) : openPglite(options.dataDir)))
 }

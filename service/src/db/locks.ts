@@ -24,7 +24,7 @@ export const lockStatement = ([first, second]: Lock): string => `select pg_advis
 
 /** A lock that one process holds among all processes of a database, for longer than a transaction. */
 export type HeldLock = {
-  /** Resolves at most 3 s after the database may have given the lock to another process: the holder must stop then. */
+  /** Resolves at most 3 s after the database may have given the lock to another process. The holder must stop then. */
   readonly lost: Promise<void>
   readonly release: () => Promise<void>
 }

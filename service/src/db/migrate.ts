@@ -125,7 +125,7 @@ async function applyOnce(sql: Sql, migration: Migration): Promise<boolean> {
   return true
 }
 
-/** Splits a script, because prepared statements take one at a time: `;` ends a statement at the end of a line, comments are whole lines. */
+/** Splits a script, because prepared statements take one at a time. `;` ends a statement at the end of a line, comments are whole lines. */
 function splitStatements(script: string): string[] {
   return script
     .replace(/^\s*--.*$/gm, '')

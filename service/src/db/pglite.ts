@@ -7,6 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { PGlite, types } from '@electric-sql/pglite'
 import { pg_trgm } from '@electric-sql/pglite/contrib/pg_trgm'
 import { createQueue } from '../lib/async/concurrency.ts'
+import { withSpan } from '../lib/async/span.ts'
 import { databaseUnavailable, ServiceError } from '../lib/errors.ts'
 import { closeTree } from '../lib/private-folder.ts'
 import { sqlState } from './errors.ts'
@@ -49,7 +50,8 @@ export async function openPglite(dataDir: string) {
       checkChannel(channel)
       let stop: (() => Promise<void>) | undefined
       const listen = async () => {
-        stop = await engine.listen(channel, onNotice)
+        // The engine calls within the work of the sender; what follows is not a part of it.
+        stop = await engine.listen(channel, () => withSpan(undefined, onNotice))
         onNotice()
       }
       listeners.add(listen)
@@ -67,12 +69,12 @@ export async function openPglite(dataDir: string) {
   }
 }
 
-/** PostgreSQL's default of 128 MB stays resident from the start; files in the cache of the system are read nearly as fast. */
+/** PostgreSQL's default of 128 MB stays resident from the start. Files in the cache of the system are read nearly as fast. */
 const sharedBuffers = '16MB'
 
 /**
- * Keeps V8 from compiling the module that `load` makes a second time, with optimisation: that takes 600 MB for a while. Statements by
- * a key take the same time without it, sums over whole tables take 1.7 times as long. Later modules and the compile cache see V8's own flags.
+ * Keeps V8 from compiling the module of `load` a second time, with optimisation. That takes 600 MB for a while. Statements by a key take
+ * the same time without it, sums over whole tables take 1.7 times as long. Later modules and the compile cache see V8's own flags.
  */
 async function compiledOnce<T>(load: () => Promise<T>): Promise<T> {
   const set = (prefix: string) => {

@@ -113,7 +113,7 @@ async function readPosition(database: ListDatabase): Promise<Position> {
   return row ?? { number: -1n, seq: 0n }
 }
 
-/** The statement failed, as for a row that replay removed (40001) or a table that has not arrived, and not the connection (08, 57P). */
+/** The statement failed, and not the connection (08, 57P). Replay removed a row (40001), or a table has not arrived. */
 function isOfStatement(error: unknown): boolean {
   return /^(?!08|57P)./.test(sqlState(error))
 }

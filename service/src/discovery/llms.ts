@@ -102,7 +102,7 @@ function chainText({ contract, rpcUrl, exampleTokenId }: Instance): string {
 curl ${rpcUrl} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"${contract}","data":"${getAssetCall(exampleTokenId)}"},"latest"]}'
 \`\`\`
 
-The result is five words of 32 bytes: owner, timestamp, state, flags, reserved. State: 0 NONE, 1 MINTED, 2 BOUND, 3 ACTIVATED, 4 CLAIMED, 5 FLAGGED, 6 RECYCLED. The owner is never in a verdict: \`owner_commitment\` is keccak256 of abi.encode(uint256 chainId, address contract, uint256 tokenId, address owner), so that a candidate address can be tested.
+The result is five words of 32 bytes: owner, timestamp, state, flags, reserved. State: 0 NONE, 1 MINTED, 2 BOUND, 3 ACTIVATED, 4 CLAIMED, 5 FLAGGED, 6 RECYCLED. The owner is never in a verdict. \`owner_commitment\` is keccak256 of abi.encode(uint256 chainId, address contract, uint256 tokenId, address owner), so that a candidate address can be tested.
 `
 }
 
@@ -163,7 +163,7 @@ curl ${base}/a2a/v1/message:send -H 'Content-Type: application/json' -H 'A2A-Ver
 function gatewayText(gateway: string): string {
   return `## Signed state for a payment (${gateway})
 
-POST /verify with \`{"assetId":"5","chain":"base-sepolia"}\`. A request without a payment gets 402 with the payment requirements (x402 version 1 in the body, version 2 in PAYMENT-REQUIRED): the handshake, not an error. A request with a signed payment in X-PAYMENT (version 1) or PAYMENT-SIGNATURE (version 2) gets the state and an ECDSA signature over keccak256(abi.encode(tokenId, state, chainId, timestamp)), and in \`attestation.v2\` an EIP-712 signature that also covers authentic, flagged and the block; with \`"eas":true\` also an EAS off-chain attestation. Errors: \`{error, message}\`, branch on \`error\`. After 503 send the same payment again: it is charged at most once.
+POST /verify with \`{"assetId":"5","chain":"base-sepolia"}\`. A request without a payment gets 402 with the payment requirements (x402 version 1 in the body, version 2 in PAYMENT-REQUIRED). That is the handshake, not an error. A request with a signed payment in X-PAYMENT (version 1) or PAYMENT-SIGNATURE (version 2) gets the state and an ECDSA signature over keccak256(abi.encode(tokenId, state, chainId, timestamp)). \`attestation.v2\` has an EIP-712 signature that also covers authentic, flagged and the block. With \`"eas":true\` it has an EAS off-chain attestation too. Errors: \`{error, message}\`, branch on \`error\`. After 503 send the same payment again: it is charged at most once.
 
 \`\`\`
 curl ${gateway}/health

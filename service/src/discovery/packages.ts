@@ -1,4 +1,7 @@
-/** The packages that a service offers to those who check it: the commands for clients and the library, at `/packages/…`, with their hashes. */
+/**
+ * The packages that a service offers to those who check it. They are the commands for clients and the library, at `/packages/…`, with their
+ * hashes.
+ */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { offeredPackages, packagesFolder } from '../domain/release.ts'

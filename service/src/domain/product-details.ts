@@ -25,6 +25,10 @@ export const productKinds = [
   'artwork',
 ] as const
 
+/** Readers for whom elements of a document can be restricted (EN 18239); the public is no tier. */
+export const tiers = ['interest', 'authority'] as const
+export type Tier = (typeof tiers)[number]
+
 /** Cleaned product details. What is wrong, or empty after cleaning, is left out; a list may be empty. */
 export type ProductDetails = z.infer<typeof readSchema>
 
@@ -51,6 +55,7 @@ function makeSchema(strict: boolean) {
   // Numbers are text: JSON readers round them differently, and so would the hash.
   const decimal = z.string().regex(/^\d{1,9}(?:\.\d{1,6})?$/, 'must be a decimal number as text, such as "12.5"')
   const sha256 = z.string().regex(/^[0-9a-f]{64}$/, 'must be 64 lower-case hex digits')
+  const keccak = z.string().regex(/^0x[0-9a-f]{64}$/, 'must be 0x and 64 lower-case hex digits')
   const side = z.int().min(1).max(4_096)
   /** BCP 47. */
   const languageTag = z.string().regex(/^[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}$/, 'must be a language tag such as fr')
@@ -73,7 +78,7 @@ function makeSchema(strict: boolean) {
   return object({
     kind: optional(z.enum(productKinds)),
     language: optional(languageTag),
-    /** The class (GTIN-14) that the document describes, and the batch (AI 10) when it is not for all of the class. */
+    /** The class (GTIN-14) that the document describes, and the batch (AI 10) if it describes one batch only. */
     gtin: optional(z.string().refine((value) => parseGtin(value).ok, 'must be a GTIN of 14 digits')),
     batch: optional(z.string().refine((value) => parseSerial(value).ok, batchRule)),
     model: optional(object({ name: optional(line), number: optional(line), description: optional(text(2_000, true)) })),
@@ -139,6 +144,8 @@ function makeSchema(strict: boolean) {
     ),
     facility: optional(object({ name: line, id: optional(url), country: optional(country) })),
     recall: optional(object({ text: paragraph, since: optional(day), url: optional(url) })),
+    /** Hashes of the documents with the elements of each access tier. */
+    restricted: optional(object({ interest: keccak, authority: keccak })),
   })
 
   function object<T extends z.ZodRawShape>(shape: T) {

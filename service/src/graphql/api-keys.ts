@@ -22,7 +22,10 @@ type NewApiKey = Pick<StoredApiKey, 'hash' | 'name' | 'scopes'> &
 export type ListedApiKey = Omit<StoredApiKey, 'hash'> &
   Readonly<{ createdAt: string; expiresAt: string | null; lastUsedAt: string | null; revokedAt: string | null }>
 
-/** `wrong` covers revoked and expired keys, `elsewhere` those that may not be used from this address; `busy` means that the client has tried too many unknown keys. */
+/**
+ * `wrong` covers revoked and expired keys, `elsewhere` those that may not be used from this address. `busy` means that the client has tried
+ * too many unknown keys.
+ */
 type Authenticated =
   | { readonly ok: true; readonly key: ApiKey }
   | { readonly ok: false; readonly because: 'missing' | 'wrong' | 'elsewhere' | 'busy' }
@@ -37,7 +40,7 @@ export type Authenticate = (
 const knownMs = 1_000
 const touchMs = 60_000
 
-/** Authenticates by the store, which is asked at most once a second per key: a revocation takes effect within a second. */
+/** Authenticates by the store, which is asked at most once a second per key. A revocation takes effect within a second. */
 export function createAuthenticate({
   keys,
   attempts,
@@ -112,7 +115,7 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
     /** Stores a new key by its hash and returns its id. */
     async create({ hash, name, scopes, brands = null, networks = null, expiresAt = null }: NewApiKey): Promise<string> {
       const id = randomId(8)
-      // A version without these limits knows the aliases only: it must not take them from a key that is narrower than it can see.
+      // A version without these limits has the aliases only. It must not take them from a key that is narrower than it can see.
       const isLimited = brands !== null || networks !== null || expiresAt !== null
       const granted = isLimited ? verbsOf(scopes) : scopes
       const expiry = expiresAt === null ? null : new Date(expiresAt).toISOString()
@@ -150,7 +153,7 @@ export function apiKeyStore(sql: Pick<Database, 'query' | 'transaction'>) {
   }
 }
 
-/** Returns lower-case letters and digits, each drawn at random, for ids that are read aloud and typed: 8 of them have 41 bits. */
+/** Returns random lower-case letters and digits, for ids that are read aloud and typed. 8 of them have 41 bits. */
 export function randomId(length: number): string {
   const letters = 'abcdefghijklmnopqrstuvwxyz0123456789'
   return Array.from({ length }, () => letters[randomInt(letters.length)]).join('')

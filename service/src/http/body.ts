@@ -6,7 +6,7 @@ export type BodyLimits = {
   readonly maxBytes: number
   /** The deadline of the whole body. Left out: only the listener's timeout for requests applies. */
   readonly timeoutMs?: number
-  /** A body that is too large is discarded up to here before it is rejected, so that the client reads the response. Node requests only. */
+  /** A body that is too large is discarded up to here before its rejection. So the client reads the response. Node requests only. */
   readonly drainBytes?: number
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import canonicalize from 'canonicalize'
 
-/** Returns `"sha256-…"` over the RFC 8785 form of a document, so that the tag does not depend on the document's spacing. */
+/** Returns `"sha256-…"` over the RFC 8785 form of a document. So the tag does not depend on the document's spacing. */
 export function etagOf(document: object): string {
   return etagOfText(canonicalize(document) ?? '')
 }

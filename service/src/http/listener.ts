@@ -1,4 +1,7 @@
-/** An HTTP listener that explains in one sentence why it cannot start, answers broken HTTP with JSON, and stops without losing an accepted request. */
+/**
+ * An HTTP listener that answers broken HTTP with JSON and stops without losing an accepted request. If it cannot start, its error is one
+ * sentence.
+ */
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http'
 import { Server as NetServer, type AddressInfo, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -34,7 +37,7 @@ export async function listen(options: {
   readonly exclusive?: boolean
   /** Takes over the socket of an upgrade, and closes it. Left out: an upgrade is answered like any request. */
   readonly onUpgrade?: OnUpgrade
-  /** Words the rejection of a request from its first bytes; of one that cannot be parsed, from those of its last packet. */
+  /** Words the rejection of a request from its first bytes. A request that cannot be parsed has those of its last packet. */
   readonly onBroken?: OnBroken | undefined
   /** For tests. */
   readonly headersTimeoutMs?: number

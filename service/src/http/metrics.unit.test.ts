@@ -74,14 +74,15 @@ describe('GET /metrics', () => {
   let url: string
   let close: () => Promise<void>
   before(async () => {
-    const scrape = async () => {
+    const scrape = async (openMetrics: boolean) => {
       scrapes += 1
       await delay(50)
       if (scrapes === 2) throw new Error('a reason that stays private')
-      return 'up 1\n'
+      return openMetrics
+        ? { text: 'up 1\n# EOF\n', contentType: 'application/openmetrics-text; version=1.0.0' }
+        : { text: 'up 1\n', contentType: 'text/plain; version=0.0.4' }
     }
-    const contentType = 'text/plain; version=0.0.4'
-    ;({ url, close } = await serve(metricsListener({ scrape, contentType, onFault: (error) => faults.push(error) })))
+    ;({ url, close } = await serve(metricsListener({ scrape, onFault: (error) => faults.push(error) })))
   })
   after(() => close())
 
@@ -97,6 +98,22 @@ describe('GET /metrics', () => {
     const next = await fetch(`${url}/metrics?x=1`)
     assert.deepEqual([next.status, next.headers.get('content-type')], [200, 'text/plain; version=0.0.4'])
     assert.equal(await next.text(), 'up 1\n')
+  })
+
+  it('answers in OpenMetrics a client that weighs it no less', async () => {
+    const typeFor = async (accept: string) => {
+      const response = await fetch(`${url}/metrics`, { headers: { accept } })
+      await response.text()
+      return response.headers.get('content-type')?.split(';')[0]
+    }
+    const openMetrics = 'application/openmetrics-text'
+    assert.equal(
+      await typeFor(`${openMetrics};version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2`),
+      openMetrics,
+    )
+    assert.equal(await typeFor(openMetrics), openMetrics)
+    assert.equal(await typeFor(`${openMetrics};q=0.2, text/plain;q=0.5`), 'text/plain')
+    assert.equal(await typeFor(`${openMetrics};q=0, */*`), 'text/plain')
   })
 
   it('answers nothing else', async () => {

@@ -1,6 +1,6 @@
 /**
- * Problem details (RFC 9457) for clients that name `application/problem+json` in `Accept`: the usual error body with
- * `type`, `title`, `status` and `detail` beside it.
+ * Problem details (RFC 9457) for clients that name `application/problem+json` in `Accept`. They are the usual error body with `type`,
+ * `title`, `status` and `detail` beside it.
  */
 
 import { STATUS_CODES } from 'node:http'

@@ -24,8 +24,8 @@ function pathOf(text: string): string {
 }
 
 /**
- * Returns a header by its lower-case name; fields that were sent twice are joined by a comma, as `request.headers` joins them.
- * Node builds `request.headers` on its first use, so that it is read only when the raw fields hold the name.
+ * Returns a header by its lower-case name. Fields that were sent twice are joined by a comma, as `request.headers` joins them. Node builds
+ * `request.headers` on its first use, so that it is read only when the raw fields hold the name.
  */
 export function getHeader(request: Pick<IncomingMessage, 'headers' | 'rawHeaders'>, name: string): string | undefined {
   const { rawHeaders } = request
@@ -51,13 +51,13 @@ export function namesOneHost({ rawHeaders, httpVersion }: IncomingMessage): bool
 /** `X-Request-Id` names one request in its response and in the log. */
 const acceptable = /^[\w.-]{1,64}$/
 
-/** Returns the client's id when it is short and plain, so that one id runs through both systems; else a new one. */
+/** Returns the client's id when it is short and plain, so that one id runs through both systems. Otherwise it makes a new one. */
 export function requestIdFor(given: string | undefined): string {
   return given !== undefined && acceptable.test(given) ? given : newRequestId()
 }
 
 const start = randomInt(2 ** 40).toString(36)
-/** Odd, so that the counter passes all 32-bit values before it repeats; random, so that ids do not reveal the number of requests. */
+/** Odd, so that the counter passes all 32-bit values before it repeats. Random, so that ids do not reveal the number of requests. */
 const step = randomInt(2 ** 31) | 1
 let last = 0
 

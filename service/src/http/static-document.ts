@@ -1,4 +1,4 @@
-/** Documents that do not change while the service runs: bytes and headers are made once, and a matching ETag gets 304. */
+/** Documents that do not change while the service runs. Bytes and headers are made once, and a matching ETag gets 304. */
 import { createHash } from 'node:crypto'
 import type { RequestListener } from 'node:http'
 import { compressedOnce, encodingFor } from './compression.ts'
@@ -100,8 +100,8 @@ export type BrowserFiles = {
 }
 
 /**
- * Makes the files of a page that packages publish for browsers, compressed at the first request, in a folder that the hash of all files names.
- * `sources` are the texts by name. Links to source maps are removed, because the maps are not served.
+ * Makes the files of a page from packages for browsers. They are compressed at the first request, in a folder that the hash of all files
+ * names. `sources` are the texts by name. Links to source maps are removed, because the maps are not served.
  */
 export function browserFiles(sources: Readonly<Record<string, string>>): BrowserFiles {
   const hash = createHash('sha256')

@@ -1,5 +1,5 @@
 /**
- * Announcements of the index to subscribers (spec §6): every event of the registry, and every status of a transfer, is a row of the outbox.
+ * Announcements of the index to subscribers (spec §6). Every event of the registry, and every status of a transfer, is a row of the outbox.
  * A row of its own retracts each event that a reorganisation or a repair took back.
  */
 import { zeroAddress } from '@touchstone/verdict'

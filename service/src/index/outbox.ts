@@ -8,6 +8,7 @@ import type { Database, Sql } from '../db/database.ts'
 import { locks, lockStatement } from '../db/locks.ts'
 import type { TransferStatus } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
+import { withSpan } from '../lib/async/span.ts'
 
 /** The kinds of events of the feed. */
 export type EventKind =
@@ -98,7 +99,7 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction' | '
       if (range.brands && database.dialect === 'citus') return rangeOfBrands(range, range.brands)
       return readRange(range)
     },
-    /** Returns whether a place is of this outbox and all events after it are kept, and the place after which they are. */
+    /** Returns whether a place is of this outbox and all events after it are kept. Also returns the place after which they are. */
     async check({ seq, micros }: Place): Promise<Readonly<{ known: boolean; oldest: Place }>> {
       const [row] = await database.query<Place & { given: bigint | null }>(checkStatement, [seq])
       const oldest = { seq: row?.seq ?? 0n, micros: row?.micros ?? 0n }
@@ -115,7 +116,9 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction' | '
     return rows.flatMap((row) => (row.seq === null ? [] : [parseRow(row)]))
   }
 
-  /** The brands are on the shards of the products, which no statement joins with the outbox: events are read in pages, and then filtered. */
+  /**
+   * The brands are on the shards of the products, which no statement joins with the outbox. Events are read in pages, and then filtered.
+   */
   async function rangeOfBrands(range: EventRange, brands: readonly string[]): Promise<OutboxEvent[] | null> {
     const found: OutboxEvent[] = []
     for (let { after } = range; ;) {
@@ -227,6 +230,6 @@ export function outboxNotices(sql: Sql): () => void {
   }
   return () => {
     wanted = true
-    if (!sending) void send()
+    if (!sending) withSpan(undefined, () => void send()) // no request waits for it
   }
 }

@@ -1,4 +1,4 @@
-/** The tokens of the index for a comparison with the chain: each page in one snapshot with the block at which it holds. */
+/** The tokens of the index for a comparison with the chain. Each page in one snapshot with the block at which it holds. */
 import type { Hex } from '@touchstone/verdict'
 import { hex, numbers, seconds } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
@@ -69,7 +69,7 @@ function parseToken(row: TokenRow): StoredToken {
   return { tokenId: BigInt(id), owner, state, flags, metadataHash, tagHash, pending }
 }
 
-/** Projects the stored events of the tokens again, and adds which of their fields and transfers are not as these say. */
+/** Projects the stored events of the tokens again, and adds which fields and transfers differ from them. */
 async function withStrayed(sql: Sql, tokens: readonly StoredToken[]): Promise<IndexedToken[]> {
   if (tokens.length === 0) return []
   const ids = tokens.map(({ tokenId }) => tokenId.toString())

@@ -229,7 +229,7 @@ async function pruneIndex(sql: Sql, keepFrom: bigint, retentionDays: number): Pr
   if ((await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
 }
 
-/** The end of a range has no block before it and is kept: a deep reorganisation can be followed back to it. */
+/** The end of a range has no block before it and is kept. A deep reorganisation can be followed back to it. */
 const deleteBlocksStatement = `delete from index_block b where number < $1 and number % 4096 <> 0
   and exists (select from index_block p where p.number = b.number - 1)`
 

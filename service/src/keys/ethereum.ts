@@ -1,4 +1,4 @@
-/** Keys of Ethereum accounts (secp256k1): in memory or in a key store, behind one type that viem and the gateway sign with. */
+/** Keys of Ethereum accounts (secp256k1), in memory or in a key store. viem and the gateway sign with one type. */
 import type { Hex } from '@touchstone/verdict'
 import {
   bytesToHex,
@@ -14,7 +14,7 @@ import { privateKeyToAddress, publicKeyToAddress, toAccount } from 'viem/account
 import { recoverSigner, secp256k1Order, signDigest } from '../lib/secp256k1.ts'
 import { KeyStoreError, type SigningKey } from './key.ts'
 
-/** Signatures are 65 bytes r || s || v over a digest, with s in the lower half of the order (EIP-2) and v 27 or 28. */
+/** Signatures are 65 bytes over a digest, r || s || v. The lower half of the order has s (EIP-2); v is 27 or 28. */
 export type EthereumKey = Readonly<{
   /** EIP-55 checksummed. */
   address: Hex

@@ -12,7 +12,7 @@ export type SigningKey = Readonly<{
   curve: Curve
   /** The uncompressed point, 65 bytes that begin with 04; 32 bytes for Ed25519 (RFC 8032). */
   publicKey: Uint8Array
-  /** Returns 64 bytes: r || s of ECDSA over a digest of 32 bytes, s in either half, or R || S of Ed25519 over the message. */
+  /** Returns 64 bytes. They are r || s of ECDSA over a digest of 32 bytes, s in either half, or R || S of Ed25519 over the message. */
   sign: (input: Uint8Array) => Promise<Uint8Array>
 }>
 

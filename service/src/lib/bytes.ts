@@ -14,8 +14,8 @@ export function constantTimeEqual(left: Uint8Array, right: Uint8Array): boolean 
 }
 
 /**
- * Returns the body of another service as UTF-8, or null when it has more than `maxBytes`; its connection is closed then.
- * A declared length is not trusted. Throws what the transport throws.
+ * Returns the body of another service as UTF-8, or null when it has more than `maxBytes`. Its connection is closed then. A declared length
+ * is not trusted. Throws what the transport throws.
  */
 export async function textWithin(body: AsyncIterable<Uint8Array> | null, maxBytes: number): Promise<string | null> {
   const chunks: Uint8Array[] = []

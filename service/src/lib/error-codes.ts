@@ -1,6 +1,6 @@
 /**
- * The one table of error codes: what each means, what a caller does about it, and how each protocol writes it.
- * Every protocol derives its codes and statuses from here, and `scripts/docs.ts` makes docs/error-codes.md from it.
+ * The one table of error codes. It has the meaning of each, the caller's remedy, and its form in each protocol. Every protocol derives its
+ * codes and statuses from here, and `scripts/docs.ts` makes docs/error-codes.md from it.
  */
 type ErrorRow = {
   /** A sentence for people. The gateway sends it as `message`. */
@@ -329,7 +329,7 @@ export const errorCodes = {
     gateway: { error: 'nonce_already_used', status: 402 },
   },
   PAYMENT_REJECTED: {
-    meaning: 'The payment token refuses this transfer.',
+    meaning: 'The payment token rejects this transfer.',
     remedy: 'Use another payer: the token is paused, or an account is blocked.',
     gateway: { error: 'payment_rejected', status: 402 },
   },

@@ -46,8 +46,8 @@ export function isDatabaseUnavailable(error: unknown): boolean {
 }
 
 /**
- * Returns message and causes of a thrown value for a log or a terminal: one line of visible text, at most 500 characters, without the stack.
- * Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.
+ * Returns message and causes of a thrown value for a log or a terminal. It is one line of visible text, at most 500 characters, without the
+ * stack. Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.
  */
 export function reasonOf(error: unknown): string {
   const parts: string[] = []

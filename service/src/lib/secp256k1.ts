@@ -1,5 +1,5 @@
 /**
- * ECDSA on secp256k1 by libsecp256k1 in WebAssembly, about eight times as fast as in JavaScript: a paid request checks one signature and
+ * ECDSA on secp256k1 by libsecp256k1 in WebAssembly, about eight times as fast as in JavaScript. A paid request checks one signature and
  * makes several. Signatures are 65 bytes r‖s‖v with s in the lower half of the order (EIP-2) and v 27 or 28.
  */
 import { recover, signRecoverable } from 'tiny-secp256k1'

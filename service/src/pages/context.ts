@@ -1,4 +1,4 @@
-/** A page context holds the language and the asset folder of a page; the helpers here write the small pieces that all cards share. */
+/** A page context holds the language and the asset folder of a page. The helpers here write the small pieces that all cards share. */
 import { formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
 import { html, type Html } from './html.ts'
 

@@ -1,4 +1,7 @@
-/** The start page and the page of a class of products: the meaning of a tap, and the search for an item (spec §1, §4.6). */
+/**
+ * Renders the start page and the page of a class of products (spec §1, §4.6). They show the meaning of a tap, and the
+ * search for an item.
+ */
 import type { LifecycleState } from '@touchstone/verdict'
 import type { ProductDetails } from '../domain/product-details.ts'
 import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
@@ -8,7 +11,8 @@ import { careCard, makerPicture, makerWords } from './item/about.ts'
 import { makerFrame } from './item/frame.ts'
 import type { ItemView } from './item/view.ts'
 import { documentOf } from './layout.ts'
-import { itemForm, searchCard, tapCard, type SearchView } from './search.ts'
+import { scanCard } from './lookup/scan.ts'
+import { itemForm, searchCard, tapCard, type Brand, type SearchView } from './search.ts'
 import { plainVerdict } from './verdict/card.ts'
 import { seal } from './verdict/seals.ts'
 import { tones } from './verdict/situation.ts'
@@ -21,13 +25,18 @@ export type Example = {
   readonly state: Exclude<LifecycleState, 'NONE'>
 }
 
-export type HomeView = { readonly search: SearchView; readonly examples: readonly Example[] }
+export type HomeView = {
+  readonly search: SearchView
+  readonly brands: readonly Brand[]
+  readonly examples: readonly Example[]
+}
 
-export function homePage(context: PageContext, { search, examples }: HomeView): string {
+export function homePage(context: PageContext, { search, brands, examples }: HomeView): string {
   const { home } = textsIn(context)
   return documentOf(context, {
     title: home.title,
     path: '/',
+    links: html`<link rel="stylesheet" href="${context.assets}/lookup.css" />`,
     body: html`<section class="hero">
         <div>
           ${tapDrawing}
@@ -37,7 +46,7 @@ export function homePage(context: PageContext, { search, examples }: HomeView): 
         </div>
       </section>
       <div class="flow wide">
-        ${tapCard(context, false)} ${searchCard(context, search)} ${colours(context)}
+        ${tapCard(context, false)} ${scanCard(context)} ${searchCard(context, search, brands)} ${colours(context)}
         ${examples.length > 0 && examplesCard(context, examples)}
       </div>`,
   })

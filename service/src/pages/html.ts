@@ -1,6 +1,6 @@
 /**
- * HTML as a type of its own: `html` escapes every string, and only values of the type `Html` enter a page unescaped.
- * Supplier text is always a string, so it cannot become markup (spec §2.3).
+ * HTML as a type of its own. `html` escapes every string, and only values of the type `Html` enter a page unescaped. Supplier text is
+ * always a string, so it cannot become markup (spec §2.3).
  */
 const markup = Symbol('html')
 

@@ -20,6 +20,7 @@ const shapes = {
   code: '<path d="M8.5 7.5L4 12l4.5 4.5M15.5 7.5L20 12l-4.5 4.5"/>',
   retry: '<path d="M19 12a7 7 0 1 1-2.5-5.4M19 4v4.5h-4.5"/>',
   lock: '<path d="M5.5 11h13v9h-13zM8 11V8a4 4 0 0 1 8 0v3"/>',
+  camera: '<path d="M4 8h3.5L9 5.5h6L16.5 8H20v11H4z"/><circle cx="12" cy="13" r="3.4"/>',
   search: '<circle cx="10.5" cy="10.5" r="6"/><path d="M15 15l5 5"/>',
   tap: '<path d="M6 9.5a5 5 0 0 1 0 5M9.5 7a9 9 0 0 1 0 10M13 4.5a13 13 0 0 1 0 15M16.5 2.5a17 17 0 0 1 0 19"/>',
 } as const

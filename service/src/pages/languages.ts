@@ -18,7 +18,7 @@ export const languageNames: Readonly<Record<Language, string>> = {
   ar: 'العربية',
 }
 
-/** The English catalogue is the type of all: a missing sentence is a type error, another key or `{place}` fails a test. */
+/** The English catalogue is the type of all. A missing sentence is a type error, another key or `{place}` fails a test. */
 export type Texts = typeof en
 export const textsOf: Readonly<Record<Language, Texts>> = { en, de, fr, es, ar }
 

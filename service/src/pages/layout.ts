@@ -81,7 +81,7 @@ function brandLinks(context: PageContext, { links }: PageTheme): Html | false {
   )
 }
 
-/** A menu of links, which opens the page anew where there is no script: on a tapped page that is the untapped one. */
+/** A menu of links, which opens the page anew where there is no script. On a tapped page that is the untapped one. */
 function languageMenu(context: PageContext, path: string): Html {
   const links = languages.map((language) => {
     const current = language === context.language && html` aria-current="true"`

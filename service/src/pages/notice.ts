@@ -13,7 +13,20 @@ export type Notice =
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
   /** `role` is what the visitor was doing. */
   | { readonly kind: 'reported'; readonly role: Role }
-  | { readonly kind: 'reportExpired' | 'badLink' | 'badToken' | 'unknown' | 'prefetch' | 'incomplete' | 'replayed' }
+  | {
+      readonly kind:
+        | 'certificateExpired'
+        | 'certificateRefused'
+        | 'reportExpired'
+        | 'badLink'
+        | 'badToken'
+        | 'unknown'
+        | 'prefetch'
+        | 'incomplete'
+        | 'replayed'
+    }
+  /** `record`: path of the item's page. */
+  | { readonly kind: 'offerOver' | 'offerExpired'; readonly record?: string | undefined }
   /** `tapped`: the visit carried a tap, which stays valid for another try. */
   | { readonly kind: 'chain' | 'fault'; readonly tapped: boolean }
   /** `record`: path of the untapped page. */

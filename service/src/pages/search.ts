@@ -1,15 +1,22 @@
-/** The two ways to an item: a tap, or its token id or GTIN and serial in forms that work without script (spec §4.1, §4.6). */
-import { textsIn, type PageContext } from './context.ts'
+/** The ways to an item: a tap, its numbers in forms that work without script, a list (spec §4.1, §4.6). */
+import { hrefIn, textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
-import { tapDrawing } from './icons.ts'
+import { icon, tapDrawing } from './icons.ts'
+import { bulkPath } from './lookup/path.ts'
 
 /** The text that was typed before, and the field that was wrong. */
 export type SearchView = {
   readonly token?: string | undefined
   readonly gtin?: string | undefined
   readonly serial?: string | undefined
-  readonly wrong?: 'token' | 'gtin' | 'serial' | undefined
+  /** Id of a brand of the operator's list, and the serial that was typed beside it. */
+  readonly brand?: string | undefined
+  readonly brandSerial?: string | undefined
+  readonly wrong?: 'token' | 'gtin' | 'serial' | 'brand' | 'brandSerial' | undefined
 }
+
+/** A brand of the operator's list. */
+export type Brand = { readonly id: string; readonly name: string }
 
 /** How to tap, with each kind of phone, below a drawing. */
 export function tapHelp(context: PageContext, drawing: Html | false = tapDrawing): Html {
@@ -37,8 +44,9 @@ export function tapCard(context: PageContext, drawing: Html | false = tapDrawing
   </section>`
 }
 
-export function searchCard(context: PageContext, view: SearchView = {}): Html {
-  const { search, product } = textsIn(context)
+/** `brands` are offered beside a serial; without them the form is left out. */
+export function searchCard(context: PageContext, view: SearchView = {}, brands: readonly Brand[] = []): Html {
+  const { search, product, bulk } = textsIn(context)
   const token = { name: 'token', label: product.token, hint: search.tokenHint, numeric: true, max: 78 } as const
   return html`<section class="card search" aria-labelledby="search">
     <h2 id="search">${search.title}</h2>
@@ -47,8 +55,11 @@ export function searchCard(context: PageContext, view: SearchView = {}): Html {
         ${languageField(context)} ${field(token, view, search.badToken)}
         <button>${search.button}</button>
       </form>
-      ${itemForm(context, view)}
+      ${itemForm(context, view)} ${brands.length > 0 && brandForm(context, view, brands)}
     </div>
+    <p class="many">
+      <a href="${hrefIn(context, bulkPath)}">${icon('layers')}<span>${bulk.link}</span></a>
+    </p>
   </section>`
 }
 
@@ -63,6 +74,28 @@ export function itemForm(context: PageContext, view: SearchView): Html {
   </form>`
 }
 
+/** The brand comes from the operator's list, so that no maker's text decides which items it stands for. */
+function brandForm(context: PageContext, view: SearchView, brands: readonly Brand[]): Html {
+  const { search, product } = textsIn(context)
+  const serial = {
+    name: 'serial',
+    id: 'brandSerial',
+    label: product.serial,
+    hint: search.serialHint,
+    numeric: false,
+  } as const
+  return html`<form action="/" method="get" aria-label="${search.byBrand}">
+    ${languageField(context)}
+    <label for="brand">${product.brand}</label>
+    <select id="brand" name="brand" required>
+      ${brands.map(({ id, name }) => html`<option value="${id}" ${id === view.brand && html` selected`}>${name}</option>`)}
+    </select>
+    ${view.wrong === 'brand' && html`<p class="error">${search.badBrand}</p>`}
+    ${field({ ...serial, max: 40 }, view, search.badSerial)}
+    <button>${search.button}</button>
+  </form>`
+}
+
 /** A browser replaces the query of a form's address by its fields, so the language is one of them. */
 function languageField({ chosen, language }: PageContext): Html | false {
   return chosen && html`<input type="hidden" name="lang" value="${language}" />`
@@ -70,28 +103,30 @@ function languageField({ chosen, language }: PageContext): Html | false {
 
 type Field = {
   readonly name: 'token' | 'gtin' | 'serial'
+  /** Left out: the name. */
+  readonly id?: 'token' | 'gtin' | 'serial' | 'brandSerial'
   readonly label: string
   readonly hint: string
   readonly numeric: boolean
   readonly max: number
 }
 
-function field({ name, label, hint, numeric, max }: Field, view: SearchView, error: string): Html {
-  const isWrong = view.wrong === name
-  return html`<label for="${name}">${label}</label>
+function field({ name, id = name, label, hint, numeric, max }: Field, view: SearchView, error: string): Html {
+  const isWrong = view.wrong === id
+  return html`<label for="${id}">${label}</label>
     <input
-      id="${name}"
+      id="${id}"
       name="${name}"
       dir="ltr"
-      value="${view[name] ?? ''}"
+      value="${view[id] ?? ''}"
       maxlength="${max}"
       required
-      aria-describedby="${isWrong && `${name}-error `}${name}-hint"
+      aria-describedby="${isWrong && `${id}-error `}${id}-hint"
       ${numeric && html` inputmode="numeric"`}${isWrong && html` aria-invalid="true" autofocus`}
       autocomplete="off"
       spellcheck="false"
       autocapitalize="off"
     />
-    ${isWrong && html`<p class="error" id="${name}-error">${error}</p>`}
-    <p class="hint" id="${name}-hint">${hint}</p>`
+    ${isWrong && html`<p class="error" id="${id}-error">${error}</p>`}
+    <p class="hint" id="${id}-hint">${hint}</p>`
 }

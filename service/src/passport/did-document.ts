@@ -61,7 +61,10 @@ function verificationMethod(did: string, key: IssuerKey) {
   }
 }
 
-/** Writes an Ed25519 public key as a Multikey: base58btc over the multicodec prefix ed01 and the key (Controlled Identifiers 1.0 §2.4). */
+/**
+ * Writes an Ed25519 public key as a Multikey. It is base58btc over the multicodec prefix ed01 and the key (Controlled Identifiers 1.0
+ * §2.4).
+ */
 function ed25519Multikey(x: string): string {
   return `z${base58.encode(Buffer.concat([Buffer.of(0xed, 0x01), Buffer.from(x, 'base64url')]))}`
 }

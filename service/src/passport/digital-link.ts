@@ -14,7 +14,7 @@ export type DigitalLink =
   | ({ readonly kind: 'item' } & ItemKey)
   | { readonly kind: 'class'; readonly gtin: string }
   | { readonly kind: 'batch'; readonly gtin: string; readonly batch: string }
-  /** A valid Digital Link of a kind that this service does not have: a variant, a third-party serial, a serial below a batch. */
+  /** A valid Digital Link of a kind that this service does not have. It is a variant, a third-party serial, a serial below a batch. */
   | { readonly kind: 'unsupported'; readonly gtin: string }
   | { readonly kind: 'malformed'; readonly error: LinkError }
 
@@ -62,7 +62,9 @@ function parseBelow(root: string, rawPath: string): DigitalLink {
   return isValidQualifiers(qualifiers) ? { kind: 'unsupported', gtin } : malformed('path')
 }
 
-/** Qualifiers of a GTIN with the maximum length of their values, in the order in which a path may name them (URI Syntax 1.4 §4.9). */
+/**
+ * Qualifiers of a GTIN with the maximum length of their values. They are in the order in which a path may name them (URI Syntax 1.4 §4.9).
+ */
 const sequences = [
   new Map([
     ['22', 20],

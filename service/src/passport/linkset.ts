@@ -1,5 +1,5 @@
 /**
- * Linksets (RFC 9264) of an item and of its class, valid against the GS1 and the UNTP linkset schema: every entry has `anchor`,
+ * Linksets (RFC 9264) of an item and of its class, valid against the GS1 and the UNTP linkset schema. Every entry has `anchor`,
  * `itemDescription` and exactly one default link; a link has `href`, `title` and, except the default, `type`.
  */
 import type { SignedForm } from '../http/accept.ts'

@@ -33,7 +33,7 @@ export type BookRow = {
   readonly block: bigint | null
   readonly reason: string | null
   readonly gas: string | null
-  /** A voucher is a purchase through a payment channel, and a deposit fills one; `units` of a deposit are 0, because it is the buyer's. */
+  /** A voucher is a purchase through a payment channel, and a deposit fills one. `units` of a deposit are 0, because it is the buyer's. */
   readonly kind: Kind
   readonly channel: Hex | null
 }

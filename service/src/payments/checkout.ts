@@ -82,7 +82,7 @@ export function createCheckout(options: CheckoutOptions) {
     return isTheirs ? resume(row, request) : begin(request, head)
   }
 
-  /** Another payment of a payer is for the payer only; the header of the same one may have been sent by anyone, and buys nothing new. */
+  /** Another payment of a payer is for the payer only. The header of the same one may have been sent by anyone, and buys nothing new. */
   async function isOfPayer(row: PaymentRow, payment: Payment): Promise<boolean> {
     if (row.nonce === payment.nonce) return true
     // A payment to another seller is public on the chain once it was executed.
@@ -171,7 +171,7 @@ export function createCheckout(options: CheckoutOptions) {
     return closed.aborted ? failure('settlement_pending') : proof
   }
 
-  /** Chain time decides whether a payment is too late or too early: a wrong clock here is not the buyer's fault. */
+  /** Chain time decides whether a payment is too late or too early. A wrong clock here is not the buyer's fault. */
   async function checkTimesOnChain(payment: Payment): Promise<ErrorCode | undefined> {
     const ours = seconds()
     const error = checkTimes(payment, ours)

@@ -17,7 +17,7 @@ export const errors = Object.fromEntries(
 type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; readonly channel?: object }
 
 /**
- * The result of a checkout: the bytes of the proof, or an error code; a pending settlement has a receipt too. `wasDelivered`: an earlier
+ * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
  * response had this proof. `corrective` replaces the header of a 402.
  */
 export type Outcome =

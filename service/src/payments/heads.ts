@@ -40,7 +40,7 @@ export function createHeads(rpc: RpcClient) {
   }
 }
 
-/** Returns a function that shares one result for a time; a failure is shared with those who wait for it only. */
+/** Returns a function that shares one result for a time. A failure is shared with those who wait for it only. */
 function shared<T>(milliseconds: number, read: () => Promise<T>): (maxAgeMs?: number) => Promise<T> {
   let last: { readonly at: number; readonly value: Promise<T> } | undefined
   return (maxAgeMs = milliseconds) => {

@@ -15,7 +15,7 @@ export type Holder = AsyncDisposable & {
 
 const retryMs = 250
 
-/** Takes the lock before it resolves, and takes it again after a loss, because others may then continue the rows: their work is harmless twice. */
+/** Takes the lock before it resolves, and takes it again after a loss. Others may then continue the rows: their work is harmless twice. */
 export async function openHolder(database: Pick<Database, 'hold' | 'dialect'>): Promise<Holder> {
   const number = randomInt(1, 2 ** 31 - 1)
   const lock = holderLock(number)

@@ -58,7 +58,7 @@ const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else
 const ours = 'p.chain_id = $1 and p.asset = $2'
 const one = `${ours} and p.payer = $3 and p.nonce = $4`
 const maxItems = 200
-/** Clients that make a new identifier for each try have this many tries of one purchase; others would fill the table. */
+/** Clients that make a new identifier for each try have this many tries of one purchase. Others would fill the table. */
 const maxIdentifiers = 10
 /** SQL that finds payments by the buyer's name for them. */
 const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
@@ -185,8 +185,8 @@ export function createLedger(
 
   return {
     /**
-     * Returns the row of this payment, else that of the same payer and identifier, whatever its request, else one of the same payer for the
-     * same request (SHA-256, hex) whose proof was not delivered within an hour.
+     * Returns the row of this payment, else that of the same payer and identifier, whatever its request. Else it returns one of the same
+     * payer for the same request (SHA-256, hex) whose proof was not delivered within an hour.
      */
     find,
 
@@ -295,8 +295,8 @@ export function createLedger(
     },
 
     /**
-     * Deletes old rows, at most 10,000 of each kind: paid ones and mined transactions after `paidDays`, others that ended after `otherDays`.
-     * From then on the nonce on chain refuses a replay.
+     * Deletes old rows, at most 10,000 of each kind. They are paid ones and mined transactions after `paidDays`, others that ended after
+     * `otherDays`. From then on the nonce on chain refuses a replay.
      */
     async prune({ paidDays, otherDays }: { readonly paidDays: number; readonly otherDays: number }): Promise<number> {
       if (!(Math.min(paidDays, otherDays) >= 1)) throw new RangeError('Payments are kept for at least one day.')

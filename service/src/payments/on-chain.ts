@@ -29,8 +29,8 @@ export const tokenAbi = parseAbi([
 const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view returns (bytes4)'])
 
 /**
- * paid: the transfer is in `transaction`. spent: the nonce is used or cancelled without it. expired: unused, and too late in chain time.
- * unused: it may still be paid. unknown: the logs do not match the state.
+ * `paid`: the transfer is in `transaction`. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain
+ * time. `unused`: it may still be paid. `unknown`: the logs do not match the state.
  */
 export type TransferStatus =
   | { readonly kind: 'paid'; readonly transaction: Hex; readonly block: BlockRef }
@@ -109,8 +109,8 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
   }
 
   /**
-   * Returns what a transaction with these logs did with the payment: FiatToken logs the transfer right after the authorization. spent:
-   * the nonce is used or cancelled without this transfer. Undefined: the logs do not name the nonce.
+   * Returns what a transaction with these logs did with the payment. FiatToken logs the transfer right after the authorization. spent: the
+   * nonce is used or cancelled without this transfer. Undefined: the logs do not name the nonce.
    */
   function findTransfer(
     { from, to, value, nonce }: Payment,
@@ -176,7 +176,7 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     /** Returns whether a contract takes a signature as its own (ERC-1271). One that fails does not, nor does an account without code. */
     async acceptsSignature(account: Hex, hash: Hex, signature: Hex): Promise<boolean> {
       const data = encodeFunctionData({ abi: walletAbi, args: [hash, signature] })
-      // Nodes name an invalid instruction or too little gas in different ways; the report of a batch does not depend on that.
+      // Nodes name an invalid instruction or too little gas in different ways. The report of a batch does not depend on that.
       const [report] = await simulateBatch(pending, [{ target: account, gasLimit: walletGas, data }], undefined)
       return report?.ok === true && report.word === '0x1626ba7e'.padEnd(66, '0')
     },
@@ -219,8 +219,8 @@ export async function readContract(
 }
 
 /**
- * Returns a client whose simulations run on the pending block, because an authorization may begin after the last block of an idle chain.
- * A node without a pending block simulates on the latest one.
+ * Returns a client whose simulations run on the pending block. An authorization may begin after the last block of an idle chain. A node
+ * without a pending block simulates on the latest one.
  */
 export function onPendingBlock(rpc: RpcClient): RpcClient {
   return async (method, params = []) => {

@@ -53,7 +53,7 @@ describe('ids that may be attested', () => {
   })
 
   it('leave out the crafted id that is a contract creation on this chain', () => {
-    // 0x02 f8 7d, chain id 84532, nonce 0, fees and gas, no recipient, value, and a data field that takes in the other words.
+    // 0x02 f8 7d, chain id 84532, nonce 0, fees and gas, no recipient, value. The data field takes in the other words.
     const tokenId = word('02f87d83014a34800101830186a0808080f85780')
     assert.equal(isAttestable(tokenId), false)
   })

@@ -31,7 +31,7 @@ export type Settling = {
 /** Longest lag of the chain behind a receipt, in milliseconds. */
 const lagMs = 4_000
 
-/** Counts an event for the metrics, or adds an amount: `units` of the token that were paid, `gas` and `lostGas` in wei. */
+/** Counts an event for the metrics, or adds an amount. `units` of the token that were paid, `gas` and `lostGas` in wei. */
 export type Count = (
   what:
     | 'offers'

@@ -1,6 +1,6 @@
 /**
- * Personal data of one owner or one tag (GDPR articles 15 and 17): what the database has of them, and its erasure. The chain, the books
- * of the gateway and the audit trail stay as they are; docs/operators-handbook.md says why.
+ * Personal data of one owner or one tag (GDPR articles 15 and 17). It reads what the database has of them, and erases it. The chain, the
+ * books of the gateway and the audit trail stay as they are; docs/operators-handbook.md says why.
  */
 import type { Hex } from '@touchstone/verdict'
 import { appendAudit, auditText, type Actor } from '../db/audit.ts'
@@ -11,7 +11,7 @@ import { eventKinds } from '../domain/registry-event.ts'
 /** An account, or a tag. */
 export type Subject = Readonly<{ owner: Hex }> | Readonly<{ uid: Uint8Array }>
 
-/** Returns the commitments under which a tag can be bound: one, or two while TAG_PEPPER is replaced; none without a pepper. */
+/** Returns the commitments under which a tag can be bound: one, or two while TAG_PEPPER is replaced. Returns none without a pepper. */
 export type TagHashes = (uid: Uint8Array) => readonly Hex[]
 
 type Search = Readonly<{ subject: Subject; tagHashes: TagHashes }>

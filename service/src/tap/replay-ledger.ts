@@ -16,9 +16,9 @@ import { pruneLogStatements } from './log/recorder.ts'
 export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; picc: Uint8Array; batchId: string }>
 
 /**
- * An observation for the operator that changes no outcome: `gap` is more than 50 counts since the last tap; `unseen_lower` a counter
- * below the last that was never presented, or was pruned; `other_picc` a known counter with other bytes; `old_epoch` a superseded epoch of the chip;
- * `near_end` a counter from FF0000.
+ * An observation for the operator that changes no outcome: `gap` is more than 50 counts since the last tap. `unseen_lower` a counter below
+ * the last that was never presented, or was pruned; `other_picc` a known counter with other bytes; `old_epoch` a superseded epoch of the
+ * chip; `near_end` a counter from FF0000.
  */
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
 
@@ -168,12 +168,12 @@ export function createTapAnnouncement(sql: Sql): (tap: Resolved) => Promise<bool
   })
 }
 
-/** Rows of one statement, and statements of one call: a backlog goes in steps between which other work has its turn. */
+/** Rows of one statement, and statements of one call. A backlog goes in steps between which other work has its turn. */
 const [pruneRows, pruneSteps] = [1_000, 5]
 const prunedPauseMs = 60_000
 
 /**
- * Creates the pruning that the leader calls again and again: it deletes taps that were first seen more than `days` ago, and what is
+ * Creates the pruning that the leader calls again and again. It deletes taps that were first seen more than `days` ago, and what is
  * recorded of them, and rests for a minute when none is left. No deleted tap verifies again, because the last counter of its tag stays.
  */
 export function createTapPruning({ sql, days }: { readonly sql: Sql; readonly days: number }): () => Promise<void> {
@@ -233,7 +233,7 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-// The batch status is read here, so that a revocation takes effect on every instance at once; `newer` closes a former epoch that has no
+// The batch status is read here, so that a revocation takes effect on every instance at once. `newer` closes a former epoch that has no
 // row. A row that is not fresh although nothing speaks against it lost to another statement. Rows are locked in the order of their keys.
 const presentStatement = `
 WITH k AS (
@@ -264,7 +264,7 @@ WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token) AS first
     ORDER BY uid, epoch, counter) ordered)
 SELECT first FROM a ORDER BY n`
 
-// A tap goes only where its tag holds that counter or a higher one, which alone makes it a replay from then on.
+// A tap is deleted only if its tag holds that counter or a higher one. That alone makes it a replay from then on.
 const pruneStatement = `
 DELETE FROM tap WHERE (uid, epoch, counter) IN (
   SELECT p.uid, p.epoch, p.counter FROM tap p JOIN tag t ON t.uid = p.uid AND t.epoch = p.epoch AND t.last_counter >= p.counter

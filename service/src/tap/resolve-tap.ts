@@ -4,6 +4,7 @@
  */
 import type { Hex, Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../assets/verdicts.ts'
+import { traced } from '../lib/async/span.ts'
 import type { ServiceError } from '../lib/errors.ts'
 import { bindCookieName } from './tap-tokens.ts'
 import type { TappedTag, TapRequest, TapResult } from './verify-tap.ts'
@@ -40,7 +41,14 @@ export function createResolveTap({
   /** Logs why a tap did not count. The caller never learns the reason. */
   readonly onRefused: (kind: string, reason: string | undefined) => void
 }): ResolveTap {
-  return async (request) => {
+  return (request) =>
+    traced({ name: 'tap' }, async (span) => {
+      const outcome = await resolve(request)
+      span?.set({ 'touchstone.tap.outcome': outcome.kind })
+      return outcome
+    })
+
+  async function resolve(request: TapRequest): Promise<TapOutcome> {
     const tag = await verifyTap(request)
     if (tag.kind !== 'tapped') {
       onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
@@ -48,14 +56,14 @@ export function createResolveTap({
     }
     const { block, asset } = await verdicts.byTag(tag.tagHash, tag.formerTagHash)
     if (asset === null) return { kind: 'unbound', tag, block }
-    if (request.consume !== false) await announce(tag, asset.verdict)
+    if (request.consume !== false) await traced({ name: 'tap announcement' }, () => announce(tag, asset.verdict))
     return { kind: 'resolved', tag, block, ...asset }
   }
 }
 
 /**
- * Returns whether a request is a prefetch (Fetch, `Sec-Purpose`; Safari sends `X-Purpose`), or comes from a robot that previews links in
- * messages. Neither must consume a tap.
+ * Returns whether a request is a prefetch or comes from a robot that previews links in messages. Fetch has `Sec-Purpose`; Safari sends
+ * `X-Purpose`. Neither must consume a tap.
  */
 export function isPrefetch(header: (name: string) => string | undefined): boolean {
   const isEarly = purposeHeaders.some((name) => /\bprefetch\b|\bpreview\b/i.test(header(name) ?? ''))
@@ -64,7 +72,7 @@ export function isPrefetch(header: (name: string) => string | undefined): boolea
 
 const purposeHeaders = ['sec-purpose', 'purpose', 'x-purpose', 'x-moz']
 
-/** Robots by the names in their User-Agent. iMessage names itself as those of Facebook and X; people in their apps have others. */
+/** Robots by the names in their User-Agent. iMessage names itself as those of Facebook and X. People in their apps have others. */
 const previewRobots =
   /WhatsApp\/|Slackbot|Slack-ImgProxy|Twitterbot|facebookexternalhit|Facebot|Discordbot|TelegramBot|LinkedInBot|SkypeUriPreview|Mastodon\/|Iframely|Embedly|redditbot|Pinterestbot|Googlebot|Google-PageRenderer|bingbot|BingPreview|Applebot/i
 

@@ -154,7 +154,7 @@ const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter
 
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
 
-/** The function writes the tag, its token and its item, of which each may be on another shard, in one transaction. */
+/** The function writes the tag, its token and its item in one transaction. Each may be on another shard. */
 const importStatement = 'SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7)'
 
 const putStatement = `

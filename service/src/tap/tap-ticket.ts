@@ -1,6 +1,6 @@
 /**
- * A tap ticket lets a page that was shown after a fresh tap do one thing for its item: report a difference, or claim it. It is a field of
- * the page's form, so that no other site can send the form, and nothing is done without the chip.
+ * A tap ticket lets a page after a fresh tap do one thing for its item. It reports a difference, claims, offers or certifies the item. It is a
+ * field of the page's form, so that no other site can send the form, and nothing is done without the chip.
  */
 import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../lib/bytes.ts'
@@ -14,8 +14,8 @@ export type TapTickets = {
   readonly parse: (ticket: string | null) => Tapped | null
 }
 
-/** Seconds for which a ticket is good. A report takes time to compare item and record; a claim must follow the tap. */
-const lifetimes = { 'difference report': 3_600, claim: 600 } as const
+/** Seconds for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
+const lifetimes = { 'difference report': 3_600, claim: 600, transfer: 1_800, certificate: 600 } as const
 
 /** Creates the tickets. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `now` is in unix milliseconds. */
 export function createTapTickets({

@@ -3,6 +3,7 @@
  * replay. A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; the caller reads the chain.
  */
 import type { Authenticate } from './sun/authenticate.ts'
+import { traced } from '../lib/async/span.ts'
 import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
 import type { AnomalyKind, Ledger, LedgerAnswer } from './replay-ledger.ts'
@@ -92,7 +93,9 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     if (!(cmac instanceof Uint8Array)) return cmac
     if (keys.likely().length === 0) return { kind: 'not_configured' }
 
-    const found = await authenticate(picc, cmac, { hint, maySearch: searchAfterSeconds === undefined })
+    const found = await traced({ name: 'tap cryptogram' }, () =>
+      authenticate(picc, cmac, { hint, maySearch: searchAfterSeconds === undefined }),
+    )
     if (!found.genuine) {
       if (found.reason === 'not_searched')
         return { kind: 'busy', status: searchAfterSeconds === undefined ? 503 : 429, seconds: searchAfterSeconds ?? 1 }
@@ -102,7 +105,9 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
 
-    const { outcome, anomalies, lastCounter } = await (consume ? ledger.consume(tap) : ledger.judge(tap))
+    const { outcome, anomalies, lastCounter } = await traced({ name: 'tap ledger' }, () =>
+      consume ? ledger.consume(tap) : ledger.judge(tap),
+    )
     const hash = tagHash(uid)
     const former = formerTagHash === undefined ? {} : { formerTagHash: formerTagHash(uid) }
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })

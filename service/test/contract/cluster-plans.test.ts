@@ -1,5 +1,5 @@
 /**
- * The plans of every statement that the tests on a cluster sent (`npm run test:citus`): one that asks all shards is in the list of the
+ * The plans of every statement that the tests on a cluster sent (`npm run test:citus`). One that asks all shards is in the list of the
  * documentation, and none reads a whole table to the coordinator. Citus does both without an error.
  */
 import assert from 'node:assert/strict'
@@ -16,7 +16,7 @@ const folder = process.env['TEST_CITUS_STATEMENTS']
 const skip = folder === undefined ? 'npm run test:citus records the statements' : false
 const tables = new RegExp(`\\b(?:${distributions.map(({ table }) => table).join('|')})\\b`)
 
-/** `tasks` is the number of shards that the statement asks in one of its parts; `whole` are parts that read all rows of a table. */
+/** `tasks` is the number of shards that the statement asks in one of its parts. `whole` are parts that read all rows of a table. */
 type Plan = Readonly<{ tasks: number; whole: readonly string[] }>
 
 describe('plans on a cluster', { skip }, () => {
@@ -101,7 +101,7 @@ async function planOf(database: Database, { text, values }: Recorded): Promise<P
   return found
 }
 
-/** The planner writes a part that selects all rows with a condition that always holds, or with none, and without a limit. */
+/** The planner writes a part that selects all rows with a true condition or none, and without a limit. */
 function isWhole(query: string): boolean {
   if (!/^select/i.test(query) || /\blimit\b|read_intermediate_result/i.test(query)) return false
   return /\bwhere true\b/i.test(query) || !/\bwhere\b/i.test(query)

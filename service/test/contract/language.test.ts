@@ -1,8 +1,10 @@
-/** Plain English: comments and error texts open with a subject, and the words of the field are used (CONTRIBUTING.md). */
+/** Plain English: comments and messages open with a subject, are short, and use the words of the field (CONTRIBUTING.md). */
 import assert from 'node:assert/strict'
 import { globSync, readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { parseSync, type ParseResult } from 'oxc-parser'
+import { parse as parseYaml } from 'yaml'
 
 const root = fileURLToPath(new URL('../../../', import.meta.url))
 
@@ -22,11 +24,15 @@ const terms: Readonly<Record<string, string>> = {
 const fixedText = 'Unverified text from whoever minted this token'
 const privateWord = new RegExp(`\\b(?:${Object.keys(terms).join('|')})\\b`, 'i')
 
-/** Matches a block comment, or a run of line comments. */
-const comment = /\/\*\*?([^]*?)\*\/|(?<![:'"`\w/])\/\/([^\n]*(?:\n\s*\/\/[^\n]*)*)/g
+/** The most words of the first sentence of a comment, and of any sentence that people read. */
+const longest = { opening: 20, sentence: 25 } as const
 
-const anyText = /'((?:[^'\\\n]|\\.)* (?:[^'\\\n]|\\.)*)'|`([^`]* [^`]*)`/g
-const shortText = /'((?:[^'\\\n]|\\.)* (?:[^'\\\n]|\\.)*)'|`([^`\n]* [^`\n]*)`/g
+/** British spelling, but for words of standards and of the wire: authorize, finalized, initialize, serialize. */
+const american =
+  /\b(?:colors?|gray|behaviors?|favou?rite|catalogs|licenses|centers?|jewelry|recogniz\w+|organiz\w+|reorganiz\w+|normaliz\w+|minimiz\w+|optimiz\w+|personaliz\w+|summariz\w+|canceled|canceling|labeled|fulfill)\b/
+
+/** The source that was parsed last. */
+let parsed: { readonly file: string; readonly result: ParseResult } = { file: '', result: parseSync('', '') }
 
 const files = globSync(
   [
@@ -41,13 +47,54 @@ const files = globSync(
 
 describe('plain English', () => {
   for (const file of files) {
-    const texts = [...commentsOf(file), ...messagesOf(file)]
+    const comments = commentsOf(file)
+    const messages = messagesOf(file)
+    const texts = [...comments, ...messages]
 
     it(`${file} opens each comment and message with its subject`, () =>
       assert.deepEqual(texts.filter(({ text }) => openings.test(text)).map(show), []))
 
     it(`${file} uses the words of the field`, () =>
       assert.deepEqual(texts.filter(({ text }) => privateWord.test(text) && !text.startsWith(fixedText)).map(show), []))
+
+    it(`${file} has short sentences`, () => {
+      const long = comments.filter(({ text }) => wordsOf(sentencesOf(text)[0] ?? '') > longest.opening)
+      assert.deepEqual([...long, ...messages.flatMap(longSentences)].map(show), [])
+    })
+  }
+})
+
+describe('the documentation', () => {
+  const pages = globSync(['docs/*.md', '{README,CONTRIBUTING,SECURITY,ARCHITECTURE}.md'], { cwd: root })
+
+  for (const page of pages) {
+    const texts = proseOf(readSource(page))
+
+    it(`${page} has short sentences`, () => assert.deepEqual(texts.flatMap(longSentences).map(show), []))
+
+    it(`${page} opens each sentence with its subject`, () => {
+      const wrong = texts.flatMap(({ line, text }) => sentencesOf(text).map((sentence) => ({ line, text: sentence })))
+      assert.deepEqual(wrong.filter(({ text }) => openings.test(text) && /[.:]$/.test(text)).map(show), [])
+    })
+
+    it(`${page} is in British English, in the words of the field`, () => {
+      const isWrong = (text: string) => american.test(text) || privateWord.test(text.replaceAll(/\bnobody\b/gi, ''))
+      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [])
+    })
+  }
+})
+
+describe('descriptions, page texts and alerts', () => {
+  for (const file of ['service/openapi.yaml', 'service/src/pages/texts/en.json', 'deploy/prometheus/alerts.yaml']) {
+    const texts = proseIn(parseYaml(readSource(file), { maxAliasCount: -1 }), file.endsWith('.json'))
+
+    it(`${file} has short sentences`, () => assert.deepEqual(texts.flatMap(longSentences).map(show), []))
+
+    it(`${file} is in British English, in the words of the field`, () => {
+      const isWrong = (text: string) =>
+        american.test(text) || privateWord.test(text.replaceAll(/\bnobody\b|\bTell\b/gi, '').replaceAll(fixedText, ''))
+      assert.deepEqual(texts.filter(({ text }) => isWrong(text)).map(show), [])
+    })
   }
 })
 
@@ -59,25 +106,123 @@ function readSource(file: string): string {
   return readFileSync(root + file, 'utf8')
 }
 
-/** Returns the text of each comment, joined over its lines. */
+/** Parses a source, once for its comments and its messages. */
+function parse(file: string): ParseResult {
+  if (parsed.file !== file) parsed = { file, result: parseSync(file, readSource(file)) }
+  return parsed.result
+}
+
+function lineOf(source: string, at: number): number {
+  return source.slice(0, at).split('\n').length
+}
+
+function joinLines(text: string): string {
+  return text.replaceAll(/\n\s*\*?\s?/g, ' ').trim()
+}
+
+/** Returns the text of each comment, joined over its lines; line comments below one another are one. */
 function commentsOf(file: string): Text[] {
   const code = readSource(file)
-  const found = file.endsWith('.graphql')
-    ? code.matchAll(/"""([^]*?)"""|"((?:[^"\\\n]|\\.)*)"/g)
-    : code.matchAll(comment)
-  return [...found].map((match) => ({
-    line: code.slice(0, match.index).split('\n').length,
-    text: (match[1] ?? match[2] ?? '').replaceAll(/\n\s*(?:\*|\/\/)?\s?/g, ' ').trim(),
-  }))
+  if (!/\.[jt]s$/.test(file)) {
+    const pattern = file.endsWith('.css') ? /\/\*([^]*?)\*\// : /"""([^]*?)"""|"((?:[^"\\\n]|\\.)*)"/
+    return [...code.matchAll(new RegExp(pattern, 'g'))].map((match) => ({
+      line: lineOf(code, match.index),
+      text: joinLines(match[1] ?? match[2] ?? ''),
+    }))
+  }
+  const found: { start: number; end: number; text: string }[] = []
+  for (const { type, value, start, end } of parse(file).comments) {
+    const last = found.at(-1)
+    if (type === 'Line' && last !== undefined && code.slice(last.end, start).trim() === '') {
+      last.text += ` ${value.trim()}`
+      last.end = end
+    } else found.push({ start, end, text: joinLines(value.replace(/^\*/, '')) })
+  }
+  return found.map(({ start, text }) => ({ line: lineOf(code, start), text }))
 }
 
 /** Returns texts in quotes that are sentences: errors, help, logs, test names. A long template of a test is a program or a page. */
 function messagesOf(file: string): Text[] {
   if (!file.endsWith('.ts')) return []
-  const quoted = /[./]test[./]/.test(file) ? shortText : anyText
-  const code = readSource(file).replaceAll(comment, (text) => text.replaceAll(/[^\n]/g, ''))
-  return [...code.matchAll(quoted)].map((match) => ({
-    line: code.slice(0, match.index).split('\n').length,
-    text: (match[1] ?? match[2] ?? '').replaceAll(/\s+/g, ' ').trim(),
-  }))
+  const code = readSource(file)
+  const found: Text[] = []
+  const isTest = /[./]test[./]/.test(file)
+  const keep = (at: number, text: string) => {
+    if (text.includes(' ') && !(isTest && text.includes('\n')))
+      found.push({ line: lineOf(code, at), text: text.trim() })
+  }
+  visit(parse(file).program)
+  return found
+
+  function visit(node: unknown): void {
+    if (typeof node !== 'object' || node === null) return
+    if ('type' in node && 'start' in node) {
+      const at = Number(node.start)
+      if (node.type === 'Literal' && 'value' in node && typeof node.value === 'string') keep(at, node.value)
+      if (node.type === 'TemplateLiteral' && 'quasis' in node)
+        keep(at, (node.quasis as { value: { raw: string } }[]).map(({ value }) => value.raw).join('x'))
+    }
+    for (const member of Object.values(node)) visit(member)
+  }
+}
+
+/** Returns the paragraphs, items and cells of a Markdown page, without code and links. */
+function proseOf(page: string): Text[] {
+  const found: Text[] = []
+  let isCode = false
+  let isOpen = false
+  for (const [index, line] of page.split('\n').entries()) {
+    if (/^\s*```/.test(line)) isCode = !isCode
+    const text = line.replaceAll(/\]\([^)]*\)/g, ']').replaceAll(/`[^`]*`/g, '`x`')
+    const starts = !isOpen || /^\s*(?:[-*]|\d+\.)\s/.test(line)
+    if (isCode || /^\s*(?:```|#|\||<|>|\[\d+\]|$)/.test(line)) {
+      isOpen = false
+      if (!isCode && line.startsWith('|'))
+        for (const cell of text.split('|')) found.push({ line: index + 1, text: cell.trim() })
+      continue
+    }
+    if (starts) found.push({ line: index + 1, text: text.replace(/^\s*(?:[-*]|\d+\.)\s/, '').trim() })
+    else {
+      const last = found.pop() as Text
+      found.push({ line: last.line, text: `${last.text} ${text.trim()}` })
+    }
+    isOpen = true
+  }
+  return found
+}
+
+/** Returns the texts of a document: all of them, or those under a name for prose. They have no line. */
+function proseIn(value: unknown, isProse: boolean): Text[] {
+  if (typeof value === 'string') return isProse ? [{ line: 0, text: value }] : []
+  if (typeof value !== 'object' || value === null) return []
+  const isList = Array.isArray(value)
+  return Object.entries(value).flatMap(([name, member]) =>
+    proseIn(member, isProse || (!isList && ['description', 'summary'].includes(name))),
+  )
+}
+
+/** Returns the sentences of a text. A full stop in an abbreviation or a number ends none. */
+function sentencesOf(text: string): string[] {
+  return text
+    .split(/(?<=[.!?][)»”*]*)\s+(?=[\p{Lu}`«"'([*@<]|\d|- )|\n\s*\n|\n {2,}|(?<=[.;]) {2,}/u)
+    .map((sentence) => sentence.replaceAll(/\s+/g, ' ').trim())
+}
+
+/** Counts the words. Code is one word; what stands in brackets does not count. */
+function wordsOf(sentence: string): number {
+  const plain = sentence.replaceAll(/`[^`]*`/g, 'x').replaceAll(/\([^()]*\)|\[[^[\]]*\]/g, '')
+  return plain.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length
+}
+
+/** Returns the sentences that are too long. A text that is code or a list of names is no sentence. */
+function longSentences({ line, text }: Text): Text[] {
+  return sentencesOf(text)
+    .filter(
+      (sentence) =>
+        /^[\p{Lu}*«"'(-]/u.test(sentence) &&
+        /[.:!?]$/.test(sentence) &&
+        !/[{}=<>|;]\s*\w+\(|=>|\w\|\w|[$\\]/.test(sentence),
+    )
+    .filter((sentence) => wordsOf(sentence) > longest.sentence)
+    .map((sentence) => ({ line, text: sentence }))
 }

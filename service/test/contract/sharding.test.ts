@@ -1,6 +1,6 @@
 /**
- * Every statement on a distributed table (docs/capacity.md) names its distribution column, so that it goes to one shard, or stands in the
- * list of those that go to all of them. This reads the texts of the statements; `npm run test:citus` runs them on a cluster.
+ * Every statement on a distributed table (docs/capacity.md) names its distribution column, so that it goes to one shard. Else it is in the
+ * list of those that go to all shards. This reads the texts of the statements; `npm run test:citus` runs them on a cluster.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** An upgrade while people ask (docs/operators-handbook.md): the version before serves on the schema of the next, then beside it, then leaves. */
+/** An upgrade under load (docs/operators-handbook.md). The version before serves on the schema of the next, then beside it, then leaves. */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { Agent } from 'node:http'
@@ -151,8 +151,8 @@ async function boundTags(dataDir: string, command: (...args: string[]) => Promis
 type Target = { readonly verification: number; readonly graphql: number }
 
 /**
- * Clients that ask several processes in turn, as behind a balancer, and remember every answer that is none: keyless reads, lists, and taps,
- * of which each is presented to one process, and once more to another one if there is one.
+ * Clients that ask several processes in turn, as behind a balancer, and record every missing answer. They send keyless reads, lists, and
+ * taps, of which each is presented to one process, and once more to another one if there is one.
  */
 function startLoad({
   key,

@@ -1,4 +1,4 @@
-/** For tests: what the local chain answers at each of its blocks, pinned by hash, with proofs whose roots are checked. */
+/** Reads, for tests, what the local chain answers at each of its blocks. They are pinned by hash, with proofs whose roots are checked. */
 import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionData, keccak256 } from 'viem'

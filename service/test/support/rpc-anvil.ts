@@ -10,7 +10,7 @@ import { createLog, type Log } from '../../src/lib/log.ts'
 import { createRpcClient } from '../../src/chain/rpc/client.ts'
 import { type ChainSourceOptions, createChainSource, type RpcChainSource } from '../../src/chain/rpc/source.ts'
 
-/** Called without data it returns slot 0; called with a word it stores the word there and logs it as a topic. */
+/** Called without data it returns slot 0. Called with a word it stores the word there and logs it as a topic. */
 export const cell: Hex = '0x00000000000000000000000000000000000000c0'
 /** Returns the word it is given. */
 export const echo: Hex = '0x00000000000000000000000000000000000000c1'

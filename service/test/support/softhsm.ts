@@ -35,7 +35,7 @@ export type TestToken = Disposable & {
   readonly importKeys: (keys: readonly ImportedKey[]) => void
 }
 
-/** `value` is an AES key, or the private half of a pair; `parameters` and `point` are those of the curve, in DER. */
+/** `value` is an AES key, or the private half of a pair. `parameters` and `point` are those of the curve, in DER. */
 export type ImportedKey = Readonly<{
   name: string
   value: Uint8Array
@@ -76,7 +76,7 @@ export function createToken(): TestToken {
   }
 }
 
-/** Runs work with the initialized module, which is loaded by name because the package is optional and has no types here. */
+/** Runs work with the initialized module. It is loaded by name because the package is optional and has no types here. */
 function inModule(work: (token: TokenWriter) => void): void {
   const require = createRequire(import.meta.url)
   const { PKCS11 } = require(packageFolder ?? 'pkcs11js') as { PKCS11: new () => TokenWriter }
@@ -93,7 +93,9 @@ function inModule(work: (token: TokenWriter) => void): void {
 
 type Attribute = { type: number; value: number | string | boolean | Buffer }
 
-/** Attribute numbers are those of pkcs11t.h: class 0x0, token 0x1, private 0x2, label 0x3, value 0x11, key type 0x100, id 0x102 … */
+/**
+ * Attribute numbers are those of pkcs11t.h. They are class 0x0, token 0x1, private 0x2, label 0x3, value 0x11, key type 0x100, id 0x102 …
+ */
 function templatesOf({ name, value, pair }: ImportedKey): Attribute[][] {
   const template = (attributes: Readonly<Record<number, Attribute['value']>>): Attribute[] =>
     Object.entries({ 0x1: true, 0x3: name, ...attributes }).map(([type, content]) => ({

@@ -1,6 +1,6 @@
 /**
- * The facts of the second form as an off-chain attestation of the Ethereum Attestation Service (EAS), version 2 of its format, for tools
- * that read those (decisions 0010). EAS's contract is a predeploy of Base Sepolia.
+ * Writes the facts of the second form as an off-chain attestation of the Ethereum Attestation Service (EAS). The format
+ * is EAS's version 2, for tools that read those (decisions 0010). EAS's contract is a predeploy of Base Sepolia.
  */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { abiEncode, bytesOf, type Hex, hexOf, keccak256, word } from '../lib/hex.ts'

@@ -4,8 +4,8 @@ import { isObject } from '../lib/json.ts'
 import { isAddress } from '../rules/address.ts'
 
 /**
- * `next` is announced and nothing that it signs counts yet, `active` signs, `retired` has signed, `revoked` is
- * compromised: nothing it signed counts, because a thief can put any time into what he signs.
+ * A key that is `next` is announced, and nothing that it signs counts yet. `active` signs and `retired` has signed.
+ * `revoked` is compromised: nothing it signed counts, because a thief can put any time into what he signs.
  */
 export type AttestationKeyStatus = (typeof attestationKeyStatuses)[number]
 const attestationKeyStatuses = ['next', 'active', 'retired', 'revoked'] as const

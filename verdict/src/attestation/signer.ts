@@ -3,8 +3,9 @@ import { secp256k1 } from '@noble/curves/secp256k1.js'
 import { bytesOf, type Hex, keccak256 } from '../lib/hex.ts'
 
 /**
- * The lower-case address that signed a digest, or `null` when this is no such signature: 65 bytes r‖s‖v, s in the lower
- * half of the curve order (EIP-2), v 27 or 28. Compare the address with the gateway's published keys.
+ * Returns the lower-case address that signed a digest, or `null` when this is no such signature. A signature is 65
+ * bytes r‖s‖v, s in the lower half of the curve order (EIP-2), v 27 or 28. Compare the address with the gateway's
+ * published keys.
  */
 export function attestationSigner(digest: Hex, signature: Hex): Hex | null {
   const hash = bytesOf(digest)

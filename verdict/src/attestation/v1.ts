@@ -1,6 +1,6 @@
 /**
- * The first form of an attestation (spec §4.8): a raw signature over token, state, chain and time, and beside it an
- * EIP-712 one that also covers block and registry. Neither covers `authentic` and `flagged`; the second form does.
+ * The first form of an attestation has a raw signature over token, state, chain and time (spec §4.8). Beside it stands
+ * an EIP-712 one that also covers block and registry. Neither covers `authentic` and `flagged`; the second form does.
  */
 import { abiEncode, type Hex, keccak256 } from '../lib/hex.ts'
 import { checksumAddress } from '../rules/address.ts'
@@ -55,8 +55,8 @@ export function attestationTypedDigest(message: TypedAttestationMessage): Hex {
 }
 
 /**
- * The same as EIP-712 typed data in plain JSON, as the gateway's answer carries it and as wallets and libraries take it
- * (`eth_signTypedData_v4`; MetaMask also wants `EIP712Domain` among the types).
+ * Returns the same as EIP-712 typed data in plain JSON, as the gateway's answer carries it. Wallets and libraries take
+ * it in this form (`eth_signTypedData_v4`; MetaMask also wants `EIP712Domain` among the types).
  */
 export function attestationTypedData(message: TypedAttestationMessage): AttestationTypedData {
   const { tokenId, state, chainId, timestamp, blockNumber, blockHash, verifyingContract } = message

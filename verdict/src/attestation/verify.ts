@@ -62,8 +62,9 @@ type Unsigned = readonly UnsignedField[]
 const clockTolerance = 60
 
 /**
- * Checks a parsed success body of the gateway: form, agreement of all fields with what is signed, every signature (65
- * bytes, low s) by one signer, that signer and its time against `trust`. Takes any value and never throws.
+ * Checks a parsed success body of the gateway: its form, and that all fields agree with what is signed. Every signature
+ * (65 bytes, low s) is by one signer. That signer and its time are checked against `trust`. Takes any value and never
+ * throws.
  *
  * `payment` is not signed: it may be left out of what is kept. Without `attestation.v2` the answer has the old form.
  */
@@ -193,7 +194,7 @@ function trustChecks(
   return checks
 }
 
-/** A key counts when it is active or retired, its time has begun, and the attestation was issued in its time. */
+/** A key counts when it is active or retired and its time has begun. The attestation must be issued in its time. */
 function publishedCheck(
   document: unknown,
   { signer, timestamp, now }: { signer: Hex | null; timestamp: number; now: number },

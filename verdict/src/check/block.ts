@@ -8,7 +8,9 @@ import { verdictChainId } from '../rules/verdict.ts'
 import type { Claim } from './claim.ts'
 import { type Check, compare, fails, undecided } from './report.ts'
 
-/** The block of a claim as the RPC gives it; `number` is its quantity, the form in which it is asked for again. */
+/**
+ * Holds the block of a claim as the RPC gives it. `number` is its quantity, the form in which it is asked for again.
+ */
 export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
 
 /**
@@ -48,8 +50,8 @@ function nullIfUnknown(error: unknown): null {
 }
 
 /**
- * Checks that the block of a claim is part of the chain that the RPC has now, and at most `maxAgeSeconds` older than its latest block. An
- * older one is undecided: the record may have changed since.
+ * Checks that the block of a claim is part of the chain that the RPC has now. It must be at most `maxAgeSeconds` older
+ * than the latest block. An older one is undecided: the record may have changed since.
  */
 export async function checkStanding(rpc: Rpc, claim: Claim, number: Hex, maxAgeSeconds: number): Promise<Check[]> {
   const block = await blockAt(rpc, number)

@@ -1,5 +1,6 @@
 /**
- * Reads a verdict of unknown origin: the form that spec §2.1–§2.3 demands, and what must be known to look the token up.
+ * Reads a verdict of unknown origin, in the form that spec §2.1–§2.3 demands. It reads what must be known to look the
+ * token up.
  */
 import { type Hex, isBytes } from '../lib/hex.ts'
 import { hasKeys, isObject, isSameJson } from '../lib/json.ts'

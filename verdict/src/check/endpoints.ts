@@ -43,12 +43,13 @@ export async function askEndpoints(
     )
   const settled = await Promise.allSettled(urls.map(check))
   const reports = settled.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
-  if (reports.length === 0) throw settled.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []))[0]
+  const [first] = reports
+  if (first === undefined) throw settled.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason] : []))[0]
   const count = (outcome: Outcome) => reports.filter((report) => report.outcome === outcome).length
   const outcome: Outcome =
     count('agrees') >= needed ? 'agrees' : urls.length - count('differs') < needed ? 'differs' : 'undecided'
-  const shown = reports.find((report) => report.outcome === outcome) ?? reports[0]
-  if (urls.length === 1 || shown === undefined) return shown ?? reports[0]!
+  if (urls.length === 1) return first
+  const shown = reports.find((report) => report.outcome === outcome) ?? first
   const rows = settled.map((answer, index) => endpointRow(answer, `endpoint ${index + 1} of ${urls.length}`))
   return { ok: outcome === 'agrees', outcome, checks: [...shown.checks, ...rows] }
 }

@@ -1,4 +1,4 @@
-/** Proves a verdict from the hash of its block: the RPC cannot forge the record of a block, only a whole block. */
+/** Proves a verdict from the hash of its block. The RPC cannot forge the record of a block, only a whole block. */
 import { isRefusal, unavailable } from '../lib/errors.ts'
 import type { EthProof } from '../proof/storage.ts'
 import { createRpc } from '../rpc.ts'
@@ -18,11 +18,12 @@ export type ProveOptions = RecheckOptions &
   }>
 
 /**
- * Proves a verdict: the header hashes to the verdict's block hash, the contract's account lies under the header's state
- * root, the record under the account's storage root (EIP-1186), and the verdict made from that record is the one given; with `metadata`,
- * its hash too.
- * The RPC remains trusted for one thing, that the block is canonical: name several endpoints for it. Any input gives a report. A contract that is neither known nor pinned leaves it `undecided`. Throws `VerdictError` with `RPC_UNAVAILABLE` when too few
- * endpoints can be asked; many prove recent blocks only.
+ * Proves a verdict from a header that hashes to the verdict's block hash (EIP-1186). The contract's account lies under
+ * the header's state root, the record under the account's storage root. The verdict made from that record is the one
+ * given; with `metadata`, its hash too.
+ * The RPC remains trusted for one thing, that the block is canonical: name several endpoints for it. Any input gives a
+ * report. A contract that is neither known nor pinned leaves it `undecided`. Throws `VerdictError` with
+ * `RPC_UNAVAILABLE` when too few endpoints can be asked; many prove recent blocks only.
  */
 export async function prove(verdict: unknown, options: ProveOptions): Promise<Report> {
   const { maxAgeSeconds = defaultMaxAgeSeconds } = options

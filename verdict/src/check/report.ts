@@ -43,7 +43,7 @@ export function undecided(field: string, claimed: unknown, reason: string): Chec
 }
 
 /**
- * Compares with a value that the caller may pin, in hex of any case; where nothing is pinned the check passes and says
+ * Compares with a value that the caller may pin, in hex of any case. Where nothing is pinned the check passes and says
  * so.
  */
 export function pin(field: string, claimed: string | undefined, found: string | undefined): Check {

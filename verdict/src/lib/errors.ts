@@ -1,7 +1,8 @@
 /** The faults of this library. A bad verdict is no fault: `recheck` and `prove` report it. */
 
 /**
- * Why nothing could be found out:
+ * The code says why nothing could be found out.
+ *
  * - `RPC_UNAVAILABLE`: the RPC did not answer, not in time, not as JSON-RPC, or cannot read the block any more.
  * - `RPC_REFUSED`: the RPC answered with a JSON-RPC error (only from a caller of `createRpc`; `cause` holds its code and message).
  * - `SERVICE_UNAVAILABLE`: the verification service did not answer, or not in time.

@@ -6,8 +6,8 @@ import { encodeRlp, integerBytes } from './rlp.ts'
 export type RpcHeader = Readonly<Record<string, unknown>>
 
 /**
- * The members of a header since the Prague fork, in hashing order: the number of bytes, `quantity`, or `data` of any
- * length.
+ * A header has these members since the Prague fork, in hashing order. The form is the number of bytes, `quantity`, or
+ * `data` of any length.
  */
 const members: readonly (readonly [name: string, form: number | 'quantity' | 'data'])[] = [
   ['parentHash', 32],

@@ -65,6 +65,42 @@ describe('headerHash', () => {
     })
   }
 
+  const sizes = { logsBloom: 256, miner: 20, nonce: 8, mixHash: 32, parentHash: 32, requestsHash: 32 } as const
+  for (const [name, size] of Object.entries(sizes))
+    it(`needs exactly ${size} bytes of ${name}`, () => {
+      for (const count of [0, size - 1, size + 1])
+        assert.equal(headerHash({ ...header, [name]: `0x${'11'.repeat(count)}` }), null)
+    })
+
+  const quantities = [
+    'difficulty',
+    'number',
+    'gasLimit',
+    'gasUsed',
+    'timestamp',
+    'baseFeePerGas',
+    'blobGasUsed',
+  ] as const
+  for (const name of [...quantities, 'excessBlobGas'] as const)
+    it(`reads ${name} as a number of up to 64 digits`, () => {
+      const hashes = ['0x1', '0x01', `0x${'1'.padStart(64, '0')}`].map((value) =>
+        headerHash({ ...header, [name]: value }),
+      )
+      assert.match(hashes[0] ?? '', /^0x[0-9a-f]{64}$/)
+      assert.equal(new Set(hashes).size, 1)
+      for (const value of [`0x${'1'.padStart(65, '0')}`, 'a0x1', ' 0x1', '0x1 ', '0x', '1', 1, 1n])
+        assert.equal(headerHash({ ...header, [name]: value }), null, String(value))
+    })
+
+  it('takes any bytes for extraData, an odd digit not', () => {
+    const hashes = ['0x', '0x00', '0x0000', `0x${'11'.repeat(100)}`].map((extraData) =>
+      headerHash({ ...header, extraData }),
+    )
+    assert.equal(new Set(hashes).size, 4)
+    assert.ok(!hashes.includes(null))
+    assert.equal(headerHash({ ...header, extraData: '0x1' }), null)
+  })
+
   it('cannot be computed after a later fork, whose header has one more member that is hashed', () => {
     const forked = { ...header, blockAccessListHash: header.hash, hash: header.parentHash }
     assert.equal(headerHash(forked), null)

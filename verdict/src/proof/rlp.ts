@@ -46,8 +46,8 @@ function decodeAll(bytes: Uint8Array, depth: number): RlpItem[] | null {
 }
 
 /**
- * Returns the bounds of the payload of the item at a position, or `null` when its prefix is not canonical or the bytes end before
- * it does.
+ * Returns the bounds of the payload of the item at a position. Returns `null` when the item's prefix is not canonical
+ * or the bytes end before it does.
  */
 function spanAt(bytes: Uint8Array, at: number): { list: boolean; start: number; end: number } | null {
   const prefix = bytes[at] ?? 0
@@ -57,8 +57,8 @@ function spanAt(bytes: Uint8Array, at: number): { list: boolean; start: number; 
   const lengthBytes = Math.max(short - 55, 0)
   const start = at + 1 + lengthBytes
   const length = short <= 55 ? short : longLength(bytes.subarray(at + 1, start))
-  const end = start + (length ?? 0)
-  if (length === null || start > bytes.length || end > bytes.length) return null
+  if (length === null || start + length > bytes.length) return null
+  const end = start + length
   const standsForItself = !list && length === 1 && (bytes[start] ?? 0) < 0x80
   return standsForItself ? null : { list, start, end }
 }

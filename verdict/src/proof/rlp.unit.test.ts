@@ -24,6 +24,10 @@ const examples: [name: string, item: RlpItem, encoded: Hex][] = [
   ['sets of sets', [[], [[]], [[], [[]]]], '0xc7c0c1c0c3c0c1c0'],
   ['55 bytes', text('a'.repeat(55)), `0xb7${'61'.repeat(55)}`],
   ['56 bytes', text('a'.repeat(56)), `0xb838${'61'.repeat(56)}`],
+  ['byte 127', Uint8Array.of(127), '0x7f'],
+  ['byte 128', Uint8Array.of(128), '0x8180'],
+  ['300 bytes', text('a'.repeat(300)), `0xb9012c${'61'.repeat(300)}`],
+  ['70,000 bytes', text('a'.repeat(70_000)), `0xba011170${'61'.repeat(70_000)}`],
   ['a list of 56 bytes', [text('a'.repeat(55))], `0xf838b7${'61'.repeat(55)}`],
 ]
 
@@ -63,6 +67,8 @@ describe('RLP', () => {
     'a second item': '0x8080',
     'a byte after the item': '0x83646f6700',
     'a byte below 0x80 with a prefix': '0x8100',
+    'byte 127 with a prefix': '0x817f',
+    'a length of five bytes, one too many': `0xbc0100000000${'61'.repeat(60)}`,
     'a missing byte': '0x83646f',
     'a long form for a short text': `0xb803646f67`,
     'a long form for 55 bytes': `0xb837${'61'.repeat(55)}`,
@@ -74,6 +80,20 @@ describe('RLP', () => {
     'a long form for a short list': '0xf800',
   }
   for (const [name, hex] of Object.entries(wrong)) it(`refuses ${name}`, () => assert.equal(decode(hex), null))
+
+  it('reads a length of four bytes', () => {
+    const bytes = new Uint8Array(5 + 2 ** 24)
+    bytes.set([0xbb, 1, 0, 0, 0])
+    const item = decodeRlp(bytes)
+    assert.equal(item?.length, 2 ** 24)
+    assert.equal(decodeRlp(bytes.subarray(0, -1)), null)
+  })
+
+  it('reads lists nested fifteen deep, and no deeper', () => {
+    const nested = (depth: number): RlpItem => (depth === 0 ? Uint8Array.of(1) : [nested(depth - 1)])
+    for (const depth of [1, 14, 15]) assert.deepEqual(decodeRlp(encodeRlp(nested(depth))), nested(depth))
+    assert.equal(decodeRlp(encodeRlp(nested(16))), null)
+  })
 
   it('refuses lists nested a hundred thousand deep, without running out of stack', () => {
     let length = 0

@@ -14,7 +14,9 @@ export type EthProof = Readonly<{
   storageHash?: Hex
   /** RLP of the trie nodes from the state root to the account. */
   accountProof: readonly Hex[]
-  /** One entry per slot, in the order asked for: RLP of the trie nodes from the storage root to the slot. */
+  /**
+   * Each slot has one entry, in the order asked for. It holds RLP of the trie nodes from the storage root to the slot.
+   */
   storageProof: readonly Readonly<{ key: Hex; value: Hex; proof: readonly Hex[] }>[]
 }>
 
@@ -22,8 +24,8 @@ export type EthProof = Readonly<{
 export type ProofStep = 'header' | 'account' | 'code' | 'storage'
 
 /**
- * The proven words, in the order of the slots and 0 where nothing is stored, and the proven code hash; or the first
- * thing that is wrong.
+ * A proof gives the proven words and the proven code hash, or the first thing that is wrong. The words are in the order
+ * of the slots, and 0 where nothing is stored.
  */
 export type StorageProofResult =
   | { ok: true; values: bigint[]; codeHash: Hex }
@@ -43,9 +45,10 @@ export function recordSlot(tokenId: bigint, recordsSlot: bigint = 3n): Hex {
 }
 
 /**
- * Checks that the header hashes to `blockHash`, that the account of `contract` lies under its state root with
- * `codeHash` (not compared when it is left out), and that each slot lies under the account's storage root. Everything
- * in `header` and `proof` may be hostile. A slot is 32 bytes: a shorter one would be hashed to another place of the trie. What remains trusted: that `blockHash` is a block of the chain.
+ * Checks that the header hashes to `blockHash`, and that account and slots lie under its state root. The account is
+ * that of `contract` with `codeHash` (not compared when it is left out). Each slot lies under the account's storage
+ * root. Everything in `header` and `proof` may be hostile. A slot is 32 bytes: a shorter one would be hashed to another
+ * place of the trie. What remains trusted: that `blockHash` is a block of the chain.
  */
 export function verifyStorageProof(of: {
   header: RpcHeader

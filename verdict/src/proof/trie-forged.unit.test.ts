@@ -99,6 +99,34 @@ describe('checkTrieProof of forged nodes', () => {
     assert.match(reasonOf(check(`0xfa${length}${branchOf}`)), /longer than/)
   })
 
+  it('reads a node of 1024 bytes, and none of 1025', () => {
+    // A leaf whose value fills the node: two prefixes of three bytes, and 34 bytes of path.
+    const filling = (length: number) => leaf(64, new Uint8Array(length - 40).fill(1))
+    assert.deepEqual(
+      [1024, 1025].map((length) => encodeRlp(filling(length)).length),
+      [1024, 1025],
+    )
+    assert.equal(check(filling(1024)).ok, true)
+    assert.match(reasonOf(check(filling(1025))), /longer than/)
+  })
+
+  it('reads a node of 31 bytes inside its parent, and none of 32', () => {
+    const inside = (length: number): RlpItem => leaf(1, new Uint8Array(length - 3).fill(1))
+    assert.deepEqual(
+      [31, 32].map((length) => encodeRlp(inside(length)).length),
+      [31, 32],
+    )
+    const proofOf = (length: number) => check(over(2, hash(branch(inside(length)))), branch(inside(length)))
+    assert.equal(proofOf(31).ok, true)
+    assert.match(reasonOf(proofOf(32)), /stands inside/)
+    const large = new Uint8Array(40).fill(1)
+    const alone = (length: number) => leaf(63, new Uint8Array(length - 35).fill(1))
+    assert.deepEqual(
+      [alone(40), leaf(63, large)].map((node) => check(branch(hash(node)), node).ok),
+      [true, true],
+    )
+  })
+
   it('refuses a node that is no hex', () => {
     assert.match(reasonOf(checkTrieProof({ root: path, path, proof: ['0xzz'] })), /not hex/)
     assert.match(reasonOf(checkTrieProof({ root: path, path, proof: ['0x123'] })), /not hex/)
@@ -106,8 +134,12 @@ describe('checkTrieProof of forged nodes', () => {
 
   it('refuses a root or path that is not 32 bytes', () => {
     const proof = [hexOf(encodeRlp(leaf(64)))]
-    assert.equal(checkTrieProof({ root: '0x12', path, proof }).ok, false)
-    assert.equal(checkTrieProof({ root: keccak256(encodeRlp(leaf(64))), path: '0x11', proof }).ok, false)
+    const root = keccak256(encodeRlp(leaf(64)))
+    const reason = 'the root or the path is not 32 bytes'
+    for (const wrong of ['0x12', `${root}00`, 'x', '0x'] as Hex[])
+      assert.deepEqual(checkTrieProof({ root: wrong, path, proof }), { ok: false, reason })
+    for (const wrong of ['0x11', `${path}11`, '0x'] as Hex[])
+      assert.deepEqual(checkTrieProof({ root, path: wrong, proof }), { ok: false, reason })
     assert.equal(checkTrieProof({ root: keccak256(encodeRlp(leaf(64))), path, proof: [] }).ok, false)
   })
 })

@@ -5,7 +5,10 @@ import { decodeRlp, encodeRlp, type RlpItem } from './rlp.ts'
 /** Root of a trie without keys: keccak256 of the RLP of the empty string. */
 const emptyRoot: Hex = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
 
-/** Bytes of the longest node with room to spare: a branch has 16 hashes, a leaf 32 bytes of path and an account. */
+/**
+ * The longest node has fewer bytes than this, with room to spare. A branch has 16 hashes, a leaf 32 bytes of path and
+ * an account.
+ */
 const longestNode = 1024
 
 /** The result of a proof: the value at the path, or `null` when the path is proven to be absent. */

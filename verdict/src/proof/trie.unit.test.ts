@@ -18,8 +18,8 @@ const value = fc.oneof(fc.uint8Array({ minLength: 1, maxLength: 2 }), fc.uint8Ar
 const content = fc.uniqueArray(fc.tuple(path, value), { selector: ([key]) => key, maxLength: 24 })
 
 /**
- * The trie of the oracle, its root, and the nodes towards a path: those under 32 bytes are in their parents and not
- * listed.
+ * Returns the trie of the oracle, its root, and the nodes towards a path. Nodes under 32 bytes are in their parents and
+ * not listed.
  */
 async function oracle(entries: [Hex, Uint8Array][]) {
   const trie = await createMPT()

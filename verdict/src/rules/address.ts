@@ -12,8 +12,8 @@ export function isAddress(text: unknown): text is Hex {
 }
 
 /**
- * The address with EIP-55 capitals: a letter is upper case where keccak256 of the lower-case digits has a nibble of 8
- * or more.
+ * Returns the address with EIP-55 capitals. A letter is upper case where keccak256 of the lower-case digits has a
+ * nibble of 8 or more.
  */
 export function checksumAddress(address: Hex): Hex {
   if (last?.address === address) return last.checksummed

@@ -1,6 +1,6 @@
 /**
- * Takes out of supplier text what hides, reorders or commands (spec §2.3): control sequences, ANSI escapes, bidi
- * overrides, TAG characters, invisible code points. Visible text stays as it is: nothing is decoded, folded or
+ * Takes out of supplier text what hides, reorders or commands (spec §2.3). These are control sequences, ANSI escapes,
+ * bidi overrides, TAG characters and invisible code points. Visible text stays as it is: nothing is decoded, folded or
  * normalised. Every step is linear, and cleaning a result again changes nothing.
  */
 
@@ -8,7 +8,7 @@
 const inputFactor = 8
 
 /**
- * A sequence that appears when another is removed is removed too, this often; what is left loses its ESC and is plain
+ * A sequence that appears when another is removed is removed too, this often. What is left loses its ESC and is plain
  * text.
  */
 const ansiPasses = 4
@@ -16,9 +16,9 @@ const ansiPasses = 4
 const mostMarks = 8
 
 /**
- * ECMA-48 sequences: CSI; the strings OSC, DCS, SOS, PM and APC up to BEL or ST; charset switches and other
- * two-character escapes. A string holds no introducer, so no text is scanned twice; an unterminated string loses its
- * introducer only.
+ * This pattern matches the sequences of ECMA-48. They are CSI; the strings OSC, DCS, SOS, PM and APC up to BEL or ST;
+ * charset switches and other two-character escapes. A string holds no introducer, so no text is scanned twice; an
+ * unterminated string loses its introducer only.
  */
 const ansi =
   // oxlint-disable-next-line no-control-regex

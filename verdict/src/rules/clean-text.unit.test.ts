@@ -131,14 +131,88 @@ describe('cleanText', () => {
     assert.equal(cleanText('\u{1f600}'.repeat(201), { max: 200 }), `${'\u{1f600}'.repeat(199)}…`)
   })
 
-  it('keeps eight marks in a row', () => {
+  it('looks at eight times the cap, and at nothing behind it', () => {
+    assert.equal(cleanText(`${'\0'.repeat(39)}ab`, { max: 5 }), 'a')
+    assert.equal(cleanText(`${'\0'.repeat(40)}ab`, { max: 5 }), '')
+  })
+
+  it('leaves no space, line feed or joiner before the ellipsis', () => {
+    assert.equal(cleanText('ab cde', { max: 4 }), 'ab…')
+    assert.equal(cleanText('ab\ncde', { max: 4, multiline: true }), 'ab…')
+    assert.equal(cleanText('\u0915\u200d\u0915abc', { max: 3 }), '\u0915…')
+    assert.equal(cleanText('\u{1f468}\u200d\u{1f468}abc', { max: 3 }), '\u{1f468}…')
+    assert.equal(cleanText('abcdef', { max: 4 }), 'abc…')
+    assert.equal(cleanText('abc', { max: 1 }), '…')
+    assert.equal(cleanText('ab \u{1f468}\u{1f3fd}cde', { max: 5 }), 'ab \u{1f468}…')
+  })
+
+  it('takes a blank of braille and separators of lines for spaces', () => {
+    assert.equal(cleanText('a\u2800b\u2028c\u2029d\u2801e', { max: 200 }), 'a b c d\u2801e')
+  })
+
+  it('keeps a selector after an emoji, and a joiner between pictographs or joining letters only', () => {
+    const kept = [
+      '\u2764\ufe0f\u2764',
+      '\u2764\ufe0e',
+      '\u{1f468}\u200d\u{1f469}',
+      '\u2764\ufe0f\u200d\u{1f525}',
+      '\u{1f468}\u{1f3fd}\u200d\u{1f469}',
+      '\u0915\u094d\u200d\u0937',
+      '\u0646\u200c\u0645',
+    ]
+    for (const text of kept) assert.equal(cleanText(text, { max: 200 }), text)
+    const cleaned: [text: string, clean: string][] = [
+      ['a\ufe0fb', 'ab'],
+      ['a\u200db', 'ab'],
+      ['\u200d\u2764', '\u2764'],
+      ['a\u200d\u2764', 'a\u2764'],
+      ['\u2764\u200da', '\u2764a'],
+      ['\u2764\u200c\u2764', '\u2764\u2764'],
+      ['\u2764\ufe0f\ufe0e\u2764', '\u2764\ufe0f\u2764'],
+      ['\u2764\u200d\u200d\u2764', '\u2764\u200d\u2764'],
+      ['\u0915\u200da', '\u0915a'],
+      ['a\u200d\u0915', 'a\u0915'],
+      ['\u0915\u200d\u200c\u0915', '\u0915\u200d\u0915'],
+      ['\u0915\ufe0f\u200d\u0915', '\u0915\u200d\u0915'],
+    ]
+    for (const [text, clean] of cleaned) assert.equal(cleanText(text, { max: 200 }), clean, JSON.stringify(text))
+  })
+
+  it('keeps eight marks in a row, in which joiners and selectors do not count', () => {
     assert.equal(cleanText(`Z${'\u0301'.repeat(50)}algo`, { max: 200 }), `Z${'\u0301'.repeat(8)}algo`)
+    const marks = '\u0301'.repeat(4)
+    assert.equal(cleanText(`\u0915${marks}\u200d${marks}\u0301`, { max: 200 }), `\u0915${marks}\u200d${marks}`)
+    assert.equal(cleanText(`\u0915${marks}\u200d${marks}a`, { max: 200 }), `\u0915${marks}\u200d${marks}a`)
+    assert.equal(cleanText(`1${marks}\ufe0f${marks}a`, { max: 200 }), `1${marks}${marks}a`)
   })
 
   it('keeps one empty line between two texts', () => {
     const options = { max: 200, multiline: true }
+    assert.equal(cleanText('a\nb', options), 'a\nb')
     assert.equal(cleanText('a\n\nb', options), 'a\n\nb')
+    assert.equal(cleanText('a\n\n\nb', options), 'a\n\nb')
     assert.equal(cleanText('a\r\n \n\n\n\tb', options), 'a\n\nb')
+  })
+
+  it('removes escape sequences whole, with and without parameters', () => {
+    const sequences = ['\x1b[m', '\x1b[0;31m', '\x1b[ q', '\x1b[?25 h', '\x9bm', '\x9b31m', '\x9b!p']
+    const texts = [
+      '\x1b]0;title\x07',
+      '\x1b]x\x1b\\',
+      '\x9dx\x9c',
+      '\x1bPx\x9c',
+      '\x1bXx\x07',
+      '\x1b^x\x07',
+      '\x1b_x\x07',
+    ]
+    const empty = ['\x1b]\x07', '\x1b]\x1b\\', '\x9d\x9c', '\x90\x07', '\x98x\x07', '\x9ex\x07', '\x9fx\x07']
+    const escapes = ['\x1bc', '\x1b(B', '\x1b#8', '\x1b0', '\x1b~']
+    for (const sequence of [...sequences, ...texts, ...empty, ...escapes])
+      assert.equal(cleanText(`a${sequence}b`, { max: 200 }), 'ab', JSON.stringify(sequence))
+    assert.equal(cleanText('a\x1b\x1b]\x07[31mb', { max: 200 }), 'ab')
+    // An unterminated sequence keeps its text.
+    assert.equal(cleanText('a\x1b]0;title', { max: 200 }), 'a0;title')
+    assert.equal(cleanText('a\x9btitle', { max: 200 }), 'aitle')
   })
 
   it('removes escape sequences that others hide, four deep; deeper ones lose their ESC', () => {

@@ -19,13 +19,14 @@ export type AssetRecord = Readonly<{
 }>
 
 /**
- * Width in bits of each member, from the lowest bit of the storage word upwards, which is also the order of `getAsset`.
+ * The members have these widths in bits, from the lowest bit of the storage word upwards. That is also the order of
+ * `getAsset`.
  */
 const widths = [160n, 64n, 8n, 8n, 16n] as const
 
 /**
- * Decodes a storage word or an element of `getAssets`: owner in bits 0–159, timestamp 160–223, state 224–231, flags
- * 232–239, reserved 240–255. Returns `null` for a state above 6, and for state 0 in a word that is not zero: no
+ * Decodes a storage word or an element of `getAssets`. The owner is in bits 0–159, timestamp 160–223, state 224–231,
+ * flags 232–239, reserved 240–255. Returns `null` for a state above 6, and for state 0 in a word that is not zero: no
  * contract writes either.
  */
 export function recordOfWord(word: bigint): AssetRecord | null {

@@ -61,6 +61,14 @@ describe('recordOfGetAsset', () => {
     'four words': returned(owner, 1n, 1n, 0n),
     'six words': returned(owner, 1n, 1n, 0n, 0n, 0n),
     'half a word more': `${returned(owner, 1n, 1n, 0n, 0n)}00`,
+    'a text before it': `0${returned(owner, 1n, 1n, 0n, 0n)}` as Hex,
+    'a line feed after it': `${returned(owner, 1n, 1n, 0n, 0n)}\n`,
+    ...Object.fromEntries(
+      ['address', 'timestamp', 'state', 'flags', 'reserved'].map((name, index) => {
+        const words = [owner, 1n, 1n, 0n, 0n].with(index, ([owner, 1n, 1n, 0n, 0n][index] ?? 0n) | (1n << 255n))
+        return [`the highest bit above the ${name}`, returned(...words)]
+      }),
+    ),
     'upper-case digits': returned(owner, 1n, 1n, 0n, 0n).toUpperCase().replace('0X', '0x') as Hex,
     'dirty address bits': returned(owner | (1n << 160n), 1n, 1n, 0n, 0n),
     'a timestamp over 64 bits': returned(owner, 1n << 64n, 1n, 0n, 0n),

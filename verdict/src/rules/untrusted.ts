@@ -38,8 +38,8 @@ export function untrustedOf(metadata: unknown): Untrusted {
 }
 
 /**
- * An https or ipfs URL without user name and password, as the WHATWG URL standard serialises it; anything else is left
- * out, never cut.
+ * Returns an https or ipfs URL without user name and password, as the WHATWG URL standard serialises it. Anything else
+ * is left out, never cut.
  */
 function cleanImage(text: string): string {
   const clean = cleanText(text, { max: longestImage + 1 })

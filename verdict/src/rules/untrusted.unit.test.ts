@@ -41,6 +41,20 @@ describe('untrustedOf', () => {
     assert.ok(description?.startsWith('a\n'))
   })
 
+  for (const [field, cap] of Object.entries({
+    name: 200,
+    brand: 200,
+    sku: 200,
+    origin: 200,
+    size: 200,
+    description: 4000,
+  }))
+    it(`keeps ${cap} characters of ${field}`, () => {
+      const whole = 'x'.repeat(cap)
+      assert.deepEqual(untrustedOf({ [field]: whole }), { ...bare, [field]: whole })
+      assert.deepEqual(untrustedOf({ [field]: `${whole}x` }), { ...bare, [field]: `${whole.slice(1)}…` })
+    })
+
   for (const image of [
     'https://assets.example/img/a%20b.webp',
     'https://assets.example/?x=1#y',
@@ -58,6 +72,9 @@ describe('untrustedOf', () => {
     'ipfs:bafybeigdyrzt5',
     'ipfs:///a.png',
     'javascript:alert(1)',
+    'javascript:https://assets.example/a.png',
+    'data:text/html,https://assets.example/a.png',
+    'https:///',
     'data:image/png;base64,AAAA',
     '//assets.example/a.png',
     'a.png',

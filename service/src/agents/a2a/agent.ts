@@ -1,5 +1,5 @@
 /**
- * The A2A agent (A2A 1.0 §3): the tools as tasks, without a language model; its operations by name (§5.3), the same for both bindings.
+ * The A2A agent (A2A 1.0 §3): the tools as tasks, without a language model. Its operations by name (§5.3), the same for both bindings.
  * Callers are anonymous, so that ids are random and a list needs the id of a context.
  */
 import { randomUUID } from 'node:crypto'
@@ -209,7 +209,8 @@ const unknownSkill = 'This agent has the skills verify_asset, get_lifecycle_hist
 
 /** Checks whether a task takes another message. */
 function checkContinuation(task: Task, contextId: string): Fault | null {
-  if (contextId !== task.contextId) return invalid('message.contextId', 'is not the context of this task.')
+  if (contextId !== task.contextId)
+    return invalid('message.contextId', 'must be the contextId of this task, or be left out.')
   if (task.status.state === 'TASK_STATE_INPUT_REQUIRED') return null
   const message = isTerminal(task) ? 'The task has already ended; send a new one.' : 'The task is being worked on.'
   return { fault: 'UNSUPPORTED_OPERATION', message }

@@ -164,13 +164,15 @@ function parseFilter(params: JsonObject) {
   if (typeof historyLength === 'object') return historyLength
   const { includeArtifacts = false, pageToken = '', statusTimestampAfter: since = '' } = params
   if (typeof includeArtifacts !== 'boolean') return invalid('includeArtifacts', 'must be a boolean.')
-  if (typeof pageToken !== 'string' || !/^\d{0,15}$/.test(pageToken)) return invalid('pageToken', 'is not one of ours.')
+  if (typeof pageToken !== 'string' || !/^\d{0,15}$/.test(pageToken))
+    return invalid('pageToken', 'must be a nextPageToken of this service.')
   const after = since === '' ? -Infinity : typeof since === 'string' ? Date.parse(since) : NaN
-  if (Number.isNaN(after)) return invalid('statusTimestampAfter', 'must be a time in ISO 8601.')
+  if (Number.isNaN(after))
+    return invalid('statusTimestampAfter', 'must be a time in ISO 8601, such as 2026-03-01T12:00:00Z.')
   const sent = params['status'] === 'TASK_STATE_UNSPECIFIED' ? undefined : params['status']
   const status = taskStates.find((state) => state === sent)
   if (sent !== undefined && status === undefined && sent !== 'TASK_STATE_AUTH_REQUIRED')
-    return invalid('status', 'must be a state of a task.')
+    return invalid('status', 'must be a state of a task, such as TASK_STATE_COMPLETED.')
   return {
     contextId: status === undefined && sent !== undefined ? '' : contextId, // no task here waits for authentication
     status,

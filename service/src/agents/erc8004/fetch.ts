@@ -1,5 +1,5 @@
 /**
- * Fetches a registration file from an untrusted URL: https only, no private address, no redirect, at most 64 KiB, 3 s in all. The operator
+ * Fetches a registration file from an untrusted URL. Https only, no private address, no redirect, at most 64 KiB, 3 s in all. The operator
  * must switch it on, because every caller of a keyless route can make the service send such a request.
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'

@@ -97,7 +97,7 @@ export function viewCall<
   }
 }
 
-/** Returns the reference of an answer, with the registry and the agent in place of the core contract and the token. */
+/** Returns the reference of an answer, with registry and agent in place of contract and token. */
 export function chainRefOf(registry: Hex, agentId: bigint, block: BlockId): ChainRef {
   return {
     chain_id: verdictChainId,

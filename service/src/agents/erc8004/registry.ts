@@ -1,4 +1,4 @@
-/** The identity of an agent (ERC-8004): its record in the Identity registry at one block, and its own file as `untrusted`. */
+/** The identity of an agent (ERC-8004). Its record in the Identity registry at one block, and its own file as `untrusted`. */
 import { checksumAddress, cleanText, zeroAddress, type ChainRef, type Hex } from '@touchstone/verdict'
 import {
   type AgentFile,
@@ -79,8 +79,8 @@ export function createAgents({ reads, identity, remote }: AgentsOptions): Agents
   }
 
   /**
-   * «Endpoint Domain Verification» of the ERC, but stricter: the host that serves the file counts only if the file names this agent, because
-   * an agent may link to the file of another one.
+   * A stricter «Endpoint Domain Verification» than that of the ERC. The host that serves the file counts only if the file names this agent,
+   * because an agent may link to the file of another one.
    */
   async function isVerified(
     file: AgentFile,

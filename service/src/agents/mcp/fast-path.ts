@@ -1,5 +1,5 @@
 /**
- * The fast path of MCP (spec §4.3), in front of the SDK: it recognises plain requests, runs the tool and writes the response itself. The
+ * The fast path of MCP (spec §4.3), in front of the SDK. It recognises plain requests, runs the tool and writes the response itself. The
  * constant parts were asked of the SDK once, at start. A test proves its answers equal to the SDK's. Unusual requests and all errors of the
  * protocol are left to the SDK.
  */

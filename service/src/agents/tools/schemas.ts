@@ -203,7 +203,7 @@ export const lifecycleHistorySchema = z
       .meta({ description: 'false: the history is not verified complete; `reason` has the cause.' }),
     reason: z.enum(['INDEX_BEHIND', 'INDEX_UNAVAILABLE', 'INDEX_MISMATCH']).exactOptional().meta({
       description:
-        'INDEX_BEHIND: the index has not reached the block, ask again; INDEX_UNAVAILABLE: it cannot be read; INDEX_MISMATCH: its events do not lead to the state at the block.',
+        'INDEX_BEHIND: the index has not reached the block; ask again. INDEX_UNAVAILABLE: it cannot be read. INDEX_MISMATCH: its events do not lead to the state at the block.',
     }),
     event_count: z.int().min(0).nullable().meta({ description: 'Number of events; null when not available.' }),
     events: z.array(lifecycleEventSchema).nullable().meta({

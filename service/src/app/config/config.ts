@@ -6,7 +6,7 @@ import { type KeyName, operatorSettings } from './key-source.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
-/** Secret are `store`, `limits.redisUrl`, `chain.rpcUrls`, `chain.wsUrls`, `backupKey`, and the keys in `tap`, `operator` and `gateway`. */
+/** Secret are `store`, `traces.headers`, `limits.redisUrl`, `chain.rpcUrls`, `chain.wsUrls`, `backupKey`, and the keys in `tap`, `operator` and `gateway`. */
 export type Config = Readonly<ReturnType<typeof readConfig>>
 
 /** A setting that cannot be used, in one sentence that names it. */
@@ -49,6 +49,11 @@ export function readConfig(env: Environment) {
     throw new ConfigError('TAP_COUNTRY_HEADER needs TRUSTED_PROXIES, the proxies that set it.')
   if (gateway.facilitatorHeadersFile !== null && !confidential.test(gateway.facilitatorUrl ?? ''))
     throw new ConfigError('FACILITATOR_HEADERS_FILE needs a FACILITATOR_URL with https, or on this machine.')
+  const { endpoint, headers } = config.traces
+  if (Object.keys(headers).length > 0 && !confidential.test(endpoint ?? ''))
+    throw new ConfigError(
+      'OTEL_EXPORTER_OTLP_HEADERS needs an OTEL_EXPORTER_OTLP_ENDPOINT with https, or on this machine.',
+    )
   if (gateway.keystore !== null && gateway.keystorePasswordFile === null)
     throw new ConfigError('ATTESTATION_KEYSTORE needs ATTESTATION_KEYSTORE_PASSWORD_FILE, a file with its password.')
   if (workers > 1 && store.databaseUrl === null)
@@ -76,7 +81,7 @@ export function readConfig(env: Environment) {
 
 type Keys = Pick<z.infer<typeof configSchema>, 'keys' | 'operator' | 'gateway'>
 
-/** Rejects a key that a setting holds and that KEYS places in the token: one of the two would be ignored. */
+/** Rejects a key that a setting holds and that KEYS places in the token. One of the two would be ignored. */
 function assertOnePlace({ keys, operator, gateway }: Keys): void {
   const settings: readonly (readonly [KeyName, string, boolean])[] = [
     ['operator', 'OPERATOR_KEY', operator.key !== null],

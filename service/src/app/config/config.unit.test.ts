@@ -114,6 +114,21 @@ describe('the configuration', () => {
       assert.equal(readConfig({ ...headers, FACILITATOR_URL: url }).gateway.facilitatorHeadersFile, '/run/headers.json')
   })
 
+  it('reads the settings of OpenTelemetry, and sends secret headers to a collector over https, or on this machine, only', () => {
+    const headers = { OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20a%2Cb, x-scope=1' }
+    for (const endpoint of ['', 'http://otel.example.com:4318'])
+      assert.throws(() => readConfig({ ...headers, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }), /OTLP_HEADERS needs an/)
+    const { traces } = readConfig({ ...headers, OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example.com/otlp/' })
+    assert.equal(traces.endpoint, 'https://otel.example.com/otlp')
+    assert.deepEqual(traces.headers, { authorization: 'Bearer a,b', 'x-scope': '1' })
+    for (const wrong of ['https://a:b@otel.example.com', 'https://otel.example.com?key=1', 'otel.example.com:4318'])
+      assert.throws(() => readConfig({ OTEL_EXPORTER_OTLP_ENDPOINT: wrong }), /OTEL_EXPORTER_OTLP_ENDPOINT must be/)
+    for (const wrong of ['Bearer abc', 'a=%0d%0ab: c', 'a b=c', 'a=%zz'])
+      assert.throws(() => readConfig({ OTEL_EXPORTER_OTLP_HEADERS: wrong }), /OTEL_EXPORTER_OTLP_HEADERS must be/)
+    for (const wrong of ['2', '-0.1', '1.5', 'all'])
+      assert.throws(() => readConfig({ OTEL_TRACES_SAMPLER_ARG: wrong }), /a number from 0 to 1/)
+  })
+
   it('asks twice before it takes a price that default buyers refuse', () => {
     assert.throws(() => readConfig({ PAYMENT_PRICE: '100001' }), /PAYMENT_HIGH_PRICE=on/)
     assert.equal(readConfig({ PAYMENT_PRICE: '100001', PAYMENT_HIGH_PRICE: 'on' }).gateway.price, 100_001n)
@@ -149,11 +164,13 @@ describe('the configuration', () => {
       REDIS_URL: 'redis://127.0.0.1',
       CHAIN_RPC_URLS: 'https://a.example,https://b.example',
       CHAIN_WS_URLS: 'wss://a.example,ws://b.example/key',
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc',
       FACILITATOR_KEYS: `0x${'35'.repeat(32)},0x${'36'.repeat(32)}`,
     }
     const secrets = Object.entries<Setting>(settings).filter(([, { secret }]) => secret)
     assert.ok(secrets.length > 10)
-    const [direct, inFiles]: Record<string, string>[] = [{}, {}]
+    const collector = { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example' }
+    const [direct, inFiles]: Record<string, string>[] = [{ ...collector }, { ...collector }]
     assert.ok(direct && inFiles)
     for (const [index, [name]] of secrets.entries()) {
       const text = texts[name] ?? (index + 16).toString(16).repeat(32)

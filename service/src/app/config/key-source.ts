@@ -5,7 +5,7 @@ import type { Parser } from './parsers.ts'
 const keyNames = ['operator', 'attester', 'facilitator', 'attestation', 'issuer', 'tags'] as const
 export type KeyName = (typeof keyNames)[number]
 
-/** The roles that the operator key fills where they have no key of their own, and the settings of their keys. */
+/** The settings of the keys of single roles. The operator key fills a role without a key of its own. */
 export const operatorSettings = [
   ['issuer', 'ISSUER_KEY'],
   ['binder', 'BINDER_KEY'],

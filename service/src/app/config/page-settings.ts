@@ -1,6 +1,6 @@
-/** Settings of the pages of the verification host: the visitor's browser, brand themes, claims. */
+/** Settings of the pages of the verification host: the visitor's browser, brand themes, ownership. */
 import { z } from 'zod'
-import { file, mapped, optional, toggle, url } from './parsers.ts'
+import { anyOf, file, mapped, optional, url } from './parsers.ts'
 import { setting } from './setting.ts'
 
 /** Settings of the pages for people. */
@@ -15,10 +15,10 @@ export const pageSettings = z.object({
     mapped(optional(url('http', 'https')), (text) => text?.replace(/\/$/, '') ?? null),
     'Block explorer that the pages link transactions to, such as https://sepolia.basescan.org.',
   ),
-  claims: setting(
-    'PAGE_CLAIMS',
-    toggle('off'),
-    'on: visitors who tap an item that is for sale may claim it in the page with a wallet; the operator pays for the transaction.',
+  ownership: setting(
+    'PAGE_OWNERSHIP',
+    anyOf(['claim', 'transfer', 'report', 'passkey']),
+    'Steps that a page offers to wallets: claim, transfer (the operator pays for both) and report (the owner pays); passkey: passkeys may sign too; empty: none.',
   ),
   themeDir: setting('THEME_DIR', file, 'Folder of brand themes for the pages of items; empty: none.'),
 })

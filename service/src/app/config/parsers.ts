@@ -66,6 +66,15 @@ export function someOf<const T extends string>(words: readonly T[]): Parser<read
   }
 }
 
+/** Accepts words of a closed list; an empty text stands for none of them. */
+export function anyOf<const T extends string>(words: readonly T[]): Parser<ReadonlySet<T>> {
+  const isWord = (text: string) => words.some((word) => word === text)
+  return mapped(
+    list(`some of ${words.join(', ')}`, isWord),
+    (named) => new Set(words.filter((word) => named.includes(word))),
+  )
+}
+
 /** Accepts a contract address and returns it in lower case. */
 export function address(fallback = ''): Parser<Hex> {
   const hex = pattern(addressText, 'a contract address (0x and 40 hex digits)', fallback)

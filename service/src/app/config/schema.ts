@@ -1,5 +1,5 @@
 /**
- * Every setting of the service, once, as one nested schema: its place in `Config`, the variable of the environment, how its text is parsed,
+ * Every setting of the service, once, as one nested schema. Its place in `Config`, the variable of the environment, how its text is parsed,
  * and what it means. `--help`, the handbook and `readConfig` follow this order.
  */
 import { resolve } from 'node:path'
@@ -33,6 +33,7 @@ import {
   whole,
 } from './parsers.ts'
 import { mapSettings, secret, type Setting, setting } from './setting.ts'
+import { traceSettings } from './trace-settings.ts'
 
 /** Roles of a process. A fleet is the same program with different roles. */
 const roles = ['verification', 'gateway', 'graphql', 'indexer'] as const
@@ -82,6 +83,7 @@ export const configSchema = z.object({
     optional(port(0)),
     'Port of /metrics, for Prometheus, on HOST: keep it private. The second of several WORKERS has the next port, and so on. 0 chooses a free one; empty: none.',
   ),
+  traces: traceSettings,
   store: z.object({
     databaseUrl: secret(
       'DATABASE_URL',
@@ -130,12 +132,12 @@ export const configSchema = z.object({
     forgedTaps: setting(
       'RATE_LIMIT_FORGED_TAPS',
       quota(20),
-      'Failed cryptograms of a client IP in a window, after which its taps are tried against likely batches only, so that others at the same address are not locked out. 0: no limit.',
+      'Failed cryptograms of a client IP in a window; after them its taps are tried against likely batches only. Other clients at this address are not locked out. 0: no limit.',
     ),
     gateway: setting(
       'RATE_LIMIT_GATEWAY',
       quota(60),
-      'Unpaid gateway requests a client IP may make in a window; refused payments have as many again. 0: no limit.',
+      'Unpaid gateway requests a client IP may make in a window; rejected payments have as many again. 0: no limit.',
     ),
     graphql: setting(
       'RATE_LIMIT_GRAPHQL',
@@ -163,7 +165,7 @@ export const configSchema = z.object({
   keys: setting(
     'KEYS',
     keySource,
-    'Place of the private keys: files and settings of this service, or a PKCS#11 token (HSM). keys= names those that are in the token; without it all are.',
+    'Place of the private keys: files and settings of this service, or a PKCS#11 token (HSM). keys= names those in the token; empty: all keys.',
   ),
   chain: z.object({
     rpcUrls: secret(

@@ -1,4 +1,4 @@
-/** Re-encodes a picture in a process of its own, so that a hostile file can neither end the service nor read its secrets. */
+/** Re-encodes a picture in a process of its own. So a hostile file cannot end the service or read its secrets. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
@@ -17,8 +17,8 @@ type Encoding =
 const program = fileURLToPath(moduleUrl('./encoder-process', import.meta.url))
 
 /**
- * Decodes a JPEG, PNG, WebP or AVIF and writes it anew: bounded in pixels and bytes, of its first frame, without metadata. Other kinds,
- * SVG among them, are refused.
+ * Decodes a JPEG, PNG, WebP or AVIF and writes it anew. The result is bounded in pixels and bytes, of its first frame, without metadata.
+ * Other kinds, SVG among them, are refused.
  */
 export async function encodePicture(file: Uint8Array, use: PictureUse, timeoutMs = 60_000): Promise<Encoding> {
   if (file.length > maxFileBytes) return { ok: false, reason: `it has more than ${maxFileBytes / 1_000_000} MB` }

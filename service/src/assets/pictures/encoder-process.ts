@@ -1,5 +1,5 @@
 /**
- * Program of the process that decodes a picture: it reads the file on standard input and writes its forms as JSON. Supplier pictures are
+ * Program of the process that decodes a picture. It reads the file on standard input and writes its forms as JSON. Supplier pictures are
  * hostile, so that no other work runs in this process, and it has no environment, no files to write and no database.
  */
 import { buffer } from 'node:stream/consumers'

@@ -1,7 +1,9 @@
 /**
- * Batches the reads of many callers (spec §4.1): tokens asked for in one turn of the event loop go out as one call, pinned to
- * one block. While `concurrency` batches are under way the next one fills, so the load on the chain does not follow the callers.
+ * Batches the reads of many callers (spec §4.1). Tokens asked for in one turn of the event loop go out as one call, pinned to one block.
+ * While `concurrency` batches are under way the next one fills, so the load on the chain does not follow the callers.
  */
+import { spanOfBatch } from '../../lib/async/batch.ts'
+import { currentSpan, type Span, withSpan } from '../../lib/async/span.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import type { Block } from '../rpc/block.ts'
 import { nonCanonical, type NonCanonical } from '../rpc/source.ts'
@@ -23,7 +25,12 @@ export type MicroBatchOptions = Readonly<{
 /** Batches that may wait. More than this means that the chain has stopped answering. */
 const maxWaitingBatches = 64
 
-type Request = PromiseWithResolvers<Answer> & { tokenId: bigint; deadline: number; head?: Block['hash'] }
+type Request = PromiseWithResolvers<Answer> & {
+  readonly tokenId: bigint
+  readonly deadline: number
+  readonly span: Span | undefined
+  head?: Block['hash']
+}
 
 export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }: MicroBatchOptions) {
   /** In the order of arrival. */
@@ -40,10 +47,13 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
   function ask(tokenId: bigint, head: Block['hash'], deadline: number): Promise<Answer> {
     const sent = inFlight.get(tokenId)
     const joined = waiting.get(tokenId) ?? (sent?.head === head ? sent : undefined)
-    if (joined !== undefined) return joined.promise
+    if (joined !== undefined) {
+      if (joined.span !== undefined) currentSpan()?.link(joined.span)
+      return joined.promise
+    }
     if (waiting.size >= maxWaitingBatches * maxBatch)
       return Promise.reject(chainUnavailable('too many reads are waiting'))
-    const request: Request = { ...Promise.withResolvers<Answer>(), tokenId, deadline }
+    const request: Request = { ...Promise.withResolvers<Answer>(), tokenId, deadline, span: currentSpan() }
     waiting.set(tokenId, request)
     if (!scheduled && running < concurrency) {
       scheduled = true
@@ -56,7 +66,8 @@ export function createMicroBatch({ maxBatch, concurrency, pin, onNonCanonical }:
     scheduled = false
     while (running < concurrency && waiting.size > 0) {
       running++
-      void send(takeBatch()).finally(() => {
+      const batch = takeBatch()
+      void withSpan(spanOfBatch(batch.map(({ span }) => span)), () => send(batch)).finally(() => {
         running--
         startBatches()
       })

@@ -1,7 +1,8 @@
 /**
- * Keeps the head that answers are given at (spec §2.2): resolved on demand, one request at a time, kept for a second at most,
- * and renewed in the background while there is traffic.
+ * Keeps the head that answers are pinned to (spec §2.2). It is resolved on demand, one request at a time, kept for a second at most, and
+ * renewed in the background while there is traffic.
  */
+import { currentSpan, withSpan } from '../../lib/async/span.ts'
 import { chainUnavailable, reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Block } from '../rpc/block.ts'
@@ -39,8 +40,14 @@ export function createHeadCache(options: HeadCacheOptions) {
     if (closed) return undefined
     const at = now()
     const due = at - resolvedAt > headRefreshMs && at - startedAt > headRefreshMs && inFlight === undefined
-    if (due) resolve(performance.now() + readTimeoutMs).done.catch(() => {})
-    return isUsable() ? invalidator.head() : undefined
+    const usable = isUsable()
+    // No request waits for the renewal of a head that can be used.
+    if (due) withSpan(usable ? undefined : currentSpan(), renew)
+    return usable ? invalidator.head() : undefined
+  }
+
+  function renew(): void {
+    resolve(performance.now() + readTimeoutMs).done.catch(() => {})
   }
 
   function isUsable(): boolean {

@@ -62,7 +62,7 @@ type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: Cached
 export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 
 const auditTimeoutMs = 3000
-/** Reads of one token that came back older than a change of it, before such an answer is given at its own block. */
+/** Most reads of one token that came back older than its change. After them the answer is given at its own block. */
 const maxStaleReads = 3
 
 /** Connects to nothing yet. Throws for options that can never work. */

@@ -1,6 +1,6 @@
 /**
- * The agent registries of ERC-8004 on the local chain, with the service as agent 0 and some feedback to look at.
- * Their addresses are not those of Base Sepolia: the chain id is the same, and another agent is number 0 there.
+ * The agent registries of ERC-8004 on the local chain. The service is agent 0, and there is some feedback. Their addresses are not those of
+ * Base Sepolia: the chain id is the same, and another agent is number 0 there.
  */
 import type { Hex } from '@touchstone/verdict'
 import { encodeAbiParameters, encodeFunctionData, getCreate2Address, parseAbi } from 'viem'

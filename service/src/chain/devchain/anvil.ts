@@ -81,7 +81,7 @@ export function anvilBinary(platform: string = process.platform, arch: string = 
     return createRequire(anvilPackage).resolve(`${name}/bin/anvil${platform === 'win32' ? '.exe' : ''}`)
   } catch (error) {
     throw new Error(
-      `The local chain needs the npm package ${name}, which is not installed: run "npm install" without leaving out optional packages, or name another chain in CHAIN_RPC_URLS.`,
+      `The local chain needs the npm package ${name}, which is not installed. Run "npm install" with optional packages, or name another chain in CHAIN_RPC_URLS.`,
       { cause: error },
     )
   }
@@ -165,7 +165,7 @@ function recorded(text: string): { anvil?: number; service?: number } {
   return match === null ? {} : { anvil: Number(match[1]), service: Number(match[2]) }
 }
 
-/** Returns command line and parent of a process; undefined when it has ended, or where the system does not show them. */
+/** Returns command line and parent of a process. Returns undefined when it has ended, or where the system does not show them. */
 async function processOf(pid: number): Promise<{ command: string; parent: number } | undefined> {
   try {
     if (process.platform === 'linux') {

@@ -64,7 +64,7 @@ describe('the registry on the local chain', () => {
     const code = await rpc('eth_getCode', [deployment.contract, 'latest'])
     await rpc('anvil_setCode', [deployment.contract, '0x5f5ffd'])
     await assert.rejects(deployLocal({ rpcUrl: chain.url }), {
-      message: /^The local chain holds another version of the registry contract: .*\.$/,
+      message: /^The local chain holds another version of the registry contract\. .*\.$/,
     })
     await rpc('anvil_setCode', [deployment.contract, code])
   })

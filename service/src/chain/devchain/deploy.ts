@@ -39,7 +39,7 @@ export async function deployLocal({
   }
   if (!readable.some((version) => isCodeOf(version, code))) {
     throw new Error(
-      'The local chain holds another version of the registry contract: move the data folder away to start anew, or run the version of this program that made it.',
+      'The local chain holds another version of the registry contract. Move the data folder away to start anew, or run the version of this program that made it.',
     )
   }
   await assertRoles(rpc, { ISSUER_ROLE: operator, ATTESTER_ROLE: attester })

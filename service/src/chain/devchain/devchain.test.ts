@@ -159,7 +159,7 @@ describe('the local chain', () => {
   it('names the package to install on a platform without anvil', () => {
     assert.throws(
       () => anvilBinary('plan9', 'x64'),
-      /needs the npm package @foundry-rs\/anvil-plan9-amd64, which is not installed/,
+      /needs the npm package @foundry-rs\/anvil-plan9-amd64, which is not installed\./,
     )
   })
 

@@ -1,6 +1,6 @@
 /**
- * Repairs anvil's pool. anvil can add a transaction while the block with the nonce before it is mined: that transaction then waits for a
- * nonce that was used already and holds up all that follow it.
+ * Repairs anvil's pool. It can add a transaction while the block with the nonce before it is mined: that transaction then waits for a nonce
+ * that was used already and holds up all that follow it.
  */
 import type { Hex } from '@touchstone/verdict'
 import { sleep } from '../../lib/async/sleep.ts'

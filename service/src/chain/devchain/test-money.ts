@@ -1,5 +1,5 @@
 /**
- * Money on the local chain (spec §2.6): a worthless USDC at the address that it has on Base Sepolia, because buyers accept no other,
+ * Money on the local chain (spec §2.6). It is a worthless USDC at the address that it has on Base Sepolia, because buyers accept no other,
  * and Multicall3, which a facilitator needs to find out why a payment would fail.
  */
 import type { Hex } from '@touchstone/verdict'
@@ -22,8 +22,8 @@ const abi = parseAbi(['function balanceOf(address) view returns (uint256)', 'fun
 export type Fund = Readonly<{ address: Hex; amount: bigint }>
 
 /**
- * Places the token where there is no code yet and tops every payer up to its amount; a second call changes nothing. Each change ends
- * in a block, so that proofs at the head hold. Throws one sentence when the chain does not mine.
+ * Places the token where there is no code yet and tops every payer up to its amount. A second call changes nothing. Each change ends in a
+ * block, so that proofs at the head hold. Throws one sentence when the chain does not mine.
  */
 export async function installTestMoney({
   rpcUrl,

@@ -1,5 +1,5 @@
 /**
- * Announcements of new blocks over the WebSocket of a provider (`eth_subscribe` newHeads): at each of them the indexer reads the head at
+ * Announcements of new blocks over the WebSocket of a provider (`eth_subscribe` newHeads). At each of them the indexer reads the head at
  * once instead of at its next poll. Nothing else in a message is used, and polls go on, so that a socket that is silent or lies neither
  * delays nor changes what is read.
  */

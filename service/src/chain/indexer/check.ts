@@ -59,7 +59,7 @@ export function createIndexCheck(
   }
 
   return {
-    /** Call it at the head: it begins a comparison in the background where one is due, and returns the repair that one asked for. */
+    /** Is called at the head. It begins a comparison in the background if one is due, and returns the repair that one asked for. */
     next(): IndexRepair | null {
       const asked = repair
       repair = null

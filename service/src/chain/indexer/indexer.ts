@@ -33,7 +33,7 @@ export type IndexerOptions = Readonly<{
   pruneMs?: number
   /** Compares the index with the chain while this instance leads; left out: never. */
   check?: IndexCheckOptions
-  /** Other work that one process does for all, in short steps: the leader calls it beside its search for expired offers. */
+  /** Other work that one process does for all, in short steps. The leader calls it beside its search for expired offers. */
   housekeeping?: () => Promise<void>
   /** Unix milliseconds. */
   now?: () => number

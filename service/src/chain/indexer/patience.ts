@@ -1,4 +1,4 @@
-/** Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005): each is repeated after a pause, and fewer run at one time. */
+/** Reads of a provider that limits its rate (HTTP 429, JSON-RPC −32005). Each is repeated after a pause, and fewer run at one time. */
 import { createAdaptiveLimit } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
 import { isBusy } from '../rpc/failover.ts'

@@ -1,6 +1,6 @@
 /**
- * Reads the newest blocks one by one (spec §2.5): every block is the child of the one before, by hash, and its logs are read by its
- * hash, so that logs of another branch cannot slip in.
+ * Reads the newest blocks one by one (spec §2.5). Every block is the child of the one before, by hash, and its logs are read by its hash,
+ * so that logs of another branch cannot slip in.
  */
 import { keccak_256 } from '@noble/hashes/sha3.js'
 import { hexToBytes } from '@noble/hashes/utils.js'
@@ -23,9 +23,9 @@ export const mostBlocks = 64
 const concurrency = 8
 
 /**
- * Returns a function that reads the blocks after a block, up to a head above it; `forked` when that block is not on the branch of the
- * head. A block whose logs cannot be read ends the run before it. It throws CHAIN_UNAVAILABLE where that is the first one, also when the
- * chain is reorganised meanwhile.
+ * Returns a function that reads the blocks after a block, up to a head above it. Returns `forked` when that block is not on the branch of
+ * the head. A block whose logs cannot be read ends the run before it. It throws CHAIN_UNAVAILABLE where that is the first one, also when
+ * the chain is reorganised meanwhile.
  */
 export function createBlockReader({ source, contract }: { source: PatientSource; contract: Hex }): ReadBlocks {
   const mayHoldLogs = mayHoldLogsOf(contract)
@@ -71,9 +71,9 @@ const bloomPattern = /^0x[0-9a-f]{512}$/
 const noReceipts = '0x56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421'
 
 /**
- * Returns whether a block may hold logs of the contract, by its header (Yellow Paper §4.4.1 `logsBloom`, 2048 bits, three for each
- * address), so that most blocks need not be asked for their logs. True when in doubt: a header that cannot be checked, or one of a
- * chain that leaves the filter empty.
+ * Returns whether a block may hold logs of the contract, by its `logsBloom` (Yellow Paper §4.4.1). It has 2048 bits, three for each
+ * address. So the logs of most blocks need not be read. True when in doubt: a header that cannot be checked, or one of a chain that leaves
+ * the filter empty.
  */
 export function mayHoldLogsOf(contract: Hex): (block: Block) => boolean {
   const bits = bitsOf(contract)

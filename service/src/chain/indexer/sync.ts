@@ -1,6 +1,6 @@
 /**
- * Brings the index from its cursor to the head of the chain (spec §2.5): finalized blocks in ranges, newer ones one by one, and back
- * to the last common block where the chain was reorganised.
+ * Brings the index from its cursor to the head of the chain (spec §2.5). It reads finalized blocks in ranges, newer ones one by one, and
+ * back to the last common block where the chain was reorganised.
  */
 import type { BlockId } from '../../domain/chain.ts'
 import type { IndexCursor, IndexRepair, IndexStore } from '../../domain/chain-index.ts'
@@ -112,7 +112,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return 'more to do'
   }
 
-  /** Takes the old branch back and writes the new one in the same transaction, so that no reader sees less than before. */
+  /** Takes the old branch back and writes the new one in one transaction, so that readers never see less. */
   async function rewind(target: Block): Promise<Progress> {
     const ancestor = await commonAncestor(min(cursor.number, target.number))
     if (ancestor === null) {
@@ -141,7 +141,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     return store.repair(epoch, found)
   }
 
-  /** Returns the last block that the index and the chain share, among those whose hashes are kept; `null` when there is none. */
+  /** Returns the last block that the index and the chain share, among those whose hashes are kept. Returns `null` when there is none. */
   async function commonAncestor(from: bigint): Promise<BlockId | null> {
     for (let below = from; ;) {
       const kept = await store.kept(below, comparedAtOnce)

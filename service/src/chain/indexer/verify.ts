@@ -1,6 +1,6 @@
 /**
- * Compares the index with the chain (spec §2.5): tokens with the state of the chain at the block of the index, the stored events with
- * its logs, and all other rows with these events. It finds the traces of a dishonest provider, a lost event or a changed row.
+ * Compares the index with the chain (spec §2.5). It compares tokens with the state of the chain at the block of the index, the stored
+ * events with its logs, and all other rows with these events. It finds the traces of a dishonest provider, a lost event or a changed row.
  */
 import type { AssetRecord, Hex } from '@touchstone/verdict'
 import { toFunctionSelector } from 'viem'

@@ -24,11 +24,16 @@ export type AnyProviderOptions = Readonly<{
 
 export type AnyProvider = Readonly<{ rpc: RpcClient; stats: () => ChainCounts; close: () => Promise<void> }>
 
-/** Each provider is asked so often, with pauses in between, while no answer is usable: about a second where all refuse connections. */
+/**
+ * Each provider is asked so often, with pauses in between, while no answer is usable. That is about a second where all refuse connections.
+ */
 const rounds = 8
 /** A provider is asked after the others for so long after a fault. */
 const distrustMs = 5_000
-/** Time for the other providers: to take a transaction that one has accepted, so that pending counts agree, and to know what one does not. */
+/**
+ * Time that the other providers get to take a transaction which one has accepted, so that pending counts agree. They may also have what one
+ * lacks.
+ */
 const othersMs = 300
 /** Errors that another attempt would not change. */
 const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|known/i

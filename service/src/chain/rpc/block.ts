@@ -8,8 +8,8 @@ import { isWord, parseQuantity, RpcError } from './answer.ts'
 export type Block = BlockId & Readonly<{ parentHash: Hex; timestamp: bigint; header: RpcHeader }>
 
 /**
- * Called for a header with members this code does not know (a fork, or a provider's own), or without some (a thin provider); may throw.
- * `isChecked`: the known members hash to the block hash all the same.
+ * Is called for a header with members that are unknown here, or without some. A fork or a provider adds members; a thin provider lacks
+ * them. May throw. `isChecked`: the known members hash to the block hash all the same.
  */
 export type OnUnchecked = (isChecked: boolean, unknown: readonly string[]) => void
 

@@ -1,6 +1,6 @@
 /**
- * JSON-RPC over HTTP (spec §2.5) for reads, writes and payments: one deadline over headers and body, bounded answers,
- * no redirects, and nothing is sent twice. Answers pass the checks of `answer.ts`.
+ * JSON-RPC over HTTP (spec §2.5) for reads, writes and payments. It has one deadline over headers and body, bounded answers, no redirects,
+ * and nothing is sent twice. Answers pass the checks of `answer.ts`.
  */
 import { type Dispatcher, Pool } from 'undici'
 import { msUntil } from '../../lib/async/deadline.ts'

@@ -1,6 +1,6 @@
 /**
- * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chain_ref`, §2.5): fresh, not behind, and in a
- * quorum agreed on. It keeps nothing between two calls but which providers are behind.
+ * Resolves the block tag to the block that answers are pinned to (spec §2.1 `chain_ref`, §2.5). It is fresh, not behind, and in a quorum
+ * agreed on. It keeps nothing between two calls but which providers are behind.
  */
 import { msUntil } from '../../lib/async/deadline.ts'
 import { quantity, RpcError } from './answer.ts'
@@ -30,7 +30,7 @@ export type HeadOptions = Readonly<{
   onDisagreement: () => void
 }>
 
-/** How often the providers that were not asked for the head are asked too, to find out which are behind or back. */
+/** The interval at which all other providers are asked for the head. It shows which are behind or back. */
 const surveyMs = 5000
 
 /** The returned function rejects with `ReadFailure`. */
@@ -41,8 +41,8 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   return needed > 1 ? resolveByQuorum : resolveFirst
 
   /**
-   * Returns the lowest of the heads of all providers (trust `quorum`), which each of them must have under the same hash. Two that
-   * contradict each other are a failure: there is no majority vote.
+   * Returns the lowest head of all providers (trust `quorum`). Each of them must have it under the same hash. Two that contradict each
+   * other are a failure: there is no majority vote.
    */
   async function resolveByQuorum(): Promise<Block> {
     const deadline = performance.now() + readTimeoutMs
@@ -93,7 +93,7 @@ export function createHeadResolver(options: HeadOptions): () => Promise<Block> {
   }
 }
 
-/** Returns the answers of all providers; once `needed` usable ones have answered, those that are slower than usual are left out. */
+/** Returns the answers of all providers. Once `needed` usable ones have answered, those that are slower than usual are left out. */
 function answersOf<T>(
   providers: readonly Provider[],
   needed: number,
@@ -131,8 +131,8 @@ function answersOf<T>(
 }
 
 /**
- * Rejects a head that is older than `maxAgeSeconds` (0: any age), or as far in the future: a stuck or lying provider,
- * or a clock here that is wrong. `now` is in unix milliseconds.
+ * Rejects a head that is older than `maxAgeSeconds` (0: any age), or as far in the future. The cause is a stuck or lying provider, or a
+ * clock here that is wrong. `now` is in unix milliseconds.
  */
 export function assertFresh(block: Block, now: number, maxAgeSeconds: number): void {
   const age = now / 1000 - Number(block.timestamp)

@@ -4,6 +4,7 @@
  */
 import { reasonOf } from '../../lib/errors.ts'
 import type { Hex } from '@touchstone/verdict'
+import { type SpanOptions, traced } from '../../lib/async/span.ts'
 import { type Breaker, type BreakerState, createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { createPin, type Pin } from './block-pin.ts'
 import { parseQuantity, RpcError } from './answer.ts'
@@ -64,7 +65,7 @@ export function createProvider(options: ProviderOptions): Provider {
     const until = performance.now() + attemptTimeoutMs
     const askAll = (calls: readonly RpcCall[]) => {
       onCalls(calls.length)
-      return connection.send(calls, until)
+      return traced(spanOf(calls), () => connection.send(calls, until))
     }
     const ask = async (method: string, params: readonly unknown[]) => (await askAll([[method, params]]))[0]
     try {
@@ -80,6 +81,17 @@ export function createProvider(options: ProviderOptions): Provider {
       else breaker.answered()
       if (failure.isFault) onFault(provider.label, failure, breaker.state())
       throw failure
+    }
+  }
+
+  /** A provider is named by its number: its URL may hold keys, even in the host. */
+  function spanOf(calls: readonly RpcCall[]): SpanOptions {
+    const names = new Set(calls.map(([method]) => method))
+    const [name = 'none'] = names
+    return {
+      name: names.size === 1 ? name : 'batch',
+      kind: 'client',
+      attributes: { 'rpc.system.name': 'jsonrpc', 'touchstone.provider': index, 'touchstone.calls': calls.length },
     }
   }
 

@@ -36,7 +36,7 @@ export function readBlock(hash: Hex, onUnchecked: OnUnchecked): Read<Block> {
   return { run, consensusKey: (block) => block.hash }
 }
 
-/** Reads many blocks in one batch, or one by one where a provider rejects batches; `null` for a number it does not know. */
+/** Reads many blocks in one batch, or one by one where a provider rejects batches. `null` for a number it does not know. */
 export function readBlocksAt(numbers: readonly bigint[], onUnchecked: OnUnchecked): Read<readonly (Block | null)[]> {
   const calls = numbers.map((number): RpcCall => ['eth_getBlockByNumber', [quantity(number), false]])
   async function run(rpc: Rpc): Promise<readonly (Block | null)[]> {
@@ -102,7 +102,7 @@ export function readLogsBetween(range: Range, events?: readonly Hex[]): Read<rea
   )
 }
 
-/** Reads the logs whose second topic is the token id: every event of a record but the ERC-721 ones has it there. */
+/** Reads the logs whose second topic is the token id. Every event of a record except the ERC-721 ones has it there. */
 export function readLogsAbout(range: Range, tokenId: bigint): Read<readonly ChainLog[]> {
   const topic: Hex = `0x${tokenId.toString(16).padStart(64, '0')}`
   return checked(readRange(range, [null, topic]), 'fault', (logs) =>

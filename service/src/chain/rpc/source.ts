@@ -217,7 +217,7 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     if (!isChecked && trust !== 'rpc') throw new RpcError('rejected', 'header has fields that cannot be checked')
   }
 
-  /** Times beside logs are one provider's word, in no block hash: they are left out where its word alone must not count. */
+  /** Times beside logs are one provider's word, in no block hash. They are left out where its word alone must not count. */
   async function untimed(found: Promise<readonly ChainLog[]>): Promise<readonly ChainLog[]> {
     const logs = await found
     return trust === 'rpc' ? logs : logs.map(({ blockTimestamp: _time, ...log }) => log)

@@ -64,7 +64,7 @@ function isTamper(request: WriteRequest): boolean {
   return (request.kind === 'flag' || request.kind === 'resolve') && (request.bits & tamper) !== 0
 }
 
-/** Each kind of request is a function of the contract: the key that sends it, and the values that are its arguments, in order. */
+/** Each kind of request is a function of the contract. It has the key that sends it, and its arguments in order. */
 const writes: {
   readonly [Kind in WriteRequest['kind']]: readonly [OperatorRole, ...(keyof (WriteRequest & { kind: Kind }))[]]
 } = {
@@ -100,8 +100,8 @@ const writes: {
 const repeatable = ['mintWithId', 'claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
 
 /**
- * Returns the request that a stored transaction carries out, so that a repeat finds its outcome although the asset has changed since.
- * `null` for the other kinds, whose request follows from the caller's input alone.
+ * Returns the request that a stored transaction carries out. So a repeat finds its outcome although the asset has changed since. `null` for
+ * the other kinds, whose request follows from the caller's input alone.
  */
 export function sentRequest(raw: Hex): WriteRequest | null {
   const { functionName, args } = decodeFunctionData({ abi, data: parseTransaction(raw).data ?? '0x' })

@@ -59,7 +59,7 @@ const others = {
   OPERATOR_KEY_MISSING: 'No operator key is configured for this step.',
   OPERATOR_UNFUNDED: 'The operator account cannot pay for the transaction; fund it and repeat the request.',
   FEE_TOO_HIGH: 'The chain asks for a higher fee than the service is willing to pay; repeat the request later.',
-  IDEMPOTENCY_CONFLICT: 'This idempotency key was used for another request.',
+  IDEMPOTENCY_CONFLICT: 'This idempotency key was used for another request. Send a new one.',
   REFUSED: 'The contract refused the call.',
   REVERTED:
     'The transaction was mined but reverted: the asset changed before it. Use a new idempotency key to try again.',

@@ -1,6 +1,6 @@
 /**
- * Recovers transactions that were signed and not mined (spec §4.9): they are sent again byte for byte, get higher fees when they are
- * stuck, and are given up only when another transaction has used their nonce at a safe block.
+ * Recovers transactions that were signed and not mined (spec §4.9). They are sent again byte for byte, get higher fees when they are stuck,
+ * and are given up only when another transaction has used their nonce at a safe block.
  */
 import type { Hex } from '@touchstone/verdict'
 import { type LocalAccount, parseTransaction } from 'viem'
@@ -30,8 +30,8 @@ export function createRecovery(options: RecoveryOptions) {
   const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
 
   /**
-   * Settles or sends again every open operation of every operator key, also what the chain has lost since it was mined, and those of
-   * former keys. It runs at the start of the service and may be repeated at any time.
+   * Settles or sends again every open operation of every operator key, former keys included. It does so too for what a reorganisation
+   * removed. It runs at the start of the service and may be repeated at any time.
    */
   async function recover(): Promise<Recovered> {
     const counts = { confirmed: 0, failed: 0, pending: 0 }
@@ -71,7 +71,9 @@ export function createRecovery(options: RecoveryOptions) {
     return (await minedOutcome(rpc, hashes, contract, { unanimous: true })) ?? supersededOutcome(txHash)
   }
 
-  /** Signs again with fees at least 10 % higher, which nodes ask for; where the chain's fees are not above the old ones, nothing changes. */
+  /**
+   * Signs again with fees at least 10 % higher, which nodes ask for. Nothing changes if the chain's fees are not above the old ones.
+   */
   async function withHigherFees(operation: Operation): Promise<Operation> {
     const account = accounts.get(operation.signer)
     const {

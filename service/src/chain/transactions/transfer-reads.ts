@@ -1,6 +1,6 @@
 /**
- * Reads that a step by signature is checked against before it is sent (spec §3, §4.9): the record of an asset, its offer and its
- * nonce, and whether an account signed, all at one block of the provider that gets the transaction. The contract checks again.
+ * Reads for the check of a step by signature before it is sent (spec §3, §4.9). They are the record of an asset, its offer and its nonce,
+ * and whether an account signed, all at one block of the provider that gets the transaction. The contract checks again.
  */
 import { type AssetRecord, type Hex, recordOfGetAsset } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
@@ -16,7 +16,7 @@ import { recoverSigner } from '../../lib/secp256k1.ts'
 /** `timestamp` is in unix seconds: the clock by which the contract checks deadlines. */
 type TransferBlock = Readonly<{ number: bigint; hash: Hex; timestamp: bigint }>
 
-/** `to` is null while nothing is offered; `expiry` is in unix seconds; `nonce` is the one that the next signature uses. */
+/** `to` is null while nothing is offered. `expiry` is in unix seconds; `nonce` is the one that the next signature uses. */
 type Offer = Readonly<{ to: Hex | null; expiry: bigint; nonce: number }>
 
 /** An asset at a block; addresses in lower case. An asset that does not exist has state 0. */
@@ -106,8 +106,8 @@ const magicValue = `0x1626ba7e${'0'.repeat(56)}`
 const mostGas = '0x4c4b40'
 
 /**
- * Checks a signature as the contract's SignatureChecker does: of an account without code by its key (65 bytes, s in the lower half,
- * EIP-2), of one with code, an EIP-7702 delegate too, by ERC-1271 only. `contract` is the caller of a wallet in the transaction.
+ * Checks a signature as the contract's SignatureChecker does. That is, of an account without code by its key (65 bytes, s in the lower
+ * half, EIP-2), of one with code, an EIP-7702 delegate too, by ERC-1271 only. `contract` is the caller of a wallet in the transaction.
  */
 async function isSignedBy(at: PinnedRpc, contract: Hex, { signer, digest, signature }: SignedDigest): Promise<boolean> {
   const code = await at('eth_getCode', [signer])
@@ -124,7 +124,7 @@ async function isSignedBy(at: PinnedRpc, contract: Hex, { signer, digest, signat
   }
 }
 
-/** The call itself failed, by a revert or as the EVM ends an invalid one; another form of the block parameter changes nothing. */
+/** The call itself failed, by a revert or as the EVM ends an invalid one. Another form of the block parameter changes nothing. */
 function isFailedCall(error: unknown): boolean {
   const texts = /revert|gas|opcode|stack|jump|write protection|evm error/i
   return isRefusal(error) && (error.data !== undefined || texts.test(error.message))

@@ -74,7 +74,7 @@ export function createWriter(options: WriterOptions) {
   // Many writes at once must not make one another miss the deadline of a request.
   const inSlot = createKeyedQueue<number>()
   let slot = 0
-  // One at a time for each signer: writers that wait for the row lock would hold all connections of the database.
+  // One at a time for each signer. Writers that wait for the row lock would hold all connections of the database.
   const inTurn = createKeyedQueue<Hex>()
 
   /**
@@ -144,7 +144,7 @@ export function createWriter(options: WriterOptions) {
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
   }
 
-  /** Returns whether a mined transaction is no longer, or no longer there, and reopens it then: a reorganisation took it away. */
+  /** Returns whether a reorganisation removed a mined transaction or reverted it, and reopens it then. */
   async function hasLeftChain(operation: Operation): Promise<boolean> {
     const hashes = await operations.hashes(operation)
     const unknown = { status: operation.status, text: operation.outcome ?? '' } as const

@@ -1,7 +1,7 @@
 /**
- * The backup file: a line of JSON with the data key, sealed under the backup key, then what that data key seals. Inside is gzip over lines
- * of JSON: the head, each table followed by its rows, the files of the data folder, and the end with counts and the SHA-256 of everything
- * before it. Files of format 1 have no seal.
+ * The backup file. Its first line is JSON with the data key, sealed under the backup key; the data key seals the rest. Inside is gzip over
+ * lines of JSON: the head, each table followed by its rows, the files of the data folder, and the end with counts and the SHA-256 of
+ * everything before it. Files of format 1 have no seal.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
@@ -28,7 +28,7 @@ type BackupLine =
   | { readonly kind: 'row'; readonly text: string }
   | { readonly kind: 'file'; readonly part: BackupFilePart }
 
-/** The setting whose key seals a backup, and the keys of 32 bytes that open one: that of now, then a former one. */
+/** The setting whose key seals a backup, and the keys of 32 bytes that open one. The present key comes first. */
 export type BackupKey = Readonly<{ setting: 'BACKUP_KEY' | 'TAG_KEK'; keys: readonly [Uint8Array, ...Uint8Array[]] }>
 
 /** A file that was cut off or altered. */

@@ -19,7 +19,8 @@ export function backupCommand(run: RunBare): Command {
     {
       notes: `The file is sealed (AES-256-GCM) under BACKUP_KEY, or under TAG_KEK where that is empty: without the key it cannot be read,
 altered or made. It HOLDS SECRETS: sealed tag keys, the keys of issuer and attestations, all payments and owners; its mode is 0600.
-TAG_KEK, TAG_PEPPER and other keys of the environment are not in it, nor the secrets that npm start made in keys/demo.json. station.keys is in it only with --with-station-keys: a verifier never needs that file.
+TAG_KEK, TAG_PEPPER and other keys of the environment are not in it, nor the secrets that npm start made in keys/demo.json. The file
+station.keys is in it only with --with-station-keys: a verifier never needs it.
 An embedded database serves nothing else while it is read: several seconds for 100,000 rows.`,
       examples: ['touchstone backup touchstone.backup', 'touchstone backup verify touchstone.backup'],
     },
@@ -48,7 +49,7 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   const counts = await withDatabase(session, (database) =>
     writeBackup(path, key, async (write) => {
       await dumpDatabase(database, createDump(write, session))
-      // Files come after the rows: a key that has no row is harmless, a row that has no key is not.
+      // Files come after the rows. A key without a row is harmless; a row without a key is not.
       for await (const part of readDataFiles(config.dataDir, { withStation })) await write({ kind: 'file', part })
     }),
   ).catch((error: NodeJS.ErrnoException) => {

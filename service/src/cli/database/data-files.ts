@@ -1,7 +1,7 @@
 /**
- * The files of a data folder in a backup: sealed tag keys, keys of issuer and attestations, counters of a demonstration (`keys`), the state
- * of an interrupted import (`imports`) and, on request, the keys of the personalisation station (`station`). The database, and the chain
- * and the secrets of a demonstration, are left out.
+ * The files of a data folder in a backup. They are sealed tag keys, keys of issuer and attestations, counters of a demonstration (`keys`),
+ * the state of an interrupted import (`imports`) and, on request, the keys of the personalisation station (`station`). The database, and
+ * the chain and the secrets of a demonstration, are left out.
  */
 import { createReadStream } from 'node:fs'
 import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'

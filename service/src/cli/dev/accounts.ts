@@ -1,6 +1,6 @@
 /**
- * The accounts of the demonstration: anvil's published ones, whose keys go into settings, or keys that are made in the token that KEYS
- * names, and get ether.
+ * The accounts of the demonstration. They are anvil's published ones, whose keys go into settings. With KEYS the keys are made in the
+ * token, and get ether.
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex } from 'viem'

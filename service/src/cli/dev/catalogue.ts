@@ -118,7 +118,7 @@ async function make({ writer }: CatalogueOptions, request: WriteRequest, idempot
   throw notMade(request.kind, result.ok ? 'it was not mined in time' : result.message)
 }
 
-/** Makes a claim with the attestation as after a tap, and the consent of a demo consumer (anvil's accounts 2 to 5). */
+/** Makes a claim as after a tap. It has the attestation and the consent of a demo consumer (anvil's accounts 2 to 5). */
 async function claimBy({ writer, contract, accounts }: Work, consumer: number, tokenId: bigint): Promise<WriteRequest> {
   const account = accounts[consumer + 2]
   if (account === undefined) throw notMade('claim', 'there is no such consumer')
@@ -164,7 +164,7 @@ export const demoThemes = fileURLToPath(new URL('themes', import.meta.url))
 /** The batch of the demonstration's software tags. */
 export const demoBatch = 'demo'
 
-/** Returns the UID of the demo tag of a product by its place in the catalogue: 04, then «DEMO» in ASCII. */
+/** Returns the UID of a product's demo tag by its place in the catalogue: 04, then «DEMO» in ASCII. */
 export function demoUid(index: number): Uint8Array {
   return Uint8Array.of(0x04, 0x44, 0x45, 0x4d, 0x4f, index >> 8, index & 0xff)
 }

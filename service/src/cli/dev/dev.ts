@@ -1,6 +1,6 @@
 /**
- * `touchstone dev` (`npm start`): the whole service on one machine with an embedded chain, an embedded database and a small catalogue, in
- * one folder. It prints links and commands that work at once.
+ * `touchstone dev` (`npm start`) runs the whole service on one machine, in one folder. It has an embedded chain, an embedded database and a
+ * small catalogue. It prints links and commands that work at once.
  */
 import { existsSync } from 'node:fs'
 import { join, sep } from 'node:path'
@@ -40,7 +40,7 @@ const demonstration = {
   PROOF_BUNDLE: 'on',
   INDEX_POLL_MS: '200',
   LOG_LEVEL: 'warn',
-  PAGE_CLAIMS: 'on',
+  PAGE_OWNERSHIP: 'claim,transfer,report,passkey',
   DEMO: 'on',
   THEME_DIR: demoThemes,
 }
@@ -138,7 +138,7 @@ async function demoApiKey(keys: ApiKeyStore): Promise<string> {
   return text
 }
 
-/** `tap` is the URL of a fresh tap of its software tag: it verifies once, and for five minutes after the first use. */
+/** `tap` is the URL of a fresh tap of its software tag. It verifies once, and for five minutes after the first use. */
 type WelcomeItem = DemoItem & { readonly tap: string | null }
 
 async function tapAll(

@@ -1,6 +1,6 @@
 /**
- * The products of the demonstration: every lifecycle state, every kind of flag, an asset without metadata, and one with hostile metadata
- * (spec §2.3, §3). Brands and products are invented; GTINs carry GS1's prefix 952 for examples.
+ * The products of the demonstration. They have every lifecycle state, every kind of flag, an asset without metadata, and one with hostile
+ * metadata (spec §2.3, §3). Brands and products are invented; GTINs carry GS1's prefix 952 for examples.
  */
 import { assetFlags } from '@touchstone/verdict'
 import type { DemoModel } from './details.ts'

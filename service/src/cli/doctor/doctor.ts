@@ -7,7 +7,7 @@ import { coloured } from '../session/output.ts'
 import { type Finding, findingsOf, ok, wrong } from './finding.ts'
 import { checkKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
-import { checkChain, checkDatabase, checkRedis } from './upstreams.ts'
+import { checkChain, checkCollector, checkDatabase, checkRedis } from './upstreams.ts'
 
 export function doctorCommand(): Command {
   return defineCommand('doctor', 'Checks settings, data folder, ports, database, chain, keys and clock.', {
@@ -37,6 +37,7 @@ export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding
     findingsOf('database', 'Start PostgreSQL, or correct DATABASE_URL.', () => checkDatabase(config, isRunning)),
     findingsOf('redis', 'Look at REDIS_URL.', () => checkRedis(config)),
     findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
+    findingsOf('traces', 'Look at OTEL_EXPORTER_OTLP_ENDPOINT.', () => checkCollector(config)),
     findingsOf('keys', 'Look at KEYS, and at the module of the token.', () => checkKeys(config)),
   ])
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder}.`)] : []

@@ -2,7 +2,17 @@
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { reasonOf } from '../../lib/errors.ts'
 
-export type Area = 'settings' | 'machine' | 'folder' | 'ports' | 'database' | 'redis' | 'chain' | 'keys' | 'clock'
+export type Area =
+  | 'settings'
+  | 'machine'
+  | 'folder'
+  | 'ports'
+  | 'database'
+  | 'redis'
+  | 'chain'
+  | 'keys'
+  | 'clock'
+  | 'traces'
 
 /** `wrong`: the service does not start or does not do its work. `remedy` is one sentence. */
 export type Finding = Readonly<{

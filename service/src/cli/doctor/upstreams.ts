@@ -59,6 +59,23 @@ export async function checkRedis({ limits: { redisUrl } }: Config): Promise<read
   ]
 }
 
+/** Requests are answered without a collector, so that one that is away is a warning. */
+export async function checkCollector({ traces: { endpoint } }: Config): Promise<readonly Finding[]> {
+  if (endpoint === null) return []
+  const { hostname, port, protocol } = new URL(endpoint)
+  const usual = protocol === 'https:' ? 443 : 80
+  const isThere = await isListening(hostname.replace(/^\[|\]$/g, ''), Number(port || usual), 3_000)
+  return [
+    isThere
+      ? ok('traces', 'The collector accepts connections.')
+      : warning(
+          'traces',
+          'Nothing accepts connections under OTEL_EXPORTER_OTLP_ENDPOINT.',
+          'Start the collector, or correct the setting; traces are lost meanwhile.',
+        ),
+  ]
+}
+
 export async function checkChain({ chain }: Config): Promise<readonly Finding[]> {
   const { rpcUrls, contract } = chain
   if (rpcUrls.length === 0)

@@ -53,8 +53,8 @@ export function keyCommand(run: RunWork): Command {
         .option('--json', 'print a JSON object')
         .action(inSession(run, revoke)),
       defineCommand('rotate-kek', 'Seals the tag keys of the data folder under a new TAG_KEK.', {
-        notes: `Give every instance the new key as TAG_KEK and the former one as TAG_KEK_PREVIOUS first, one after another: then each opens
-key files under either, and no tap fails. Run this once, then remove TAG_KEK_PREVIOUS. It may be repeated after an interruption.
+        notes: `Give every instance the new key as TAG_KEK and the former one as TAG_KEK_PREVIOUS first, one after another. Then each opens key
+files under either, and no tap fails. Run this once, then remove TAG_KEK_PREVIOUS. It may be repeated after an interruption.
 Backups hold files as they were sealed: keep the former key as long as such a backup.`,
         examples: ['touchstone key rotate-kek'],
       })
@@ -65,8 +65,9 @@ Backups hold files as they were sealed: keep the former key as long as such a ba
 }
 
 const scopeNotes = `Scopes: ${verbs.join(', ')}.
-read is read:products and read:owners, write is every verb that changes something but approve, taps is read:taps. approve lets a
-key approve what another one asked for (APPROVALS).`
+The scope read is read:products and read:owners, taps is read:taps. The scope write is every verb that changes something except approve.
+The scope approve lets a key
+approve what another one asked for (APPROVALS).`
 
 type CreateOptions = {
   readonly scope: readonly Scope[]
@@ -182,7 +183,7 @@ function parseNetworks(text: string): string[] {
 
 function parseExpiry(text: string): number {
   const time = argument.time(text)
-  if (time <= Date.now()) throw new InvalidArgumentError('A key ends in the future.')
+  if (time <= Date.now()) throw new InvalidArgumentError('The end of a key must be in the future, such as 2030-01-31.')
   return time
 }
 

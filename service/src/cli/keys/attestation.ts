@@ -48,7 +48,7 @@ export function attestCommand(run: RunWork, keysOf: (session: Session) => Promis
 const rotation = `A rotation, without a gap:
   1. touchstone attest key add        announces the next key in /.well-known/attestation.json
   2. touchstone attest key switch …   some days later: it signs, the one before is retired
-With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE): add --address, configure it and restart, then retire the one before.`
+With a configured key (ATTESTATION_KEY, ATTESTATION_KEYSTORE), add --address and configure the key. Restart, then retire the one before.`
 
 type Print = (line: string) => void
 type Options = { readonly json?: true }

@@ -14,9 +14,10 @@ type Options = { readonly json?: true }
 export function hsmCommand(print: Print): Command {
   return defineGroup('hsm', 'Keys in a PKCS#11 token (HSM), which the setting KEYS names.', [
     defineCommand('generate', 'Makes key pairs in the token and prints their addresses; they can never leave it.', {
-      notes: `The names are operator, attester, facilitator, and facilitator-2 and so on for keys that take turns; and operator-issuer,
--binder, -qa, -guardian, -recycler, -relayer for roles with a key of their own, which operator fills otherwise. Give the addresses their
-roles and ether before the service starts (touchstone chain roles). Attestation keys, issuer keys and masters of tag batches are made when they are needed.`,
+      notes: `The names are operator, attester, facilitator, and facilitator-2 and so on for keys that take turns. The names operator-issuer,
+-binder, -qa, -guardian, -recycler and -relayer are keys of one role; operator fills the roles without one. Give the addresses their
+roles and ether before the service starts (touchstone chain roles). Attestation keys, issuer keys and masters of tag batches are made
+when they are needed.`,
       examples: ['touchstone hsm generate operator attester facilitator'],
     })
       .argument('<names...>', 'names of the keys', parseNames)

@@ -45,7 +45,7 @@ const effects = `Effects, within two seconds in every process that shares the da
   rotate   new keys sign; former ones stay in /.well-known/did.json, and passports signed with them stay valid
   retire   a key signs no more; its signatures stay valid
   revoke   a key loses its assertionMethod in /.well-known/did.json: passports and lists that it signed are invalid at once
-The keys are in DATA_DIR/keys/issuer.jwks.json: copy it to instances with a folder of their own, and into your backup.`
+The keys are in DATA_DIR/keys/issuer.jwks.json. Copy it to instances with a folder of their own, and into your backup.`
 
 type Options = { readonly json?: true }
 

@@ -84,7 +84,7 @@ function parseRequired(client: x402HTTPClient, { headers, body }: Answer) {
   }
 }
 
-/** Adds the name of a purchase where the offer announces the extension; a payment of version 1 has no place for it. */
+/** Adds the name of a purchase where the offer announces the extension. A payment of version 1 has no place for it. */
 function withIdentifier(required: PaymentRequired, id: string): PaymentRequired | null {
   const { x402Version, extensions } = required
   const offered = extensions?.[identifierExtension]

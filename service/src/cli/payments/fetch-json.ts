@@ -41,6 +41,8 @@ export async function fetchJson(
     throw failed(`${origin} broke off its answer.`)
   })
   if (text === null)
-    throw new Error(`${origin} answered with more than ${maxBytes / 1024} kB: that is not what was asked.`)
+    throw new Error(
+      `${origin} answered with more than ${maxBytes / 1024} kB: give the address of a Touchstone service.`,
+    )
   return { status: response.status, headers: response.headers, body: parseUniqueJson(text) ?? null }
 }

@@ -53,7 +53,7 @@ Exit code 0: the attestation is valid; 1: it is not, or nothing was bought, and 
 
 async function pay(assetId: string, options: Options): Promise<void> {
   const tokenId = parseTokenId(assetId)
-  if (tokenId === null) throw new Error(`"${assetId.slice(0, 80)}" is not a decimal token id.`)
+  if (tokenId === null) throw new Error(`"${assetId.slice(0, 80)}" is not a decimal token id, such as 5.`)
   const most = parseDollars(options.max)
   if (most === null) throw new Error('--max is an amount in USDC, such as 0.1.')
   const [signer, contract] = [

@@ -175,7 +175,8 @@ such as one that only frees a nonce.`,
 async function report(session: Session, { by, format, ...span }: ReportOptions): Promise<void> {
   const { io } = session
   const found = await bookOf(session).report(span, by)
-  if (found === null) throw new CommandError('There are more than 100,000 groups: narrow it with --since and --until.')
+  if (found === null)
+    throw new CommandError('There are more than 100,000 groups: narrow the report with --since and --until.')
   const groups = found.toSorted(
     by[0] === 'day' ? compareKeys : (a, b) => compare(b.units, a.units) || compareKeys(a, b),
   )
@@ -275,7 +276,8 @@ async function printRecords(
       }
     }
     await io.drained?.()
-    if (io.signal.aborted) throw new CommandError('The export was ended before it was complete.')
+    if (io.signal.aborted)
+      throw new CommandError('The export was interrupted before it was complete. Repeat the command.')
   }
   if (format === 'csv') return
   if (before !== '') io.out(before)

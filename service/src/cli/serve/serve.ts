@@ -2,6 +2,7 @@
 import type { Command } from 'commander'
 import { readConfig, type Config } from '../../app/config/config.ts'
 import { settings } from '../../app/config/schema.ts'
+import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'
 import { backoff, retry } from '../../lib/async/retry.ts'
 import { isDatabaseUnavailable } from '../../lib/errors.ts'
@@ -10,6 +11,7 @@ import type { Service } from '../../app/service.ts'
 import { closeDataFolder, wasOpen } from '../session/closed-folder.ts'
 import { acquireServiceLock } from '../session/data-directory-lock.ts'
 import { defineCommand } from '../session/command.ts'
+import { createNotifier } from './notify.ts'
 import { handleSignals } from './signals.ts'
 import { formatError } from '../session/output.ts'
 import { commandRunner } from '../store-commands.ts'
@@ -50,10 +52,13 @@ async function serveAlone(config: Config): Promise<void> {
   const log = createLog(print, config.logLevel)
   const signals = handleSignals()
   process.on('SIGHUP', () => log.info('SIGHUP ignored', { reason: 'a single process has no worker to replace' }))
+  const notify = createNotifier(readServiceManager(process.env), log)
   await using running = await open(config, log)
   signals.started()
+  await notify.ready()
   const signal = await signals.stop
   log.info('stopping', { signal })
+  void notify.stopping()
   await running.close()
 }
 
@@ -66,14 +71,19 @@ async function superviseWorkers(config: Config): Promise<void> {
     log.info('replacing every worker', { signal: 'SIGHUP' })
     void workers.restart().then(() => log.info('every worker replaced'))
   })
+  const notify = createNotifier(readServiceManager(process.env), log)
   workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
   signals.started()
+  await notify.ready()
   const signal = await signals.stop
   log.info('stopping', { signal })
+  void notify.stopping()
   await workers.stop()
 }
 
-/** Gives the indexer to the first worker only, each worker a metrics port of its own, and all of them the options of the command. */
+/**
+ * Returns the settings of each worker. Only the first has the indexer; each has a metrics port of its own and the options of the command.
+ */
 function envOfWorker({ roles, metricsPort, graphql }: Config, place: number): Record<string, string> {
   const others = [...roles].filter((role) => role !== 'indexer')
   const own = place === 0 || others.length === 0 ? [...roles] : others

@@ -1,4 +1,4 @@
-/** SIGINT and SIGTERM of a service or a command: the first one stops it, a later one ends it at once. */
+/** Handles SIGINT and SIGTERM of a service or a command. The first one stops it, a later one ends it at once. */
 
 const exitCodes = { SIGINT: 130, SIGTERM: 143 } as const
 

@@ -1,4 +1,4 @@
-/** The data folder is closed to other users (0700, files 0600): it holds keys, and in the database the hashes of keys and taps. */
+/** The data folder is closed to other users (0700, files 0600). It holds keys, and in the database the hashes of keys and taps. */
 import { lstat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { closeEntry, closeTree, forOthers } from '../../lib/private-folder.ts'

@@ -76,13 +76,13 @@ function rightOf(command: unknown): readonly [name: string, right: CommandRight]
   return [name, right]
 }
 
-/** Parses a UID of an NTAG 424 DNA (7 bytes; NXP's begin with 04), with or without `:` or `-` between bytes, or returns null. */
+/** Parses a UID of an NTAG 424 DNA (7 bytes; NXP's begin with 04), or returns null. There may be `:` or `-` between bytes. */
 export function parseUid(text: string): Uint8Array | null {
   const digits = text.replaceAll(/[:-]/g, '')
   return /^04[0-9a-fA-F]{12}$/.test(digits) && text.length <= 20 ? parseHex(digits) : null
 }
 
-/** Parses a GTIN of 8, 12, 13 or 14 digits to the 14 digits of a Digital Link, or returns null when it is wrong. */
+/** Parses a GTIN of 8, 12, 13 or 14 digits to 14 digits, or returns null when it is wrong. */
 export function parseAnyGtin(text: string): string | null {
   const parsed = /^(?:\d{8}|\d{12,14})$/.test(text) ? parseGtin(text.padStart(14, '0')) : null
   return parsed?.ok === true ? parsed.gtin : null

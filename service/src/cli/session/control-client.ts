@@ -1,6 +1,6 @@
 /**
- * The client of `data-directory-lock.ts`: finds the service that holds a data folder and runs a command there, before the program of this
- * process is loaded, because loading takes most of a second.
+ * The client of `data-directory-lock.ts` runs a command in the service that holds a data folder. It does so before the program of this
+ * process is loaded: loading takes most of a second.
  */
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -16,7 +16,10 @@ export type Address = { readonly pid: number; readonly port: number; readonly to
 /** One line of the response, a JSON object. */
 export type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
 
-/** Output of a command, the folder of its relative file names, and a signal that aborts when it is interrupted or its caller leaves. */
+/**
+ * Output of a command, the folder of its relative file names, and a signal. The signal aborts when the command is interrupted or its caller
+ * leaves.
+ */
 export type CommandIo = {
   readonly out: (line: string) => void
   readonly err: (line: string) => void
@@ -57,8 +60,8 @@ export async function holderOf(dataDir: string): Promise<number | null> {
 }
 
 /**
- * Runs a command in the service that holds the data folder and returns its exit code, or null when no service does. An interrupted
- * command ends by itself and prints how to go on. Throws one sentence when the service ends before the command.
+ * Runs a command in the service that holds the data folder. Returns its exit code, or null when no service holds it. An interrupted command
+ * ends by itself and prints how to go on. Throws one sentence when the service ends before the command.
  */
 export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
   const address = await readAddress(addressFile(dataDir))
@@ -151,7 +154,9 @@ export const serviceGroups: ReadonlySet<string> = new Set([
   'tag',
 ])
 
-/** Returns false when this process must run the command itself: no service holds the folder, or the command is no work for one. */
+/**
+ * Returns false when this process must run the command itself. Then no service holds the folder, or the command is no work for a service.
+ */
 export async function forwardToService(argv: readonly string[]): Promise<boolean> {
   const [group = '', ...words] = argv
   const isHelp = words.length === 0 || words.some((word) => ['--help', '-h', 'help'].includes(word))

@@ -60,7 +60,7 @@ export function operatorOf(session: Session): Hex {
 export function tagHashOf(session: Session): TagHash {
   const { tagHash } = chainOf(session)
   if (tagHash !== undefined) return tagHash
-  throw new CommandError('TAG_PEPPER is not set, so that no tag can be bound.')
+  throw new CommandError('TAG_PEPPER is not set, so no tag can be bound.')
 }
 
 /** Makes the part of a session that is the same for every command. */
@@ -167,7 +167,7 @@ export function retryChain<T>(
   })
 }
 
-/** Parses and runs a command within a service or a test: it prints through `io` only and never ends the process. */
+/** Parses and runs a command within a service or a test. It prints through `io` only and never ends the process. */
 export async function runWithin(program: Command, argv: readonly string[], io: CommandIo): Promise<void> {
   const line = (print: (text: string) => void) => (text: string) => print(text.replace(/\n$/, ''))
   const output = { writeOut: line(io.out), writeErr: line(io.err), outputError }

@@ -58,7 +58,7 @@ export function batchCommand(run: RunWork): Command {
 async function create({ store, io, inTurn }: Session, id: string, options: CreateOptions): Promise<void> {
   const { demo = false, macInput, epoch, systemId, json } = options
   const isTaken = (await store.tags.batches()).some((batch) => batch.id === id)
-  if (isTaken) throw new CommandError(`A batch named ${id} exists already.`)
+  if (isTaken) throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
   if (!made.ok) throw new CommandError(made.error)
   if (json === true) return io.out(JSON.stringify({ id, epoch, status: 'active', demo, macInput, systemId }, null, 2))

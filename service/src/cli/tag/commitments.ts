@@ -86,7 +86,7 @@ function format(
 /** Tags that are read at one time. */
 const window = 1_000
 
-/** Reads the bindings of tags at one block, and the state of the items that are bound under the former commitment alone. */
+/** Reads the bindings of tags at one block. Also reads the state of items that are bound under the former commitment alone. */
 async function readWindow(session: Session, uids: readonly Uint8Array[]) {
   const { source, contract, reader, formerTagHash } = chainOf(session)
   const bindings = await readBindings({ source, contract, tagHash: tagHashOf(session), formerTagHash }, uids)

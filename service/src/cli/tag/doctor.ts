@@ -1,6 +1,6 @@
 /**
- * `touchstone tag doctor`: everything that decides whether the link of a tag verifies now, in the order of the service (spec §4.4, §7):
- * link, keys, ledger, registration, chain. It uses no tap up and shows no key.
+ * `touchstone tag doctor` checks everything that decides whether the link of a tag verifies now. It has the order of the service (spec
+ * §4.4, §7): link, keys, ledger, registration, chain. It uses no tap up and shows no key.
  */
 import type { Command } from 'commander'
 import { parseTokenId, type Verdict } from '@touchstone/verdict'

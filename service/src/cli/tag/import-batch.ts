@@ -32,8 +32,8 @@ export function importBatchCommand(run: RunWork): Command {
     'Takes over the keys of tags that exist: the master of another system, proved by a real tap, sealed under TAG_KEK.',
     {
       notes: `The file holds the master in hex on its first line: 32 digits, for the sdm-backend schemes also 64. The an10922 schemes
-and direct need the metaRead key on a second line; the others derive it. --check holds the keys against the link of
-one genuine tap, which is not used up: keys that do not fit are refused, and nothing is stored. Remove the file afterwards.
+and direct need the metaRead key on a second line; the others derive it. The option --check compares the keys with the link of
+one genuine tap, which is not used up. Keys that do not fit are rejected, and nothing is stored. Remove the file afterwards.
 
 Schemes, with the input M of AN10922 where it is used:
   an10922             UID, D2760000850101, slot, --system-id: chips of another Touchstone
@@ -68,7 +68,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const { store, io, inTurn } = session
   const { scheme, check, json, masterFile, ...settings } = options
   if ((await store.tags.batches()).some((batch) => batch.id === id))
-    throw new CommandError(`A batch named ${id} exists already.`)
+    throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const keys = await readMasterFile(resolve(io.cwd, masterFile), scheme)
   const record = importedBatch({ ...settings, id, scheme, ...keys })
   if (record === null) throw new CommandError(wrongSystemId)
@@ -164,7 +164,7 @@ async function withRandomKeys(
     )
   if (await store.tags.hasTags(id))
     throw new CommandError(
-      `Tags of batch ${id} exist, and random keys would make them counterfeit: give --master-file with the keys that they have now, or make a new batch with a higher epoch.`,
+      `Tags of batch ${id} exist, and random keys would make them counterfeit. Give --master-file with the keys that they have now, or make a new batch with a higher epoch.`,
     )
   const made = newBatch({ id, epoch, systemId, macInput, demo })
   if (made === null) throw new CommandError(wrongSystemId)
@@ -174,14 +174,14 @@ async function withRandomKeys(
 /** Proves the keys by a tap. Throws `CommandError` for keys that do not fit, and for a tap that another batch explains already. */
 async function proved({ store }: Pick<Session, 'store'>, record: BatchRecord, url: string) {
   const proof = await proveKeys(record, url)
-  if (!proof.ok) throw new CommandError(`These keys did not make this tap, so that nothing is stored. ${proof.error}`)
+  if (!proof.ok) throw new CommandError(`These keys did not make this tap. Nothing is stored. ${proof.error}`)
   const pair = parseHexPair(url)
   const others = store.tagKeys.keys.candidates().filter(({ id }) => id !== record.id)
   const authenticate = createAuthenticate({ keys: createKeyRing(others), fileKeys: null })
   const known = pair === null ? null : await authenticate(pair.picc, pair.cmac)
   // A tap that verifies in two batches of different epochs could be used twice.
   if (known?.genuine === true)
-    throw new CommandError(`Tags of this batch verify in batch ${known.batch.id} already, so that nothing is stored.`)
+    throw new CommandError(`Tags of this batch verify in batch ${known.batch.id} already. Nothing is stored.`)
   return proof
 }
 

@@ -1,6 +1,6 @@
 /**
- * `touchstone tag prepare`: one CSV file becomes the data of every chip (spec §4.4): its own Digital Link, NDEF, offsets, settings and,
- * with --reveal, keys. `tag write --from` and `tag import` read the same file.
+ * `touchstone tag prepare` makes the data of every chip from one CSV file (spec §4.4). That is its own Digital Link, NDEF, offsets,
+ * settings and, with --reveal, keys. `tag write --from` and `tag import` read the same file.
  */
 import { resolve } from 'node:path'
 import { setImmediate } from 'node:timers/promises'

@@ -90,7 +90,7 @@ export function requiredAddress(options: AddressOptions): string {
 }
 
 /**
- * Returns the URL of one item with its placeholders: with --host its Digital Link, or /tap for a tag without an item; with --url
+ * Returns the URL of one item with its placeholders. It is, with --host its Digital Link, or /tap for a tag without an item; with --url
  * that URL, in which `{gtin}` and `{serial}` stand for the item. Null: the URL has them, and there is no item.
  */
 export function addressOfItem(

@@ -34,7 +34,7 @@ async function readUids(path: string): Promise<Uint8Array[]> {
     const uid = parseUid((cells[place] ?? '').trim())
     if (uid === null) throw new CommandError(`Line ${line} of ${path}, column uid: ${uidSentence}`)
     uids.push(uid)
-    if (uids.length > maxUids) throw new CommandError(`A file has at most ${maxUids} UIDs: split it.`)
+    if (uids.length > maxUids) throw new CommandError(`A file has at most ${maxUids} UIDs: split the file.`)
   }
   return uids
 }

@@ -75,6 +75,7 @@ export const distributions: readonly Distribution[] = [
   { table: 'token_of_item', column: 'serial', prepare: [] },
   { table: 'metadata', column: 'hash', prepare: [] },
   { table: 'picture', column: 'hash', prepare: [] },
+  { table: 'restricted_details', column: 'hash', prepare: [] },
   { table: 'transfer_message', column: 'hash', group: 'metadata', prepare: [] },
 ]
 

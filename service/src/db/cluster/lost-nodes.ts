@@ -1,4 +1,4 @@
-/** Errors of Citus for a node that goes away in the middle of a statement: it names some of them as faults of its own (XX000, 58030). */
+/** Errors of Citus for a node that stops in the middle of a statement. Citus names some of them as faults of its own (XX000, 58030). */
 
 /** Returns whether a statement failed because of a node, and may succeed when it is repeated. */
 export function isOfLostNode({ code, message }: Readonly<{ code?: string | undefined; message: string }>): boolean {

@@ -203,7 +203,10 @@ function on(runner: pg.Pool | pg.PoolClient): Query {
     (await runner.query(text, [...values]).catch(rethrow)).rows as Row[]
 }
 
-/** Throws an error of the driver, as DATABASE_UNAVAILABLE when not the statement failed but the server: no answer, full, a standby (25006). */
+/**
+ * Throws an error of the driver. It is DATABASE_UNAVAILABLE when the server failed and not the statement: no answer, full, a standby
+ * (25006).
+ */
 function rethrow(error: unknown): never {
   const isOfStatement =
     error instanceof pg.DatabaseError && !/^(08|57P|53|25006)/.test(error.code ?? '') && !isOfLostNode(error)

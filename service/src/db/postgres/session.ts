@@ -43,7 +43,7 @@ export async function holdOn(servers: Servers, lock: Lock): Promise<HeldLock | n
   return {
     lost: session.lost,
     release: async () => {
-      // The end of a session frees its lock only when the server notices it; the next holder need not wait for that.
+      // The end of a session frees its lock only when the server notices it. The next holder need not wait for that.
       await session.query('select pg_advisory_unlock($1, $2)', lock).catch(() => {})
       await session.end()
     },
@@ -149,6 +149,6 @@ async function openSession({ servers, checkMs, onNotice }: SessionOptions) {
   return { query, lost, end }
 }
 
-/** The server ends the session of a machine that vanished after about 11 s instead of hours, and frees its locks. */
+/** The server ends the session of a vanished machine after about 11 s instead of hours, and frees its locks. */
 const keepAliveStatement = `select pg_backend_pid() as pid, set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '2', false),
   set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '11000', false)`

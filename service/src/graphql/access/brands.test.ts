@@ -1,6 +1,6 @@
 /**
- * Keys with brands (spec §5), on both databases: every query is asked before products of other brands exist by a key for all, and
- * afterwards by a key for the first brand. Both answers must be the same to the last cursor and count.
+ * Keys with brands (spec §5), on both databases. A key for all asks every query before products of other brands exist; a key for the first
+ * brand asks afterwards. Both answers must be the same to the last cursor and count.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'

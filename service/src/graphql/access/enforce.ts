@@ -1,4 +1,4 @@
-/** Enforces the rules of `rules.ts` on a schema: the only place where the rights of a key are compared with what it asks for. */
+/** Enforces the rules of `rules.ts` on a schema. Only here the rights of a key are compared with its request. */
 import { untrustedOf } from '@touchstone/verdict'
 import {
   defaultFieldResolver,

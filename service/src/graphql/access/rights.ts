@@ -20,16 +20,19 @@ export const verbs = [
   'read:products',
   'read:owners',
   'read:taps',
+  'passport:interest',
+  'passport:authority',
 ] as const
 export type Verb = (typeof verbs)[number]
 
 /**
  * The scopes of keys from before there were verbs. What a write or a tap answers with has its owner in it, so that these aliases include
  * `read:owners`; without `read:products` that verb opens no query. `approve` is given by name only: a second key is one that was meant to be.
+ * So are the access tiers of product passports, `passport:interest` and `passport:authority`.
  */
 const aliases = {
   read: ['read:products', 'read:owners'],
-  write: [...verbs.filter((verb) => !verb.startsWith('read:') && verb !== 'approve'), 'read:owners'],
+  write: [...verbs.filter((verb) => !/^(?:read|passport):|^approve$/.test(verb)), 'read:owners'],
   taps: ['read:taps', 'read:owners'],
 } as const satisfies Readonly<Record<string, readonly Verb[]>>
 

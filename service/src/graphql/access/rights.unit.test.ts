@@ -1,4 +1,4 @@
-/** The matrix of rights (spec §5): each act of GraphQL under each scope, allowed or refused as the table below says and not otherwise. */
+/** The matrix of rights (spec §5). It runs each act of GraphQL under each scope: allowed or rejected as the table below says. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { GraphQLError, isObjectType } from 'graphql'
@@ -14,7 +14,7 @@ const former: Readonly<Record<string, string>> = {
   taps: 'read:taps read:owners',
 }
 
-/** An act by its field and arguments, and the verbs that it needs: all words, of those joined by `|` one. */
+/** An act by its field and arguments, and the verbs that it needs. All words are needed, and one of those joined by `|`. */
 const acts: readonly (readonly [field: string, args: object, needs: string])[] = [
   ['Query.product', { id: '1' }, 'read:products'],
   ['Query.products', {}, 'read:products'],

@@ -1,4 +1,4 @@
-/** The stores of the index as a key with brands reads them: products of other brands, and what belongs to them, do not exist. */
+/** The stores of the index as a key with brands reads them. Products of other brands, and what belongs to them, do not exist. */
 import type { ProductCondition } from '../../index/queries/condition.ts'
 import type { IndexStores } from '../stores.ts'
 import { permits } from './rights.ts'

@@ -48,7 +48,7 @@ export function approvalResolvers(approvals: Approvals, { awaitBlock }: Pick<Wri
       rejectRequest: mutation(readId, async ({ id }, context) => {
         const found = context.verbs.has('approve') ? null : await approvals.find(id)
         if (found !== null && found.requestedBy !== deciderOf(context).who)
-          throw graphqlError('FORBIDDEN', 'Without the scope approve a key rejects its own requests only.')
+          throw graphqlError('FORBIDDEN', 'A key without the scope approve can reject its own requests only.')
         return payloadOf(await approvals.reject(id, deciderOf(context)))
       }),
     },

@@ -1,6 +1,6 @@
 /**
- * Requests for the approval of a second key or operator, in the database: their pages, and the changes that the audit trail records in the
- * same transaction. The row of a request never changes in what was asked for, and its first audit entry says the same once more.
+ * Requests for the approval of a second key or operator, in the database. It has their pages, and the changes that the audit trail records
+ * in the same transaction. The row of a request never changes in what was asked for, and its first audit entry says the same once more.
  */
 import { type Actor, appendAudit, type AuditBody, auditText } from '../../db/audit.ts'
 import { countWithin } from '../../db/bounded-count.ts'
@@ -42,7 +42,7 @@ export type NewApproval = Pick<Approval, 'act' | 'subject' | 'facts'> & Readonly
 export type ApprovalFilter = Readonly<{ status?: ApprovalStatus | undefined; brands?: readonly string[] | null }>
 type Page = Readonly<{ after: readonly [at: string, pk: string] | null; backward: boolean; limit: number }>
 
-/** The key of the operation that carries out an approved write: it exists at most once, so that the act is done at most once. */
+/** The key of the operation that carries out an approved write. It exists at most once, so that the act is done at most once. */
 export const operationKeyOf = (id: string): string => `approval:${id}`
 
 export function approvalStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {

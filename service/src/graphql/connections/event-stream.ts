@@ -1,6 +1,6 @@
 /**
- * GraphQL over server-sent events (the protocol of graphql-sse, distinct connections mode): a request that accepts `text/event-stream`
- * gets every result of its operation on its response. Key, quota, checks and limits of connections are those of the other ways.
+ * GraphQL over server-sent events (the protocol of graphql-sse, distinct connections mode). A request that accepts `text/event-stream` gets
+ * every result of its operation on its response. Key, quota, checks and limits of connections are those of the other ways.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ExecutionResult, GraphQLError } from 'graphql'
@@ -90,10 +90,15 @@ function admit(connections: Connections, connection: Connection, { id }: ApiKey)
   connections.add(connection)
   if (connections.claim(connection, id) === null) return null
   connections.remove(connection)
-  return failure(429, 'RATE_LIMITED', `An API key may have ${connections.maxPerKey} connections.`, again)
+  return failure(
+    429,
+    'RATE_LIMITED',
+    `An API key may have ${connections.maxPerKey} connections. Close one first.`,
+    again,
+  )
 }
 
-/** The response as an output of one message at a time: `isFree` resolves once the result before has left, so that none are queued. */
+/** The response as an output of one message at a time. `isFree` resolves once the result before has left, so that none are queued. */
 function openOutput(response: ServerResponse, { stuckMs, log }: { readonly stuckMs: number; readonly log: Log }) {
   let isClosing = false
   let messages: AsyncGenerator<string> | undefined

@@ -1,4 +1,4 @@
-/** The results of one operation for a connection that stays open: of a query or mutation one, of a subscription one per event. */
+/** The results of one operation for a connection that stays open. A query or mutation has one, a subscription one per event. */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
 import { executeWithin, type OperationSteps } from '../server/operation.ts'

@@ -223,7 +223,12 @@ function connectionOperations(
     },
     async onSubscribe(_connection, _id, parameters) {
       if (running >= maxOperations)
-        return [graphqlError('RATE_LIMITED', `A connection may have ${maxOperations} operations at a time.`)]
+        return [
+          graphqlError(
+            'RATE_LIMITED',
+            `A connection may have ${maxOperations} operations at a time. Complete one first.`,
+          ),
+        ]
       running += 1 // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)

@@ -3,6 +3,7 @@ import { parseTokenId, zeroAddress, type Hex } from '@touchstone/verdict'
 import { randomUUID } from 'node:crypto'
 import { keccak256, stringToHex, zeroHash } from 'viem'
 import { parseAddress } from '../../domain/address.ts'
+import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { parseGtin } from '../../domain/gtin.ts'
 import { isRegistrableSerial } from '../../domain/serial.ts'
 
@@ -49,19 +50,19 @@ function createInputReader() {
 
     /** Reads `<tokenId>-<nonce>`; the offer raised the nonce to this one (spec §3). */
     transferId(text: string) {
-      const [, token = '', raised = ''] = /^(\d{1,78})-(\d{1,10})$/.exec(text) ?? []
-      const tokenId = parseTokenId(token)
-      const nonce = Number(raised)
-      if (tokenId === null || raised === '' || nonce > 0xffffffff)
-        return reject('transferId', 'A transfer that can be answered has the id <product id>-<number>, such as 7-1.')
-      return { id: `${tokenId}-${nonce}`, tokenId, nonce }
+      const parsed = parseTransferId(text)
+      return (
+        parsed ?? reject('transferId', 'A transfer that can be answered has the id <product id>-<number>, such as 7-1.')
+      )
     },
 
     address(text: Maybe<string>, field: string): Hex | null {
       const parsed = parseAddress(text ?? '')
       if (parsed === null)
         return reject(field, 'An address is 0x and 40 hex digits; capitals must be its checksum (EIP-55).')
-      return parsed === zeroAddress ? reject(field, 'The zero address owns nothing.') : parsed
+      return parsed === zeroAddress
+        ? reject(field, 'The zero address owns nothing. Send the address of an account.')
+        : parsed
     },
 
     /** `howTo` explains where a missing signature comes from. Smart accounts may sign with up to 4,096 bytes. */

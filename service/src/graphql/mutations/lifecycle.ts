@@ -96,7 +96,7 @@ export function createLifecycleMutations(
     if (!asked.ok)
       return asked.because === 'missing'
         ? rejectedAt('productId', `Product ${subject} does not exist.`)
-        : rejectedAt('idempotencyKey', 'This idempotency key was used for another request.')
+        : rejectedAt('idempotencyKey', 'This idempotency key was used for another request. Send a new one.')
     const { approval } = asked
     const isSent = approval.txHash !== null
     const payload = isSent
@@ -164,7 +164,7 @@ export function createBindTag(
     if (isGiven(input.serialNumber) && !isGiven(input.gtin))
       read.reject('gtin', 'A serial number is unique within a GTIN only: give the gtin too.')
     const key = isGiven(input.idempotencyKey) ? read.idempotencyKey(input.idempotencyKey) : undefined
-    const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so that no tag can be bound.')
+    const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so no tag can be bound.')
     return { tokenId, uid, batchId: input.batchId, item, key, hash }
   }
 
@@ -176,7 +176,7 @@ export function createBindTag(
     }
     const commitment = hash(uid)
     const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
-    // The pair is bound once, so that it is the key where the caller gives none: a repeat registers the tag that was bound.
+    // The pair is bound once, so it is the key if the caller gives none. A repeat registers the tag that was bound.
     const result =
       key === undefined
         ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context)
@@ -253,7 +253,8 @@ export function createClaimProduct(
       sent.claimant.toLowerCase() === claim.claimant &&
       sent.deadline === claim.deadline &&
       sent.claimantSignature === claim.signature
-    if (!isSame) return rejectedAt('idempotencyKey', 'This idempotency key was used for another request.')
+    if (!isSame)
+      return rejectedAt('idempotencyKey', 'This idempotency key was used for another request. Send a new one.')
     return productPayload(claim.tokenId, await executeWrite(sent, claim.key, context, fields), context)
   }
 }

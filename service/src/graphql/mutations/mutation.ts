@@ -1,6 +1,6 @@
 /**
- * The course of every mutation (spec §4.9, §7): the scope, the input, one write under its key, a short wait for the index, the payload.
- * A rejection by the contract is an error of the payload, at its field; only a fault is a GraphQL error.
+ * The course of every mutation (spec §4.9, §7). It has the scope, the input, one write under its key, a short wait for the index, the
+ * payload. A rejection by the contract is an error of the payload, at its field; only a fault is a GraphQL error.
  */
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
@@ -127,7 +127,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     return storedKey(own, `graphql:${idempotencyKey}`, async (one) => (await operations.find(one)) !== undefined)
   }
 
-  /** Returns the request that was sent under a key; null for a kind that follows from the input alone, undefined for none. */
+  /** Returns the request that was sent under a key. Returns null for a kind that follows from the input alone, undefined for none. */
   async function previousRequest(key: string): Promise<WriteRequest | null | undefined> {
     const operation = await operations.find(key)
     return operation && sentRequest(operation.raw)

@@ -1,7 +1,7 @@
 /**
- * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted, once per key and under an id that follows
- * from the key, so that no reorganisation can give it to another product. The registration of a mint that was rejected is removed, so that
- * the tag's name is free again; that of a mint that may still come stays.
+ * The mutation `registerProduct` (spec §4.9): the registration is stored, then the token minted. That happens once per key, under an id
+ * that follows from the key, so that no reorganisation can give it to another product. The registration of a mint that was rejected is
+ * removed, so that the tag's name is free again; that of a mint that may still come stays.
  */
 import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
@@ -32,7 +32,7 @@ export function createRegisterProduct(
   { registrations, items, metadata, transfers, operator, log }: RegisterDeps,
   { executeWrite, previousRequest }: Writes,
 ) {
-  // One at a time per key: a rejected request must not remove what the next one under its key is about to use.
+  // One at a time per key. A rejected request must not remove what the next one under its key is about to use.
   const inTurn = createKeyedQueue<string>()
 
   return mutation(readNewProduct, async (product, context) => {
@@ -90,7 +90,7 @@ export function createRegisterProduct(
     return gtin !== null && serial !== null && (await items.tokenOfItem({ gtin, serial })) !== null
   }
 
-  /** Returns the product of the index, or one made of the chain's record and the registration while the index is behind. */
+  /** Returns the product of the index. While the index is behind, it is made of the chain's record and the registration. */
   async function mintedProduct(product: KeyedProduct, { tokenIds, indexed }: Written, { loaders }: GraphqlContext) {
     const [tokenId] = tokenIds
     if (tokenId === undefined) return null

@@ -6,7 +6,9 @@ import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
 import type { Sql } from '../../db/database.ts'
 
-/** `key` is the API key's id and the caller's key; the key of the mint's operation is `register:` and this one. A serial may stand alone. */
+/**
+ * `key` is the API key's id and the caller's key. The key of the mint's operation is `register:` and this one. A serial may stand alone.
+ */
 export type Registration = Readonly<{
   key: string
   requestHash: Hex
@@ -74,7 +76,10 @@ const removeStatement = `delete from registration r
   where r.idempotency_key = $1 and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
   returning 1`
 
-/** Stores the message of a transfer, at most 8,000 bytes, by the keccak256 of its UTF-8; the chain holds the hash only. Storing it again changes nothing. */
+/**
+ * Stores the message of a transfer, at most 8,000 bytes, by the keccak256 of its UTF-8. The chain holds the hash only. Storing it again
+ * changes nothing.
+ */
 export async function putTransferMessage(sql: Sql, { hash, body }: { hash: Hex; body: string }): Promise<void> {
   const text = 'insert into transfer_message (hash, body) values ($1, $2) on conflict do nothing'
   await sql.query(text, [hexToBytes(hash), body])

@@ -1,6 +1,6 @@
 /**
- * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels; the owner voids what
- * was signed and not sent. Signatures are checked at one block first; then the operator's key pays for the transaction.
+ * Transfers in two steps by signature (spec §4.9, §5): the owner offers, the recipient accepts, either cancels. The owner voids what was
+ * signed and not sent. Signatures are checked at one block first; then the operator's key pays for the transaction.
  */
 import { parseTokenId, type Hex } from '@touchstone/verdict'
 import { keccak256, zeroHash } from 'viem'
@@ -9,21 +9,19 @@ import type { TransferPosition, TransferReads } from '../../chain/transactions/t
 import { digestOf } from '../../chain/transactions/typed-data.ts'
 import type { Sql } from '../../db/database.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
+import { answers, offerOf, type Terms } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
 import {
   answerErrors,
-  answers,
   formatInstant,
   howToSign,
   invalidationErrors,
   isSignedBy,
   longestMessage,
   offerErrors,
-  offerOf,
-  type Terms,
 } from './typed-data.ts'
 
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
@@ -52,7 +50,7 @@ export function createTransferMutations(
             'signature',
             (await isSigned(before))
               ? `This signature is over nonce ${before}, which is used up: its transfer is over, or the owner has voided it. Ask transferTypedData again and have it signed anew.`
-              : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it), productId, toAddress, message and deadline must be those given to transferTypedData, and no other transfer may have come between.`,
+              : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it). Send productId, toAddress, message and deadline as you gave them to transferTypedData; no other transfer may have come between.`,
           )
       }
 
@@ -113,7 +111,7 @@ export function createTransferMutations(
             return sendAnswer(requestOf(answered, signer), answered, context)
         return rejectedAt(
           'signature',
-          `This is not the signature of the ${party} of this transfer over what transferTypedData gives for action ${action} (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
+          `This is not the signature of the ${party} of this transfer over the typed data of action ${action}. Ask transferTypedData and sign that (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it).`,
         )
       },
       (input, errors, context) => explainAnswer(action, input, errors, context),

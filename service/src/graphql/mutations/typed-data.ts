@@ -1,12 +1,12 @@
 /**
- * Steps that need a signature: their typed data, its signers, and the query `transferTypedData` (spec §4.9, §5), which makes it from the
- * current state of the chain, with the deadline that is sent back with the signature.
+ * Steps that need a signature: their typed data, its signers, and the query `transferTypedData` (spec §4.9, §5). The query makes the typed
+ * data from the current state of the chain. Its deadline is sent back with the signature.
  */
 import { lifecycleStates, reportFlags, zeroAddress, type Hex, type StateCode } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
-import { consentOf } from '../../ownership/consents.ts'
+import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { reportNames } from '../queries/fields.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
@@ -21,7 +21,7 @@ export const howToSign = {
   CANCEL:
     'Cancelling needs the signature of the owner or the recipient. Ask transferTypedData with action CANCEL and this transferId, and let the wallet sign its typedData (eth_signTypedData_v4).',
   CLAIM:
-    'Claiming needs the claimant’s consent. Ask transferTypedData with action CLAIM, this productId and the claimant as toAddress, let the claimant’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
+    'Claiming needs the claimant’s consent. Ask transferTypedData with action CLAIM, this productId and the claimant as toAddress. Let the claimant’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
   RECYCLE:
     'A claimed product is recycled by its owner’s signature only. Ask transferTypedData with action RECYCLE and this productId, let the owner’s wallet sign its typedData (eth_signTypedData_v4), and send the signature with its deadline.',
   INVALIDATE:
@@ -31,28 +31,6 @@ export const howToSign = {
 type SignedStep = keyof typeof howToSign
 
 export const longestMessage = 2_000
-
-/** The terms of an offer; the nonce of the chain comes to them. */
-export type Terms = Readonly<{ tokenId: bigint; from: Hex; to: Hex; expiry: bigint; messageHash: Hex }>
-
-/** The message has the order of its type, which wallets show. */
-export function offerOf({ messageHash, ...terms }: Terms, nonce: number): Signable {
-  return { type: 'InitiateTransfer', message: { ...terms, nonce, messageHash } }
-}
-
-/** The answers to an offer: what is signed, and by one of which accounts. */
-export const answers = {
-  ACCEPT({ tokenId, record: { owner: from }, offer: { to, expiry } }: TransferPosition, nonce: number) {
-    const message = { tokenId, from, to: to ?? from, expiry, nonce }
-    return { signers: [message.to], signable: { type: 'AcceptTransfer', message } as Signable }
-  },
-  CANCEL({ tokenId, record: { owner: from }, offer: { to } }: TransferPosition, nonce: number) {
-    return {
-      signers: [from, to ?? from],
-      signable: { type: 'CancelTransfer', message: { tokenId, from, nonce } } as Signable,
-    }
-  },
-}
 
 /** The consents of one party, and the state that each leads from. */
 const consents = {
@@ -89,10 +67,6 @@ export async function invalidationErrors(
   const { nonce } = position.offer
   const message = `This is not the owner’s signature over nonce ${nonce} of this product, which rises with every offer: if an offer was sent meanwhile, cancel it. ${howToSign.INVALIDATE}`
   return [{ field: 'signature', message }]
-}
-
-function invalidationOf({ tokenId, record: { owner }, offer: { nonce } }: TransferPosition): Signable {
-  return { type: 'InvalidateNonce', message: { tokenId, owner, nonce } }
 }
 
 /** Returns every reason against INVALIDATE but the signature. A flagged product is no reason. */
@@ -196,12 +170,6 @@ async function typedStep(
   const { signable } = consentOf(position, { deadline, ...(action === 'CLAIM' && { claimant: to }) })
   return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline }
 }
-
-/** The longest and the default duration of an offer, in seconds. */
-const longestOffer = 72n * 3_600n
-
-/** Tolerance in seconds, because the default deadline may be checked at an earlier block of another provider. */
-const clockSlack = 60n
 
 /** Formats unix seconds by RFC 3339. A time of the contract may lie beyond the calendar. */
 export function formatInstant(seconds: bigint): string {

@@ -84,8 +84,8 @@ function failure(message) {
 }
 
 /**
- * Reads the operation from the text that is sent: GraphiQL names the operation of the previous tab until a tenth of a second after
- * another tab is chosen. A text that cannot be parsed goes to the service, which reports why.
+ * Reads the operation from the text that is sent. GraphiQL names the operation of the previous tab until a tenth of a second after another
+ * tab is chosen. A text that cannot be parsed goes to the service, which reports why.
  */
 function chooseOperation(request) {
   const operations = definitionsOf(request.query).filter(({ kind }) => kind === 'OperationDefinition')

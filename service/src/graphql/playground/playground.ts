@@ -77,7 +77,7 @@ function contentSecurityPolicy(nonce: string): string {
 
 const noncePlace = '{nonce}'
 
-/** `assets` is the folder of the files, relative to the page, so that a host behind a path prefix works too. All text is ours. */
+/** `assets` is the folder of the files, relative to the page. So a host behind a path prefix works too. All text is ours. */
 function documentOf(assets: string): string {
   return `<!doctype html>
 <html lang="en">

@@ -49,7 +49,8 @@ export function parseFilter(filter: ProductFilter | null | undefined): ProductCo
   let count = 0
 
   function read(one: ProductFilter, nesting: number): ProductCondition {
-    if (nesting > maxNesting) throw graphqlError('TOO_COMPLEX', `A filter nests ${maxNesting} deep at most.`)
+    if (nesting > maxNesting)
+      throw graphqlError('TOO_COMPLEX', `A filter nests ${maxNesting} deep at most. Join its conditions in one "or".`)
     const own = Object.entries(leaves).flatMap(([field, leaf]) => {
       const value = one[field as keyof typeof leaves]
       if (value === null || value === undefined) return []

@@ -12,7 +12,9 @@ import { parseAddress, parseFilter, parseProductId, type ProductFilter } from '.
 import { listKey, type PageArguments, readConnection } from './pages.ts'
 
 export type QueryDeps = ProductFieldDeps & {
-  /** Returns the newest block of the chain, null where no provider names one, and whether the index can be brought up to date. */
+  /**
+   * Returns the newest block of the chain and whether the index can be brought up to date. The block is null where no provider names one.
+   */
   readonly chainStatus: () => Promise<Readonly<{ head: bigint | null; isFaulty: boolean }>>
 }
 

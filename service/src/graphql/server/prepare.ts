@@ -76,7 +76,7 @@ export function createPrepareOperation({
     if (tooLarge !== null) return [graphqlError('TOO_COMPLEX', tooLarge)]
     const errors = validate(schema, document, rules, { maxErrors: 20 })
     if (errors.some(({ message }) => message === 'Validation aborted.'))
-      return [graphqlError('TOO_COMPLEX', 'The document asks for the same fields too often.')]
+      return [graphqlError('TOO_COMPLEX', 'The document asks for the same fields too often. Ask for each field once.')]
     if (errors.length > 0) return errors
     if (query.length <= maxCachedLength) documents.set(query, document)
     return document
@@ -90,7 +90,10 @@ export function createPrepareOperation({
       return rejected('BAD_USER_INPUT', 'Name the operation to run in operationName: the document has several or none.')
     const variableValues = variables ?? {}
     if (isDeeper(variableValues, maxVariableDepth))
-      return rejected('BAD_USER_INPUT', 'The variables are nested too deeply.')
+      return rejected(
+        'BAD_USER_INPUT',
+        'The variables are nested too deeply. Send flat values, as the input types have them.',
+      )
     const definitions = operation.variableDefinitions ?? []
     const { coerced, errors } = getVariableValues(schema, definitions, variableValues, { maxErrors: 20 })
     if (errors !== undefined) return { ok: false, errors }
@@ -248,7 +251,7 @@ const pastCost = 20
 type Variables = Readonly<Record<string, unknown>>
 type ParentType = GraphQLNamedType | null | undefined
 
-/** Returns the number of objects that a validated operation reads: each list by its requested size, times the cost of an item. */
+/** Returns the number of objects that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
 function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -294,7 +297,7 @@ function costOf(
     return own + (parent.name === 'Product' && name === 'transfers' ? usualTransfers : 1) * each
   }
 
-  /** The items of a page cost as often as there are any; what is asked of the connection itself costs once. */
+  /** The items of a page cost as often as there are any. Fields of the connection itself cost once. */
   function connectionCost({ selections }: SelectionSetNode, type: ParentType, size: number): number {
     return selections.reduce((cost, node) => {
       if (node.kind === Kind.FIELD) return cost + (node.name.value === 'edges' ? size : 1) * fieldCost(node, type)

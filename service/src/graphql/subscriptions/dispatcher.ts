@@ -48,7 +48,7 @@ export type LoadPayloads<Payload> = (events: readonly OutboxEvent[]) => Promise<
 export const queueLimit = 256
 /** A subscriber whose queue is half empty can take a whole round. */
 const roundSize = queueLimit / 2
-/** The pause after a round, in ms, and how often it repeats: for subscribers that read, and for one that reads nothing. */
+/** The pause after a round, in ms, and how often it repeats. There is one for subscribers that read, and for one that reads nothing. */
 const pauseMs = 2
 const mostPauses = 500
 const standstillPauses = 50
@@ -60,7 +60,9 @@ const startPauses: readonly number[] = Array.from({ length: 60 }, () => 500)
 const heldEvents =
   'A transaction holds the events and does not end. Look into pg_stat_activity for one that waits for its client, end it, then start again.'
 
-/** Throws when the newest event of the outbox cannot be read: one sentence where a writer holds it all the time, else the outbox's error. */
+/**
+ * Throws when the newest event of the outbox cannot be read. If a writer holds it all the time it is one sentence, else the outbox's error.
+ */
 export async function createEventDispatcher<Payload>(
   options: EventDispatcherOptions<Payload>,
 ): Promise<EventDispatcher<Payload>> {

@@ -1,6 +1,6 @@
 /**
- * GET /payments/{payer}/{nonce}: the status of a payment (spec §4.8), for the holder of its payment header, and for its payer, who signs a
- * `PaymentStatus` (EIP-712) of the last five minutes. For all others there is no such payment.
+ * GET /payments/{payer}/{nonce}: the status of a payment (spec §4.8). It is for the holder of its payment header, and for its payer, who
+ * signs a `PaymentStatus` (EIP-712) of the last five minutes. For all others there is no such payment.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Hex } from '@touchstone/verdict'

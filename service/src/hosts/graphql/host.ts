@@ -130,7 +130,7 @@ const bodyFailures: Readonly<Record<Exclude<BodyFailure, 'aborted'>, Rejection>>
   'not-utf8': [400, 'BAD_USER_INPUT', 'The body must be UTF-8.'],
 }
 
-/** Rejects a request before it is read as GraphQL, with one GraphQL error in the media type that was asked for. */
+/** Rejects a request before it is read as GraphQL. The answer is one GraphQL error in the requested media type. */
 function reject(
   request: IncomingMessage,
   response: ServerResponse,

@@ -18,6 +18,7 @@ import { pageRoutes, type PageRoutes } from './pages/routes.ts'
 import { passportRoutes, type PassportRoutes } from './passport/routes.ts'
 import { statusRoutes, type StatusRoutes } from './passport/status.ts'
 import { dppRoutes, type DppRoutes } from './product/dpps.ts'
+import { restrictedRoutes, type RestrictedRoutes } from './product/restricted.ts'
 import { productRoutes, type ProductRoutes } from './product/routes.ts'
 import { createRequestHelpers, rawPath, type Env } from './request.ts'
 import { a2aRoutes, type A2aRoutes } from './routes/a2a.ts'
@@ -36,6 +37,7 @@ export type VerificationHost = AssetRoutes &
   PassportRoutes &
   ProductRoutes &
   DppRoutes &
+  RestrictedRoutes &
   StatusRoutes &
   MetadataRoutes &
   PageRoutes &
@@ -66,6 +68,7 @@ export function verificationHost(host: VerificationHost): Hono<Env> {
   passportRoutes(app, helpers, host) // §4.5  /api/dpp/01/{gtin}/21/{serial}, /api/dpp/token/{tokenId}
   productRoutes(app, helpers, host) // §4.5  /api/product/…
   dppRoutes(app, helpers, host) // §4.5  /dpps/…, /dppsByProductId/… (EN 18222)
+  restrictedRoutes(app, helpers, host) // /api/restricted/{hash} (EN 18239)
   pageRoutes(app, helpers, host) // §4.5, §4.6  /, /01/…, /token/{tokenId}, /assets/…
   metadataRoutes(app, helpers, host) // §2.8  /api/metadata/{hash}
   wellKnownRoutes(app, host) // §2.8  did:web, GS1 resolver, JSON-LD context and vocabulary

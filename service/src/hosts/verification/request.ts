@@ -159,8 +159,8 @@ function decodeSegment(segment: string): string {
 }
 
 /**
- * Sends the JSON body of a busy route past the router's Response: a body in ASCII costs a quarter of what it does in UTF-8.
- * Returns a Response like any other when there is no socket (`app.request()`).
+ * Sends the JSON body of a busy route past the router's Response. A body in ASCII costs a quarter of what it does in UTF-8. Returns a
+ * Response like any other when there is no socket (`app.request()`).
  */
 export function sendJson(
   c: Context<Env>,

@@ -17,7 +17,7 @@ type Policy = { readonly name: string; readonly text: string }
 export type RateLimiter = {
   /** Consumes one request. The result may be a promise where other processes count too; it never rejects. */
   readonly take: (client: string) => Quota | Promise<Quota>
-  /** Returns the quota of a client that has used up its window as far as this process knows, undefined for any other. Consumes nothing. */
+  /** Returns the quota of a client that has used up its window in this process; else undefined. Consumes nothing. */
   readonly exhausted: (client: string) => Quota | undefined
 }
 

@@ -4,6 +4,7 @@
  */
 import type { Breaker } from '../../lib/async/circuit-breaker.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
+import { traced, withSpan } from '../../lib/async/span.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { createRateLimiter, type LocalLimiter, type Quota, type RateLimiter } from './limiter.ts'
@@ -85,9 +86,9 @@ export function createSharedLimits({
     const { waiters } = entry
     if (!busy) {
       busy = true
-      setImmediate(sendAll)
+      withSpan(undefined, () => setImmediate(sendAll)) // a call is for many requests
     }
-    return new Promise((resolve) => void waiters.push(resolve))
+    return traced({ name: 'quota' }, () => new Promise((resolve) => void waiters.push(resolve)))
   }
 
   function takeAlone(local: LocalLimiter, client: string): Quota {

@@ -5,7 +5,7 @@ import type { Database } from '../../db/database.ts'
 
 export type ProductGroup = 'BRAND' | 'STATE' | 'FLAG' | 'DAY'
 
-/** `key` is the brand (empty for none), the code of the state, the bit of the report in two digits, or the day. */
+/** `key` is the brand (empty for none), the state's code, the report's bit in two digits, or the day. */
 export type GroupRow = Readonly<{ key: string; n: bigint }>
 
 /** A page from the group behind `after` on. */

@@ -1,4 +1,4 @@
-/** The state of the index for its readers: the block that it is complete to, and its last comparison with the chain. */
+/** The state of the index for its readers. It has the block that it is complete to, and its last comparison with the chain. */
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'

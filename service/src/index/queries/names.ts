@@ -2,7 +2,7 @@
 import type { Sql } from '../../db/database.ts'
 import { partPattern, type ProductCondition } from './condition.ts'
 
-/** More names than these are not looked up one by one: so common a part is soon found in the order of the list. */
+/** More names than these are not looked up one by one. So common a part is soon found in the order of the list. */
 const mostNames = 200
 
 /** Replaces a search by the names that it finds, where they are few. */

@@ -1,5 +1,5 @@
 /**
- * The index as it was at an earlier block (spec §2.9): tokens that changed since are projected again from their events up to the block.
+ * The index as it was at an earlier block (spec §2.9). Tokens that changed since are projected again from their events up to the block.
  * Only what the chain holds goes back; taps, texts and the names of tags are those of now.
  */
 import type { Hex } from '@touchstone/verdict'
@@ -40,7 +40,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
   const columns = columnsOf(isDistributed)
   const whole = wholeReads(database)
 
-  /** Runs `read` in one snapshot in which the block is still canonical, or while no step of the index is written. */
+  /** Runs `read` in one snapshot in which the block is canonical, or while no index step is written. */
   function at<T>(block: PastBlock, read: (sql: Sql) => Promise<T>): Promise<T> {
     const readAt = async (sql: Sql) => {
       const [found] = await sql.query('select 1 from index_block where number = $1 and hash = $2', [

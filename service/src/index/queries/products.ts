@@ -40,7 +40,7 @@ export type PastBlock = BlockId & Readonly<{ time: bigint }>
 /** The rows of `asset` that changed after a block, as they were then, in JSON. */
 export type PastAssets = Readonly<{ block: bigint; rows: string }>
 
-/** The last row of the page before: its sort key, a time to the microsecond or a name, and its `pk`. */
+/** The last row of the page before. It has its sort key, a time to the microsecond or a name, and its `pk`. */
 export type Keyset = readonly [at: string, pk: string]
 
 /** The sort keys of lists: the text of a column, or of the expression that an index is over. */
@@ -151,7 +151,7 @@ function namesOf(condition: ProductCondition): { names: readonly string[]; other
   return { names: named.value, others: { kind: 'and', of: parts.filter((part) => part !== named) } }
 }
 
-/** Splits a condition on several brands or states into one for each, because an index over either keeps the order of one only. */
+/** Splits a condition on several brands or states into one for each. An index over either keeps the order of one only. */
 function branchesOf(condition: ProductCondition): readonly ProductCondition[] {
   const parts = condition.kind === 'and' ? condition.of : [condition]
   const several = parts.find(({ kind }) => kind === 'brands') ?? parts.find(({ kind }) => kind === 'states')
@@ -215,7 +215,7 @@ const indexedKinds: ReadonlySet<ProductCondition['kind']> = new Set([
   ...(['tokens', 'brands', 'states', 'names', 'report', 'owner', 'state'] as const),
 ])
 
-/** Returns whether an index has the rows of a page one after another; any other page is asked for its cost first. */
+/** Returns whether an index has the rows of a page one after another. Any other page is asked for its cost first. */
 function isIndexed({ condition, by }: ProductPage): boolean {
   if (condition.kind === 'and' && condition.of.length === 0) return true
   if (condition.kind === 'and' && by === 'created')

@@ -86,7 +86,7 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
   }
 }
 
-/** The chain's time where it is ahead of the database's: an offer has expired when it can no longer be accepted. */
+/** The chain's time where it is ahead of the database's. An offer has expired when it can no longer be accepted. */
 const now = 'greatest(now(), (select block_time from index_cursor))'
 const isExpired = `t.status = 'PENDING' and t.expires_at < ${now}`
 

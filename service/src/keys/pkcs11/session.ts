@@ -1,6 +1,6 @@
 /**
- * A PKCS#11 token in its own thread (PKCS#11 2.40; spec §5): each operation opens a session where there is none and blocks the thread.
- * Keys are found by their label. A failed operation can leave its session busy for ever, so the next one opens a new session.
+ * A PKCS#11 token in its own thread (PKCS#11 2.40; spec §5). Each operation opens a session where there is none and blocks the thread. Keys
+ * are found by their label. A failed operation can leave its session busy for ever, so the next one opens a new session.
  */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -122,7 +122,7 @@ describe('keys in a PKCS#11 token', { skip: skipToken }, () => {
   })
 })
 
-/** A package in the place of pkcs11js whose token hangs until the file `released` is there: SoftHSM2 cannot be made to. */
+/** A package in the place of pkcs11js. Its token hangs until the file `released` exists: SoftHSM2 cannot be made to. */
 const hangingPackage = `
 const released = require('node:path').join(__dirname, 'released')
 exports.PKCS11 = class {

@@ -1,4 +1,4 @@
-/** The thread of a PKCS#11 token: it loads `pkcs11js` and runs one operation after another, so that none blocks the event loop. */
+/** The thread of a PKCS#11 token. It loads `pkcs11js` and runs one operation after another, so that none blocks the event loop. */
 import { createRequire } from 'node:module'
 import { parentPort, workerData } from 'node:worker_threads'
 import { KeyStoreError } from '../key.ts'

@@ -1,4 +1,5 @@
-/** Joins calls into batches: what comes while a batch runs waits for the next one, so that batches grow with the load. */
+/** Joins calls into batches. A call that comes while a batch runs waits for the next one, so that batches grow with the load. */
+import { currentSpan, type Span, withSpan } from './span.ts'
 
 export type BatchOptions<T, R> = Readonly<{
   /** Returns a result for each item, in their order. */
@@ -15,12 +16,12 @@ export type BatchOptions<T, R> = Readonly<{
 /** Returns a function that hands one item to the next batch. A lonely item starts at once; a batch that fails rejects all of its items, unless `isOfOneItem`. */
 export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => Promise<R> {
   const { run, maxItems, weightOf = () => 1, concurrency = 1, isOfOneItem = () => false } = options
-  type Waiting = PromiseWithResolvers<R> & { readonly item: T }
+  type Waiting = PromiseWithResolvers<R> & { readonly item: T; readonly span: Span | undefined }
   const waiting: Waiting[] = []
   let running = 0
 
   function add(item: T): Promise<R> {
-    const one: Waiting = { ...Promise.withResolvers<R>(), item }
+    const one: Waiting = { ...Promise.withResolvers<R>(), item, span: currentSpan() }
     waiting.push(one)
     // Items of one turn of the event loop go together.
     if (waiting.length === 1 && running < concurrency) setImmediate(startBatches)
@@ -44,8 +45,9 @@ export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => P
   }
 
   async function settle(batch: readonly Waiting[]): Promise<void> {
+    const span = spanOfBatch(batch.map((one) => one.span))
     try {
-      const results = await run(batch.map(({ item }) => item))
+      const results = await withSpan(span, () => run(batch.map(({ item }) => item)))
       if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} has ${results.length} results`)
       batch.forEach(({ resolve }, index) => resolve(results[index] as R))
     } catch (error) {
@@ -55,4 +57,11 @@ export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => P
   }
 
   return add
+}
+
+/** A batch is a part of the first span that waits for it. The others link to that one. */
+export function spanOfBatch(spans: readonly (Span | undefined)[]): Span | undefined {
+  const first = spans.find((span) => span !== undefined)
+  if (first !== undefined) for (const span of spans) if (span !== first) span?.link(first)
+  return first
 }

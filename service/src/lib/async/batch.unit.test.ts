@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createBatcher } from './batch.ts'
+import { currentSpan, type Span, withSpan } from './span.ts'
 
 /** Returns a batcher whose batches end by hand. */
 function held(options: { maxItems?: number; concurrency?: number; weightOf?: (item: number) => number } = {}) {
@@ -80,5 +81,34 @@ describe('a batcher', () => {
     await turn()
     batches[1]?.end()
     assert.equal(await next, -2)
+  })
+
+  it('runs a batch as a part of the first span, and links the others to it', async () => {
+    const links: string[] = []
+    const names = new Map<Span | undefined, string>()
+    const spanOf = (name: string): Span => {
+      const link = (other: Span) => void links.push(`${name} → ${names.get(other)}`)
+      const span = { child: () => span, set: () => {}, link, fail: () => {}, end: () => {} }
+      names.set(span, name)
+      return span
+    }
+    const seen: (string | undefined)[] = []
+    const add = createBatcher<number, number>({
+      maxItems: 2,
+      run: async (items) => {
+        seen.push(names.get(currentSpan()))
+        return items
+      },
+    })
+    const [a, b, c] = [spanOf('a'), spanOf('b'), spanOf('c')]
+    await Promise.all([
+      withSpan(a, () => add(1)),
+      withSpan(b, () => add(2)),
+      add(3),
+      withSpan(c, () => add(4)),
+      withSpan(a, () => withSpan(undefined, () => add(5))),
+    ])
+    assert.deepEqual(seen, ['a', 'c', undefined])
+    assert.deepEqual(links, ['b → a'])
   })
 })

@@ -27,8 +27,8 @@ export async function mapConcurrently<T, R>(
 }
 
 /**
- * Limits how much work runs at one time, and adapts to what the other side takes: a call of `tooMuch` halves the limit, each work that
- * is done raises it a little, up to `most`.
+ * Limits how much work runs at one time, and adapts to what the other side takes. A call of `tooMuch` halves the limit, each work that is
+ * done raises it a little, up to `most`.
  */
 export function createAdaptiveLimit(most: number) {
   let limit = most

@@ -25,7 +25,7 @@ export function withDeadline<T, Late = never>(
   { onTimeout = throwLate(ms), ref = true }: DeadlineOptions<Late> = {},
 ): Promise<T | Late> {
   return new Promise<T | Late>((resolve, reject) => {
-    // An answer that already lies in the socket is read before the immediate runs: then this process was late, not the answer.
+    // An answer that is already in the socket is read before the immediate runs. Then this process was late, not the answer.
     const timer = ms < longestTimerMs ? setTimeout(() => (immediate = setImmediate(expire)), ms) : undefined
     let immediate: NodeJS.Immediate | undefined
     if (!ref) timer?.unref()

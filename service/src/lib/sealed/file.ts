@@ -95,7 +95,7 @@ function associated(kind: SealedKind): Buffer {
   return Buffer.from(`touchstone ${kind} v1`)
 }
 
-/** Returns the sentence of a fault, or null for one that needs no remedy of its own, such as a name that is taken. */
+/** Returns the sentence of a fault. It is null for a fault without a remedy of its own, such as a taken name. */
 function faultSentence(path: string, error: unknown): string | null {
   const code = (error as NodeJS.ErrnoException | null | undefined)?.code ?? ''
   const remedy = Object.hasOwn(remedies, code) ? remedies[code] : undefined

@@ -1,7 +1,7 @@
 /**
- * Streams at rest: AES-256-GCM over chunks of 64 KiB, as STREAM (Hoang, Reyhanitabar, Rogaway, Vizár: Online Authenticated-Encryption and
- * its Nonce-Reuse Misuse-Resistance, CRYPTO 2015), with the nonces of the payload of age-encryption.org/v1: a counter of 11 bytes and a byte
- * that marks the last chunk. A chunk that was changed, moved, repeated or removed is found when it is read.
+ * Streams at rest. They are AES-256-GCM over chunks of 64 KiB, as STREAM (Hoang, Reyhanitabar, Rogaway, Vizár: Online
+ * Authenticated-Encryption and its Nonce-Reuse Misuse-Resistance, CRYPTO 2015), with the nonces of the payload of age-encryption.org/v1: a
+ * counter of 11 bytes and a byte that marks the last chunk. A chunk that was changed, moved, repeated or removed is found when it is read.
  */
 import { createCipheriv, createDecipheriv } from 'node:crypto'
 

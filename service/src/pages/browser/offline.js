@@ -3,7 +3,9 @@
  * and nothing else; no answer, and no address of a tap, is ever stored here.
  */
 const folder = new URL('./', self.location).pathname
-const files = ['offline.html', 'page.css', 'page.js', 'icon.svg'].map((name) => folder + name)
+const files = ['offline.html', 'page.css', 'page.js', 'icon.svg', 'lookup.css', 'check.js'].map((name) => folder + name)
+/** The page that checks a certificate keeps itself here, in the same cache. */
+const checkPage = '/check'
 const pages = ['/01/', '/token/', '/tap']
 
 self.addEventListener('install', (event) => {
@@ -24,9 +26,19 @@ self.addEventListener('fetch', (event) => {
   const { request } = event
   const { origin, pathname } = new URL(request.url)
   if (request.method !== 'GET' || origin !== self.location.origin) return
-  const kept =
-    request.mode === 'navigate' && pages.some((page) => pathname.startsWith(page))
-      ? `${folder}offline.html`
-      : files.includes(pathname) && pathname
-  if (kept) event.respondWith(fetch(request).catch(async () => (await caches.match(kept)) ?? Response.error()))
+  const kept = keptFor(request.mode, pathname)
+  if (kept !== undefined) event.respondWith(fetch(request).catch(() => keptResponse(kept)))
 })
+
+/** Returns the file that stands for a request while there is no connection. */
+function keptFor(mode, pathname) {
+  if (files.includes(pathname)) return pathname
+  if (mode !== 'navigate') return undefined
+  if (pathname === checkPage) return checkPage
+  return pages.some((page) => pathname.startsWith(page)) ? `${folder}offline.html` : undefined
+}
+
+/** The language of the request does not matter: each file is kept once. */
+async function keptResponse(path) {
+  return (await caches.match(path, { ignoreVary: true })) ?? Response.error()
+}

@@ -1,6 +1,6 @@
 /**
- * The script of a page: it takes the tap out of the address bar, repeats it for a reload or another language, copies, shares, prints,
- * downloads, and checks the record with the client library. Every page is complete without it.
+ * The script of a page takes the tap out of the address bar. It repeats the tap for a reload or another language. It
+ * copies, shares, prints, downloads, and checks the record with the client library. Every page is complete without it.
  */
 const texts = JSON.parse(document.getElementById('texts')?.textContent ?? '{}')
 const { tap: tapState, window: tapWindow } = document.body.dataset
@@ -21,9 +21,17 @@ for (const element of document.querySelectorAll('[data-scripted]')) element.hidd
 localTimes()
 for (const [name, isUsable] of Object.entries(usable))
   for (const element of document.querySelectorAll(`[data-${name}]`)) element.hidden = !isUsable
-// Wallets are looked for when the visitor wants to claim.
-const claim = document.querySelector('[data-claim]')?.closest('details')
-claim?.addEventListener('toggle', () => void import('./wallet.js'), { once: true })
+// Wallets are looked for when the visitor opens a step.
+for (const form of document.querySelectorAll('form[data-step]'))
+  form
+    .closest('details')
+    .addEventListener('toggle', () => void import('./wallet.js').then(({ offerWallets }) => offerWallets(form)), {
+      once: true,
+    })
+if (document.querySelector('[data-scan]') !== null) void import('./scan.js')
+const watched = document.querySelector('[data-watch]')
+if (watched !== null) void watchOwner(watched)
+if (document.querySelector('[data-check]') !== null) void import('./check.js')
 document.addEventListener('click', (event) => {
   const element = event.target.closest(
     '[data-copy], [data-print], [data-download], [data-share], [data-retry], [data-language]',
@@ -56,8 +64,8 @@ function keepTap() {
 }
 
 /**
- * Keeps the answer about an item for a reload without a connection, in the memory of this tab: what was read, without forms, tap and
- * passport. The service worker brings the page that shows it.
+ * Keeps the answer about an item for a reload without a connection, in the memory of this tab. It keeps what was read,
+ * without forms, tap and passport. The service worker brings the page that shows it.
  */
 function keepAnswer() {
   const main = document.querySelector('main[data-field]')
@@ -209,6 +217,17 @@ async function recheckRecord(form) {
     outcome(text.replace('{block}', block).replace('{fields}', wrong.join(', ')), report.ok && isSame, report.checks)
   } catch {
     outcome(texts.recheckFailed, false)
+  }
+}
+
+/** Says when the record gets another owner. It looks for a quarter of an hour, while the page is seen. */
+async function watchOwner(place) {
+  let first
+  for (const end = Date.now() + 900_000; Date.now() < end;) {
+    const { owner_commitment: owner } = document.hidden ? {} : await verdictAt(place.dataset.watch).catch(() => ({}))
+    first ??= owner
+    if (owner !== undefined && owner !== first) return (place.textContent = place.dataset.text)
+    await new Promise((resolve) => setTimeout(resolve, 5_000))
   }
 }
 

@@ -15,8 +15,10 @@ SwaggerUIBundle({
   syntaxHighlight: false,
 })
 
-/** Swagger UI marks these parts so that a screen reader misreads them: a link inside a button, a select without a name,
- * a skipped heading, parts outside of any region. */
+/**
+ * Swagger UI marks these parts so that a screen reader misreads them. They are a link inside a button, a select without
+ * a name, a skipped heading, and parts outside of any region.
+ */
 const corrections = {
   '.opblock-summary-control a[href]': (link) => link.removeAttribute('href'),
   '#servers:not([aria-label])': (select) => select.setAttribute('aria-label', 'Server'),

@@ -1,14 +1,15 @@
 /**
- * Claims the item of a page with a wallet of the browser (EIP-6963, EIP-1193): asks this service for what is to be signed, lets the wallet
- * sign it (EIP-712), and sends the signature. «It is on record under your wallet» is said only when the record says so.
+ * A wallet of the browser carries out steps by signature (EIP-6963, EIP-1193). This script asks the service for what
+ * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
+ * said only when the record says so.
  */
 import { isOwner } from './verdict/rules/owner-commitment.js'
 
-const form = document.querySelector('[data-claim]')
-const texts = JSON.parse(form.querySelector('script').textContent)
-const buttons = form.querySelector('.buttons')
-const place = form.querySelector('.outcome')
+const texts = JSON.parse(document.getElementById('wallet-texts').textContent)
 const wallets = new Map()
+const forms = new Set()
+/** A passkey belongs to the name of a host, so that none can be made for an IP address. */
+const canUsePasskeys = 'PublicKeyCredential' in globalThis && !/^[\d.]+$|^\[/.test(location.hostname)
 
 addEventListener('eip6963:announceProvider', ({ detail }) => {
   const { info, provider } = detail ?? {}
@@ -17,60 +18,260 @@ addEventListener('eip6963:announceProvider', ({ detail }) => {
 dispatchEvent(new Event('eip6963:requestProvider'))
 // Wallets of before EIP-6963 only set a global; extensions may do so a moment after the page.
 if (wallets.size === 0 && globalThis.ethereum !== undefined) add('', 'Wallet', globalThis.ethereum)
-if (wallets.size === 0) say(texts.none)
 
-function add(id, name, provider) {
-  if (wallets.has(id)) return
-  const button = document.createElement('button')
-  button.type = 'button'
-  button.textContent = texts.button.replace('{wallet}', String(name).slice(0, 40))
-  button.addEventListener('click', () => void claimWith(provider))
-  wallets.set(id, button)
-  buttons.append(button)
-  say('')
+/** Gives a form a button for each wallet. */
+export function offerWallets(form) {
+  if (forms.has(form)) return
+  forms.add(form)
+  say(form, wallets.size === 0 ? texts.none : '')
+  for (const wallet of wallets.values()) addButton(form, wallet)
+  if (form.querySelector('[data-scan-to]') !== null && navigator.mediaDevices?.getUserMedia !== undefined) addScan(form)
+  if (form.dataset.passkey !== undefined && canUsePasskeys) addPasskey(form)
 }
 
-async function claimWith(provider) {
-  for (const button of wallets.values()) button.disabled = true
-  try {
-    const [claimant] = await provider.request({ method: 'eth_requestAccounts' })
-    const terms = await post({ claimant })
-    if (terms.reason !== undefined) return say(texts[terms.reason] ?? texts.refused, false)
-    say(texts.sign)
-    const { typedData, deadline } = terms
-    const parameters = [claimant, JSON.stringify(typedData)]
-    const signature = await provider.request({ method: 'eth_signTypedData_v4', params: parameters })
-    say(texts.sending)
-    const sent = await post({ claimant, deadline, signature })
-    if (sent.reason !== undefined) return say(texts[sent.reason] ?? texts.refused, false)
-    if (sent.status === 'sent') return say(texts.sent, true)
-    const isMine = isOwner(await record(), claimant)
-    say(isMine ? texts.mined : texts.unsure, isMine || undefined)
-    buttons.hidden = true
-  } catch (error) {
-    // 4001: the visitor declined (EIP-1193).
-    say(error?.code === 4001 ? texts.declined : texts.refused, false)
-  } finally {
-    for (const button of wallets.values()) button.disabled = false
+/** Reads the address of the other side by camera: its page shows it as a QR code. */
+function addScan(form) {
+  const [button, viewer] = ['[data-scan-to]', '.viewer'].map((name) => form.querySelector(name))
+  let isScanning = false
+  const stop = () => {
+    isScanning = false
+    viewer.hidden = true
+  }
+  button.hidden = false
+  viewer.querySelector('[data-stop]').addEventListener('click', stop)
+  button.addEventListener('click', async () => {
+    isScanning = true
+    viewer.hidden = false
+    try {
+      const { codeReader, readCamera } = await import('./code-reader.js')
+      const code = await readCamera(viewer.querySelector('video'), await codeReader(['qr_code']), () => isScanning)
+      if (code === undefined) return
+      const [address] = /0x[0-9a-fA-F]{40}(?![0-9a-fA-F])/.exec(code.text) ?? []
+      if (address !== undefined) form.elements.to.value = address
+      say(form, address === undefined ? texts.badTo : '', false)
+    } catch {
+      say(form, texts.noCamera, false)
+    } finally {
+      stop()
+    }
+  })
+}
+
+/** A passkey stands for a wallet. What it needs is loaded when a visitor chooses it. */
+function addPasskey(form) {
+  addButton(form, { name: texts.passkey, ...passkeyOf({ isNew: false }) })
+  if (form.dataset.passkey !== 'new') return
+  const hint = document.createElement('p')
+  hint.className = 'hint'
+  hint.textContent = texts.passkeyHint
+  form.querySelector('.buttons').before(hint)
+  addButton(form, { name: texts.newPasskey, ...passkeyOf({ isNew: true }) })
+}
+
+function passkeyOf(options) {
+  let loaded
+  const load = () => import('./passkey.js').then(({ passkeyProvider }) => passkeyProvider(options))
+  return {
+    provider: { request: async (request) => (await (loaded ??= load())).request(request) },
+    forget: () => loaded?.then((passkey) => passkey.forget()),
   }
 }
 
-async function post(fields) {
-  const response = await fetch(form.dataset.claim, {
+function add(id, name, provider) {
+  if (wallets.has(id)) return
+  const wallet = { name: String(name).slice(0, 40), provider }
+  wallets.set(id, wallet)
+  for (const form of forms) addButton(form, wallet)
+}
+
+function addButton(form, { name, ...wallet }) {
+  const button = document.createElement('button')
+  button.type = 'button'
+  const [before = '', after = ''] = form.dataset.button.split('{wallet}')
+  const isolated = document.createElement('bdi')
+  isolated.textContent = name
+  const label = document.createElement('span')
+  label.append(before, isolated, after)
+  button.append(label)
+  button.addEventListener('click', () => void run(form, wallet))
+  if (form.querySelector('.buttons').childElementCount === 0) say(form, '')
+  form.querySelector('.buttons').append(button)
+}
+
+async function run(form, { provider, forget }) {
+  const buttons = form.querySelectorAll('.buttons button')
+  for (const button of buttons) button.disabled = true
+  try {
+    const [account] = await provider.request({ method: 'eth_requestAccounts' })
+    if (form.dataset.step === 'address') await showAddress(form, account)
+    else if (form.dataset.step === 'call') await call(form, provider, account)
+    else await sign(form, provider, account)
+  } catch (error) {
+    // 4001: the visitor declined (EIP-1193).
+    say(form, texts[error?.code === 4001 ? 'declined' : error?.reason] ?? texts.refused, false)
+  } finally {
+    for (const button of buttons) button.disabled = false
+    await forget?.()
+  }
+}
+
+/** Asks for the typed data, lets the wallet sign it, sends the signature. */
+async function sign(form, provider, account) {
+  const input = { account, ...inputOf(form) }
+  const terms = await post(form, input)
+  if (terms.reason !== undefined) return refuse(form, terms)
+  say(form, texts.sign)
+  const { typedData, ...signed } = terms
+  const parameters = [account, JSON.stringify(typedData)]
+  const signature = await provider.request({ method: 'eth_signTypedData_v4', params: parameters })
+  say(form, texts.sending)
+  const sent = await post(form, { ...input, ...signed, signature })
+  if (sent.reason !== undefined) return refuse(form, sent)
+  form.querySelector('.buttons').hidden = true
+  await outcomes[form.dataset.step](form, { ...signed, ...sent }, account)
+}
+
+const outcomes = {
+  claim: showOwner,
+  accept: showOwner,
+  offer(form, { status, transferId }) {
+    if (status === 'sent') return sayWithLink(form, texts.sent, transferId)
+    location.assign(`${offerLink(form, transferId)}#show`)
+  },
+  withdraw: (form, { status }) => say(form, status === 'sent' ? texts.sent : texts.ended, true),
+}
+
+/**
+ * Lets the wallet of the owner send a transaction itself, on the network of the record. Then the page opens anew, so that it shows what the
+ * record says.
+ */
+async function call(form, provider, account) {
+  const { contract, call: data, chain, network } = form.dataset
+  if (!isOwner(await record(form), account)) return say(form, texts.notOwner, false)
+  if (!(await isOnChain(form, provider))) return say(form, texts.chain.replace('{chain}', network), false)
+  say(form, texts.confirm)
+  const chainId = `0x${Number(chain).toString(16)}`
+  const transaction = { from: account, to: contract, data, value: '0x0', chainId }
+  const hash = await provider.request({ method: 'eth_sendTransaction', params: [transaction] })
+  say(form, texts.sending)
+  const receipt = await until(() => provider.request({ method: 'eth_getTransactionReceipt', params: [hash] }))
+  if (receipt !== undefined && Number(receipt.status) !== 1) return say(form, texts.reverted, false)
+  const isShown = async () => (await record(form)).chainRef.block_number >= Number(receipt.blockNumber)
+  if (receipt === undefined || !(await until(isShown))) return say(form, texts.sent)
+  location.reload()
+}
+
+/** Switches the wallet to the network of the record; one that does not know it is asked to add it. */
+async function isOnChain({ dataset }, provider) {
+  const chainId = `0x${Number(dataset.chain).toString(16)}`
+  const current = async () => Number(await provider.request({ method: 'eth_chainId' }))
+  if ((await current()) === Number(chainId)) return true
+  try {
+    await provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] })
+  } catch (error) {
+    // 4902: the wallet does not have the network (EIP-3326).
+    if (error?.code !== 4902 || dataset.provider === undefined) return false
+    const network = { chainId, chainName: dataset.network, rpcUrls: [dataset.provider], nativeCurrency: ether }
+    await provider.request({ method: 'wallet_addEthereumChain', params: [network] })
+  }
+  return (await current()) === Number(chainId)
+}
+
+const ether = { name: 'Ether', symbol: 'ETH', decimals: 18 }
+
+/** Asks again for a minute and a half; undefined when there is no answer. */
+async function until(ask) {
+  for (const end = Date.now() + 90_000; Date.now() < end;) {
+    const answer = await ask()
+    if (answer) return answer
+    await new Promise((resolve) => setTimeout(resolve, 1_000))
+  }
+  return undefined
+}
+
+/** Compares the account with the record inside the browser. */
+async function showOwner(form, { status }, account) {
+  if (status === 'sent') return say(form, texts.sent, true)
+  const isMine = isOwner(await record(form), account)
+  say(form, isMine ? texts.mine : texts.unsure, isMine || undefined)
+}
+
+function inputOf({ dataset, elements }) {
+  const { step, ticket, transfer: transferId } = dataset
+  return { step, ticket, transferId, to: elements.to?.value.trim() }
+}
+
+function refuse(form, { reason, transferId }) {
+  const text = texts[reason] ?? texts.refused
+  if (transferId === undefined) say(form, text, false)
+  else sayWithLink(form, text, transferId, false)
+}
+
+function offerLink({ dataset }, transferId) {
+  return `${dataset.offers}${encodeURIComponent(transferId)}?lang=${document.documentElement.lang}`
+}
+
+function sayWithLink(form, text, transferId, isGood) {
+  say(form, `${text} `, isGood)
+  const link = document.createElement('a')
+  link.href = offerLink(form, transferId)
+  link.textContent = texts.open
+  form.querySelector('.outcome').append(link)
+}
+
+/** Shows the address as a QR code and as text, for the owner; nothing is sent from here. */
+async function showAddress(form, account) {
+  const { default: encodeQr } = await import('./qr/index.js')
+  const place = form.querySelector('.outcome')
+  const code = document.createElement('code')
+  code.dir = 'ltr'
+  code.id = 'own-address'
+  code.textContent = account
+  const copy = document.createElement('button')
+  copy.type = 'button'
+  copy.dataset.copy = 'own-address'
+  copy.textContent = texts.copyAddress
+  place.className = 'outcome'
+  place.replaceChildren(pictureOf(encodeQr(account, 'raw', { border: 4 }), account), code, copy)
+}
+
+/** Draws a QR code, black on white in every theme. */
+function pictureOf(modules, title) {
+  const size = modules.length
+  const dark = modules.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x} ${y}h1v1h-1z` : ''))).join('')
+  const made = (name, attributes) => {
+    const element = document.createElementNS('http://www.w3.org/2000/svg', name)
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value)
+    return element
+  }
+  const look = { viewBox: `0 0 ${size} ${size}`, role: 'img', 'aria-label': title, 'shape-rendering': 'crispEdges' }
+  const drawing = made('svg', look)
+  drawing.append(made('path', { fill: '#fff', d: `M0 0h${size}v${size}H0z` }), made('path', { fill: '#000', d: dark }))
+  const place = document.createElement('div')
+  place.className = 'qr'
+  place.append(drawing)
+  return place
+}
+
+async function post(form, fields) {
+  const response = await fetch(form.dataset.path, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ticket: form.dataset.ticket, ...fields }),
+    body: JSON.stringify(fields),
     signal: AbortSignal.timeout(60_000),
   })
   return response.json()
 }
 
-async function record() {
-  const response = await fetch(form.dataset.record, { cache: 'no-store', signal: AbortSignal.timeout(10_000) })
+async function record({ dataset }) {
+  const response = await fetch(dataset.record, { cache: 'no-store', signal: AbortSignal.timeout(10_000) })
   return response.json()
 }
 
-function say(text, isGood) {
+function say(form, text, isGood) {
+  const place = form.querySelector('.outcome')
   place.className = `outcome ${isGood === undefined ? '' : isGood ? 'yes' : 'no'}`
-  place.textContent = text
+  const sentence = document.createElement('p')
+  sentence.textContent = text
+  place.replaceChildren(...(text === '' ? [] : [sentence]))
 }

@@ -4,7 +4,9 @@ import { mark } from '../icons.ts'
 import { anchorOf, docsPath, renderedDocs } from './markdown.ts'
 import { maxQuery, type DocsHit } from './search.ts'
 
-/** `name` is the last part of the page's path, empty for the first page; `title` its first heading; `group` its place in the list of pages. */
+/**
+ * `name` is the last part of the page's path, empty for the first page. `title` its first heading; `group` its place in the list of pages.
+ */
 export type DocsEntry = { readonly name: string; readonly title: string; readonly group: string }
 
 type Frame = {

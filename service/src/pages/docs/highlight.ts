@@ -1,4 +1,4 @@
-/** Highlights code on the server, as elements with classes that the style sheet colours: the pages need no script for it. */
+/** Highlights code on the server, as elements with classes that the style sheet colours. The pages need no script for it. */
 import { createRequire } from 'node:module'
 import { html, trustedHtml, type Html } from '../html.ts'
 

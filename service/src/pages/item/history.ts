@@ -3,7 +3,7 @@ import { code, dateElement, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import type { ItemView, TimelineEntry } from './view.ts'
 
-/** A page has room for so many events: the first ones show the item's origin, the last ones its present state. */
+/** A page has room for so many events. The first ones show the item's origin, the last ones its present state. */
 const [firstEvents, lastEvents] = [5, 20]
 
 export function historyCard(context: PageContext, { history }: ItemView): Html {

@@ -1,20 +1,22 @@
 /**
- * The page of one item: the passport of a tap, or the record, which proves nothing about the item at hand (spec §4.5, §4.6). Below the
- * verdict stand the next steps, the comparison, the maker's text in its frame, the history, ownership, and the ways to check all of it.
+ * Renders the page of one item: the passport of a tap, or the record (spec §4.5, §4.6). The record proves nothing about
+ * the item at hand. Below the verdict stand the next steps, the comparison, the maker's text in its frame, the history,
+ * ownership, and the ways to check all of it.
  */
 import type { LifecycleState } from '@touchstone/verdict'
 import { dateElement, textsIn, timeElement, type PageContext } from '../context.ts'
 import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { documentOf } from '../layout.ts'
+import { ownershipCard } from '../ownership/card.ts'
 import { searchCard, tapHelp } from '../search.ts'
 import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
 import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison, reportFormId } from './compare.ts'
 import { historyCard } from './history.ts'
-import { ownershipCard, shareCard } from './ownership.ts'
 import { stageOfItem } from './picture.ts'
 import { proofCard } from './proof.ts'
+import { shareCard } from './share.ts'
 import type { ItemView, TapView, TimelineKind } from './view.ts'
 
 /** Returns the document. Its data are left out when the page would grow beyond `maxBytes`. */
@@ -81,7 +83,9 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
   }
 }
 
-/** The kind is one of a closed list, and the maker one of the operator's: no text of a supplier stands in a sentence. */
+/**
+ * The kind is one of a closed list, and the maker one of the operator's. No text of a supplier stands in a sentence.
+ */
 function placesOf(context: PageContext, { details, theme, tap, history }: ItemView): Places {
   const { kinds, verdict } = textsIn(context)
   const claimedAt = history?.find(({ kind }) => kind === 'claimed')?.at ?? null

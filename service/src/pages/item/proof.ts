@@ -68,7 +68,7 @@ type Tool = {
   readonly button: string
 }
 
-/** Writes a form of one field that only the script can run, so that it is hidden until there is one. */
+/** Writes a form of one field that only the script can run. It is hidden until there is a script. */
 export function tool({ data, name, label, attributes, hint, button }: Tool): Html {
   return html`<form class="tool" ${data} novalidate hidden>
     <label for="${name}">${label}</label>

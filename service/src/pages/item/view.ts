@@ -1,5 +1,5 @@
 /** The data of an item's page, from the chain, the store and the tap (spec §4.5, §4.6). */
-import type { LifecycleState, Untrusted, Verdict } from '@touchstone/verdict'
+import type { Hex, LifecycleState, Untrusted, Verdict } from '@touchstone/verdict'
 import type { ProductDetails } from '../../domain/product-details.ts'
 import type { Texts } from '../languages.ts'
 import type { PageTheme } from '../theme.ts'
@@ -22,6 +22,19 @@ export type TapView =
   | { readonly kind: 'tapped'; readonly counter: number; readonly windowSeconds: number }
   | { readonly kind: 'untapped' | 'incomplete' | 'replayed' }
 
+/** The calls about loss and theft that an owner's wallet may send. `lost`, `stolen` and `lift` are call data; null: the record does not allow it. */
+export type OwnerReports = {
+  readonly contract: Hex
+  readonly chainId: number
+  /** The network in words. */
+  readonly network: string
+  readonly lost: Hex | null
+  readonly stolen: Hex | null
+  readonly lift: Hex | null
+  /** A report of the maker stands, which no owner can lift. */
+  readonly isMakers: boolean
+}
+
 export type ItemView = {
   readonly tap: TapView
   readonly verdict: Verdict
@@ -37,8 +50,19 @@ export type ItemView = {
   readonly item: { readonly gtin: string; readonly serial: string } | null
   /** Lets the page report that the item looks different; null: it cannot. */
   readonly reportTicket: string | null
+  /** Lets the page ask for a signed certificate; null: it cannot. */
+  readonly certificateTicket: string | null
   /** Lets a wallet claim the item from the page; null: the page only says how. */
   readonly claimTicket: string | null
+  /**
+   * Lets the owner's wallet offer the item from the page; null: the page only says how. The ticket is there after a
+   * fresh tap.
+   */
+  readonly transfers: { readonly ticket: string | null } | null
+  /** Passkeys may sign in place of a wallet. */
+  readonly passkeys: boolean
+  /** Lets the owner's wallet report from the page, and lift a report; null: the page only says how. */
+  readonly ownerReports: OwnerReports | null
   /** Reasons of a flag; empty when the item is not flagged. */
   readonly reports: readonly ReportKind[]
   /** The tag reports an opened seal. */

@@ -1,5 +1,5 @@
 /**
- * A situation is the result of tap and record, for a buyer of new goods, a buyer of used goods, and an owner. It has one colour, one
+ * A situation is the result of tap and record, for a buyer of new or used goods, and an owner. It has one colour, one
  * headline and one sentence for each of the three. Colour is earned: only a chip that has just proved itself is green or blue.
  */
 import type { LifecycleState } from '@touchstone/verdict'

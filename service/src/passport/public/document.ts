@@ -3,6 +3,7 @@
  * that neither says more than the other.
  */
 import type { Hex } from '@touchstone/verdict'
+import type { Tier } from '../../domain/product-details.ts'
 import { timeText } from '../product.ts'
 import type { Facts } from './facts.ts'
 import { subjectLinks, type Subject } from './subject.ts'
@@ -17,6 +18,8 @@ export type Anchor = {
   readonly metadataHash: Hex | null
   readonly matches: boolean | null
   readonly detailsHash: Hex | null
+  /** Documents of access tiers that the reader may see and whose elements are among the facts. */
+  readonly restricted: readonly { readonly tier: Tier; readonly hash: Hex }[]
   readonly block: { readonly number: bigint; readonly hash: Hex }
   readonly version: Version | null
 }
@@ -57,7 +60,7 @@ function identityOf(subject: Subject) {
 }
 
 function evidenceOf(baseUrl: string, anchor: Anchor) {
-  const { chainId, contract, tokenId, metadataHash, matches, detailsHash, block, version } = anchor
+  const { chainId, contract, tokenId, metadataHash, matches, detailsHash, restricted, block, version } = anchor
   const textUrl = (hash: Hex) => `${baseUrl}/api/metadata/${hash}`
   return {
     chainId,
@@ -67,6 +70,13 @@ function evidenceOf(baseUrl: string, anchor: Anchor) {
     ...(matches !== null && { metadataHashMatches: matches }),
     ...(metadataHash !== null && matches === true && { metadata: textUrl(metadataHash) }),
     ...(detailsHash !== null && { detailsHash, details: textUrl(detailsHash) }),
+    ...(restricted.length > 0 && {
+      restricted: restricted.map(({ tier, hash }) => ({
+        tier,
+        restrictedHash: hash,
+        document: `${baseUrl}/api/restricted/${hash}`,
+      })),
+    }),
     blockNumber: Number(block.number),
     blockHash: block.hash,
     ...(version !== null && {
@@ -96,8 +106,8 @@ export type Header = {
   readonly economicOperatorId: string
 }
 
-/** Returns the header of a passport (EN 18223, table 1) with its data elements. `more` are elements of an access tier. */
-export function digitalProductPassport(passport: PublicPassport, header: Header, more: Facts = {}) {
+/** Returns the header of a passport (EN 18223, table 1) with its data elements. */
+export function digitalProductPassport(passport: PublicPassport, header: Header) {
   const { baseUrl, subject, facts, evidence } = passport
   const links = subjectLinks(baseUrl, subject)
   const { granularity, ...identity } = identityOf(subject)
@@ -106,7 +116,6 @@ export function digitalProductPassport(passport: PublicPassport, header: Header,
     ...facts,
     notice,
     evidence: evidence.map((anchor) => evidenceOf(baseUrl, anchor)),
-    ...more,
   }
   return {
     digitalProductPassportId: links.passport,

@@ -1,6 +1,6 @@
 /**
- * Public product facts, read without a tap: the seven fields and the product details, both covered by the hash on chain. Supplier text, cleaned
- * and under fixed keys; a supplier key never reaches the document.
+ * Public product facts, read without a tap. They are the seven fields and the product details, both covered by the hash on chain. Supplier
+ * text, cleaned and under fixed keys; a supplier key never reaches the document.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { parseHttpsUrl } from '../../domain/https-url.ts'
@@ -19,6 +19,7 @@ export function factsOf(text: ProductText, details: ProductDetails | null): Fact
     drawing: _drawing,
     gtin: _gtin,
     batch: _batch,
+    restricted: _restricted,
     ...rest
   } = details ?? {}
   // Cleaned text of a verdict carries a warning beside its fields.
@@ -47,7 +48,7 @@ export function commonOf<T extends object>(all: readonly T[]): Partial<T> {
   return Object.fromEntries(common) as Partial<T>
 }
 
-/** Drops members without a value, and lists and objects that are empty: in JSON-LD an empty object is a node without meaning. */
+/** Drops members without a value, and lists and objects that are empty. In JSON-LD an empty object is a node without meaning. */
 function filled(value: { readonly [name: string]: unknown }): Facts {
   const entries = Object.entries(value).flatMap(([name, member]): [string, Fact][] => {
     const kept = filledValue(member)

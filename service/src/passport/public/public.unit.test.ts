@@ -63,6 +63,7 @@ const anchor: Anchor = {
   metadataHash: hash,
   matches: true,
   detailsHash: hash,
+  restricted: [{ tier: 'interest', hash }],
   block: { number: 7n, hash },
   version,
 }

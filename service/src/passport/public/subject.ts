@@ -53,7 +53,7 @@ export function parsePassportId(baseUrl: string, id: string): Subject | null {
   return id.startsWith(`${root}/`) ? parseSubjectPath(id.slice(root.length)) : null
 }
 
-/** Parses a product identifier: a GS1 Digital Link of any resolver, the page of a token here, or a GTIN of 14 digits. */
+/** Parses a product identifier. It is a GS1 Digital Link of any resolver, the page of a token here, or a GTIN of 14 digits. */
 export function parseProductId(baseUrl: string, id: string): Subject | null {
   const gtin = parseGtin(id)
   if (gtin.ok) return { kind: 'class', gtin: gtin.gtin }

@@ -1,6 +1,6 @@
 /**
- * The terms of public product information, as data: the source of its JSON-LD context, of the vocabulary `/ns/product`, and of the dictionary
- * references of EN 18223. A term with an IRI is of schema.org or GS1; the others are our own.
+ * The terms of public product information, as data. They are the source of its JSON-LD context, of the vocabulary `/ns/product`, and of the
+ * dictionary references of EN 18223. A term with an IRI is of schema.org or GS1; the others are our own.
  */
 
 type DataType =
@@ -79,6 +79,10 @@ export const terms: Readonly<Record<string, Term>> = {
   detailsHash: text('Hash of the product details, which the metadata names.'),
   metadata: link('The metadata as it was hashed.'),
   details: link('The product details as they were hashed.'),
+  restricted: text('Documents with the elements of access tiers that the reader may see.'),
+  tier: text('Access tier of EN 18239: interest or authority.'),
+  restrictedHash: text('Hash of the document of a tier, which the product details name.'),
+  document: link('The document of a tier as it was hashed.'),
   blockNumber: { type: 'xsd:integer', comment: 'Block at which the hash was read.' },
   blockHash: text('Hash of that block.'),
   setInBlock: { type: 'xsd:integer', comment: 'Block that set the hash.' },

@@ -168,7 +168,7 @@ function parseKeys(text: string, path: string, stored: StoredKeys): readonly Iss
 }
 
 function foreignKeys(path: string): string {
-  return `The passports of this database are signed with issuer keys that are not in ${path}: copy that file from the instance that has them, then start again.`
+  return `The passports of this database are signed with issuer keys that are not in ${path}. Copy that file from the instance that has them, then start again.`
 }
 
 function unreadable(path: string): string {

@@ -44,7 +44,7 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
   const jwsKey = activeKey(keys, 'ES256')
   const proofKey = activeKey(keys, 'Ed25519')
 
-  /** Returns the parts of a JWS (RFC 7515); null without a key. jose does not sign with a key that it cannot read. */
+  /** Returns the parts of a JWS (RFC 7515). Returns null without a key. jose does not sign with a key that it cannot read. */
   async function jwsOf(type: JwsType, payload: string) {
     if (jwsKey === null) return null
     const header = JSON.stringify({ alg: 'ES256', ...type, kid: keyIdOf(did, jwsKey.key) })
@@ -95,7 +95,10 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
 export const signedProfiles = ['untp', 'w3c'] as const
 export type SignedProfile = (typeof signedProfiles)[number]
 
-/** Returns the document to sign: the statements of the unsigned one, but it ends after a day and names its status. `now` in milliseconds. */
+/**
+ * Returns the document to sign. It has the statements of the unsigned one, but it ends after a day and names its status. `now` in
+ * milliseconds.
+ */
 export function snapshotOf(
   passport: Passport,
   {

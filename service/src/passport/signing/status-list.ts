@@ -1,5 +1,5 @@
 /**
- * Status lists of signed passports (W3C Bitstring Status List 1.0): `suspension` is set while an item is FLAGGED and once it is RECYCLED,
+ * Status lists of signed passports (W3C Bitstring Status List 1.0). `suspension` is set while an item is FLAGGED and once it is RECYCLED,
  * `revocation` once it is RECYCLED. The form of UNTP names only `suspension`, which therefore says both. An item has one index, the same in
  * both lists, chosen at random so that neighbours reveal nothing.
  */
@@ -147,7 +147,7 @@ function isSame(one: StatusBits, other: StatusBits | undefined): other is Status
   return statusPurposes.every((purpose) => one[purpose].join() === other?.[purpose].join())
 }
 
-/** Returns a list as a credential, to be signed like a passport; `set` are its set indexes, `now` is in milliseconds. */
+/** Returns a list as a credential, to be signed like a passport. `set` are its set indexes, `now` is in milliseconds. */
 export function statusListCredential(input: {
   readonly baseUrl: string
   readonly issuer: { readonly did: string; readonly name: string }

@@ -81,7 +81,7 @@ export async function openAttestationKeys({
       throw new Error(
         other === undefined
           ? 'There is no attestation key here.'
-          : `The attestation key ${other} of this database is not in ${source.place}: copy it there, or set the same ATTESTATION_KEY everywhere; when it is lost, retire it by: touchstone attest key retire ${other}`,
+          : `The attestation key ${other} of this database is not in ${source.place}: copy it there, or set the same ATTESTATION_KEY everywhere. If it is lost, retire it by: touchstone attest key retire ${other}`,
       )
     return { ...last, sign: () => Promise.reject(new Error(`attestation key ${last.keyId} may not sign now`)) }
   }

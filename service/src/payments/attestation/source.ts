@@ -1,6 +1,6 @@
 /**
- * The private half of attestation keys (spec §4.8): configured by the operator, or made in a key store or in the data folder. A key made in
- * the folder is one file, mode 0600, written once and whole, never overwritten, never removed.
+ * The private half of attestation keys (spec §4.8). It is configured by the operator, or made in a key store or in the data folder. A key
+ * made in the folder is one file, mode 0600, written once and whole, never overwritten, never removed.
  */
 import { randomBytes } from 'node:crypto'
 import { mkdir, readdir, readFile } from 'node:fs/promises'
@@ -15,7 +15,7 @@ import { type AttestationKey, attestationKeyOf } from './attest.ts'
 import { readKeystore } from './keystore.ts'
 
 /**
- * At most one of `privateKey` (32 bytes), `keystore` (path of a V3 file) and `keyStore`, where keys are made; none: keys are made in
+ * At most one of `privateKey` (32 bytes), `keystore` (path of a V3 file) and `keyStore`, where keys are made. None: keys are made in
  * `folder`.
  */
 export type KeySourceOptions = {

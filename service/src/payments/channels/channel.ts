@@ -1,5 +1,5 @@
 /**
- * Payment channels of the x402 scheme `batch-settlement`: a buyer deposits once into a contract, then signs a voucher over the sum of all
+ * Payment channels of the x402 scheme `batch-settlement`. A buyer deposits once into a contract, then signs a voucher over the sum of all
  * purchases for each new one. Here are identity and digests (EIP-712) and the calls of the contract `x402BatchSettlement`.
  */
 import type { Hex } from '@touchstone/verdict'
@@ -124,7 +124,7 @@ export function encodeDeposit(
   return encodeFunctionData({ abi: channelAbi, functionName: 'deposit', args })
 }
 
-/** Encodes a claim of vouchers of one receiver, followed by the transfer of what was claimed to it; anyone may send it. */
+/** Encodes a claim of vouchers of one receiver, followed by the transfer of what was claimed to it. Anyone may send it. */
 export function encodeClaim(claims: readonly [Claim, ...Claim[]], signature: Hex): Hex {
   const { receiver, token } = claims[0].config
   const rows = claims.map(({ config: channel, cumulative: maxClaimableAmount, signature: signed, total }) => ({

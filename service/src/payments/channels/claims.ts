@@ -1,6 +1,7 @@
 /**
- * Collects what was sold through payment channels: the newest voucher of many channels in one transaction, when enough is unclaimed, when the
- * oldest purchase is an hour old, and at once from a channel whose payer asks its deposit back. Any number of processes may run it.
+ * Collects what was sold through payment channels. It claims the newest voucher of many channels in one transaction, when enough is
+ * unclaimed, when the oldest purchase is an hour old, and at once from a channel whose payer asks its deposit back. Any number of processes
+ * may run it.
  */
 import type { EthereumKey } from '../../keys/ethereum.ts'
 import { singleFlight } from '../../lib/async/single-flight.ts'

@@ -1,4 +1,7 @@
-/** A payment through a channel on the wire: the payload of x402 version 2 with scheme `batch-settlement`, and the checks that need no RPC. */
+/**
+ * A payment through a channel on the wire. It has the payload of x402 version 2 with scheme `batch-settlement`, and the checks that need no
+ * RPC.
+ */
 import { isAddress, zeroAddress, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import type { JsonObject } from '../../lib/json.ts'

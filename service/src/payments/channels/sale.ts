@@ -1,6 +1,7 @@
 /**
- * The sale of a proof through a payment channel, step by step: ledger, signature, terms, the sum of the channel, the proof, the deposit where one
- * comes with the voucher, and one statement that charges and stores. The chain is not written for a sale; claims.ts collects many together.
+ * The sale of a proof through a payment channel, step by step. The steps are ledger, signature, terms, the sum of the channel, the proof,
+ * the deposit where one comes with the voucher, and one statement that charges and stores. The chain is not written for a sale; claims.ts
+ * collects many together.
  */
 import { createHash } from 'node:crypto'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
@@ -112,7 +113,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     return { kind: 'proof', body: answer, transaction, key, channel: charge(channel, voucher.cumulative, terms.price) }
   }
 
-  /** Answers a purchase that was made: by this voucher, or by an earlier one of the same account that did not get its proof. */
+  /** Answers a purchase that was made. It was made by this voucher, or by an earlier one of the same account that did not get its proof. */
   async function answerFrom(row: PaymentRow, { voucher, order }: VoucherRequest): Promise<Outcome | undefined> {
     const { key, identifier, cumulative } = voucher
     const isSame = row.nonce === key.nonce
@@ -125,7 +126,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     // A client that has lost its records signs the same vouchers again, and wants a new proof.
     if (isSame && !row.isRecent && !row.undelivered)
       return correct('payment_already_used', await findChannel(voucher), voucher)
-    // A transfer that is on its way, or a channel's other voucher that was not delivered, is not this voucher's business.
+    // A transfer that is on its way, or another undelivered voucher of the channel, does not concern this voucher.
     if (row.state !== 'done' || row.answer === null) return isSame ? failure('settlement_pending') : undefined
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     if (row.undelivered) await recorded(ledger.setUndelivered(row, false))
@@ -143,7 +144,10 @@ export function createChannelSales(options: ChannelSalesOptions) {
     }
   }
 
-  /** Returns the channel as the ledger and, where that is old or does not suffice, the chain have it; undefined where nothing was deposited. */
+  /**
+   * Returns the channel as the ledger and, where that is old or does not suffice, the chain have it. Returns undefined where nothing was
+   * deposited.
+   */
   async function findChannel(voucher: PresentedVoucher): Promise<Channel | undefined> {
     const known = await recorded(store.find(voucher.channelId))
     const isEnough = known?.isFresh === true && voucher.cumulative <= spendable(known)

@@ -45,9 +45,12 @@ export type ChannelFigures = {
 
 export type ChannelStore = ReturnType<typeof createChannelStore>
 
-/** A voucher reserves nothing on the chain, so that a sale relies on a state that is at most this old. It is a small part of any withdrawal delay. */
+/**
+ * A voucher reserves nothing on the chain. So a sale relies on a state that is at most this old. It is a small part of any withdrawal
+ * delay.
+ */
 const fresh = `read_at > clock_timestamp() - interval '10 minutes'`
-/** A block may have a lower number than one of a moment ago, after a reorganisation; an older answer of a provider must not count. */
+/** A block may have a lower number than one of a moment ago, after a reorganisation. An older answer of a provider must not count. */
 const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < clock_timestamp() - interval '1 minute')`
 const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, receiver_authorizer as "receiverAuthorizer", asset as token,
   withdraw_delay as "withdrawDelay", salt, balance::text, claimed::text, withdrawal::text, read_block as block, charged::text, signature,
@@ -198,7 +201,7 @@ export async function channelFigures(
   return { channels, balance, unclaimed, uncovered, oldestSeconds }
 }
 
-/** Returns the claim of everything that was sold through a channel and that its deposit covers, or null where there is none. */
+/** Returns the claim of what was sold through a channel and its deposit covers, or null for none. */
 export function toClaim({ config, charged, signature, balance, claimed }: Channel): Claim | null {
   const total = charged < balance ? charged : balance
   return signature === null || total <= claimed ? null : { config, cumulative: charged, signature, total }

@@ -16,7 +16,7 @@ export type CallReport = { readonly ok: boolean; readonly gasUsed: number; reado
 
 /** Initialisation code is limited to this many bytes (EIP-3860), and each byte of calldata counts. */
 export const maxBytes = 49_152 - 2_048
-/** Gas of the constructor itself: 53,000 for the creation, then its code, and for each call its loop and its calldata. */
+/** Gas of the constructor itself. It is 53,000 for the creation, then its code, and for each call its loop and its calldata. */
 export const gasOverhead = (calls: readonly Call[]): number =>
   75_000 + calls.reduce((sum, { data }) => sum + 4_000 + 16 * (data.length / 2 + 160), 0)
 

@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import type { Payment } from '../x402/payment.ts'
 
-/** An account is blocked for ten minutes, a wallet for a day; a kind of wallet for ten minutes after its second failure. */
+/** An account is blocked for ten minutes, a wallet for a day. A kind of wallet for ten minutes after its second failure. */
 const accountBlockMs = 600_000
 const walletBlockMs = 86_400_000
 const kindFailures = 2
@@ -28,7 +28,7 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
   let waiting: (() => void)[] = []
 
   /**
-   * Waits until this payment can be sent without more risk than the others in flight: the balance covers all of its payer's, and a wallet
+   * Waits until this payment can be sent without more risk than the others in flight. The balance covers all of its payer's, and a wallet
    * has one at a time. Returns undefined for a payer or a kind of wallet that is blocked. Throws what `balance` throws.
    */
   async function enter(exposed: Exposed): Promise<Leave | undefined> {

@@ -34,12 +34,12 @@ type LocalOptions = {
 /** `codeHash` is undefined for an account without code. `calls` are limited to little more gas than the simulation took. */
 type Assessment = { readonly ok: boolean; readonly codeHash: Hex | undefined; readonly calls: readonly Call[] }
 
-/** Payments in one simulation: their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
+/** Payments in one simulation. Their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
 const maxSimulated = 30
 const transferGas = 250_000
 const depositGas = 400_000
 const deploymentGas = 1_500_000
-/** Gas for the simulation of a call that is not a payment: a claim of fifty vouchers takes about a million. */
+/** Gas for the simulation of a call that is not a payment. A claim of fifty vouchers takes about a million. */
 const maxCallGas = 8_000_000
 /** Seconds in which such a call is mined or given up. */
 const callSeconds = 3_600n
@@ -188,7 +188,9 @@ function notSent(rejection: ErrorCode | undefined): Report {
 
 /** A plain transfer runs the token's code only; its cost depends on which balances are new. */
 const accountGas = 100_000
-/** More gas than the simulation took, because the state may be colder when the block is made; not much more, because a wallet may burn it. */
+/**
+ * More gas than the simulation took, because the state may be colder when the block is made. Not much more, because a wallet may burn it.
+ */
 const withMargin = (gasUsed: number) => Math.ceil(gasUsed * 1.25) + 40_000
 
 /** ERC-6492 wraps the signature of a wallet that its factory has yet to deploy. Malformed wrapping counts as a signature. */
@@ -205,7 +207,9 @@ function parseSignature(signature: Hex): { readonly signature: Hex; readonly fac
 /** The selector of `transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)`. */
 const transferSelector = '0xcf092995'
 
-/** Returns the calls that settle a payment: the deployment of its wallet, unless the payer signed as an account, then the transfer. */
+/**
+ * Returns the calls that settle a payment. They are the deployment of its wallet, unless the payer signed as an account, then the transfer.
+ */
 function toCalls(payment: Payment, terms: Terms): Call[] {
   const { from, to, value, validAfter, validBefore, nonce, deposit } = payment
   if (deposit !== undefined)

@@ -1,6 +1,7 @@
 /** A facilitator behind a URL (x402 `/verify`, `/settle`, `/supported`): bounded responses, one deadline over headers and body, no redirects. */
 import { caipNetwork } from '../../domain/chain.ts'
 import type { ErrorCode } from '../errors.ts'
+import { traced } from '../../lib/async/span.ts'
 import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PaymentChain } from '../on-chain.ts'
@@ -21,7 +22,11 @@ type RemoteOptions = {
 }
 
 export function createRemoteFacilitator({ url, headersFile = null, terms, chain }: RemoteOptions): Facilitator {
-  async function request(path: string, body?: object): Promise<JsonObject> {
+  function request(path: 'verify' | 'settle' | 'supported', body?: object): Promise<JsonObject> {
+    return traced({ name: `facilitator ${path}`, kind: 'client' }, () => exchange(path, body))
+  }
+
+  async function exchange(path: string, body?: object): Promise<JsonObject> {
     const secret = headersFile === null ? {} : await readSecretHeaders(headersFile)
     const response = await fetch(`${url.replace(/\/+$/, '')}/${path}`, {
       method: body === undefined ? 'GET' : 'POST',
@@ -38,7 +43,7 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
     return answer
   }
 
-  function post(path: string, payment: Payment): Promise<JsonObject> {
+  function post(path: 'verify' | 'settle', payment: Payment): Promise<JsonObject> {
     const { payload, requirements } = facilitatorInput(payment, terms)
     return request(path, { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements })
   }

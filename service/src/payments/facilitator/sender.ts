@@ -106,7 +106,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
     )
   }
 
-  /** Runs the batch as it will be sent, with fees and with the next account that can pay for gas, and returns what passes. */
+  /** Runs the batch as it will be sent, with fees and the next account that can pay. Returns what passes. */
   async function simulate(batch: readonly Waiting[], fees: Fees) {
     const calls = batch.flatMap(({ member }) => member.calls)
     for (const _ of accounts) {

@@ -21,7 +21,7 @@ export type Slot = {
   readonly hashes: readonly Hex[]
 }
 export type Signed = { readonly raw: Hex; readonly hash: Hex }
-/** `gasPrice` is in wei, as is `l1Fee`: what a rollup takes beside the gas, for the data that it writes to its base chain. */
+/** `gasPrice` is in wei, as is `l1Fee`. A rollup takes `l1Fee` beside the gas, for the data that it writes to its base chain. */
 export type MinedSlot = {
   readonly gasUsed: bigint
   readonly gasPrice: bigint
@@ -40,8 +40,8 @@ export function createSlots(
 ) {
   return {
     /**
-     * Assigns the lowest free nonce of the account from `count` on, and stores what `sign` makes of it, in one transaction under the
-     * account's lock. `members` are the payments that it settles.
+     * Assigns the lowest free nonce of the account from `count` on, and stores what `sign` makes of it. Both are in one transaction under
+     * the account's lock. `members` are the payments that it settles.
      */
     async assign(
       {

@@ -1,6 +1,7 @@
 /**
- * Follows the transactions that were sent until each is in a block (spec §4.8): one look at the newest block for all of them, receipts for
- * those that may be in it. A transaction that stays out is sent again; the lowest nonce gets higher fees (EIP-1559), so that none is stuck.
+ * Follows the transactions that were sent until each is in a block (spec §4.8). It takes one look at the newest block for all of them,
+ * receipts for those that may be in it. A transaction that stays out is sent again; the lowest nonce gets higher fees (EIP-1559), so that
+ * none is stuck.
  */
 import type { Hex } from '@touchstone/verdict'
 import type { RpcClient } from '../../chain/rpc/client.ts'
@@ -29,7 +30,7 @@ type TrackerOptions = {
   readonly slots: Slots
   /** Signs the transaction of a slot anew with at least these fees; empty: a transfer of nothing to the sender. */
   readonly resign: (slot: Slot, fees: Fees, isEmpty: boolean) => Promise<Signed>
-  /** Sends a transfer of nothing under the lowest free nonce from `count` on, where a transaction of another process does not have it. */
+  /** Sends a transfer of nothing under the lowest free nonce from `count` on. A transaction of another process may have it. */
   readonly fillGap: (sender: Hex, count: number) => Promise<void>
   readonly send: (raw: Hex) => Promise<void>
   readonly log: Log

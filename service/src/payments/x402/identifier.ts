@@ -1,6 +1,6 @@
 /**
- * The x402 extension `payment-identifier`: a buyer chooses an id for a purchase, and all its payments with this id are one purchase.
- * An id is bound to its payer, so that it is no secret and cannot be taken by another.
+ * The x402 extension `payment-identifier`. A buyer chooses an id for a purchase, and all its payments with this id are one purchase. An id
+ * is bound to its payer, so that it is no secret and cannot be taken by another.
  */
 import { z } from 'zod'
 import { isObject, type JsonObject } from '../../lib/json.ts'

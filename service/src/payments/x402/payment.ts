@@ -1,6 +1,6 @@
 /**
- * A payment on the wire: `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the same
- * EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
+ * A payment on the wire. It is `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the
+ * same EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
  */
 import { isAddress, type Hex } from '@touchstone/verdict'
 import { domainSeparator, keccak256, stringToHex } from 'viem'
@@ -177,7 +177,7 @@ function isSame(found: unknown, required: string | number): boolean {
 /** A facilitator needs this many seconds to get a transfer mined. */
 const settlingSeconds = 6n
 
-/** An authorization may hold this much longer than the terms ask for: a longer one could pay long after its sale was given up. */
+/** An authorization may hold this much longer than the terms ask for. A longer one could pay long after its sale was given up. */
 const maxExtraSeconds = 3_600
 
 /** Returns an error when the authorization is too late, too early or valid for too long. `now` is in unix seconds. */

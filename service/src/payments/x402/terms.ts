@@ -1,5 +1,5 @@
 /**
- * The terms of a sale (spec §2.6), and the payment requirements for both generations of buyers: the body of x402 version 1, the
+ * The terms of a sale (spec §2.6), and the payment requirements for both generations of buyers. They are the body of x402 version 1, the
  * `PAYMENT-REQUIRED` header of version 2, and the discovery document.
  */
 import type { Hex } from '@touchstone/verdict'
@@ -84,7 +84,7 @@ function channelRequirements(terms: Terms, channels: ChannelTerms, found: object
   return { ...requirements, scheme: channelScheme, extra: { ...extra, ...own, ...found } } as const
 }
 
-/** Returns the header of a 402 from which a stock client learns the sum of its channel, so that it signs the next voucher over that. */
+/** Returns the header of a 402 with the sum of a stock client's channel. The client signs the next voucher over that. */
 export function correctiveHeader(terms: Terms, channels: ChannelTerms, found: object): string {
   const accepts = [channelRequirements(terms, channels, found)]
   const error = 'invalid_batch_settlement_evm_cumulative_amount_mismatch'

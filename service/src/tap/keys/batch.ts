@@ -51,8 +51,8 @@ export type KeyRing = Readonly<{
   /** Returns every batch once, the likeliest first. */
   candidates: () => readonly TagBatch[]
   /**
-   * Returns the few batches to try first: those that the link names by `hint`, then those of the last genuine taps. The number does not
-   * grow with the ring. None means that the verifier is not configured (503).
+   * Returns the few batches to try first. They are those that the link names by `hint`, then those of the last genuine taps. The number
+   * does not grow with the ring. None means that the verifier is not configured (503).
    */
   likely: (hint?: string) => readonly TagBatch[]
   /** Reports a genuine tap of this batch. */
@@ -249,8 +249,8 @@ export function createKeyRing(batches: readonly TagBatch[]): KeyRing {
 }
 
 /**
- * Returns the hint of a batch, 5 characters of base 32 that its chips carry in their links as the parameter `b`. It is public, names a
- * batch among thousands in one step, and proves nothing: the MAC decides.
+ * Returns the hint of a batch: 5 characters of base 32, which its chips' links carry as the parameter `b`. It is public, names a batch
+ * among thousands in one step, and proves nothing: the MAC decides.
  */
 export function batchHint(id: string): string {
   const hash = createHash('sha256').update(`touchstone batch hint ${id}`).digest()

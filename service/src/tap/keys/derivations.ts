@@ -152,8 +152,8 @@ const divBaseKey = utf8ToBytes('DivBaseKey')
 const tagitLabel = utf8ToBytes('TAGIT-SDM')
 
 /**
- * Diversifies an AES-128 key by NXP AN10922 §2.2, within the lengths where it equals CMAC(master, 01 || M): 16 to 31 bytes.
- * Throws a `RangeError` for other lengths, because AN10922 pads a shorter M differently.
+ * Diversifies an AES-128 key by NXP AN10922 §2.2. M has 16 to 31 bytes, where the result equals CMAC(master, 01 || M). Throws a
+ * `RangeError` for other lengths, because AN10922 pads a shorter M differently.
  */
 export function an10922(master: Pick<AesKeyRef, 'cmac'>, input: Uint8Array): Bytes {
   if (input.length < 16 || input.length > 31) throw new RangeError('A diversification input has 16 to 31 bytes.')
@@ -172,7 +172,9 @@ export function systemIdBytes(text: string): Uint8Array | null {
   return bytes !== null && bytes.length >= 1 && bytes.length <= 24 ? bytes : null
 }
 
-/** Builds M of a tag key: UID (7), name of the NDEF application (AID), slot of the key, system id of the operator (1 to 16 ASCII). */
+/**
+ * Builds M of a tag key. It has UID (7), name of the NDEF application (AID), slot of the key, system id of the operator (1 to 16 ASCII).
+ */
 export function diversificationInput(uid: Uint8Array, keyNo: number, systemId: string): Uint8Array {
   return join(uid, applicationId, [keyNo], utf8ToBytes(systemId))
 }

@@ -5,7 +5,7 @@
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { toHex } from '../bytes.ts'
 
-/** Returns whether a key is one repeated byte (the factory key is all zeros) or stands in one of these documents. */
+/** Returns whether a key is one repeated byte (the factory key is all zeros), or is in these documents. */
 export function isPublishedKey(key: Uint8Array): boolean {
   return key.every((byte) => byte === key[0]) || published.has(toHex(key))
 }

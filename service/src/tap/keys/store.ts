@@ -131,7 +131,7 @@ export async function openTagKeyStore({
     try {
       await mkdir(folder, { recursive: true, mode: 0o700 })
       await reload()
-      if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already.`)
+      if (loaded.has(id)) throw new KeyFileError(`A batch named ${id} exists already: choose another name.`)
       // The application masters are written first: the chips of a batch without them could never be changed again.
       const record = await make()
       await write([...records(), record], keyFile)
@@ -231,6 +231,6 @@ function copyOfKeys({ fileMaster, metaKey }: StoredBatch): Pick<StoredBatch, 'fi
   return { fileMaster: fileMaster && fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 
-const noKek = 'TAG_KEK is not set, so that no key file can be sealed. Make one: openssl rand -hex 32'
+const noKek = 'TAG_KEK is not set, so no key file can be sealed. Make one: openssl rand -hex 32'
 const notLegal =
-  'A batch id has 1 to 64 of A-Z a-z 0-9 . _ -; an epoch is a whole number; a system id has 1 to 16 ASCII characters.'
+  'A batch id has 1 to 64 of A-Z a-z 0-9 . _ -. An epoch is a whole number. A system id has 1 to 16 ASCII characters.'

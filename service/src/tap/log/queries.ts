@@ -67,7 +67,7 @@ export function tapQueries(database: Pick<Database, 'query' | 'transaction' | 'd
     count: (filter: TapFilter) => countOf(tapLists.taps, filter),
     anomalies: (filter: TapFilter, page: Page) => rowsOf<TapAnomalyRow>(tapLists.anomalies, filter, page),
     countAnomalies: (filter: TapFilter) => countOf(tapLists.anomalies, filter),
-    /** Returns a page of the taps of each tag, in the order of the questions and by a statement for each direction. */
+    /** Returns a page of the taps of each tag, in the order of the questions. There is a statement for each direction. */
     async pagesOfTags(questions: readonly TapQuestion[]): Promise<TapRow[][]> {
       const pages = questions.map((): TapRow[] => [])
       for (const backward of [false, true]) {

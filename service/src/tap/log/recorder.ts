@@ -5,6 +5,7 @@
 import { bytes, hex, numbers, texts } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
+import { withSpan } from '../../lib/async/span.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 
@@ -55,7 +56,8 @@ export function createTapLog({
   return {
     record(presentation) {
       if (waiting.size >= maxWaiting) return void (dropped += 1)
-      const written = batch(presentation).finally(() => waiting.delete(written))
+      // No request waits for it, so that it belongs to no trace.
+      const written = withSpan(undefined, () => batch(presentation)).finally(() => waiting.delete(written))
       waiting.add(written)
     },
     async [Symbol.asyncDispose]() {
@@ -136,7 +138,7 @@ from unnest($1::bytea[], $2::int[], $3::text[], $4::text[], $5::int[]) with ordi
 order by g.place
 on conflict (tag_hash, counter, outcome, country, hour) do update set times = t.times + excluded.times, last_at = excluded.last_at`
 
-// A row of the log spans an hour at most, which lets its index by first_at bound the time of its last tap.
+// A row of the log spans an hour at most. So its index by first_at bounds the time of its last tap.
 const anomalyStatement = `
 with c as (select clock_timestamp() as at, (clock_timestamp() at time zone 'UTC')::date as day)
 insert into tap_anomaly as a (tag_hash, kind, day, counter, last_counter, countries, times, found_at)

@@ -222,8 +222,8 @@ const nothingKnown = {
 type Reading = Readonly<{ picc: Uint8Array; cmac: Uint8Array; between: string }>
 
 /**
- * Reads the text of the URL: findings about template and mirror offsets that need no key, and the pairs of hex that could be PICC block
- * and MAC, likeliest first.
+ * Reads the text of the URL. Returns findings about template and mirror offsets that need no key, and the pairs of hex that could be PICC
+ * block and MAC, likeliest first.
  */
 function readAddress(address: string): { findings: readonly Finding[]; readings: readonly Reading[] } {
   if (address.length > 2048 || !URL.canParse(address)) return { findings: [finding('not_an_address')], readings: [] }
@@ -258,7 +258,10 @@ function isHex(text: string, digits: number): boolean {
   return text.length === digits && /^[0-9a-fA-F]*$/.test(text)
 }
 
-/** Detects a placeholder of another length: the chip writes 32 characters, so a shorter one loses the text after it and a longer one keeps zeros. */
+/**
+ * Detects a placeholder of another length. The chip writes 32 characters, so a shorter one loses the text after it and a longer one keeps
+ * zeros.
+ */
 function placeholderLength(value: string | undefined): Finding | null {
   if (value === undefined || !/^[0-9A-F]{32}/.test(value)) return null
   const rest = value.slice(32)

@@ -1,6 +1,6 @@
 /**
- * Key rows: the data of one tag for a personalisation station (spec §4.4), in the formats its tools read: keys, file content, offsets
- * and settings. A row with revealed keys belongs into a private file (`writePrivateFile`) only.
+ * Key rows: the data of one tag for a personalisation station (spec §4.4). Its tools read these formats. A row has keys, file content,
+ * offsets and settings. A row with revealed keys belongs into a private file (`writePrivateFile`) only.
  */
 import { hexToBytes } from '@noble/hashes/utils.js'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'

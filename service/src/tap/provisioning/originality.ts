@@ -1,6 +1,6 @@
 /**
- * The originality signature of a chip (NXP AN12196 §7, NT4H2421Gx §10.9): ECDSA over secp224r1 of the UID itself, without a hash, made by
- * NXP at production. It shows that the chip is NXP's; keys and taps do not depend on it.
+ * The originality signature of a chip (NXP AN12196 §7, NT4H2421Gx §10.9). It is ECDSA over secp224r1 of the UID itself, without a hash,
+ * made by NXP at production. It shows that the chip is NXP's; keys and taps do not depend on it.
  */
 import { ecdsa, weierstrass } from '@noble/curves/abstract/weierstrass.js'
 import { sha256 } from '@noble/hashes/sha2.js'

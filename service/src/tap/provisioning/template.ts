@@ -1,6 +1,6 @@
 /**
- * The template of a chip (spec §4.4; NXP AN12196 §4, NFC Forum URI record): content of file 02, mirror offsets and file settings, from a
- * URL with `{picc}` and `{cmac}`.
+ * The template of a chip (spec §4.4; NXP AN12196 §4, NFC Forum URI record). It has the content of file 02, mirror offsets and file
+ * settings, from a URL with `{picc}` and `{cmac}`.
  */
 import { utf8ToBytes } from '@noble/hashes/utils.js'
 import { join, littleEndian } from '../bytes.ts'
@@ -91,8 +91,8 @@ function templateError(address: string, macInput: MacInput, anyNames: boolean): 
 }
 
 /**
- * Encodes the settings: SDM on, plain communication; read free, write and change by key 0; UID and counter mirrored as ASCII; counter
- * not readable, metaRead key 1, fileRead key 2. Fields that do not apply are left out: the chip rejects zeros instead (917E, 919E).
+ * Encodes the settings: SDM on, plain communication. Read free, write and change by key 0; UID and counter mirrored as ASCII; counter not
+ * readable, metaRead key 1, fileRead key 2. Fields that do not apply are left out: the chip rejects zeros instead (917E, 919E).
  */
 function fileSettings(offsets: readonly number[]): Uint8Array {
   return join([0x40, 0x00, 0xe0, 0xc1, 0xff, 0x12], ...offsets.map((offset) => littleEndian(offset, 3)))

@@ -91,7 +91,7 @@ export function cmacOnce(key: Uint8Array, message: Uint8Array): Uint8Array {
   return mac
 }
 
-/** Computes the MAC of AN10922 §2.2 over at most 16 bytes: it pads them to two blocks, where CMAC pads to one. */
+/** Computes the MAC of AN10922 §2.2 over at most 16 bytes. It pads them to two blocks, where CMAC pads to one. */
 export function twoBlockMac(key: Uint8Array, message: Uint8Array): Uint8Array {
   if (message.length > 16) throw new RangeError('A short diversification input has at most 16 bytes.')
   const { schedule, k2 } = expandForward(key)

@@ -1,6 +1,6 @@
 /**
- * Finds the batch whose keys made a tap (spec §4.4, §5): decrypts the PICC data with each metaRead key, keeps what reads as a PICC
- * block (1 in 256 does by chance), derives the tag's key and lets the MAC decide. It stores nothing; see `replay-ledger.ts`.
+ * Finds the batch whose keys made a tap (spec §4.4, §5). Decrypts the PICC data with each metaRead key, keeps what reads as a PICC block (1
+ * in 256 does by chance), derives the tag's key and lets the MAC decide. It stores nothing; see `replay-ledger.ts`.
  */
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
@@ -84,7 +84,7 @@ export function createAuthenticate({
   return async (picc, cmac, { hint, maySearch = true } = {}) => {
     if (isZero(picc) || isZero(cmac)) return counterfeit('placeholders')
     let reason = 'unknown_batch' as CounterfeitReason
-    // A wrong key shows a UID of another maker far more often than a chip has one: these are checked last.
+    // A wrong key yields a UID of another maker far more often than a chip has one. So these are checked last.
     const unusual: Candidate[] = []
     const words = littleEndianWords(picc)
 

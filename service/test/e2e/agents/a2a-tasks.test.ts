@@ -1,5 +1,5 @@
 /**
- * The A2A agent (A2A 1.0 §3, §9, §11): tasks in every state and who may see which; streams, and how much at once; requests that are not of
+ * The A2A agent (A2A 1.0 §3, §9, §11): tasks in every state and who may see which. Streams, and how much at once; requests that are not of
  * the protocol, and its version.
  */
 import assert from 'node:assert/strict'

@@ -1,6 +1,6 @@
 /**
- * The three tools over MCP, on a real chain, a real index and a real store, asked by the official clients; and MCP at the started service's
- * own address: the endpoint, its documents, its budget, its page origins (spec §4.2, §4.3).
+ * The three tools over MCP, on a real chain, index and store, called by the official clients. Also MCP at the started service's own
+ * address: the endpoint, its documents, its budget, its page origins (spec §4.2, §4.3).
  */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'

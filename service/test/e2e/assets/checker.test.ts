@@ -136,7 +136,7 @@ describe(`the checker over ${wanted} answers`, () => {
     run.reorgs++
   }
 
-  /** Changes that are possible after a block, to as many tokens: flags of those with a tag, metadata of the others. */
+  /** Changes that are possible after a block, to as many tokens. They are flags of those with a tag, metadata of the others. */
   function writesAfter(hash: Hex, count: number): Write[] {
     const ids = new Set<number>()
     while (ids.size < count) ids.add(1 + Math.floor(tokens * Math.random() ** 2))

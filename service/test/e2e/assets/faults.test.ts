@@ -1,4 +1,7 @@
-/** A provider with forged answers, or one that lags, hangs or stops: 502 CHAIN_UNAVAILABLE in time; with a second, honest one 200 (spec §4.1, §7). */
+/**
+ * A provider with forged answers, or one that lags, hangs or stops: 502 CHAIN_UNAVAILABLE in time. With a second, honest one 200 (spec
+ * §4.1, §7).
+ */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
 import type { Verdict } from '@touchstone/verdict'

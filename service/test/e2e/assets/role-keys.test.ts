@@ -1,4 +1,4 @@
-/** One key for each role: each transaction comes from the key of its role, and `touchstone chain roles` says what a key lacks. */
+/** One key for each role. Each transaction comes from the key of its role, and `touchstone chain roles` says what a key lacks. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bytesToHex, encodeFunctionData, type Hex } from 'viem'

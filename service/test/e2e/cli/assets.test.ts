@@ -7,6 +7,7 @@ import sharp from 'sharp'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
+import { newApiKey } from '../../../src/graphql/api-keys.ts'
 
 const uid = '04A1B2C3D4E5F6'
 const [operator, , consumer] = publishedAccounts(3)
@@ -58,7 +59,7 @@ describe('touchstone asset', () => {
     const { untrusted } = (await (await world.get('/api/asset/1')).json()) as { untrusted: Record<string, string> }
     assert.equal(untrusted['brand'], 'Calder & Wick')
     const other = await refused('asset', 'mint', '--name', 'Another', '--key', 'harrow-1')
-    assert.equal(other, 'This idempotency key was used for another request.')
+    assert.equal(other, 'This idempotency key was used for another request. Send a new one.')
   })
 
   it('mints many, from a file, and under an id of its own', async () => {
@@ -90,6 +91,30 @@ describe('touchstone asset', () => {
     assert.match(await refused('product', 'details', 'bad.json'), /names a member twice/)
     await writeFile(join(world.settings.DATA_DIR, 'bad.json'), '{"care":"Keep it dry."}')
     assert.match(await refused('product', 'details', 'bad.json'), /^Product details, field care: /)
+  })
+
+  it('keeps elements of access tiers out of the public details', async () => {
+    const details = '{"care":["Wipe it."],"facility":{"name":"Hidden Mill"},"access":{"authority":["facility"]}}'
+    await writeFile(join(world.settings.DATA_DIR, 'tiers.json'), details)
+    const { hash, restricted } = JSON.parse(await ok('product', 'details', 'tiers.json', '--json')) as {
+      hash: string
+      restricted: Record<'interest' | 'authority', string>
+    }
+    assert.deepEqual(await (await world.get(`/api/metadata/${hash}`)).json(), { care: ['Wipe it.'], restricted })
+    assert.equal((await world.get(`/api/metadata/${restricted.authority}`)).status, 404)
+    const { text: key, hash: keyHash } = newApiKey()
+    await world.components.apiKeys.create({ hash: keyHash, name: 'customs', scopes: ['passport:authority'] })
+    const answer = await world.get(`/api/restricted/${restricted.authority}`, {
+      headers: { Authorization: `Bearer ${key}` },
+    })
+    assert.match(await answer.text(), /Hidden Mill/)
+    const lines = (await ok('product', 'details', 'tiers.json')).split('\n')
+    assert.deepEqual(
+      lines.map((line) => line.replace(/ +0x[0-9a-f]{64}$/, '')),
+      ['details', 'interest', 'authority'],
+    )
+    await writeFile(join(world.settings.DATA_DIR, 'bad.json'), details.replace('["facility"]', '["recall"]'))
+    assert.match(await refused('product', 'details', 'bad.json'), /^A path of access begins with model, /)
   })
 
   it('lists what visitors reported, and closes it', async () => {

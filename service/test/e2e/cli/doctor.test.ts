@@ -296,6 +296,16 @@ describe('touchstone doctor', () => {
     }
   })
 
+  it('warns of a collector of traces that is away', async () => {
+    const found = async (endpoint: string) => {
+      const all = await diagnose({ ...world.settings, OTEL_EXPORTER_OTLP_ENDPOINT: endpoint })
+      return all.filter(({ area }) => area === 'traces').map(({ state }) => state)
+    }
+    assert.deepEqual(await found('http://127.0.0.1:1'), ['warning'])
+    assert.deepEqual(await found(world.chainUrl), ['ok'])
+    assert.deepEqual(await found(''), [])
+  })
+
   it('notices a key file that others can read, and a provider of another chain', async () => {
     const path = join(world.settings.DATA_DIR, 'keys', 'tag-keys.json')
     await chmod(path, 0o644)

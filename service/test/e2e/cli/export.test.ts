@@ -97,7 +97,7 @@ for (const { name, open, skip } of testDatabases())
     it('names its last cursor when it is interrupted', async () => {
       const whole = (await run(['products'])).out
       const { out, err, error } = await run(['products'], 10)
-      assert.match(error ?? '', /ended before it was complete/)
+      assert.match(error ?? '', /export was interrupted/)
       assert.ok(out.length < whole.length)
       const [, cursor = ''] = /^Last cursor: (\S+)$/.exec(err[0] ?? '') ?? []
       assert.deepEqual([...out, ...(await run(['products', '--after', cursor])).out], whole)
@@ -123,7 +123,7 @@ for (const { name, open, skip } of testDatabases())
       running.child.kill('SIGINT')
       const { exit, out, err } = await running.ended
       assert.equal(exit, 1)
-      const [, cursor = ''] = /^Last cursor: (\S+)\ntouchstone: The export was ended/.exec(err) ?? []
+      const [, cursor = ''] = /^Last cursor: (\S+)\ntouchstone: The export was interrupted/.exec(err) ?? []
       assert.deepEqual([...out.trimEnd().split('\n'), ...(await run(['products', '--after', cursor])).out], whole)
     })
 

@@ -1,6 +1,7 @@
 /**
- * A brand's engineer with the CLI alone (spec §4.4): from an empty data folder to a thousand verified products, with the commands of
- * the handbook in a real `touchstone dev`. A command of each kind runs as a process; the others are sent to the service as those send them.
+ * A brand's engineer with the CLI alone (spec §4.4). The test goes from an empty data folder to a thousand verified products, with the
+ * commands of the handbook in a real `touchstone dev`. A command of each kind runs as a process; the others are sent to the service as
+ * those send them.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'

@@ -4,11 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { after, describe, it } from 'node:test'
 import { Command, CommanderError } from 'commander'
 import { completionCommand } from '../../../src/cli/completion.ts'
-import { doctorCommand } from '../../../src/cli/doctor/doctor.ts'
-import { devCommand } from '../../../src/cli/dev/dev.ts'
-import { payCommand } from '../../../src/cli/payments/pay.ts'
-import { serveCommand } from '../../../src/cli/serve/serve.ts'
-import { proveCommand, verifyCommand } from '../../../src/cli/verify.ts'
+import { localCommands } from '../../../src/cli/program.ts'
 import { runWithin } from '../../../src/cli/session/session.ts'
 import { captureIo, cli, type Ran, touchstone } from '../../support/processes/cli.ts'
 import { storeCommands } from '../../../src/cli/store-commands.ts'
@@ -43,6 +39,7 @@ function helpOf(command: Command): string {
   return text
 }
 
+const local = await localCommands()
 const leaves = storeCommands(opensNothing, () => {}, opensNothing).flatMap((command) => leavesOf(command))
 
 describe('the help of touchstone', () => {
@@ -84,15 +81,7 @@ describe('the help of touchstone', () => {
     })
   }
 
-  for (const command of [
-    devCommand(),
-    serveCommand(),
-    verifyCommand(),
-    proveCommand(),
-    payCommand(),
-    doctorCommand(),
-    completionCommand(new Command('touchstone')),
-  ]) {
+  for (const command of [...local, completionCommand(new Command('touchstone'))]) {
     it(`shows what ${command.name()} does, with an example`, () => {
       assert.match(helpOf(command), /Examples?:\n {2}touchstone /)
     })
@@ -109,7 +98,7 @@ describe('the help of touchstone', () => {
       const isWork = command.commands.length === 0 || command.registeredArguments.length > 0
       return [...(isWork && !own ? [path] : []), ...command.commands.flatMap((child) => lacks(child, path))]
     }
-    const all = [verifyCommand(), proveCommand(), payCommand(), doctorCommand()]
+    const all = local.filter((command) => !['dev', 'serve'].includes(command.name()))
     const inStore = storeCommands(opensNothing, () => {}, opensNothing)
     // These print JSON Lines anyway.
     assert.deepEqual(

@@ -19,7 +19,8 @@ describe('touchstone payments', () => {
     run = commandsOf(world)
     ;({ ok, refused } = assertionsOf(run))
     const { database } = world.components
-    // Two payments in each transaction, and one transaction without any; a transaction costs 60,000 gas at 1 gwei and an L1 data fee of 40,000 gwei.
+    // Two payments in each transaction, and one transaction without any. A transaction costs 60,000 gas at 1 gwei and an L1 data fee of
+    // 40,000 gwei.
     await database.query(
       `insert into settlement (pk, chain_id, sender, nonce, state, holder, raw, hashes, gas_used, gas_price, l1_fee, block_number, mined_at)
        overriding system value select n + 1000, 84532, decode(repeat('01', 20), 'hex'), n, 'mined', 0, ''::bytea, '{}', 60000, 1000000000, 40000000000000, 1,

@@ -1,4 +1,4 @@
-/** `touchstone verify` as a process, on input that it must not take for a question: each gets one sentence and exit code 2. */
+/** `touchstone verify` as a process, on invalid input. Each case gets one sentence and exit code 2. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'

@@ -1,4 +1,7 @@
-/** Acts that are in the audit trail although they changed nothing, or nothing in the database: refusals, and commands on keys and tags. */
+/**
+ * Acts that are in the audit trail although they changed nothing, or nothing in the database. They are refusals, and commands on keys and
+ * tags.
+ */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'

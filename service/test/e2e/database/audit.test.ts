@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { appendFile, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -131,6 +131,16 @@ for (const { name, open, skip } of testDatabases())
         )
         assert.match(lines.at(-1) ?? '', /"level":"error".*lacks the head that was signed last/)
         assert.equal((await readHeads(path)).length, 2)
+
+        // A full disk or a kill cut the last line. It does not count, and the next head takes its place.
+        await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
+        assert.equal((await readHeads(path)).length, 2)
+        await signerOf(database).sign(5 * day)
+        const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+        assert.deepEqual(
+          opened.map(({ ok }) => ok),
+          [true, true, true],
+        )
       } finally {
         await rm(folder, { recursive: true, force: true })
       }
@@ -166,7 +176,7 @@ describe('the audit trail of several processes', { skip: testDatabases()[1]?.ski
     try {
       const acknowledged: string[] = []
       const program = fileURLToPath(new URL('../../support/database/acts.ts', import.meta.url))
-      /** Runs one process after another, each until it has done its part, and kills it in the middle of the next act. */
+      /** Runs one process after another until it has done its part, and kills it during the next act. */
       async function actor(): Promise<void> {
         for (const part of [1, 2, 3]) {
           const child = spawn(process.execPath, [program, database.url], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -1,4 +1,4 @@
-/** The database is away while the hosts serve: a request that needs it gets 503 with Retry-After, until it is back. */
+/** The database is unavailable while the hosts serve. A request that needs it gets 503 with Retry-After, until it is back. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { bytesToHex, type Abi } from 'viem'

@@ -17,6 +17,7 @@ import { backupKeyOf } from '../../../src/cli/database/check.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { dumpDatabase, keptTables, leftOutTables } from '../../../src/db/backup.ts'
 import { migrate, readMigrations } from '../../../src/db/migrate.ts'
+import { splitByTier } from '../../../src/passport/public/tiers.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { newUid } from '../../support/tap/tags.ts'
 
@@ -32,12 +33,15 @@ describe('a backup', { skip }, () => {
     assert.ok((await full.world.components.approvals.request({ act: 'batch-revoke', subject: 'chips' })).ok)
     const forms = [{ type: 'image/webp', body: new Uint8Array(60_000) }] as const
     await full.world.components.pictures.put({ width: 1, height: 1, forms })
+    const split = splitByTier({ care: ['Wipe it.'], access: { authority: ['care'] } })
+    assert.ok(split.ok)
+    for (const document of split.restricted) await full.world.components.restrictedDetails.put(document)
     const report = { tokenId: 999n, tapCounter: 1, role: 'new', note: 'Straight stitches.' } as const
     assert.ok(await full.world.components.differences.add(report))
     const tags = tagStore(full.world.components.database)
     await tags.importTag({ uid: newUid(), epoch: 0, batchId: 'chips', tokenId: 999n })
     file = join(full.world.settings.DATA_DIR, 'whole.backup')
-    // The service goes on, and its reconciliation notes when it looked at a payment: the rows of the backup are those that stayed.
+    // The service goes on, and its reconciliation notes when it looked at a payment. The rows of the backup are those that stayed.
     await until(async () => {
       await rm(file, { force: true })
       original = await rowsOf(full.world.components.database)
@@ -253,7 +257,7 @@ describe('a backup', { skip }, () => {
 
   it('of an earlier version, which has no seal, is read on request only, and with a warning', async () => {
     const lines = await linesOf(file, full.world.settings.TAG_KEK)
-    // The hash of a key is one that somebody else knows: before there were seals, this was restored without a word.
+    // The hash of a key is one that somebody else has. An earlier version without seals restored this silently.
     const row = lines.findIndex((line) => line.startsWith('{"row":') && line.includes('"revoked_at"'))
     const forged = (lines[row] ?? '').replace(/\\\\x[0-9a-f]{64}/, `\\\\x${'00'.repeat(32)}`)
     assert.match(forged, /0{64}/)

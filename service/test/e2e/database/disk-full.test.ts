@@ -1,4 +1,4 @@
-/** A disk that is full under the embedded database: a sentence that names folder and remedy, and nothing that lasts longer than the fault. */
+/** A disk that is full under the embedded database. The error names folder and remedy; nothing lasts longer than the fault. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'

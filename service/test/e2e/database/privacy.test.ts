@@ -1,4 +1,4 @@
-/** Export and erasure on both databases: nothing of others goes, no tap verifies again, the audit trail and the feed hold. */
+/** Export and erasure on both databases. Nothing of others is deleted, no tap verifies again, the audit trail and the feed hold. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
@@ -132,7 +132,7 @@ async function microsOf(database: Database, seq: bigint): Promise<bigint> {
   return row?.micros ?? 0n
 }
 
-/** Item 1 is Alice's from the first of January, and Bob's from the first of February; its tag is tapped once with each of them. */
+/** Item 1 is Alice's from the first of January, and Bob's from the first of February. Its tag is tapped once with each of them. */
 async function fill(database: Database): Promise<void> {
   const bytes = (value: Hex) => `'\\x${value.slice(2)}'::bytea`
   const hash = (digit: string) => bytes(`0x${digit.repeat(64)}`)

@@ -1,4 +1,4 @@
-/** GraphQL lists from a streaming replica (DATABASE_READ_URL): while it follows; not when it lags or is away; and nothing but lists. */
+/** GraphQL lists from a streaming replica (DATABASE_READ_URL): while it follows. Not when it lags or is away; and nothing but lists. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { graphqlOf } from '../../support/graphql/client.ts'

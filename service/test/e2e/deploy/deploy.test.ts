@@ -1,10 +1,10 @@
 /** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, it } from 'node:test'
+import { after, before, describe, it } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { copiedFiles, envOf, filesBelow, filledIn, read, root, stagesOf } from '../../support/processes/deploy.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
@@ -19,7 +19,11 @@ type Container = {
   readonly envFrom?: readonly object[]
   readonly securityContext?: unknown
 }
-type Pod = { readonly containers: readonly Container[]; readonly securityContext?: { readonly runAsNonRoot?: boolean } }
+type Pod = {
+  readonly containers: readonly Container[]
+  readonly initContainers?: readonly Container[]
+  readonly securityContext?: { readonly runAsNonRoot?: boolean }
+}
 type Resource = {
   readonly kind: string
   readonly metadata: { readonly name: string }
@@ -118,18 +122,21 @@ describe('deploy/prometheus', () => {
 })
 
 describe('deploy/kubernetes', () => {
-  const files = filesBelow('deploy/kubernetes').filter((name) => name.endsWith('.yaml'))
-  const documents = files.flatMap((name) =>
-    parseAllDocuments(read(name)).map((document) => {
-      assert.deepEqual(document.errors, [], name)
-      return document.toJS() as Resource
-    }),
-  )
-  const shared = envOf(read('deploy/kubernetes/settings.env'))
-  const secrets = envOf(read('deploy/kubernetes/secrets.env.example'))
+  const documentsOf = (folder: string) =>
+    filesBelow(folder)
+      .filter((name) => name.endsWith('.yaml'))
+      .flatMap((name) =>
+        parseAllDocuments(read(name)).map((document) => {
+          assert.deepEqual(document.errors, [], name)
+          return document.toJS() as Resource
+        }),
+      )
+  const values = 'deploy/kubernetes/overlays/production'
+  const shared = envOf(read(`${values}/settings.env`))
+  const secrets = envOf(read(`${values}/secrets.env.example`))
 
   it('gives each role settings that it accepts', () => {
-    const containers = documents.flatMap(({ spec, metadata }) =>
+    const containers = documentsOf('deploy/kubernetes/base').flatMap(({ spec, metadata }) =>
       spec?.template !== undefined && metadata.name !== 'any' ? spec.template.spec.containers : [],
     )
     const pods = containers.filter(({ name }) => name === 'touchstone')
@@ -141,31 +148,73 @@ describe('deploy/kubernetes', () => {
     }
   })
 
-  it('is made into hardened pods by kustomize', { skip: has('kubectl') ? false : 'no kubectl' }, () => {
+  describe('is made by kustomize', { skip: has('kubectl') ? false : 'no kubectl' }, () => {
     const folder = mkdtempSync(join(tmpdir(), 'touchstone-kustomize-'))
-    try {
+    after(() => rmSync(folder, { recursive: true }))
+    before(() => {
       cpSync(join(root, 'deploy/kubernetes'), folder, { recursive: true })
-      for (const name of ['secrets.env', 'users.txt'])
-        writeFileSync(join(folder, name), read(`deploy/kubernetes/${name}.example`))
-      const made = execFileSync('kubectl', ['kustomize', folder], { encoding: 'utf8', timeout: 60_000 })
-      const resources = parseAllDocuments(made).map((document) => document.toJS() as Resource)
-      const pods = resources.flatMap(({ spec }) => spec?.template?.spec ?? [])
-      assert.equal(pods.length, 6)
-      for (const { containers, securityContext } of pods) {
-        assert.equal(securityContext?.runAsNonRoot, true)
-        assert.deepEqual(
-          containers.map((container) => container.securityContext),
-          [{ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }],
-        )
-      }
-      for (const kind of ['Ingress', 'NetworkPolicy', 'HorizontalPodAutoscaler', 'PodDisruptionBudget', 'Service'])
-        assert.ok(
-          resources.some((one) => one.kind === kind),
-          kind,
-        )
-    } finally {
-      rmSync(folder, { recursive: true })
+      for (const name of ['production/secrets.env', 'production/users.txt', 'citus/database.env'])
+        writeFileSync(join(folder, 'overlays', name), read(`deploy/kubernetes/overlays/${name}.example`))
+    })
+    const made = (overlay: string) => {
+      const text = execFileSync('kubectl', ['kustomize', join(folder, 'overlays', overlay)], {
+        encoding: 'utf8',
+        timeout: 60_000,
+      })
+      return parseAllDocuments(text).map((document) => document.toJS() as Resource)
     }
+    const podsOf = (resources: readonly Resource[]) => resources.flatMap(({ spec }) => spec?.template?.spec ?? [])
+    const hardened = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }
+
+    for (const [overlay, count] of [
+      ['production', 6],
+      ['citus', 8],
+    ] as const)
+      it(`into the hardened pods of ${overlay}`, () => {
+        const resources = made(overlay)
+        const pods = podsOf(resources)
+        assert.equal(pods.length, count)
+        for (const { containers, initContainers = [], securityContext } of pods) {
+          assert.equal(securityContext?.runAsNonRoot, true)
+          for (const container of [...containers, ...initContainers])
+            assert.deepEqual(container.securityContext, hardened, container.name)
+        }
+        for (const kind of ['Ingress', 'NetworkPolicy', 'HorizontalPodAutoscaler', 'PodDisruptionBudget', 'Service'])
+          assert.ok(
+            resources.some((one) => one.kind === kind),
+            kind,
+          )
+      })
+
+    it('with the values of an installation', () => {
+      const settingsFile = join(folder, 'overlays/production/settings.env')
+      writeFileSync(settingsFile, readFileSync(settingsFile, 'utf8').replaceAll('.example.com', '.shop.test'))
+      const sizeFile = join(folder, 'overlays/production/size.yaml')
+      writeFileSync(sizeFile, readFileSync(sizeFile, 'utf8').replace('maxReplicas: 20', 'maxReplicas: 7'))
+      const resources = made('production')
+      const specOf = (kind: string, name: string) =>
+        resources.find((one) => one.kind === kind && one.metadata.name === name)?.spec as Record<string, unknown>
+      const { rules, tls } = specOf('Ingress', 'touchstone') as {
+        rules: { host: string }[]
+        tls: { hosts: string[] }[]
+      }
+      const names = ['verify.shop.test', 'pay.shop.test', 'graphql.shop.test']
+      assert.deepEqual([rules.map(({ host }) => host), tls[0]?.hosts], [names, names])
+      assert.equal(specOf('HorizontalPodAutoscaler', 'verification')['maxReplicas'], 7)
+    })
+
+    it('with a cluster that the migration joins first', () => {
+      const migrate = made('citus').find(({ kind, metadata }) => kind === 'Job' && metadata.name === 'migrate')
+      const pod = migrate?.spec?.template?.spec
+      assert.deepEqual(
+        pod?.containers.map(({ args }) => args),
+        [['migrate', '--distribute']],
+      )
+      assert.deepEqual(
+        pod?.initContainers?.map(({ name }) => name),
+        ['join'],
+      )
+    })
   })
 })
 
@@ -175,6 +224,9 @@ describe('deploy/systemd', () => {
     const own = /^Environment=(.+)$/m.exec(unit)?.[1] ?? ''
     const env = { ...envOf(own.replaceAll(' ', '\n')), ...envOf(read('deploy/systemd/touchstone.env.example')) }
     accepts(['serve'], filledIn(env))
+    assert.match(unit, /^Type=notify$/m)
+    assert.match(unit, /^NotifyAccess=all$/m) // systemd-notify is not the main process
+    assert.match(unit, /^TimeoutStartSec=infinity$/m) // a migration may take longer than the default
   })
 
   const skip = has('systemd-analyze') ? false : 'no systemd-analyze'

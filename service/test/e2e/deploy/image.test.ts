@@ -1,5 +1,5 @@
 /**
- * deploy/Dockerfile without a container engine: its own COPY and RUN lines make a folder, and its own command runs there as its own user,
+ * deploy/Dockerfile without a container engine. Its own COPY and RUN lines make a folder, and its own command runs there as its own user,
  * with everything read-only but /data.
  */
 import assert from 'node:assert/strict'

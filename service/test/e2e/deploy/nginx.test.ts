@@ -1,4 +1,7 @@
-/** deploy/nginx in a real nginx, in front of two instances of the service: what it keeps, what it never keeps, who the client is. */
+/**
+ * deploy/nginx in a real nginx, in front of two instances of the service. Checks what it caches, what it never caches, and the client's
+ * address.
+ */
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -6,13 +6,16 @@ import { pgbouncerSkip, startConfigured } from '../../support/database/pgbouncer
 import { read } from '../../support/processes/deploy.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 
-describe('deploy/kubernetes/pgbouncer.ini', () => {
+describe('deploy/kubernetes/overlays/production/pgbouncer.ini', () => {
   it('is that of deploy/pgbouncer, but for the host and the number of pods', () => {
     const settings = (path: string) => {
       const [databases = '', rest = ''] = read(path).split('[pgbouncer]')
       return [databases.replace(/host=\S+/, 'host').replace(/^.*\n/, ''), rest]
     }
-    assert.deepEqual(settings('deploy/kubernetes/pgbouncer.ini'), settings('deploy/pgbouncer/pgbouncer.ini'))
+    assert.deepEqual(
+      settings('deploy/kubernetes/overlays/production/pgbouncer.ini'),
+      settings('deploy/pgbouncer/pgbouncer.ini'),
+    )
   })
 })
 

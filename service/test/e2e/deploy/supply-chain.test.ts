@@ -1,4 +1,4 @@
-/** The packages of the project: licences, hashes, install scripts; the files of a release, and what a stranger does with them. */
+/** The packages of the project: licences, hashes, install scripts. The files of a release, and what a stranger does with them. */
 import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The documentation as it is served and as it stands: every link leads somewhere, every code has its fix, every table is up to date. */
+/** The documentation as it is served and as it is stored. Every link leads somewhere, every code has its fix, every table is up to date. */
 import assert from 'node:assert/strict'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,5 @@
 /**
- * The commands of the README and of docs/*.md work: each is run once, in the order of the pages, beside a real `touchstone dev`, and prints
+ * The commands of the README and of docs/*.md work. Each is run once, in the order of the pages, beside a real `touchstone dev`, and prints
  * the answer that the page shows. `UPDATE_ANSWERS=1` writes the answers that have changed.
  */
 import assert from 'node:assert/strict'

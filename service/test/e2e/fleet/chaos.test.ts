@@ -1,5 +1,5 @@
 /**
- * `npm run chaos` itself: a fleet of real processes survives some of its faults, and its checks find damage that is done on purpose
+ * `npm run chaos` itself. A fleet of real processes survives some of its faults, and its checks find damage that is done on purpose
  * (docs/operators-handbook.md, «What was broken on purpose»).
  */
 import assert from 'node:assert/strict'

@@ -60,7 +60,7 @@ describe('keys of a fleet', { skip }, () => {
     const begun = await Promise.allSettled([open('issuer-a', signing), open('issuer-b', signing)])
     assert.deepEqual(begun.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
     const [right, wrong] = begun[0].status === 'fulfilled' ? ['issuer-a', 'issuer-b'] : ['issuer-b', 'issuer-a']
-    const sentence = /signed with issuer keys that are not in .*issuer\.jwks\.json: copy that file/
+    const sentence = /signed with issuer keys that are not in .*issuer\.jwks\.json\. Copy that file/
     await assert.rejects(open(wrong, signing), sentence)
     await assert.rejects(open('issuer-c', signing), sentence)
     await open('issuer-c', { ...signing, ONLY: 'graphql' })

@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { touchstone } from '../../support/processes/cli.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
-import { eventually } from '../../support/wait.ts'
+import { eventually, until } from '../../support/wait.ts'
+import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
 import { get, startLoad, startWorkers, type Workers } from '../../support/processes/workers.ts'
 import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
 
@@ -18,7 +19,9 @@ describe('several workers', { skip }, () => {
   let dataDir: string
   let env: Record<string, string>
   let service: Workers
+  let manager: Awaited<ReturnType<typeof startServiceManager>> | undefined
   before(async () => {
+    manager = noServiceManager === false ? await startServiceManager() : undefined
     chain = await startWriterWorld()
     database = await openOwnDatabase()
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-workers-'))
@@ -38,6 +41,7 @@ describe('several workers', { skip }, () => {
       GRAPHQL_PORT: '0',
       METRICS_PORT: '0',
       RATE_LIMIT_ASSET: '0',
+      ...(manager && { NOTIFY_SOCKET: manager.socket }),
       TAG_KEK: `${'6b'.repeat(31)}01`,
       TAG_PEPPER: `${'70'.repeat(31)}02`,
     }
@@ -48,7 +52,13 @@ describe('several workers', { skip }, () => {
     await service?.ended
     await database?.close()
     await chain?.close()
+    await manager?.[Symbol.asyncDispose]()
     await rm(dataDir, { recursive: true, force: true })
+  })
+
+  it('report to systemd once, when all of them serve', { skip: noServiceManager }, async () => {
+    await until(() => (manager?.reports().length ?? 0) > 0)
+    assert.deepEqual(manager?.reports(), ['READY=1'])
   })
 
   const port = () => service.portOf('verification host listens')

@@ -1,5 +1,5 @@
 /**
- * A client that follows `events` of a service while the chain is reorganised, and loses its connection at random, or its server by SIGKILL.
+ * A client that follows `events` of a service while the chain is reorganised. It loses its connection at random, or its server by SIGKILL.
  * Its state at the end is compared with the chain. `npm run stress:events` runs it with 20,000 events.
  */
 import assert from 'node:assert/strict'
@@ -27,10 +27,17 @@ import {
 import { touchstone, type Running } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 
-export type Away = Readonly<{ events: number; reorgs: number; cuts?: number; kills?: number }>
+/** `onProgress` gets the number of events so far. */
+export type Away = Readonly<{
+  events: number
+  reorgs: number
+  cuts?: number
+  kills?: number
+  onProgress?: (events: number) => void
+}>
 
 /** Throws when the client does not hold the state of the chain at the end. Returns what happened. */
-export async function followEvents({ events, reorgs, cuts = 0, kills = 0 }: Away) {
+export async function followEvents({ events, reorgs, cuts = 0, kills = 0, onProgress = () => {} }: Away) {
   await using opened = new AsyncDisposableStack()
   const chain = opened.adopt(await startIndexChain(), (it) => it.close())
   const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
@@ -75,6 +82,7 @@ export async function followEvents({ events, reorgs, cuts = 0, kills = 0 }: Away
     if (acts % 20 > 0) continue
     await chain.send(operator.address, 'mintBatch', [operator.address, Array(20).fill(hash(acts))])
     const { n } = await count()
+    onProgress(n)
     if (done.reorgs < reorgs && n > ((done.reorgs + 1) * events) / (reorgs + 1)) {
       const depth = done.reorgs === 0 ? 30 : 1 + Math.floor(Math.random() * 30)
       await chain.reorg(depth)
@@ -215,7 +223,7 @@ function numberOf(position: string): bigint {
 
 type Token = Record<'owner' | 'state' | 'reports' | 'metadata' | 'tag', string>
 
-/** Folds events in order into the state of every token, and the status of every transfer: an offer is open until a transaction ends it. */
+/** Folds events in order into the state of every token, and the status of every transfer. An offer is open until a transaction ends it. */
 function folded(events: readonly FeedEvent[]) {
   const tokens: Record<string, Token> = {}
   const transfers: Record<string, string> = {}
@@ -265,7 +273,14 @@ if (import.meta.main) {
   for (const [what, options] of Object.entries({ 'cut off': { cuts }, 'server killed': { kills } })) {
     if (Object.values(options).includes(0)) continue
     const began = performance.now()
-    const result = await followEvents({ events, reorgs, ...options })
+    let said = 0
+    const onProgress = (n: number) => {
+      if (n < said + events / 20) return
+      said = n
+      const seconds = Math.round((performance.now() - began) / 1_000)
+      process.stderr.write(`${what}: ${n} of ${events} events after ${seconds} s\n`)
+    }
+    const result = await followEvents({ events, reorgs, ...options, onProgress })
     const text = Object.entries(result).map(([name, value]) => `${name} ${value}`)
     process.stdout.write(
       `${what}: ${text.join(', ')}; ${Math.round((performance.now() - began) / 1_000)} s, state equal\n`,

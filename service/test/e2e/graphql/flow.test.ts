@@ -1,6 +1,6 @@
 /**
- * A product's life through GraphQL over a real chain (spec §3, §4.9, §6): the steps of the lifecycle as mutations, with taps and the registry
- * of tags; then over real sockets registered, tapped, offered, accepted.
+ * A product's life through GraphQL over a real chain (spec §3, §4.9, §6). It has the steps of the lifecycle as mutations, with taps and the
+ * registry of tags; then over real sockets registered, tapped, offered, accepted.
  */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'

@@ -1,5 +1,5 @@
 /**
- * The contract, attacked: every operation of the served OpenAPI description gets valid and mutated requests over real HTTP, and every
+ * Attacks on the contract. Every operation of the served OpenAPI description gets valid and mutated requests over real HTTP, and every
  * answer must be one that the description foresees (spec §9). Another FUZZ_SEED makes other requests, FUZZ_REQUESTS more of them.
  */
 import assert from 'node:assert/strict'

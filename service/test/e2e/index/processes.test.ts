@@ -1,4 +1,7 @@
-/** The index as processes of a fleet keep it, on one PostgreSQL: killed in the middle, two at once, a reorganised chain (spec §4.9). */
+/**
+ * The index as processes of a fleet keep it, on one PostgreSQL. They are killed in the middle, two at once, a reorganised chain (spec
+ * §4.9).
+ */
 import assert from 'node:assert/strict'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -30,7 +33,7 @@ describe('the index of several processes', { skip: testDatabases()[1]?.skip ?? f
     await rm(folder, { recursive: true, force: true })
   })
 
-  /** Batches of 20 tokens, each in a block of its own with empty ones before it: the last 64 blocks are written in one step. */
+  /** Batches of 20 tokens, each in a block of its own with empty ones before it. The last 64 blocks are written in one step. */
   async function mint(batches: number): Promise<void> {
     for (let batch = 0; batch < batches; batch += 1) {
       await chain.mine(19)

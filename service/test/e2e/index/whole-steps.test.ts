@@ -1,6 +1,6 @@
 /**
- * Steps of the index on a cluster whose second worker commits later than the first (docs/capacity.md): no reader sees half a step, and
- * what a step wrote is never lost.
+ * Steps of the index on a cluster whose second worker commits later than the first (docs/capacity.md). No reader sees half a step, and what
+ * a step wrote is never lost.
  */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'

@@ -1,5 +1,5 @@
 /**
- * The pages over HTTP, without a browser (spec §4.5, §4.6): status, headers, language, what stands in the source; then their paths besides
+ * The pages over HTTP, without a browser (spec §4.5, §4.6): status, headers, language, what stands in the source. Then their paths besides
  * a page: methods, prefetches, machines, the search, broken links, and what uses up a tap.
  */
 import assert from 'node:assert/strict'

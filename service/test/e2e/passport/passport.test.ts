@@ -1,6 +1,6 @@
 /**
- * GET /api/dpp/… over raw HTTP: every outcome on both routes, legal and illegal paths, and that a wrong path consumes no tap
- * (spec §4.5, §4.6, §7).
+ * GET /api/dpp/… over raw HTTP (spec §4.5, §4.6, §7). Covers every outcome on both routes, legal and illegal paths. A wrong path consumes
+ * no tap.
  */
 import assert from 'node:assert/strict'
 import { stat } from 'node:fs/promises'
@@ -357,7 +357,7 @@ describe('GET /api/dpp where a second tap is asked for', () => {
   })
 })
 
-/** A provider that failed is left alone for a while; the retry of a tap must pass once it is well again. */
+/** A provider that failed is left alone for a while. The retry of a tap must pass once it is well again. */
 async function comesTo(wanted: number, ask: () => Promise<Reply>): Promise<void> {
   await until(async () => (await ask()).status === wanted)
 }

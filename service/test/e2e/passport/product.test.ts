@@ -1,4 +1,4 @@
-/** Public product information without a tap, the passport API of EN 18222 over it, and versions by date that the chain proves. */
+/** Public product information without a tap, and the passport API of EN 18222 over it. The chain proves versions by date. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { createTestClient, http, keccak256, parseEventLogs, publicActions, toBytes, type Hex } from 'viem'

@@ -171,7 +171,7 @@ describe('signed passports', () => {
     const flagged = await items.bound({ name: 'Flagged' })
     const credential = JSON.parse((await tap('application/vc', flagged, w3c)).text) as Signed
     const single = JSON.parse((await tap('application/vc', flagged)).text) as Signed
-    /** A list that took long to make rests before it is made again, so a busy machine shows a change a moment later. */
+    /** A list that took long to make rests before it is made again. So a busy machine shows a change a moment later. */
     const shows = (verified: boolean, suspension: boolean, revocation: boolean) =>
       until(async () => {
         const now = await statusOf(credential)

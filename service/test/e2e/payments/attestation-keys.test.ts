@@ -1,6 +1,6 @@
 /**
- * Attestation keys (spec §4.8): their sources, rotation that keeps old proofs valid, also by hand with `touchstone attest key …`,
- * and a contract on chain that accepts their signatures.
+ * Attestation keys (spec §4.8): their sources, and rotation that keeps old proofs valid. Rotation also runs by hand with `touchstone attest
+ * key …`. A contract on chain that accepts their signatures.
  */
 import assert from 'node:assert/strict'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'

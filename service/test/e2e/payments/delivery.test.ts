@@ -1,4 +1,4 @@
-/** A buyer whose first answer was no proof pays once (spec §4.8): stock clients sign a new authorization when they are called again. */
+/** A buyer whose first answer was no proof pays once (spec §4.8). Stock clients sign a new authorization when they are called again. */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'

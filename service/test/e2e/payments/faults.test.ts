@@ -303,7 +303,7 @@ type Broken = {
 type Expected = readonly (readonly [status: number, error: string | undefined])[]
 
 /**
- * Buys while something is broken, then, once it is whole again, retries the same header until it has an end: the first answer is one of
+ * Buys while something is broken. Once that is repaired, retries the same header until it has an end. The first answer is one of
  * `expected`, the last one is the proof, and there is one charge.
  */
 async function survives({ options = {}, breaks, mends }: Broken, expected: Expected): Promise<void> {

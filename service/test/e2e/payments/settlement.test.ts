@@ -1,6 +1,6 @@
 /**
- * Settlement with many payments on their way (spec §4.8): no payer makes the facilitator lose more than one transaction's gas, no transaction
- * stops the ones behind it, and an idle gateway asks the chain nothing.
+ * Settlement with many payments on their way (spec §4.8). No payer makes the facilitator lose more than one transaction's gas, no
+ * transaction stops the ones behind it, and an idle gateway asks the chain nothing.
  */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'

@@ -1,5 +1,5 @@
 /**
- * `CHAIN_RPC_URLS` names two providers, and either may fail (spec §2.5): writes, claims, transfer reads and payments go on with the other,
+ * `CHAIN_RPC_URLS` names two providers, and either may fail (spec §2.5). Writes, claims, transfer reads and payments go on with the other,
  * and no 402 is sent while no payment can be taken (spec §4.8).
  */
 import assert from 'node:assert/strict'

@@ -1,4 +1,4 @@
-/** The life of a service over real HTTP: how it starts, what its limits allow (spec §4.1, §7, §8), and how SIGTERM ends it under load. */
+/** The life of a service over real HTTP (spec §4.1, §7, §8). It covers the start, the limits, and SIGTERM under load. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { Agent, request } from 'node:http'

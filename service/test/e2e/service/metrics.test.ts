@@ -1,4 +1,4 @@
-/** The metrics of a process: what is counted, that nothing of a caller is in them, and that the dashboard draws what exists. */
+/** The metrics of a process. Covers what is counted; nothing of a caller is in them, and the dashboard draws what exists. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import type { RequestListener } from 'node:http'

@@ -1,4 +1,4 @@
-/** Tools for tests: the real verdicts and histories over tables that stand in for the chain, the index and the store. */
+/** Tools for tests. The verdicts and histories are real, over tables that stand in for chain, index and store. */
 import { ownerCommitment, type AssetRecord, type Hex } from '@touchstone/verdict'
 import type { Histories, History, HistoryEvent } from '../../../src/assets/history.ts'
 import { createVerdicts } from '../../../src/assets/verdicts.ts'

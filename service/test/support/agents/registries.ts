@@ -1,4 +1,4 @@
-/** For tests: the agent registries on a local chain of their own, and the routes that look agents up in them. */
+/** The agent registries on a local chain of their own, for tests. Also the routes that look agents up in them. */
 import { Hono } from 'hono'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

@@ -1,4 +1,7 @@
-/** A process for tests: makes API keys in the database of its argument until it is killed, and prints the id of each once it is committed. */
+/**
+ * A process for tests. It makes API keys in the database of its argument until it is killed, and prints the id of each once it is
+ * committed.
+ */
 import { apiKeyStore, newApiKey } from '../../../src/graphql/api-keys.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 

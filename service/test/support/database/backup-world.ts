@@ -33,7 +33,7 @@ const accounts = publishedAccounts(10)
 const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 const list = '{ products(first: 50) { totalCount edges { node { id name verified transfers { id status } } } } }'
 
-/** On the embedded database, unless `more` names another: products, one offered and one sold; taps; a payment; keys of every kind. */
+/** On the embedded database, unless `more` names another: products, one offered and one sold. Taps; a payment; keys of every kind. */
 export async function startFullWorld(more: Readonly<Record<string, string>> = {}) {
   const opened = new AsyncDisposableStack()
   const world = opened.adopt(

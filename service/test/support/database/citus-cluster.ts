@@ -1,6 +1,6 @@
 /**
- * A Citus cluster on loopback, of one coordinator and some workers, made by a build of Citus that lies beside this checkout. `TEST_CITUS`
- * is the folder of its program `cluster`; it needs Debian's PostgreSQL 15.
+ * A Citus cluster on loopback, of one coordinator and some workers. It needs a build of Citus beside this checkout. `TEST_CITUS` is the
+ * folder of its program `cluster`; it needs Debian's PostgreSQL 15.
  */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -49,7 +49,7 @@ export async function startCitusCluster({ workers = 2 } = {}): Promise<CitusClus
   return { url, workerPorts, folder, env: { TEST_CITUS_URL: url, TEST_CITUS_WORKERS: workerPorts.join() }, stop }
 }
 
-/** Copies PostgreSQL with Citus into a folder, and returns the folder of its programs: the machine's own stays as it is. */
+/** Copies PostgreSQL with Citus into a folder, and returns the folder of its programs. The machine's own stays as it is. */
 export function installCitus(folder: string): string {
   const programs = join(folder, 'usr/lib/postgresql/15')
   const share = join(folder, 'usr/share/postgresql/15')

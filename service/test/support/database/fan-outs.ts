@@ -1,4 +1,4 @@
-/** Statements that ask every shard of a cluster (docs/capacity.md), by their file and a piece of their text, and what they are for. */
+/** Statements that ask every shard of a cluster (docs/capacity.md). Each has its file, a piece of its text, and its purpose. */
 export const fanOuts: readonly (readonly [file: string, piece: string, purpose: string])[] = [
   ['index/queries/products.ts', 'select ${columns} from ${table}', 'lists of products'],
   [

@@ -1,6 +1,6 @@
 /**
- * A PGlite with the tables of today and no rows, without the seconds that `initdb` and the migrations take: a data folder is made
- * once for this machine and copied from then on.
+ * A PGlite with the present tables and no rows, without the seconds of `initdb` and migrations. A data folder is made once for this machine
+ * and copied from then on.
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** PostgreSQL clusters of a test's own, in a folder of its own: one to write to, and a replica that follows it by streaming. */
+/** PostgreSQL clusters of a test, in a folder of its own. There is one to write to, and a replica that follows it by streaming. */
 import { execFile, execFileSync } from 'node:child_process'
 import { chownSync, globSync, mkdtempSync, readFileSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
@@ -48,24 +48,17 @@ export type Clusters = Readonly<{
 
 /** `synchronous`: a commit is confirmed when the replica has it on its disk. `delayMs` is how long its stream takes to the replica. */
 export async function startClusters({ synchronous = false, delayMs = 0 } = {}): Promise<Clusters> {
-  if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
-  const user = postgresUser()
-  const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
-  if ('uid' in user) chownSync(folder, user.uid, user.gid)
-  const run = (program: string, ...args: string[]) =>
-    promisify(execFile)(join(bin, program), args, { ...limits, ...user, cwd: folder })
-
+  const { folder, run, control, initialise } = openFolder()
   let stream: Awaited<ReturnType<typeof startSlowStream>> | null = null
   async function clusterAt(name: string): Promise<Cluster & { port: number }> {
     const [data, port] = [join(folder, name), await freePort()]
-    const options = `-p ${port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c shared_buffers=16MB -c max_connections=40`
-    const control = (...args: string[]) => run('pg_ctl', '-D', data, '-w', '-t', '100', '-s', ...args)
+    const options = optionsOf(port, { fsync: 'off', shared_buffers: '16MB', max_connections: '40' })
     return {
       port,
       url: `postgres://postgres@127.0.0.1:${port}/postgres`,
-      start: async () => void (await control('-l', join(folder, `${name}.log`), '-o', options, 'start')),
-      stop: async () => void (await control('-m', 'immediate', 'stop')),
-      promote: async () => void (await control('promote')),
+      start: () => control(data, '-l', join(folder, `${name}.log`), '-o', options, 'start'),
+      stop: () => control(data, '-m', 'immediate', 'stop'),
+      promote: () => control(data, 'promote'),
       kill: async () => {
         if (name === 'primary') stream?.close() // what is on its way is lost with the machine
         // pg_ctl makes the server the leader of a process group.
@@ -76,7 +69,7 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
     }
   }
   const [primary, replica] = [await clusterAt('primary'), await clusterAt('replica')]
-  await run('initdb', '-D', join(folder, 'primary'), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N')
+  await initialise(join(folder, 'primary'))
   await primary.start()
   stream = delayMs > 0 ? await startSlowStream(primary.port, delayMs) : null
   const end = async () => {
@@ -98,6 +91,49 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
   }
   const hosts = [primary, replica].map(({ port }) => `127.0.0.1:${port}`).join(',')
   return { primary, replica, url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`, end }
+}
+
+/** Starts one server with settings of postgresql.conf, such as `shared_buffers`. */
+export async function startPostgres(
+  settings: Readonly<Record<string, string>>,
+): Promise<Readonly<{ url: string; end: () => Promise<void> }>> {
+  const { folder, control, initialise } = openFolder()
+  const [data, port] = [join(folder, 'data'), await freePort()]
+  const end = async () => {
+    await control(data, '-m', 'immediate', 'stop').catch(() => {}) // it may not have started
+    await rm(folder, { recursive: true, force: true })
+  }
+  try {
+    await initialise(data)
+    await control(data, '-l', join(folder, 'log'), '-o', optionsOf(port, settings), 'start')
+  } catch (error) {
+    await end()
+    throw error
+  }
+  return { url: `postgres://postgres@127.0.0.1:${port}/postgres`, end }
+}
+
+/** Makes a folder for data of servers, with the programs of PostgreSQL, which run as its account. */
+function openFolder() {
+  if (bin === undefined) throw new Error('There are no PostgreSQL server binaries in /usr/lib/postgresql.')
+  const user = postgresUser()
+  const folder = mkdtempSync(join(tmpdir(), 'touchstone-cluster-'))
+  if ('uid' in user) chownSync(folder, user.uid, user.gid)
+  const run = (program: string, ...args: string[]) =>
+    promisify(execFile)(join(bin, program), args, { ...limits, ...user, cwd: folder })
+  return {
+    folder,
+    run,
+    control: async (data: string, ...args: string[]) =>
+      void (await run('pg_ctl', '-D', data, '-w', '-t', '100', '-s', ...args)),
+    initialise: async (data: string) =>
+      void (await run('initdb', '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '-N')),
+  }
+}
+
+function optionsOf(port: number, settings: Readonly<Record<string, string>>): string {
+  const all = { listen_addresses: '127.0.0.1', unix_socket_directories: '', ...settings }
+  return [`-p ${port}`, ...Object.entries(all).map(([name, value]) => `-c ${name}=${value}`)].join(' ')
 }
 
 /** Passes a stream on, each part of the answers so much later. */

@@ -4,8 +4,8 @@ import { connect, createServer, type Socket } from 'node:net'
 import { pipeline } from 'node:stream'
 
 /**
- * Answers on a port of 127.0.0.1 as the server of `url` does, until it is disposed of, which cuts every connection. `before` holds each
- * piece that a client sends until it resolves; where it rejects, that connection is cut.
+ * Answers on a port of 127.0.0.1 as the server of `url` does. Disposing of it cuts every connection. `before` holds each piece that a
+ * client sends until it resolves; where it rejects, that connection is cut.
  */
 export async function answerAs(
   url: string,

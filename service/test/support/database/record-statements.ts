@@ -1,5 +1,5 @@
 /**
- * Loaded into the test processes of `npm run test:citus`: writes each statement that goes to the cluster, once, with the shortest values
+ * Is loaded into the test processes of `npm run test:citus`. Writes each statement that goes to the cluster, once, with the shortest values
  * that it came with, into a file of the process in the folder `TEST_CITUS_STATEMENTS`.
  */
 import { writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-/** A Redis of a test's own, on a free port, without anything on disk: it can be killed, stopped and started again. */
+/** A Redis of a test, on a free port, without anything on disk. It can be killed, stopped and started again. */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { freePort } from '../free-port.ts'
 import { killProcess } from '../processes/kill.ts'
@@ -15,7 +15,7 @@ export async function startRedis() {
   let port = 0
   let child: ChildProcess | undefined
 
-  /** On the same port every time; the first time another process may take the port that was free, so it is tried again. */
+  /** On the same port every time. The first time another process may take the port that was free, so it is tried again. */
   async function start(tries = 5): Promise<void> {
     if (port === 0 || child === undefined) port = await freePort()
     const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', '/tmp']

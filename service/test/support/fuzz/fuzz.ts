@@ -1,4 +1,6 @@
-/** Requests made of the OpenAPI description: valid ones, and ones that are wrong in the ways in which clients and attackers are. */
+/**
+ * Requests made of the OpenAPI description. There are valid ones, and ones that are wrong in the ways in which clients and attackers are.
+ */
 import fc, { type Arbitrary } from 'fast-check'
 import type { Operation, Parameter, Schema, Sent } from '../contract.ts'
 

@@ -1,6 +1,6 @@
 /**
- * A process for tests: approves all requests that wait, several at one time, and carries out what is left, until there is nothing more to
- * do. Arguments: the database, the chain, the contract and its name. It prints the id of each request that it approved.
+ * A process for tests. It approves all requests that wait, several at one time, and carries out what is left, until there is nothing more
+ * to do. Arguments: the database, the chain, the contract and its name. It prints the id of each request that it approved.
  */
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { operationStore } from '../../../src/chain/transactions/operations.ts'

@@ -1,4 +1,4 @@
-/** The GraphQL host over a database of its own, for tests of reads: rows are inserted by SQL, queries go over HTTP. */
+/** The GraphQL host over a database of its own, for tests of reads. Rows are inserted by SQL, queries go over HTTP. */
 import type { RequestListener } from 'node:http'
 import { apiKeyStore, createAuthenticate, newApiKey } from '../../../src/graphql/api-keys.ts'
 import type { Scope } from '../../../src/graphql/access/rights.ts'

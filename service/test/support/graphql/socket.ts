@@ -1,4 +1,7 @@
-/** Subscriptions over a database of its own, for tests: stock clients of WebSockets and event streams in front, events by SQL behind. */
+/**
+ * Subscriptions over a database of their own, for tests. There are stock clients of WebSockets and event streams in front, events by SQL
+ * behind.
+ */
 import { createServer } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'

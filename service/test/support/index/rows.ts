@@ -55,7 +55,7 @@ export async function insertAsset(sql: Pick<Database, 'query' | 'dialect'>, row:
   return inserted?.pk ?? 0n
 }
 
-/** Counts the products anew, after a test changed them by SQL of its own: a cluster has no trigger that does. */
+/** Counts the products anew, after a test changed them by SQL of its own. A cluster has no trigger that does. */
 export async function recountProducts({ exec, dialect }: Pick<Database, 'exec' | 'dialect'>): Promise<void> {
   if (dialect !== 'citus') return
   await exec(`truncate product_count, product_total, product_group;

@@ -1,4 +1,6 @@
-/** For tests of the index: anvil with the registry, a database, and a second look at the chain that shares no code with the indexer. */
+/**
+ * The world of tests of the index: anvil with the registry, and a database. A second reader of the chain shares no code with the indexer.
+ */
 import assert from 'node:assert/strict'
 import type { Hex } from '@touchstone/verdict'
 import { decodeEventLog, decodeFunctionResult, encodeFunctionData, toEventSelector, toHex } from 'viem'

@@ -32,9 +32,9 @@ export function startPageBrowser(world: PageWorld) {
   return startBrowser([world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl])
 }
 
-/** `urls`: the hosts that pages may ask. */
-export async function startBrowser(urls: readonly string[]) {
-  const browser = await chromium.launch({ executablePath, args })
+/** `urls`: the hosts that pages may ask; `more`: further arguments of the browser. */
+export async function startBrowser(urls: readonly string[], more: readonly string[] = []) {
+  const browser = await chromium.launch({ executablePath, args: [...args, ...more] })
   const mine = urls.map((url) => new URL(url).origin)
 
   /** `allowed`: complaints that the test expects. A request to any other host is one that it does not. */

@@ -1,4 +1,4 @@
-/** The headline of a page's source: the words of the verdict that count by default, or the text of a plain heading. */
+/** The headline of a page's source. It is the default words of the verdict, or the text of a plain heading. */
 export function headlineOf(page: string): string | undefined {
   return /<h1[^>]*>\s*(?:<span[^>]*class="word[^>]*>)?([^<]*)</.exec(page)?.[1]?.trim()
 }

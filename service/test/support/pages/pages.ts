@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { demoBatch, demoThemes, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
+import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -13,7 +15,7 @@ import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
 import { copyEmptyPglite } from '../database/pglite.ts'
 import { newUid, parametersOf, testTemplate } from '../tap/tags.ts'
-import { startWorld, type World } from '../world.ts'
+import { noMetadata, startWorld, type World } from '../world.ts'
 
 export type PageState = { readonly name: string; readonly url: string; readonly status: number }
 export type PageWorld = Awaited<ReturnType<typeof startPageWorld>>
@@ -42,7 +44,11 @@ const product = {
 type ProductName = keyof typeof product
 
 export async function startPageWorld({ env = {} }: { env?: Record<string, string> } = {}) {
-  const settings: Record<string, string> = { THEME_DIR: demoThemes, ...env }
+  const settings: Record<string, string> = {
+    THEME_DIR: demoThemes,
+    PAGE_OWNERSHIP: 'claim,transfer,report,passkey',
+    ...env,
+  }
   const world = await startWorld({
     env: settings,
     // The address of the chain is known from here on; the settings are read after this.
@@ -109,7 +115,7 @@ async function filled(world: World) {
   }
 }
 
-/** Services in a bad way, over the same chain: out of budget; without keys; without a chain, and asking for two taps. */
+/** Faulty services over the same chain. One is out of budget, one has no keys, one has no chain and demands two taps. */
 async function openOthers(world: World) {
   const limiter = createRateLimiter({ limit: 0, windowSeconds: 60 })
   const limited = await listen({
@@ -132,7 +138,7 @@ async function openOthers(world: World) {
     return startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env }), silent)
   }
   const [bare, down] = await Promise.all([
-    start('bare', { TAG_KEK: '' }),
+    start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '' }),
     start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
   ])
   const made = await down.components.tagKeys.create({ id: 'down', demo: true })
@@ -161,6 +167,11 @@ export async function pageStates(world: PageWorld): Promise<PageState[]> {
 
   add('home', `${url}/`)
   add('home-wrong-search', `${url}/?gtin=4006381333932&serial=A1`, 400)
+  add('home-wrong-brand', `${url}/?brand=orvelle&serial=A%20B`, 400)
+  add('find-none', `${url}/?find=XYZ-1`, 404)
+  add('find-foreign', `${url}/?find=https%3A%2F%2Felsewhere.example%2F01%2F1`, 400)
+  add('bulk', `${url}/bulk`)
+  add('check', `${url}/check`)
   for (const name of [
     'bound',
     'activated',
@@ -197,8 +208,29 @@ export async function pageStates(world: PageWorld): Promise<PageState[]> {
   add('rate-limited', `${world.limitedUrl}${await pathOf('activated')}`, 429)
   add('not-configured', `${world.bareUrl}/token/${tokenOf('bound')}?${await tap('bound')}`, 503)
   add('chain', `${world.downUrl}/token/1`, 502)
+  const offer = await openOffer(world)
+  add('offer', `${url}/t/${offer}`)
+  add('offer-over', `${url}/t/${offer.replace(/\d+$/, '9')}`, 404)
   add('challenge', `${world.downUrl}/token/1?${world.downTap()}`)
   return states
+}
+
+/** A standing offer of the operator to a consumer of the demonstration. */
+async function openOffer(world: PageWorld): Promise<string> {
+  const [operator, , consumer] = publishedAccounts(3)
+  const tokenId = await world.mint({ name: 'Offered Lounge Chair', brand: 'Arbor' })
+  const { block, offer } = await world.components.transferReads.position(tokenId)
+  const terms = {
+    tokenId,
+    to: consumer?.address ?? '0x',
+    expiry: block.timestamp + 72n * 3_600n,
+    messageHash: noMetadata,
+  }
+  const message = { ...terms, from: operator?.address ?? '0x', nonce: offer.nonce }
+  const typedData = registryTypedData(world.components.transferReads.domain, 'InitiateTransfer', message)
+  const signature = (await operator?.signTypedData(typedData)) ?? '0x'
+  await world.write({ kind: 'initiateTransferBySig', ...terms, signature })
+  return `${tokenId}-${offer.nonce + 1}`
 }
 
 /** A tapped item whose text was altered in the database. */

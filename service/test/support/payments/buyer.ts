@@ -117,7 +117,7 @@ export async function post(url: string, body: unknown, headers: Record<string, s
 export const buy = (url: string, assetId: bigint, payment: SignedPayment) =>
   post(url, { assetId: assetId.toString(), chain: 'base-sepolia' }, headerV1(payment))
 
-/** Buys with one header, and retries while the answer is 502 or 503: a busy machine may need longer than the gateway waits. */
+/** Buys with one header, and retries while the answer is 502 or 503. A busy machine may need longer than the gateway waits. */
 export async function buySettled(url: string, assetId: bigint, payment: SignedPayment): Promise<Answered> {
   let answer = await buy(url, assetId, payment)
   await until(async () => answer.status < 502 || (answer = await buy(url, assetId, payment)).status < 502)

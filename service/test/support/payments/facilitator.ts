@@ -1,4 +1,4 @@
-/** A facilitator behind a URL, with faults: the library's own over a plain viem-like signer, and what goes wrong on the way. */
+/** A facilitator behind a URL, with faults. It is the library's own over a plain viem-like signer, and what goes wrong on the way. */
 import type { ServerResponse } from 'node:http'
 import { serve } from '../http.ts'
 import { createLocalFacilitator } from '../../../src/payments/facilitator/local.ts'

@@ -1,6 +1,6 @@
 /**
- * A gateway for tests: anvil with registry and test money, a proxy with faults in front of it for payments and another for asset reads,
- * and as many gateways on one database as a test wants.
+ * A gateway for tests. It has anvil with registry and test money, a proxy with faults in front of it for payments and another for asset
+ * reads, and as many gateways on one database as a test wants.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
@@ -49,7 +49,9 @@ export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
 type Receipt = { blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
 export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
 
-/** A world for all tests of a file, which ends with them: one token, a payer of many payments, and the units charged during a test. */
+/**
+ * A world for all tests of a file, which ends with them. It has one token, a payer of many payments, and the units charged during a test.
+ */
 export async function openSale(given: { database?: Database } = {}) {
   const world = await startGatewayWorld(given)
   after(() => world.end())

@@ -51,7 +51,7 @@ function stageOf(lines: readonly string[]): Stage {
   }
 }
 
-/** The files below `source` that the image gets: .dockerignore leaves out the others; the last of its lines that fits decides. */
+/** The files below `source` that the image gets: .dockerignore leaves out the others. The last of its lines that fits decides. */
 export function copiedFiles(source: string): string[] {
   const rules = read('.dockerignore')
     .split('\n')
@@ -96,6 +96,8 @@ export function filledIn(env: Readonly<Record<string, string>>): Record<string, 
     PAYMENT_PAY_TO: address,
     CHAIN_START_BLOCK: '1',
     DATABASE_URL: 'postgres://touchstone@127.0.0.1/touchstone',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otel.example.com',
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20abc',
   }
   const value = (name: string, found: string) =>
     found === '' ? (made[name] ?? 'a7'.repeat(32)) : (found.includes('…') && made[name]) || found

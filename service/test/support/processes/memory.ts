@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, readSync } from 'node:fs'
 
 const chunkBytes = 8 * 1024 * 1024
 
-/** Returns the names of the secrets that stand in writable memory as bytes, as hex, or as base64, in one-byte or two-byte text. */
+/** Returns the names of the secrets in writable memory. It finds bytes, hex and base64, in one-byte or two-byte text. */
 export function findInMemory(pid: number, secrets: ReadonlyMap<string, Uint8Array>): Set<string> {
   const needles = [...secrets].flatMap(([name, secret]) => formsOf(secret).map((form) => ({ name, form })))
   const overlap = Math.max(...needles.map(({ form }) => form.length))

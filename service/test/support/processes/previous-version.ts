@@ -15,8 +15,8 @@ const git = async (...args: string[]) =>
 const needed = 'service/openapi.*'
 
 /**
- * A commit, or why there is none: the history is not here, it begins with the file, or the version before had not the hosts that are
- * compared. `isExcuse` is false where there should have been one.
+ * A commit, or why there is none. The history is not here, it begins with the file, or the version before lacks the compared hosts.
+ * `isExcuse` is false where there should have been one.
  */
 type Found = { commit: string } | { reason: string; isExcuse: boolean }
 
@@ -41,7 +41,10 @@ export async function commitBefore(...paths: readonly string[]): Promise<Found> 
   }
 }
 
-/** Its files in a folder of their own, with the packages of this version but with its own workspaces. */
+/**
+ * Its files in a folder of their own, with the packages of this version but with its own workspaces. A package that only the version before
+ * uses, such as qrcode-generator, stays among the devDependencies of the root as long.
+ */
 export async function extractVersion(commit: string): Promise<{ cli: string; remove: () => Promise<void> }> {
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-version-'))
   const archive = join(folder, 'version.tar')

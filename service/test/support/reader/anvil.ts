@@ -145,7 +145,7 @@ export function metadataOf(tokenId: number): Hex {
 export const silentLog = createLog(() => {}, 'silent')
 
 /**
- * A source and a reader over `urls`, by default over the registry's own anvil, that have time on a busy machine. Both end with the test.
+ * A source and a reader over `urls`, by default over the registry's own anvil. Their deadlines suit a busy machine. Both end with the test.
  * `disturb` comes between the two.
  */
 export function readerOver(

@@ -1,6 +1,6 @@
 /**
- * For tests of interleavings that no real chain can be forced into: a table stands in for the chain, and every question
- * waits until the test lets it be looked up, and then until the test lets the answer out.
+ * A reader for tests of interleavings that no real chain can be forced into. A table stands in for the chain. Every question waits until
+ * the test lets it be looked up, and then until the test lets the answer out.
  */
 import { encodeWord } from '../../../src/lib/words.ts'
 import assert from 'node:assert/strict'
@@ -183,7 +183,7 @@ export async function readNow(chain: ScriptedChain, reader: AssetReader, tokenId
   return reading
 }
 
-/** A chain with these tokens and a reader that has had its first head and audit, at the age at which the next head is due. */
+/** A chain with these tokens and a reader with its first head and audit. The next head is due. */
 export async function warm(tokens: readonly bigint[] = [1n]) {
   const chain = createScriptedChain()
   chain.mine(tokens)

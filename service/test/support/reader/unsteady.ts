@@ -1,4 +1,4 @@
-/** For tests: a chain whose answers overtake one another, over a node that must not be read while it makes a block. */
+/** A chain for tests whose answers overtake one another. Its node must not be read while it makes a block. */
 import type { ChainSource } from '../../../src/chain/rpc/source.ts'
 
 type Read<Args extends unknown[], Answer> = (...args: Args) => Promise<Answer>
@@ -22,8 +22,8 @@ function delay(): Promise<void> {
 }
 
 /**
- * While anvil makes a block, a read that is pinned to the parent may be answered from the new state (4 % of such reads with
- * anvil 1.7.1): a race inside that node. Reads of state and the making of blocks therefore take turns.
+ * While anvil makes a block, a read that is pinned to the parent may be answered from the new state. That is a race inside the node (4 % of
+ * such reads with anvil 1.7.1). Reads of state and the making of blocks therefore take turns.
  */
 export function createTurns() {
   let reads = 0

@@ -1,5 +1,5 @@
 /**
- * A blank NTAG 424 DNA in software, for tests of personalisation (NXP NT4H2421Gx; AN12196 §5): it checks every MAC, decrypts what is
+ * A blank NTAG 424 DNA in software, for tests of personalisation (NXP NT4H2421Gx; AN12196 §5). It checks every MAC, decrypts what is
  * protected, changes its own keys and settings, and mirrors taps through the software tag once SDM is on.
  */
 import { randomBytes } from 'node:crypto'

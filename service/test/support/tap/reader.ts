@@ -1,12 +1,12 @@
-/** A PC/SC reader in software, with chips that are put on it and taken away, and a phone that reads one. */
+/** A PC/SC reader in software, and a phone that reads one chip. Chips are put on it and taken away. */
 import assert from 'node:assert/strict'
 import { EventEmitter } from 'node:events'
 import type { PcscPackage } from '../../../src/cli/tag/write/write.ts'
 import type { Chip } from './chip.ts'
 
 /**
- * nfc-pcsc with one reader, on which these are put one after another: the next one when the address of the last was read, or when
- * it was taken away: `tornAt` commands after it was put there, or answered, by `liftedAt`.
+ * nfc-pcsc with one reader, on which these are put one after another. The next one when the address of the last was read, or when it was
+ * taken away: `tornAt` commands after it was put there, or answered, by `liftedAt`.
  */
 export function readerWith(chips: readonly { chip: Chip; tornAt?: number; liftedAt?: number }[]): PcscPackage {
   class NFC extends EventEmitter {

@@ -152,7 +152,7 @@ export function registryEncoding({ source, contract }: EncodingOptions): CallEnc
   }
 }
 
-/** For a contract with the list of records only: the metadata hashes are read beside it, in the same JSON-RPC batch. */
+/** Applies to a contract with the list of records only. The metadata hashes are read beside it, in the same JSON-RPC batch. */
 export function listEncoding(options: EncodingOptions): CallEncoding {
   const { source, contract, withMetadata } = options
   return withTags(options, {

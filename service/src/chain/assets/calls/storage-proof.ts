@@ -1,6 +1,6 @@
 /**
- * Reads records by proof (spec §2.2; trust `proof`; EIP-1186): the provider sends the trie nodes, and the answer is what they
- * prove under the block's state root. A provider can withhold an answer, but not forge it.
+ * Reads records by proof (spec §2.2; trust `proof`; EIP-1186). The provider sends the trie nodes, and the answer is what they prove under
+ * the block's state root. A provider can withhold an answer, but not forge it.
  */
 import { type EthProof, type Hex, mappingSlot, recordOfWord, verifyStorageProof } from '@touchstone/verdict'
 import { chainUnavailable } from '../../../lib/errors.ts'

@@ -1,6 +1,6 @@
 /**
- * The invalidator by logs (spec §2.2, §4.1): it reads the logs of every block between two heads, so that an entry is kept as
- * long as no log names its token.
+ * * The invalidator by logs (spec §2.2, §4.1). It reads the logs of every block between two heads, so that an entry is kept as long as no
+ * log names its token.
  *
  * An entry that was read at an earlier block P and is shown at the head H is what a read pinned to H gives:
  * 1. The window holds a chain of blocks, each the parent of the next, ending in H. A block comes in only as the parent (by
@@ -31,7 +31,7 @@ import type { Touched, Window } from './window.ts'
 const maxGap = 64
 /** A window that has not moved for so long restarts. */
 const maxIdleMs = 30_000
-/** After this many failures in a row the logs are not read for a while, because each failure costs time at every head. */
+/** After this many failures in a row the logs are not read for a while. Each failure costs time at every head. */
 const failuresBeforeRest = 3
 const restMs = 30_000
 
@@ -106,7 +106,7 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
     return logs === nonCanonical ? logs : { block, touched: findTouched(logs) }
   }
 
-  /** Returns the blocks after the last one that the window knows, oldest first, or `null` when that is too far away. */
+  /** Returns the blocks after the last one of the window, oldest first, or `null` when that is too far away. */
   async function pathTo(
     to: Block,
     deadline: number,
@@ -163,7 +163,7 @@ export function createLogInvalidator(options: LogInvalidatorOptions): Invalidato
   }
 }
 
-/** The part of a log that names its token; `none`: no record changes; `all`: any may change; `code`: the contract's code changes. */
+/** The part of a log that names its token. `none`: no record changes; `all`: any may change; `code`: the contract's code changes. */
 type TokenPlace = 'topic 1' | 'topic 3' | 'first word' | 'none' | 'all' | 'code'
 
 const tokenPlaces: Readonly<Record<string, TokenPlace>> = {

@@ -1,4 +1,4 @@
-/** The table of events against the contract's own ABI: an event that is missing or read wrongly would be a stale answer. */
+/** Compares the table of events with the contract's own ABI. An event that is missing or read wrongly would be a stale answer. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'

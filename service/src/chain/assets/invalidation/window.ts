@@ -1,6 +1,6 @@
 /**
- * The last blocks whose logs were read, each the parent of the next, and the tokens that each of them touched (spec §2.2).
- * The last one is the head: the block at which every current entry of the cache holds.
+ * The last blocks whose logs were read, with the tokens that each touched (spec §2.2). Each block is the parent of the next. The last one
+ * is the head: the block at which every current entry of the cache holds.
  */
 import type { BlockId } from '../../../domain/chain.ts'
 import type { Block } from '../../rpc/block.ts'
@@ -8,7 +8,7 @@ import type { Block } from '../../rpc/block.ts'
 /** The tokens that the logs of one block name, and whether it has no logs at all. */
 export type Touched = Readonly<{ tokens: ReadonlySet<bigint> | 'all'; silent: boolean }>
 
-/** Whether a state at an older block holds at the head: it does, it may not, or the way between is not known. */
+/** States whether a record of an older block holds at the head. Perhaps it does not, or the blocks between are unknown. */
 export type Validity = 'valid' | 'stale' | 'unknown'
 
 export type Window = ReturnType<typeof createWindow>
@@ -48,7 +48,7 @@ export function createWindow() {
       const touched = after(readAt).some(({ touched: { tokens } }) => tokens === 'all' || tokens.has(tokenId))
       return touched ? 'stale' : 'valid'
     },
-    /** Returns whether both blocks are in the window, in this order, and no block after the first up to the second has a log. */
+    /** Returns whether both blocks are in the window, in this order. No block after the first up to the second has a log. */
     silentBetween(from: BlockId, to: BlockId): boolean {
       if (!knows(from) || !knows(to) || from.number > to.number) return false
       return after(from).every(({ block, touched }) => block.number > to.number || touched.silent)

@@ -55,7 +55,7 @@ export async function readRows(path: string, defaults: RowDefaults): Promise<Imp
         })
       lineOf.set(row.uidText, row.line)
       rows.push(row)
-      if (rows.length > maxRows) throw new CommandError(`A file has at most ${maxRows} rows: split it.`)
+      if (rows.length > maxRows) throw new CommandError(`A file has at most ${maxRows} rows: split the file.`)
     }
   assertNoErrors(path, errors)
   return rows

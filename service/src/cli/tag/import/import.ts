@@ -19,11 +19,11 @@ export function importCommand(run: RunWork): Command {
     'Registers tags from a CSV file; with --mint, --bind and --activate it brings them onto the chain too.',
     {
       notes: `Columns: ${importColumns.join(', ')}
-uid is needed in every row, and batch unless --batch names it; epoch is the batch's when empty; gtin and serial go together; counter is the tap
-counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
+Every row needs uid, and batch unless --batch names it. An empty epoch is the batch's. Give gtin and serial together. counter is
+the tap counter that was read when the tag was made. The columns from name on are product metadata and count when a row is minted.
 
-Each row is checked before anything is done for it. Running the import again does what is missing and nothing else, so
-after an interruption, or when rows were corrected, run it again on this machine. <file>.report.csv has the outcome of
+Each row is checked before anything is done for it. After an interruption, or when rows were corrected, run the import again on this
+machine: it does what is missing and nothing else. The file <file>.report.csv has the outcome of
 each row. Exit code 0 when every row is done, 1 when not.`,
       examples: [
         'touchstone tag import tags.csv --mint --bind --activate',

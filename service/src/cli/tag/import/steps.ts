@@ -227,7 +227,7 @@ function endOf(result: Extract<Result, { ok: true }>, done: string): string | nu
   return result.repeated ? null : done
 }
 
-/** Writes under a key; the key of a reverted or superseded transaction is used up, so that the next one is tried. */
+/** Writes under a key. The key of a reverted or superseded transaction is used up, so that the next one is tried. */
 async function written({ writer }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
   for (let attempt = 1; ; attempt++) {
     const result = await writer.write(request, { idempotencyKey: attempt === 1 ? key : `${key}-${attempt}` })
@@ -239,7 +239,7 @@ async function written({ writer }: ImportChain, request: Parameters<Write>[0], k
 /** `name` identifies a chip and its epoch. */
 type MintRow = Readonly<{ name: string; metadataHash: Hex }>
 type Mints = Readonly<{
-  /** Returns the token that was minted for a row which is not registered yet; `pending` when its transaction is not mined. */
+  /** Returns the token that was minted for a row which is not registered yet. Returns `pending` when its transaction is not mined. */
   tokenOf: (name: string) => bigint | 'pending' | undefined
   /** Mints one token for each row. Returns null, or why nothing was minted. `tokenOf` returns them afterwards. */
   mint: (rows: readonly MintRow[], to: Hex) => Promise<string | null>

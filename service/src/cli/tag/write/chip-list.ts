@@ -1,4 +1,4 @@
-/** The chips of `tag write --from`: the rows of a file that are still to be written, and the report of those that are. */
+/** The chips of `tag write --from`. They are the rows of a file still to be written; the report lists the written ones. */
 import { open } from 'node:fs/promises'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import type { Session } from '../../session/session.ts'

@@ -39,8 +39,8 @@ export function writeCommand(run: RunWork): Command {
     'write',
     'Writes blank NTAG 424 DNA chips on a PC/SC reader: address, settings, all five keys; then registers them.',
     {
-      notes: `It needs the package nfc-pcsc (npm install --no-save nfc-pcsc) and the reader on this machine. Each change of a key is
-written down before it is sent: a chip that was taken away too early is finished by putting it back and running this again.
+      notes: `It needs the package nfc-pcsc (npm install --no-save nfc-pcsc) and the reader on this machine. Each change of a key is written
+down before it is sent. To finish a chip that was taken away too early, put it back and run this again.
 A finished chip is verified and registered, its counter used up; asset bind or tag import brings it onto the chain.
 
 With --from each chip gets the link of its own row, whatever their order on the reader. After an interruption, even a power cut, run it
@@ -233,8 +233,7 @@ async function* chipsOn(
   nfc.on('reader', (reader: Reader) => {
     reader.autoProcessing = false
     onReader(reader.reader.name)
-    reader.on('error', () => {}) // a chip taken away in the middle shows in its own transmit
-    // A command for one chip must never reach the next one.
+    reader.on('error', () => {}) // A chip taken away in the middle shows in its own transmit. A command for one chip must never reach the next one.
     let present = 0
     reader.on('card.off', () => void present++)
     reader.on('card', () => {

@@ -1,6 +1,6 @@
 /**
- * The documentation: /docs, /docs/{page}, each page as Markdown under /docs/{page}.md, the search at /docs/search, and the interactive
- * reference of the API at /docs/api/try. Commands name this instance instead of the addresses of `npm start`.
+ * The documentation: /docs and /docs/{page}. Each page is Markdown under /docs/{page}.md. There are the search at /docs/search, and the
+ * interactive reference of the API at /docs/api/try. Commands name this instance instead of the addresses of `npm start`.
  */
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'

@@ -1,4 +1,4 @@
-/** The sources of the documentation, docs/*.md, in the order of reading, with the addresses of an instance in place of the demonstration's. */
+/** The sources of the documentation, docs/*.md, in the order of reading. The addresses of an instance replace the demonstration's. */
 import { deployments } from '@touchstone/verdict'
 import { readFileSync } from 'node:fs'
 import { didHost } from '../../../discovery/openapi.ts'
@@ -21,7 +21,16 @@ const groups = {
   Tasks: ['verify-in-a-shop-app', 'tags-on-a-production-line', 'let-an-agent-buy-proofs', 're-derive-it-yourself'],
   Guides: ['rest-api', 'taps-and-tags', 'passports', 'graphql', 'gateway', 'agents'],
   Reference: ['api', 'graphql-reference', 'error-codes', 'threat-model'],
-  Operation: ['operators-handbook', 'deployment', 'incidents', 'failover', 'capacity', 'measurements'],
+  Operation: [
+    'operators-handbook',
+    'deployment',
+    'upgrading',
+    'traces',
+    'incidents',
+    'failover',
+    'capacity',
+    'measurements',
+  ],
 } as const
 
 export const docsNames = Object.values(groups).flat()

@@ -1,5 +1,5 @@
 /**
- * The assets of the pages: style, script, icon, and the client library for the recheck in the browser (spec §1, «Trust model»).
+ * The assets of the pages: style, scripts, icon, the reader of QR codes, the curve of passkeys, the client library (spec §1, «Trust model»).
  * All bytes are made once, at start-up, and their hash is part of their path.
  */
 import { createHash } from 'node:crypto'
@@ -30,13 +30,34 @@ let made: PageAssets | undefined
 
 function readAssets(): PageAssets {
   const files = new Map<string, string>()
-  for (const name of ['page.css', 'page.js', 'wallet.js', 'offline.js', 'icon.svg', 'docs.css', 'docs.js'])
+  for (const name of [
+    'page.css',
+    'page.js',
+    'wallet.js',
+    'passkey.js',
+    'offline.js',
+    'icon.svg',
+    'docs.css',
+    'docs.js',
+    'lookup.css',
+    'scan.js',
+    'code-reader.js',
+    'check.js',
+  ])
     files.set(name, read(new URL(`../../../pages/browser/${name}`, import.meta.url)))
   const index = import.meta.resolve('@touchstone/verdict')
   const library = new URL('.', index)
   const [extension] = /\.[jt]s$/.exec(index) ?? [] // the package of a release holds JavaScript
   for (const entry of ['check/recheck', 'rules/owner-commitment'])
     addModule(files, library, new URL(`${entry}${extension}`, library))
+  for (const module of [
+    import.meta.resolve('@noble/curves/secp256k1.js'),
+    import.meta.resolve('@noble/hashes/sha3.js'),
+    import.meta.resolve('@noble/hashes/utils.js'),
+    import.meta.resolve('qr'),
+    import.meta.resolve('qr/decode.js'),
+  ])
+    addModule(files, library, new URL(module))
 
   const hash = createHash('sha256').update(offlinePage(''))
   for (const [name, text] of files) hash.update(`${name}\0${text}\0`)
@@ -111,14 +132,14 @@ function addModule(files: Map<string, string>, library: URL, file: URL): void {
 /** An import begins its line; an example in a comment does not. */
 const importLine = /^((?:import|export|\})[^'"\n]*?\bfrom\s*|import\s*)['"]([^'"\n]+)['"]/gm
 
-/** Names a module, such as `verdict/check/recheck.js` or `noble/hashes/sha3.js`. */
+/** Names a module, such as `verdict/check/recheck.js`, `noble/hashes/sha3.js` or `qr/decode.js`. */
 function nameOf(library: URL, file: URL): string {
   if (file.href.startsWith(library.href))
     return `verdict/${file.href.slice(library.href.length).replace(/\.ts$/, '.js')}`
-  const below = /\/node_modules\/@noble\/(.+)$/.exec(file.pathname)?.[1]
-  if (below === undefined)
+  const [, folder, below] = /\/node_modules\/(@noble|qr)\/(.+)$/.exec(file.pathname) ?? []
+  if (folder === undefined)
     throw new Error(`The client library imports a file that cannot be served: ${file.pathname.split('/').at(-1)}`)
-  return `noble/${below}`
+  return `${folder.replace('@', '')}/${below}`
 }
 
 /** Strips types without Node's warning that the function is experimental, which operators do not need. */

@@ -18,6 +18,7 @@ import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
 import { chainId } from '../../../domain/chain.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
+import { isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import { itemPath, type ItemKey } from '../../../passport/digital-link.ts'
 import { linksOf } from '../../../passport/links.ts'
@@ -26,6 +27,7 @@ import type { Issuer } from '../../../passport/signing/issuer.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { readProduct, type ProductSite } from '../product/records.ts'
+import { ownerReportsOf } from './owner-reports.ts'
 import { type PictureSite, withPictures } from './pictures.ts'
 import { passportFor, type PassportSite, type Resolved } from '../passport/document.ts'
 
@@ -36,6 +38,8 @@ type PageOptions = {
   readonly publicRpcUrl: string | null
   /** A block explorer for transactions, without a slash at the end; null: none. */
   readonly explorerUrl: string | null
+  /** The steps of ownership that visitors may take. */
+  readonly ownership: ReadonlySet<'claim' | 'transfer' | 'report' | 'passkey'>
   /** Brand themes of the operator. */
   readonly themes: readonly BrandTheme[]
   /** Tokens on the start page. */
@@ -55,8 +59,12 @@ export type ItemSite = PassportSite &
     readonly issuer: Pick<Issuer, 'signerFor'>
     /** Undefined where no tap can be verified. */
     readonly reportTickets: TapTickets | undefined
+    /** Undefined where no tap can be verified. */
+    readonly certificateTickets: TapTickets | undefined
     /** Undefined where visitors cannot claim items. */
     readonly pageClaims: { readonly tickets: Pick<TapTickets, 'issue'> } | undefined
+    /** Undefined where visitors cannot pass items on. */
+    readonly pageTransfers: { readonly tickets: Pick<TapTickets, 'issue'> } | undefined
     readonly pages: PageOptions
   }
 
@@ -78,6 +86,7 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
   ])
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
   const { _warning, ...product } = verdict.untrusted ?? { _warning: '' }
+  const isSigned = site.issuer.signerFor(didOf(baseUrl)).forms.length > 0
   return {
     tap:
       tap.kind === 'resolved'
@@ -90,9 +99,26 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
+    certificateTicket:
+      tap.kind === 'resolved' && isSigned && isCertifiable(verdict)
+        ? (site.certificateTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
+        : null,
     claimTicket:
       tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged
         ? (site.pageClaims?.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
+        : null,
+    transfers: site.pageTransfers
+      ? {
+          ticket:
+            tap.kind === 'resolved' && verdict.state === 'CLAIMED'
+              ? site.pageTransfers.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter })
+              : null,
+        }
+      : null,
+    passkeys: pages.ownership.has('passkey'),
+    ownerReports:
+      pages.ownership.has('report') && asset !== null && ownerOf(verdict, asset.record.reserved) === 'claimed'
+        ? ownerReportsOf(verdict.chainRef.contract as Hex, tokenId, asset.record.flags)
         : null,
     reportTicket:
       tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
@@ -107,15 +133,15 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
     history: history?.available === true ? timelineOf(history.events) : null,
     passport: passport === null ? null : JSON.stringify(passport),
     information: information === null ? null : JSON.stringify(productDocument({ baseUrl, subject, ...information })),
-    signed: site.issuer.signerFor(didOf(baseUrl)).forms.length > 0,
+    signed: isSigned,
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,
   }
 }
 
 /** Returns the brand of the account that minted the token. Without a certain history there is none. */
-function brandOf(
-  { pages, contract }: ItemSite,
+export function brandOf(
+  { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },
   tokenId: bigint,
   item: ItemKey | null,
   events: readonly HistoryEvent[],
@@ -147,7 +173,7 @@ async function missingText({ metadata }: ItemSite, hash: Hex | null): Promise<'m
   return passportMetadata(hash, text ?? undefined).status === 'mismatch' ? 'mismatch' : 'none'
 }
 
-function reportsOf({ flagged }: Verdict, flags: number): readonly ReportKind[] {
+export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportKind[] {
   if (!flagged) return []
   const kinds = (['STOLEN_CONFIRMED', 'STOLEN', 'RECALL', 'INVESTIGATION', 'LOST'] as const).filter(
     (kind) => (flags & assetFlags[kind]) !== 0,
@@ -184,7 +210,7 @@ export function timelineOf(events: readonly HistoryEvent[]): TimelineEntry[] {
     }))
 }
 
-/** Returns whether another event of the transaction records the same change: a mint is also a change of state, a flag one of bits. */
+/** Returns whether another event of the transaction records the same change. A mint is also a change of state, a flag one of bits. */
 function isEcho(event: HistoryEvent, events: readonly HistoryEvent[], index: number): boolean {
   const others = events.filter((other, at) => at !== index && other.transactionHash === event.transactionHash)
   const has = (test: (other: HistoryEvent) => boolean) => others.some(test)

@@ -1,6 +1,6 @@
 /**
- * GET /assets/pictures/{sha256}: a picture of a product under the hash of its bytes, so that it may be kept for ever. A picture that is
- * in memory costs no quota, because every page has some; each look into the database does.
+ * GET /assets/pictures/{sha256}: a picture of a product under the hash of its bytes. So caches may keep it for ever. A picture that is in
+ * memory costs no quota, because every page has some; each look into the database does.
  */
 import type { Hono } from 'hono'
 import type { CachedPictures } from '../../../assets/pictures/store.ts'

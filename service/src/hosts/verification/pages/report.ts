@@ -13,7 +13,7 @@ import { reportPath } from '../../../pages/item/compare.ts'
 import { roles } from '../../../pages/verdict/situation.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { contextOf, pageResponse } from './response.ts'
+import { contextOf, isOwnForm, pageResponse } from './response.ts'
 
 export type ReportSite = {
   /** Undefined where no tap can be verified. */
@@ -41,7 +41,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       const seconds = quota.resetSeconds
       return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
-    const fields = isForm((name) => c.req.header(name)) ? await formOf(c.req.raw) : null
+    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c.req.raw) : null
     const tap = reportTickets?.parse(fields?.get('ticket') ?? null) ?? null
     if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
     const role = roles.find((one) => one === fields.get('for')) ?? 'new'
@@ -53,12 +53,6 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
     }
     return answer(200, { kind: 'reported', role })
   })
-}
-
-/** Returns whether a page of this host sent the form: browsers say where a request comes from. */
-function isForm(header: (name: string) => string | undefined): boolean {
-  const isType = /^application\/x-www-form-urlencoded\s*(?:;|$)/i.test(header('content-type') ?? '')
-  return isType && ['same-origin', 'none'].includes(header('sec-fetch-site') ?? 'none')
 }
 
 async function formOf(request: Request): Promise<URLSearchParams | null> {

@@ -1,7 +1,8 @@
 /** The response of a page: its language, and headers that keep it out of caches, frames and search engines (spec §4.6). */
+import type { Context } from 'hono'
 import type { PageContext } from '../../../pages/context.ts'
 import { negotiateLanguage, parseLanguage } from '../../../pages/languages.ts'
-import type { Headers } from '../request.ts'
+import type { Env, Headers } from '../request.ts'
 
 /** Chooses the language by `?lang=`, else by `Accept-Language`. */
 export function contextOf(assets: string, query: URLSearchParams, acceptLanguage: string | undefined): PageContext {
@@ -67,4 +68,13 @@ export function policyOf({
     `form-action ${form ? "'self'" : "'none'"}`,
     "frame-ancestors 'none'",
   ].join('; ')
+}
+
+/** Returns whether a page of this host, or a program, sent a form of one of these types. Browsers name the site of the page. */
+export function isOwnForm(c: Context<Env>, types: readonly string[]): boolean {
+  const [type = ''] = (c.req.header('content-type') ?? '').split(';', 1)
+  return (
+    types.includes(type.trim().toLowerCase()) &&
+    ['same-origin', 'none'].includes(c.req.header('sec-fetch-site') ?? 'none')
+  )
 }

@@ -1,5 +1,5 @@
 /**
- * The pages for people (spec §4.5, §4.6): `/`, `/01/{gtin}/21/{serial}`, `/01/{gtin}`, `/token/{tokenId}`, and their assets. The server
+ * The pages for people (spec §4.5, §4.6): `/`, `/01/{gtin}/21/{serial}`, `/01/{gtin}`, `/token/{tokenId}`, their steps and assets. The server
  * verifies a tap in the address, so that the page is complete without script; HEAD, OPTIONS and prefetches consume none. An item without
  * a GTIN has its link, and so its tag, at `/token/{tokenId}`: a tap is verified there too, and must be that token's.
  */
@@ -8,7 +8,7 @@ import type { Context, Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { homeLinks } from '../../../discovery/documents.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { parseGtin } from '../../../domain/gtin.ts'
+import { parseTypedGtin } from '../../../domain/gtin.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
 import { quotaHeaders, methodRefused, preflight } from '../../../http/responses.ts'
 import { hrefIn, type PageContext } from '../../../pages/context.ts'
@@ -20,6 +20,9 @@ import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
+import { bulkRoute } from '../lookup/bulk.ts'
+import { findOfBrand, findText, type Finding, type FindSite } from '../lookup/find.ts'
 import { readProduct } from '../product/records.ts'
 import { linkHeaders, resolveLinkRequest, type LinkSite } from '../passport/links.ts'
 import {
@@ -37,14 +40,22 @@ import { assetsPrefix, pageAssets, themeResponse } from './assets.ts'
 import { itemViewOf, type Found, type ItemSite } from './item.ts'
 import { pictureRoutes, withPictures } from './pictures.ts'
 import { claimRoute, type ClaimSite } from './claim.ts'
+import { offerRoute } from './offer.ts'
 import { reportRoute, type ReportSite } from './report.ts'
 import { contextOf, pageResponse } from './response.ts'
+import { transferRoute, type TransferSite } from './transfer.ts'
 
 export type PageRoutes = ItemSite &
+  FindSite &
+  Omit<CertificateSite, 'assets'> &
   Omit<ReportSite, 'assets'> &
   ClaimSite &
+  TransferSite &
   LinkSite &
-  TapRouteOptions & { readonly verdicts: Pick<Verdicts, 'answer'>; readonly limiter?: RateLimiter | undefined }
+  TapRouteOptions & {
+    readonly verdicts: Pick<Verdicts, 'answer' | 'answers'>
+    readonly limiter?: RateLimiter | undefined
+  }
 
 type Visit = {
   readonly c: Context<Env>
@@ -56,7 +67,7 @@ type Visit = {
   readonly hasTap: boolean
 }
 
-/** The meaning of a path: one item, one token, the item of whichever tap it carries, a class, or a notice. */
+/** The meaning of a path: one item, one token, the item of its tap, a class, or a notice. */
 type Target = ItemTarget | TapTarget | ClassTarget | NoticeTarget
 type ClassTarget = Extract<DigitalLink, { kind: 'class' | 'batch' }>
 type ItemTarget = { readonly kind: 'token'; readonly tokenId: bigint } | Extract<DigitalLink, { kind: 'item' }>
@@ -69,6 +80,10 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
   pictureRoutes(app, helpers, site)
   reportRoute(app, helpers, { ...site, assets: assets.folder })
   claimRoute(app, helpers, site)
+  transferRoute(app, helpers, site)
+  offerRoute(app, helpers, { ...site, assets: assets.folder })
+  certificateRoutes(app, helpers, { ...site, assets: assets.folder })
+  bulkRoute(app, helpers, { ...site, assets: assets.folder })
   app.get(`${themesPrefix}*`, (c) => themeResponse(site.pages.themes, c.req.path))
   app.get(`${assetsPrefix}*`, (c) => assets.respond(c.req.path, c.req.header('if-none-match')))
   for (const path of ['/', '/01/*', '/token/*', tapPath]) {
@@ -112,7 +127,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     return hasTap ? tapResponse(visit, target) : recordResponse(visit, target, 'untapped')
   }
 
-  /** A model has a page as soon as an item of it is registered; a batch is known only by what its items say. */
+  /** A model has a page as soon as an item of it is registered. A batch is known only by what its items say. */
   async function classResponse(visit: Visit, target: ClassTarget): Promise<Response> {
     const { gtin } = target
     const isKnown = await site.items.hasGtin(gtin)
@@ -215,7 +230,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       {
         status: 200,
         html,
-        form: view.tap.kind !== 'tapped' || hasReportForm(view),
+        form: view.tap.kind !== 'tapped' || hasReportForm(view) || view.certificateTicket !== null,
         font: view.theme?.hasTypeface,
         connect,
       },
@@ -260,15 +275,29 @@ async function homeResponse(
   query: URLSearchParams,
   headers: Headers,
 ): Promise<Response> {
-  const search = parseSearch(query)
-  if (search.kind === 'found')
+  const search = await searchOf(site, context, query)
+  if (search.kind === 'path')
     return new Response(null, {
       status: 303,
       headers: { ...headers, Location: hrefIn(context, search.path), 'Cache-Control': 'no-store' },
     })
-  const view = search.kind === 'wrong' ? search.view : {}
-  const html = homePage(context, { search: view, examples: await examplesOf(site) })
-  return pageResponse(context, { status: search.kind === 'wrong' ? 400 : 200, html, form: true }, headers)
+  if (search.kind === 'page') return pageResponse(context, { ...search, form: true }, headers)
+  const isWrong = search.kind === 'wrong'
+  const html = homePage(context, {
+    search: isWrong ? search.view : {},
+    brands: site.pages.themes,
+    examples: await examplesOf(site),
+  })
+  return pageResponse(context, { status: isWrong ? 400 : 200, html, form: true }, headers)
+}
+
+/** Looks up what a form or a scanned code holds. */
+async function searchOf(site: PageRoutes, context: PageContext, query: URLSearchParams): Promise<Search | Finding> {
+  const text = query.get('find')
+  if (text !== null) return findText(site, context, text)
+  const brand = query.get('brand')
+  if (brand === null) return parseSearch(query)
+  return findOfBrand(site, context, { brand, serial: query.get('serial')?.slice(0, maxTyped).trim() ?? '' })
 }
 
 /** Lists the examples that exist; none while the chain cannot be read, because the start page must open. */
@@ -291,7 +320,7 @@ async function examplesOf({ verdicts, items, pages }: PageRoutes): Promise<Examp
 /** `none`: the form was not sent. `wrong`: the form again, with the typed text. */
 type Search =
   | { readonly kind: 'none' }
-  | { readonly kind: 'found'; readonly path: string }
+  | { readonly kind: 'path'; readonly path: string }
   | { readonly kind: 'wrong'; readonly view: SearchView }
 
 const maxTyped = 200
@@ -302,25 +331,17 @@ export function parseSearch(query: URLSearchParams): Search {
   const token = typed('token')
   if (token !== undefined) {
     const tokenId = parseTokenId(token)
-    return tokenId === null ? wrong({ token, wrong: 'token' }) : { kind: 'found', path: `/token/${tokenId}` }
+    return tokenId === null ? wrong({ token, wrong: 'token' }) : { kind: 'path', path: `/token/${tokenId}` }
   }
   const [gtinText, serial] = [typed('gtin'), typed('serial') ?? '']
   if (gtinText === undefined) return { kind: 'none' }
   const view = { gtin: gtinText, serial }
   const gtin = parseTypedGtin(gtinText)
   if (gtin === null) return wrong({ ...view, wrong: 'gtin' })
-  if (serial === '') return { kind: 'found', path: classPath(gtin) }
+  if (serial === '') return { kind: 'path', path: classPath(gtin) }
   return isRegistrableSerial(serial)
-    ? { kind: 'found', path: itemPath({ gtin, serial }) }
+    ? { kind: 'path', path: itemPath({ gtin, serial }) }
     : wrong({ ...view, wrong: 'serial' })
-}
-
-/** Pads the 8, 12 or 13 digits below a bar code, typed with or without spaces, to a GTIN-14 (GS1 General Specifications §3.3.2). */
-function parseTypedGtin(text: string): string | null {
-  const digits = text.replace(/[\s-]/g, '')
-  if (![8, 12, 13, 14].includes(digits.length)) return null
-  const parsed = parseGtin(digits.padStart(14, '0'))
-  return parsed.ok ? parsed.gtin : null
 }
 
 function wrong(view: SearchView): Search {

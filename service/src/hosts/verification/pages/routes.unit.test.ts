@@ -13,7 +13,7 @@ describe('parseSearch', () => {
     ['gtin=09520003000001', '/01/09520003000001'],
   ] as const)
     it(`leads «${query}» to ${path}`, () =>
-      assert.deepEqual(parseSearch(new URLSearchParams(query)), { kind: 'found', path }))
+      assert.deepEqual(parseSearch(new URLSearchParams(query)), { kind: 'path', path }))
 
   for (const [query, wrong] of [
     ['token=', 'token'],

@@ -40,7 +40,10 @@ export type LinkQuestion = {
   readonly quota?: Quota | undefined
 }
 
-/** Returns a linkset, a redirect, or 404 for an unknown link type or item; null where the answer is a page. It throws CHAIN_UNAVAILABLE or INTERNAL. */
+/**
+ * Returns a linkset, a redirect, or 404 for an unknown link type or item. Returns null where the answer is a page. It throws
+ * CHAIN_UNAVAILABLE or INTERNAL.
+ */
 export async function resolveLinkRequest(site: LinkSite, question: LinkQuestion): Promise<Response | null> {
   const link = parseDigitalLink(question.path)
   if (link.kind !== 'item' && link.kind !== 'class' && link.kind !== 'batch') return null

@@ -1,6 +1,7 @@
 /**
- * The read side of EN 18222, the EU's API for product passports: GET /dpps/{dppId}, …/elements/{elementPath}, /dppsByProductId/{productId},
- * /dppsByProductIdAndDate/{productId}, /dppsByIdAndDate/{dppId} and POST /dppsByProductIds. Identifiers in a path are percent-encoded.
+ * The read side of EN 18222, the EU's API for product passports. Its routes are GET /dpps/{dppId}, …/elements/{elementPath},
+ * /dppsByProductId/{productId}, /dppsByProductIdAndDate/{productId}, /dppsByIdAndDate/{dppId} and POST /dppsByProductIds. Identifiers in a
+ * path are percent-encoded.
  */
 import type { Context, Hono } from 'hono'
 import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
@@ -17,10 +18,13 @@ import { parsePassportId, parseProductId, subjectLinks, type Subject } from '../
 import { parseMoment } from '../../../passport/public/versions.ts'
 import { rateLimitMessage, rawQuery, readRoute, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { hasProduct, readProduct, type ProductRecord, type ProductSite } from './records.ts'
+import { callerOf, type Caller, type KeyAccess } from './access.ts'
 import { faultResult, result, type Reason } from './result.ts'
 
 export type DppRoutes = ProductSite & {
   readonly limiter?: RateLimiter | undefined
+  /** API keys that read the access tiers. Left out: everyone is the public. */
+  readonly keyAccess?: KeyAccess | undefined
   /** Milliseconds since 1970. */
   readonly now?: () => number
 }
@@ -34,10 +38,12 @@ const routes = {
 } as const
 
 export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRoutes): void {
-  const { baseUrl, limiter, now = Date.now } = site
+  const { baseUrl, limiter, keyAccess, now = Date.now } = site
 
   for (const [prefix, { parse, dated }] of Object.entries(routes))
     readRoute(app, helpers, { prefix, limiter, headers: vary, reject: faultResult }, async (c, headers) => {
+      const caller = await callerOf(c, helpers, keyAccess)
+      if (!caller.ok) return caller.response(headers)
       const [idText = '', ...rest] = c.req.path.slice(prefix.length).split('/', 20)
       const subject = parse(baseUrl, decoded(idText) ?? '')
       if (subject === null) return result('badIdentifier', headers)
@@ -46,28 +52,38 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
       const path = prefix === '/dpps/' && rest[0] === 'elements' ? decoded(rest.slice(1).join('/')) : undefined
       if (path === null) return result('badElementPath', headers)
       if (path === undefined && rest.length > 0) return result('notFound', headers)
-      return passportResponse(c, subject, { ...query, path }, headers)
+      return passportResponse(c, subject, { ...query, path, caller }, headers)
     })
 
   async function passportResponse(
     c: Context<Env>,
     subject: Subject,
-    { at, compressed, path }: Query & { readonly path: string | undefined },
+    {
+      at,
+      compressed,
+      path,
+      caller,
+    }: Query & { readonly path: string | undefined; readonly caller: Caller & { ok: true } },
     headers: Headers,
   ): Promise<Response> {
     const steps = path === undefined ? undefined : parseElementPath(path)
     if (steps === null) return result('badElementPath', headers)
-    const record = await readProduct(site, subject, { history: true, ...(at !== undefined && { at }) })
+    const record = await readProduct(site, subject, {
+      history: true,
+      access: caller.access,
+      ...(at !== undefined && { at }),
+    })
     if (record === null) return result('notFound', headers)
     // Until a moment has come, another version may begin; a local chain may be ahead of the clock.
     const isOpen = record.evidence.some(({ version }) => version?.until === null)
     if (at !== undefined && at * 1000 > now() && isOpen) return result('badDate', headers)
+    const respond = (document: object, type: string) => documentResponse(c, document, type, headers, caller.isKeyed)
     if (compressed && steps === undefined)
-      return documentResponse(c, productDocument({ baseUrl, subject, ...record }), 'application/ld+json', headers)
+      return respond(productDocument({ baseUrl, subject, ...record }), 'application/ld+json')
     const passport = digitalProductPassport({ baseUrl, subject, ...record }, headerOf(record))
-    if (steps === undefined) return documentResponse(c, passport, 'application/json', headers)
+    if (steps === undefined) return respond(passport, 'application/json')
     const element = elementAt(passport.elements, steps)
-    return element === null ? result('noElement', headers) : documentResponse(c, element, 'application/json', headers)
+    return element === null ? result('noElement', headers) : respond(element, 'application/json')
   }
 
   function headerOf({ states, evidence }: ProductRecord) {
@@ -83,7 +99,7 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
   app.options(manyPath, () => preflight('POST, OPTIONS'))
   app.all(manyPath, async (c) => {
     const quota = await helpers.consume(c, limiter)
-    const headers = quotaHeaders(quota)
+    const headers = { ...vary, ...quotaHeaders(quota) }
     if (c.req.method !== 'POST') return methodRefused('POST, OPTIONS', headers)
     if (quota?.allowed === false)
       return faultResult(new ServiceError('RATE_LIMITED', rateLimitMessage(quota)), {
@@ -91,10 +107,12 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
         'Retry-After': String(quota.resetSeconds),
       })
     try {
+      const caller = await callerOf(c, helpers, keyAccess)
+      if (!caller.ok) return caller.response(headers)
       const ids = await readIds(c.req.raw)
       if (ids === null) return result('badBody', headers)
       const results = await mapConcurrently(ids, idsAtOnce, matchOf)
-      return documentResponse(c, { results }, 'application/json', headers)
+      return documentResponse(c, { results }, 'application/json', headers, caller.isKeyed)
     } catch (error) {
       return faultResult(helpers.faultOf(error, c), headers)
     }
@@ -112,9 +130,9 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
 
 const manyPath = '/dppsByProductIds'
 const mostIds = 100
-/** Reads of items that begin together are one call to the chain, so that an answer waits for few of them. */
+/** Reads of items that begin together are one call to the chain. So an answer waits for few calls. */
 const idsAtOnce = 25
-const vary = { Vary: 'Accept' } as const
+const vary = { Vary: 'Accept, Authorization' } as const
 
 /** Reads the identifiers of a body `{"productIds": [...]}`, at most 100; null for every other body. */
 async function readIds(request: Request): Promise<readonly string[] | null> {
@@ -147,9 +165,17 @@ function decoded(text: string): string | null {
   }
 }
 
-function documentResponse(c: Context<Env>, document: object, type: string, headers: Headers): Response {
+/** Sends a document. An answer to a key is for its holder alone: no cache keeps it, and no page of another origin reads it. */
+function documentResponse(
+  c: Context<Env>,
+  document: object,
+  type: string,
+  headers: Headers,
+  isKeyed: boolean,
+): Response {
   const etag = etagOf(document)
-  const shared = { ...headers, ...openToAll, ETag: etag, 'Cache-Control': 'no-store' }
+  const audience = isKeyed ? { 'Cache-Control': 'private, no-store' } : { ...openToAll, 'Cache-Control': 'no-store' }
+  const shared = { ...headers, ...audience, ETag: etag }
   return matchesIfNoneMatch(c.req.header('if-none-match'), etag)
     ? new Response(null, { status: 304, headers: shared })
     : new Response(JSON.stringify(document), {

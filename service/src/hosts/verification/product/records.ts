@@ -5,7 +5,7 @@
 import type { AssetRecord, Hex, StateCode } from '@touchstone/verdict'
 import type { Histories, HistoryEvent } from '../../../assets/history.ts'
 import { chainId } from '../../../domain/chain.ts'
-import { detailsHashOf, parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
+import { detailsHashOf, parseDetails, type ProductDetails, type Tier, tiers } from '../../../domain/product-details.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
@@ -13,7 +13,10 @@ import { passportMetadata, type ProductText } from '../../../passport/metadata.t
 import type { Anchor } from '../../../passport/public/document.ts'
 import { commonOf, factsOf, type Facts } from '../../../passport/public/facts.ts'
 import type { Subject } from '../../../passport/public/subject.ts'
+import type { RestrictedStore } from '../../../passport/public/restricted-store.ts'
+import { withRestricted } from '../../../passport/public/tiers.ts'
 import { versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
+import { type Brands, permits } from '../../../graphql/access/rights.ts'
 
 export type ProductSite = {
   /** The public origin, without a slash at the end. */
@@ -37,14 +40,19 @@ export type ProductSite = {
   /** Returns the stored text of a hash, altered or not. */
   readonly metadata: { readonly stored: (hash: Hex) => Promise<string | undefined> }
   readonly history: Histories
+  /** Restricted elements of product details. Left out: no key reads any. */
+  readonly restrictedDetails?: Pick<RestrictedStore, 'get'> | undefined
 }
 
-/** `history` reads the events and with them the version; `at` is in unix seconds, left out for the present. */
-export type Reading = { readonly history?: boolean; readonly at?: number }
+/** The tiers that a caller may read, of products of these brands. */
+export type TierAccess = { readonly tiers: readonly Tier[]; readonly brands: Brands }
+
+/** `history` reads the events and with them the version. `at` is in unix seconds, left out for the present. `access` is left out for the public. */
+export type Reading = { readonly history?: boolean; readonly at?: number; readonly access?: TierAccess | undefined }
 
 export type ProductRecord = {
   readonly facts: Facts
-  /** Supplier text and product details that the facts are made of: those of the item, or what the items have alike. */
+  /** Supplier text and product details that the facts are made of. They are those of the item, or what the items have alike. */
   readonly text: ProductText
   readonly details: ProductDetails
   readonly evidence: readonly Anchor[]
@@ -138,7 +146,9 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   const text = metadataHash === null ? undefined : await site.metadata.stored(metadataHash)
   const metadata = passportMetadata(metadataHash, text)
   const detailsHash = metadata.status === 'match' ? (metadata.details ?? null) : null
-  const details = detailsHash === null ? null : await readDetails(site, detailsHash)
+  const brand = metadata.status === 'match' ? (metadata.value.brand ?? null) : null
+  const read = detailsHash === null ? null : await readDetails(site, detailsHash, brand, reading.access)
+  const details = read?.details ?? null
   return {
     state: asset.record.state,
     text: metadata.status === 'match' ? metadata.value : {},
@@ -150,6 +160,7 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
       metadataHash,
       matches: metadata.status === 'none' ? null : metadata.status === 'match',
       detailsHash: details === null ? null : detailsHash,
+      restricted: read?.restricted ?? [],
       block,
       version,
     },
@@ -172,8 +183,30 @@ function chosenVersion(events: readonly HistoryEvent[], at: number | undefined):
 
 const historyUnavailable = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
 
-/** Reads product details; null where their text is missing or altered. */
-async function readDetails({ metadataTexts }: ProductSite, hash: Hex): Promise<ProductDetails | null> {
+type ReadDetails = { readonly details: ProductDetails; readonly restricted: Anchor['restricted'] }
+
+/**
+ * Reads product details; null where their text is missing or altered. Restricted elements are looked up for a key that may read them and
+ * for no one else, so that an answer to the public does not depend on them.
+ */
+async function readDetails(
+  { metadataTexts, restrictedDetails }: ProductSite,
+  hash: Hex,
+  brand: string | null,
+  access: TierAccess | undefined,
+): Promise<ReadDetails | null> {
   const text = await metadataTexts.get(hash)
-  return text === undefined ? null : parseDetails(text)
+  const details = text === undefined ? null : parseDetails(text)
+  if (text === undefined || details === null) return null
+  const { restricted: commitments } = details
+  if (access === undefined || restrictedDetails === undefined || commitments === undefined)
+    return { details, restricted: [] }
+  if (!permits(access.brands, { brand })) return { details, restricted: [] }
+  const named = tiers.filter((tier) => access.tiers.includes(tier))
+  const found = await Promise.all(named.map((tier) => restrictedDetails.get(commitments[tier] as Hex, [tier])))
+  const documents = found.filter((document) => document !== null)
+  return {
+    details: withRestricted(text, documents) ?? details,
+    restricted: documents.map(({ tier, hash: commitment }) => ({ tier, hash: commitment })),
+  }
 }

@@ -4,6 +4,8 @@ import type { ServiceError } from '../../../lib/errors.ts'
 import type { Headers } from '../request.ts'
 
 const badRequest = [400, 'ClientErrorBadRequest', 'INVALID_ARGUMENT'] as const
+const keyless = [401, 'ClientNotAuthorized', 'UNAUTHENTICATED'] as const
+const forbidden = [403, 'ClientForbidden', 'FORBIDDEN'] as const
 const missing = [404, 'ClientErrorResourceNotFound', 'ASSET_NOT_FOUND'] as const
 
 /** Each reason with its status, the code of the standard, the code of our error catalogue and a sentence. */
@@ -19,6 +21,24 @@ const reasons = {
     'The element path must name one element, such as materials[0].name; wildcards, slices and filters select several.',
   ],
   badBody: [...badRequest, 'The body must be {"productIds": […]} with 1 to 100 identifiers.'],
+  badKey: [
+    ...keyless,
+    'This API key is wrong, expired or revoked. Leave the header Authorization out to read what is public.',
+  ],
+  noKey: [...keyless, 'Send an API key of an access tier in the header Authorization: Bearer <API_KEY>.'],
+  keyElsewhere: [...forbidden, 'This API key may not be used from your network. See touchstone key show <id>'],
+  noTier: [
+    ...forbidden,
+    'This API key lacks the scope passport:interest or passport:authority. Make one with: touchstone key create',
+  ],
+  tooManyKeys: [
+    429,
+    'ClientTooManyRequests',
+    'RATE_LIMITED',
+    'Too many requests with unknown keys. Try again in a minute.',
+  ],
+  badHash: [...badRequest, 'A hash is 0x and 64 lower-case hex digits.'],
+  noDocument: [...missing, 'No document that this key may read is stored under this hash.'],
   noElement: [...missing, 'The passport has no such element.'],
   notFound: [...missing, 'There is no passport under this identifier, or there was none at that moment.'],
 } as const

@@ -1,6 +1,6 @@
 /**
- * The agent registries (ERC-8004) on {base_url}: the service's own registration file, and keyless look-ups of the identity and the reputation
- * of any agent. Errors have the body of the keyless read (spec §2.4).
+ * The agent registries (ERC-8004) on {base_url}. The routes are the service's own registration file, and keyless look-ups of the identity
+ * and the reputation of any agent. Errors have the body of the keyless read (spec §2.4).
  */
 import { isAddress, type Hex } from '@touchstone/verdict'
 import type { Hono } from 'hono'

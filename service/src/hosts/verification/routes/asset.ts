@@ -41,8 +41,8 @@ export function assetRoutes(app: Hono<Env>, helpers: RequestHelpers, { verdicts,
 }
 
 /**
- * Words the rejection of a segment that never reaches the route, because HTTP itself forbids it: bytes above ASCII, or more than the
- * 16 kB of a request. It is known by its first bytes (spec §4.1).
+ * Words the rejection of a segment that HTTP itself forbids. It has bytes above ASCII, or more than the 16 kB of a request. It is known by
+ * its first bytes (spec §4.1).
  */
 export function brokenSegment(start: string): Rejection | undefined {
   const [, segment] = /^[A-Z]+ \/api\/asset\/([^ ?/\r\n]*)/.exec(start) ?? []

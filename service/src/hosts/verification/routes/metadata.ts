@@ -33,8 +33,8 @@ export function metadataRoutes(app: Hono<Env>, helpers: RequestHelpers, { metada
 }
 
 const invalidHash = 'A metadata hash is 0x and 64 hex digits.'
-/** A browser saves the text as a file and runs none of it. */
-const fileHeaders = {
+/** Headers with which a browser saves a supplier's text as a file and runs none of it. */
+export const fileHeaders = {
   'Content-Type': 'application/json',
   'Content-Disposition': 'attachment; filename="metadata.json"',
   'X-Content-Type-Options': 'nosniff',

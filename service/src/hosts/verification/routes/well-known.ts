@@ -1,6 +1,6 @@
 /**
- * Documents that are the same for every item: the issuer's did:web document, the GS1 resolver description, the JSON-LD context and vocabulary
- * of the passport (spec §2.8), and the placeholder of a facility that was not specified.
+ * Documents that are the same for every item. They are the issuer's did:web document, the GS1 resolver description, the JSON-LD context and
+ * vocabulary of the passport (spec §2.8), and the placeholder of a facility that was not specified.
  */
 import type { Hono } from 'hono'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'

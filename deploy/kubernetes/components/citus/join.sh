@@ -1,0 +1,24 @@
+#!/bin/sh
+# Makes a Citus cluster of PostgreSQL servers, which may be repeated. CITUS_COORDINATOR and the words of CITUS_WORKERS are host or host:port.
+# The variables of libpq name the rest: PGUSER, PGPASSWORD, PGDATABASE.
+set -eu
+
+host() { echo "${1%%:*}"; }
+port() { case $1 in *:*) echo "${1##*:}" ;; *) echo 5432 ;; esac; }
+sql() { psql -X -q -A -t -v ON_ERROR_STOP=1 -h "$(host "$1")" -p "$(port "$1")" -c "$2"; }
+
+for node in $CITUS_COORDINATOR $CITUS_WORKERS; do
+  tries=0
+  until pg_isready -q -t 3 -h "$(host "$node")" -p "$(port "$node")"; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 150 ] || { echo "$node does not answer." >&2; exit 1; }
+    sleep 2
+  done
+  sql "$node" "set client_min_messages = warning; create extension if not exists citus"
+done
+
+sql "$CITUS_COORDINATOR" "select citus_set_coordinator_host('$(host "$CITUS_COORDINATOR")', $(port "$CITUS_COORDINATOR"))" >/dev/null
+for node in $CITUS_WORKERS; do
+  sql "$CITUS_COORDINATOR" "select citus_add_node('$(host "$node")', $(port "$node"))" >/dev/null
+done
+sql "$CITUS_COORDINATOR" "select nodename || ':' || nodeport from pg_dist_node where isactive order by nodeid"

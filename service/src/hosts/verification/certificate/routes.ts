@@ -1,0 +1,129 @@
+/**
+ * POST {base_url}/certificate returns a signed certificate, as PDF or `application/vc+jwt`, for the ticket of a tapped page.
+ * GET {base_url}/check is the page that checks one in the browser. The certificate stands after the `#`, so that no server receives it.
+ */
+import type { Hono } from 'hono'
+import type { Verdicts } from '../../../assets/verdicts.ts'
+import { readWebBody } from '../../../http/body.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { certificatePath, checkPage, checkPath } from '../../../pages/certificate/check.ts'
+import { noticePage, type Notice } from '../../../pages/notice.ts'
+import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
+import { didOf } from '../../../passport/did-document.ts'
+import type { ItemKey } from '../../../passport/digital-link.ts'
+import type { Issuer } from '../../../passport/signing/issuer.ts'
+import type { StatusIndex } from '../../../passport/signing/status-store.ts'
+import type { TapTickets } from '../../../tap/tap-ticket.ts'
+import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
+import { isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
+
+export type CertificateSite = {
+  /** The public origin, without a slash at the end. */
+  readonly baseUrl: string
+  readonly issuerName: string
+  readonly issuer: Pick<Issuer, 'signerFor'>
+  readonly verdicts: Pick<Verdicts, 'answer'>
+  readonly items: { readonly itemOfToken: (tokenId: bigint) => Promise<ItemKey | null> }
+  readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
+  /** Undefined where no tap can be verified. */
+  readonly certificateTickets: TapTickets | undefined
+  readonly pages: { readonly publicRpcUrl: string | null }
+  readonly limiter?: RateLimiter | undefined
+  readonly tapLimiter?: RateLimiter | undefined
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+  /** Path of the folder of style and script. */
+  readonly assets: string
+}
+
+export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site: CertificateSite): void {
+  const { baseUrl, issuerName, issuer, verdicts, items, certificateTickets, pages, assets, now = Date.now } = site
+  const did = didOf(baseUrl)
+  const contextFor = (query: string, language: string | undefined) =>
+    contextOf(assets, new URLSearchParams(query.slice(0, 200)), language)
+
+  app.options(checkPath, () => preflight(readMethods))
+  app.all(checkPath, async (c) => {
+    const quota = await helpers.consume(c, site.limiter)
+    const headers = quotaHeaders(quota)
+    if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
+    const context = contextFor(rawQuery(c), c.req.header('accept-language'))
+    if (quota?.allowed === false) {
+      const seconds = quota.resetSeconds
+      const html = noticePage(context, checkPath, { kind: 'limited', seconds })
+      return pageResponse(context, { status: 429, html }, { ...headers, 'Retry-After': String(seconds) })
+    }
+    const { publicRpcUrl } = pages
+    const connect = ["'self'", ...(publicRpcUrl === null ? [] : [new URL(publicRpcUrl).origin])]
+    const html = checkPage(context, { did, publicRpcUrl })
+    return pageResponse(context, { status: 200, html, connect }, headers)
+  })
+
+  app.all(certificatePath, async (c) => {
+    const quota = await helpers.consume(c, site.tapLimiter)
+    const headers = quotaHeaders(quota)
+    if (c.req.method !== 'POST') return methodRefused('POST', headers)
+    const context = contextFor(rawQuery(c), c.req.header('accept-language'))
+    const refuse = (status: number, notice: Notice, more: Headers = {}) =>
+      pageResponse(context, { status, html: noticePage(context, '/', notice) }, { ...headers, ...more })
+    if (quota?.allowed === false) {
+      const seconds = quota.resetSeconds
+      return refuse(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
+    }
+    const signer = issuer.signerFor(did)
+    const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c.req.raw) : null
+    const tap = certificateTickets?.parse(fields?.get('ticket') ?? null) ?? null
+    if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
+      return refuse(400, { kind: 'certificateExpired' })
+    try {
+      const [answer, item] = await Promise.all([verdicts.answer(tap.tokenId), items.itemOfToken(tap.tokenId)])
+      if (answer === null || !isCertifiable(answer.verdict)) return refuse(409, { kind: 'certificateRefused' })
+      const { verdict } = answer
+      const at = await site.statusIndexOf(tap.tokenId)
+      const certificate = certificateOf({ baseUrl, did, verdict, item, at, tapCounter: tap.tapCounter, now: now() })
+      const jws = await signer.signJwt(certificate)
+      if (fields.get('as') === 'jwt')
+        return fileResponse(jws, { type: 'application/vc+jwt', name: `${fileName}.jwt` }, headers)
+      // The library is loaded with the first certificate, because most visits need none.
+      const { certificatePdf } = await import('../../../pages/certificate/pdf.ts')
+      const pdf = await certificatePdf(context, {
+        ...certificate.credentialSubject.assetStatus,
+        issuerName,
+        did,
+        jws,
+        item,
+        name: verdict.untrusted?.name,
+        at: Date.parse(certificate.validFrom) / 1000,
+        checkUrl: `${baseUrl}${checkPath}`,
+      })
+      return fileResponse(pdf, { type: 'application/pdf', name: `${fileName}.pdf` }, headers)
+    } catch (error) {
+      const { code, status } = helpers.faultOf(error, c)
+      return refuse(status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: false })
+    }
+  })
+}
+
+const fileName = 'touchstone-certificate'
+
+async function fieldsOf(request: Request): Promise<URLSearchParams | null> {
+  const body = await readWebBody(request, { maxBytes: 4_096, timeoutMs: 5_000 })
+  return body.ok ? new URLSearchParams(body.text) : null
+}
+
+function fileResponse(
+  body: string | Uint8Array<ArrayBuffer>,
+  { type, name }: { readonly type: string; readonly name: string },
+  headers: Headers,
+): Response {
+  return new Response(body, {
+    headers: {
+      ...headers,
+      'Content-Type': type,
+      'Content-Disposition': `attachment; filename="${name}"`,
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+    },
+  })
+}

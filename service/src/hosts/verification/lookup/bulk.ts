@@ -1,0 +1,145 @@
+/**
+ * `{base_url}/bulk` takes a pasted list or a CSV file and answers each line, all at one block. The answer is a page, or CSV for `Accept: text/csv`.
+ * Each line counts in the budget of keyless reads. A list that does not fit into it consumes one request and is not looked up.
+ */
+import type { Context, Hono } from 'hono'
+import { readWebBody } from '../../../http/body.ts'
+import { type Quota, type RateLimiter, takeMany } from '../../../http/rate-limit/limiter.ts'
+import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { bulkPage, type BulkProblem } from '../../../pages/lookup/bulk.ts'
+import { bulkPath } from '../../../pages/lookup/path.ts'
+import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
+import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { type Line, parseLines, withoutQueries } from './lines.ts'
+import { type LookupSite, resolveLines } from './resolve.ts'
+import { csvOf, rowOf } from './table.ts'
+
+export type BulkSite = LookupSite & {
+  /** The public origin, without a slash at the end. */
+  readonly baseUrl: string
+  readonly limiter?: RateLimiter | undefined
+  /** Milliseconds since 1970. */
+  readonly now?: () => number
+  /** Path of the folder of style and script. */
+  readonly assets: string
+}
+
+const mostLines = 200
+const maxBytes = 65_536
+const formTypes = ['application/x-www-form-urlencoded', 'multipart/form-data', 'text/csv', 'text/plain']
+const methods = 'GET, HEAD, POST, OPTIONS'
+
+/** Status of the answer to a list that was not looked up. */
+const statuses = { empty: 400, unreadable: 400, lines: 413, bytes: 413, quota: 429, chain: 502, fault: 500 } as const
+
+export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSite): void {
+  const { baseUrl, limiter, now = Date.now, assets } = site
+
+  app.options(bulkPath, () => preflight(methods))
+  app.all(bulkPath, async (c) => {
+    const quota = await helpers.consume(c, limiter)
+    const headers = quotaHeaders(quota)
+    const { method } = c.req
+    if (!['GET', 'HEAD', 'POST'].includes(method)) return methodRefused(methods, headers)
+    const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
+    const most = Math.min(mostLines, quota?.limit ?? mostLines)
+    const asCsv = /\btext\/csv\b/i.test(c.req.header('accept') ?? '')
+
+    const page = (status: number, view: Parameters<typeof bulkPage>[1], more: Headers = {}) =>
+      pageResponse(context, { status, html: bulkPage(context, view), form: true }, { ...headers, ...more })
+    const refuse = (problem: BulkProblem, text = '', status: number = statuses[problem.kind]) => {
+      const wait: Headers = problem.kind === 'quota' ? { 'Retry-After': String(problem.seconds) } : {}
+      return asCsv
+        ? failure(status, { error: messageOf(problem, most) }, { ...headers, ...wait })
+        : page(status, { most, text: withoutQueries(text), problem }, wait)
+    }
+
+    if (quota?.allowed === false) return refuse({ kind: 'quota', left: 0, seconds: quota.resetSeconds })
+    if (method !== 'POST') return page(200, { most })
+    const list = isOwnForm(c, formTypes) ? await listOf(c.req.raw) : ({ problem: 'unreadable' } as const)
+    if ('problem' in list) return refuse({ kind: list.problem })
+    const body = list.parts.join('\n')
+    const lines = parseLines(list.parts, baseUrl)
+    if (lines.length === 0) return refuse({ kind: 'empty' }, body)
+    if (lines.length > most) return refuse({ kind: 'lines', count: lines.length }, body)
+    const spent = await consumeLines(c, lines, quota)
+    if (spent !== null) return refuse({ kind: 'quota', left: spent.remaining, seconds: spent.resetSeconds }, body)
+    try {
+      const { block, resolutions } = await resolveLines(
+        site,
+        lines.map(({ identifiers }) => identifiers),
+      )
+      const rows = lines.map((line, index) => rowOf(line, resolutions[index] ?? { kind: 'unreadable' }))
+      const checked = { block, checkedAt: Math.floor(now() / 1000) }
+      const csv = csvOf(baseUrl, rows, checked)
+      return asCsv
+        ? csvResponse(csv, headers)
+        : page(200, { most, text: withoutQueries(body), result: { rows, csv, ...checked } })
+    } catch (error) {
+      const { code, status } = helpers.faultOf(error, c)
+      return refuse({ kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault' }, body, status)
+    }
+  })
+
+  /** Consumes a request for each line after the first. Returns the quota that a list does not fit into, and then consumes none. */
+  async function consumeLines(
+    c: Context<Env>,
+    lines: readonly Line[],
+    quota: Quota | undefined,
+  ): Promise<Quota | null> {
+    const more = lines.length - 1
+    if (limiter === undefined || quota === undefined || more === 0) return null
+    if (more > quota.remaining) return quota
+    const after = await takeMany(limiter, helpers.clientOf(c), more)
+    return after.allowed ? null : after
+  }
+}
+
+/** Reads the fields `list` and `file` of a form, or a body in CSV or plain text. */
+async function listOf(
+  request: Request,
+): Promise<{ readonly parts: readonly string[] } | { readonly problem: 'bytes' | 'unreadable' }> {
+  const type = request.headers.get('content-type') ?? ''
+  const body = await readWebBody(request, { maxBytes, timeoutMs: 10_000 })
+  if (!body.ok) return { problem: body.because === 'too-large' ? 'bytes' : 'unreadable' }
+  if (/^text\/(?:csv|plain)\s*(?:;|$)/i.test(type)) return { parts: [body.text] }
+  try {
+    const form = await new Response(body.text, { headers: { 'Content-Type': type } }).formData()
+    const [list, file] = [form.get('list'), form.get('file')]
+    const texts = [list, file instanceof File ? await file.text() : null]
+    return { parts: texts.filter((text): text is string => typeof text === 'string' && text !== '') }
+  } catch {
+    return { problem: 'unreadable' }
+  }
+}
+
+function csvResponse(csv: string, headers: Headers): Response {
+  return new Response(csv, {
+    headers: {
+      ...headers,
+      'Content-Type': 'text/csv; charset=utf-8',
+      'Content-Disposition': 'attachment; filename="touchstone-list.csv"',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+    },
+  })
+}
+
+function messageOf(problem: BulkProblem, most: number): string {
+  switch (problem.kind) {
+    case 'empty':
+      return 'The list has no line.'
+    case 'lines':
+      return `The list has ${problem.count} lines; at most ${most} are looked up at one time.`
+    case 'bytes':
+      return `The list has more than ${maxBytes} bytes.`
+    case 'quota':
+      return `There are ${problem.left} lines left for you. Send the list again in ${problem.seconds} s.`
+    case 'chain':
+      return 'The chain could not be read. Nothing was looked up.'
+    case 'fault':
+      return 'The request failed unexpectedly. Nothing was looked up.'
+    case 'unreadable':
+      return 'The body must be text/csv, text/plain or a form with the field list or file, in UTF-8.'
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * `/?find=…`, the text of a scanned code, and `/?brand=…&serial=…` lead to the one item that fits. With no item, and with several, a page says
+ * so. A link of another host is shown as text and never followed.
+ */
+import { cleanText } from '@touchstone/verdict'
+import { isRegistrableSerial } from '../../../domain/serial.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import { mapConcurrently } from '../../../lib/async/concurrency.ts'
+import { findPage } from '../../../pages/lookup/find.ts'
+import type { PageContext } from '../../../pages/context.ts'
+import type { SearchView } from '../../../pages/search.ts'
+import { maxIdentifierLength, parseIdentifier } from '../../../passport/identifier.ts'
+import { brandOf, type ItemSite } from '../pages/item.ts'
+import { type LookupSite, resolveLines } from './resolve.ts'
+import { itemOf, pathOfClass } from './table.ts'
+import { withoutQueries } from './lines.ts'
+
+export type FindSite = LookupSite & Pick<ItemSite, 'baseUrl' | 'contract' | 'history' | 'pages'>
+
+export type Finding =
+  | { readonly kind: 'path'; readonly path: string }
+  | { readonly kind: 'page'; readonly status: number; readonly html: string }
+
+/** Finds the item of one text. Throws CHAIN_UNAVAILABLE, or a fault of the database. */
+export async function findText(site: FindSite, context: PageContext, text: string): Promise<Finding> {
+  const identifier = parseIdentifier(text.slice(0, maxIdentifierLength + 1), site.baseUrl)
+  // An item that a link names has its page whatever the page then says of it.
+  if (identifier.kind === 'token') return { kind: 'path', path: `/token/${identifier.tokenId}` }
+  const { resolutions } = await resolveLines(site, [[identifier]])
+  const [resolution = { kind: 'unreadable' } as const] = resolutions
+  if (resolution.kind === 'found') return { kind: 'path', path: itemOf(resolution).path }
+  if (resolution.kind === 'class') return { kind: 'path', path: pathOfClass(resolution) }
+  const typed = cleanText(withoutQueries(text), { max: 200 })
+  const items = resolution.kind === 'several' ? resolution.items.map(itemOf) : []
+  const html = findPage(context, { kind: resolution.kind, typed, items })
+  return { kind: 'page', status: statuses[resolution.kind], html }
+}
+
+const statuses = { several: 200, none: 404, foreign: 400, unreadable: 400 } as const
+
+/** Items with one serial whose brands are compared. Beyond them only the product number names one. */
+const mostOfSerial = 20
+
+/** Finds the items with a serial that accounts of one brand minted. Throws HISTORY_UNAVAILABLE where the chain does not say who minted. */
+export async function findOfBrand(
+  site: FindSite,
+  context: PageContext,
+  { brand, serial }: { readonly brand: string; readonly serial: string },
+): Promise<Finding | { readonly kind: 'wrong'; readonly view: SearchView }> {
+  const view = { brand, brandSerial: serial }
+  const theme = site.pages.themes.find(({ id }) => id === brand)
+  if (theme === undefined) return { kind: 'wrong', view: { ...view, wrong: 'brand' } }
+  if (!isRegistrableSerial(serial)) return { kind: 'wrong', view: { ...view, wrong: 'brandSerial' } }
+  const candidates = await site.items.itemsOfSerial(serial, mostOfSerial)
+  const isOfBrand = await mapConcurrently(candidates, 4, async (item) => {
+    const history = await site.history(item.tokenId)
+    if (!history.available)
+      throw new ServiceError('HISTORY_UNAVAILABLE', 'The history of an item cannot be read at the moment.', {
+        cause: new Error(history.reason),
+      })
+    return brandOf(site, item.tokenId, item, history.events)?.id === brand
+  })
+  const ofBrand = candidates.filter((_item, index) => isOfBrand[index])
+  const { answers } = await site.verdicts.answers(ofBrand.map(({ tokenId }) => tokenId))
+  const items = ofBrand.flatMap((item, index) => {
+    const answer = answers[index]
+    return answer ? [itemOf({ tokenId: item.tokenId, item, answer })] : []
+  })
+  const [only] = items
+  if (only !== undefined && items.length === 1 && candidates.length < mostOfSerial)
+    return { kind: 'path', path: only.path }
+  const kind = items.length === 0 && candidates.length < mostOfSerial ? 'none' : 'several'
+  const html = findPage(context, { kind, typed: `${theme.name} ${serial}`, items })
+  return { kind: 'page', status: statuses[kind], html }
+}

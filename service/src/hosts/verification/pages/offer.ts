@@ -1,0 +1,89 @@
+/**
+ * GET {base_url}/t/{transferId}: the page of a standing offer. The owner shows it to the other side as a QR code or a link (spec §4.9). Its
+ * address holds the id of the offer and nothing more: who may accept is decided by the contract.
+ */
+import type { Hono } from 'hono'
+import type { Verdicts } from '../../../assets/verdicts.ts'
+import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import type { PageContext } from '../../../pages/context.ts'
+import { noticePage, type Notice } from '../../../pages/notice.ts'
+import { offerPage } from '../../../pages/ownership/offer.ts'
+import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
+import { itemPath } from '../../../passport/digital-link.ts'
+import { isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import type { ItemSite } from './item.ts'
+import { contextOf, pageResponse } from './response.ts'
+import type { TransferSite } from './transfer.ts'
+
+export type OfferSite = Pick<TransferSite, 'pageTransfers'> &
+  Pick<ItemSite, 'baseUrl' | 'items' | 'pages'> & {
+    readonly verdicts: Pick<Verdicts, 'answer'>
+    /** Each page reads the chain anew. */
+    readonly tapLimiter?: RateLimiter | undefined
+    /** Path of the folder of style and script. */
+    readonly assets: string
+  }
+
+export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferSite): void {
+  const steps = site.pageTransfers?.steps
+  app.options(`${offersPrefix}*`, () => preflight(readMethods))
+  app.all(`${offersPrefix}*`, async (c) => {
+    const quota = await helpers.consume(c, site.tapLimiter)
+    const headers = quotaHeaders(quota)
+    if (!isRead(c.req.method)) return methodRefused(readMethods, headers)
+    const parameters = new URLSearchParams(rawQuery(c).slice(0, 200))
+    const context = contextOf(site.assets, parameters, c.req.header('accept-language'))
+    const answer = noticeAnswer(context, c.req.path)
+    if (quota?.allowed === false) {
+      const seconds = quota.resetSeconds
+      return answer(429, { kind: 'limited', seconds }, { ...headers, 'Retry-After': String(seconds) })
+    }
+    const transferId = parseTransferId(c.req.path.slice(offersPrefix.length))
+    if (transferId === null || steps === undefined) return answer(404, { kind: 'offerOver' }, headers)
+    try {
+      const shown = await read(steps, transferId)
+      if ('kind' in shown) return answer(404, shown, headers)
+      return pageResponse(context, { status: 200, html: offerPage(context, shown), connect: ["'self'"] }, headers)
+    } catch (error) {
+      const { code, status } = helpers.faultOf(error, c)
+      return answer(status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: false }, headers)
+    }
+  })
+
+  async function read(
+    steps: NonNullable<typeof site.pageTransfers>['steps'],
+    transferId: TransferId,
+  ): Promise<Notice | Parameters<typeof offerPage>[1]> {
+    const { id, tokenId } = transferId
+    const [offer, known, item] = await Promise.all([
+      steps.view(transferId),
+      site.verdicts.answer(tokenId),
+      site.items.itemOfToken(tokenId).catch(() => null),
+    ])
+    if (known === null) return { kind: 'offerOver' }
+    const record = item === null ? `/token/${tokenId}` : itemPath(item)
+    if (offer.status === 'over') return { kind: 'offerOver', record }
+    if (offer.status === 'expired') return { kind: 'offerExpired', record }
+    const { _warning, ...product } = known.verdict.untrusted ?? { _warning: '' }
+    return {
+      transferId: id,
+      isHeld: offer.status === 'held',
+      until: Number(offer.until),
+      product,
+      item,
+      tokenId: String(tokenId),
+      path: `${offersPrefix}${id}`,
+      link: `${site.baseUrl}${offersPrefix}${id}`,
+      record,
+      verdictPath: `/api/asset/${tokenId}`,
+      passkeys: site.pages.ownership.has('passkey'),
+    }
+  }
+}
+
+function noticeAnswer(context: PageContext, path: string) {
+  return (status: number, notice: Notice, headers: Headers): Response =>
+    pageResponse(context, { status, html: noticePage(context, path, notice) }, headers)
+}

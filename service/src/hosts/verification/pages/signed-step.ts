@@ -1,0 +1,56 @@
+/** Requests of a page's own script that carry what a wallet signed. They are JSON in, JSON out, for this host's pages only. */
+import type { Context } from 'hono'
+import type { Hex } from '@touchstone/verdict'
+import { parseAddress } from '../../../domain/address.ts'
+import { readWebBody } from '../../../http/body.ts'
+import { parseJsonObject } from '../../../lib/json.ts'
+import type { Env, Headers } from '../request.ts'
+
+/** A ticket, addresses and the signature of a contract wallet in hex. */
+const maxBytes = 16_384
+const longestSignature = 4_096
+
+export type StepBody = Readonly<Record<string, unknown>>
+
+/** Reads the body. It is null unless the script of a page of this host sends JSON: no form can, and browsers say where a request comes from. */
+export async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
+  const isJson = /^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')
+  const isOwn = ['same-origin', 'none'].includes(c.req.header('sec-fetch-site') ?? 'none')
+  if (!isJson || !isOwn) return null
+  const body = await readWebBody(c.req.raw, { maxBytes, timeoutMs: 5_000 })
+  return body.ok ? parseJsonObject(body.text) : null
+}
+
+/** An answer for the page of this host only: without CORS, no script of another origin reads it. */
+export function stepAnswer(status: number, body: unknown, headers: Headers): Response {
+  const fixed = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
+  return new Response(JSON.stringify(body), { status, headers: { ...fixed, ...headers } })
+}
+
+export function textIn(body: StepBody | null, name: string): string {
+  const value = body?.[name]
+  return typeof value === 'string' ? value : ''
+}
+
+/** Returns an account in lower case; null for none, and for the zero address, which owns nothing. */
+export function accountIn(body: StepBody | null, name: string): Hex | null {
+  const address = parseAddress(textIn(body, name))
+  return address === null || BigInt(address) === 0n ? null : address
+}
+
+/** Returns the signature in lower case, null where it is malformed, undefined where there is none. */
+export function signatureIn(body: StepBody): Hex | null | undefined {
+  if (body['signature'] === undefined) return undefined
+  const text = textIn(body, 'signature').toLowerCase()
+  return isSignature(text) ? text : null
+}
+
+/** Returns unix seconds, or null. */
+export function deadlineIn(body: StepBody): bigint | null {
+  const text = textIn(body, 'deadline')
+  return /^\d{1,12}$/.test(text) ? BigInt(text) : null
+}
+
+function isSignature(text: string): text is Hex {
+  return text.length <= 2 + 2 * longestSignature && /^0x(?:[0-9a-f]{2})+$/.test(text)
+}

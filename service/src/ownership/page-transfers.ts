@@ -1,0 +1,225 @@
+/**
+ * Sends transfers from a page (spec §4.9, §5), by the rules of GraphQL and of the contract. The owner offers a claimed
+ * item to one account, that account accepts, either ends the offer. Each signs; the signature is checked before the
+ * operator pays for the transaction.
+ */
+import type { Hex } from '@touchstone/verdict'
+import { zeroHash } from 'viem'
+import type { WriteRequest } from '../chain/transactions/calls.ts'
+import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
+import { digestOf, type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
+import { parseTransferId, type TransferId } from './transfer-id.ts'
+import { answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
+import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteParts, stepKey } from './signed-writes.ts'
+
+/** The tap that the owner made. */
+type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
+type OfferInput = Tapped & { readonly account: Hex; readonly to: Hex }
+type AnswerInput = { readonly transferId: TransferId; readonly account: Hex }
+type WithdrawalInput = Tapped & { readonly account: Hex }
+type Signed = { readonly signature: Hex }
+
+/** `typedData` is for `eth_signTypedData_v4`. `transferId` is that of the offer that is made or answered. */
+export type TransferTerms = {
+  readonly typedData: ReturnType<typeof walletTypedData>
+  readonly deadline?: string
+  readonly transferId?: string
+}
+/**
+ * `held`: the item is reported. `over`: there is no such offer any more. `notOwner`, `another`: the account is not the one that may take
+ * the step. `self`: the item is offered to its owner. `unsigned`: the signature is not the account's.
+ */
+export type TransferRefusal =
+  | Exclude<SendOutcome, Sent>
+  | 'held'
+  | 'over'
+  | 'notOwner'
+  | 'another'
+  | 'self'
+  | 'unsigned'
+/** `standing`: another offer stands, which must end first. */
+export type Standing = { readonly standing: string }
+type TransferOutcome = Sent | Standing | TransferRefusal
+type OfferOutcome = { readonly status: Sent['status']; readonly transferId: string } | Standing | TransferRefusal
+
+/** A standing offer, as its page shows it. `until` is in unix seconds. */
+export type OfferView = {
+  readonly status: 'standing' | 'expired' | 'held' | 'over'
+  readonly until: bigint
+}
+
+export type PageTransfers = ReturnType<typeof createPageTransfers>
+
+/** State code of an item that an owner has claimed. */
+const claimed = 4
+const flagged = 5
+
+export function createPageTransfers(parts: SignedWriteParts) {
+  const { transfers } = parts
+  const { send, previous } = createSignedWrites(parts)
+
+  function isSigned(position: TransferPosition, signer: Hex, signable: Signable, signature: Hex): Promise<boolean> {
+    return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, position.block)
+  }
+  const toSign = (signable: Signable) => ({ typedData: walletTypedData(transfers.domain, signable) })
+
+  /** Sends the answer to an offer. The same signature again gets the first outcome, although the offer is over by then. */
+  async function answer(
+    action: keyof typeof answers,
+    { transferId, account, signature }: AnswerInput & Signed,
+    requestId?: string,
+  ): Promise<TransferOutcome> {
+    const { tokenId, nonce, id } = transferId
+    const key = stepKey(action.toLowerCase(), id, account, signature)
+    const position = await transfers.position(tokenId)
+    const refusal = answerRefusal(action, position, nonce) ?? partyRefusal(action, position, nonce, account)
+    if (refusal !== null) {
+      const earlier = await previous(key)
+      return earlier ? send(earlier, key, requestId) : refusal
+    }
+    const { signable } = answers[action](position, nonce)
+    if (!(await isSigned(position, account, signable, signature))) return 'unsigned'
+    const request: WriteRequest =
+      action === 'ACCEPT'
+        ? { kind: 'acceptTransferBySig', tokenId, signature }
+        : { kind: 'cancelTransferBySig', tokenId, signer: account, signature }
+    return send(request, key, requestId)
+  }
+
+  async function answerTerms(
+    action: keyof typeof answers,
+    { transferId: { id, tokenId, nonce }, account }: AnswerInput,
+  ): Promise<TransferTerms | TransferRefusal> {
+    const position = await transfers.position(tokenId)
+    const refusal = answerRefusal(action, position, nonce) ?? partyRefusal(action, position, nonce, account)
+    return refusal ?? { ...toSign(answers[action](position, nonce).signable), transferId: id }
+  }
+
+  return {
+    /** Returns what is known of an offer at the newest block. Throws CHAIN_UNAVAILABLE. */
+    async view({ tokenId, nonce }: TransferId): Promise<OfferView> {
+      const position = await transfers.position(tokenId)
+      const refusal = answerRefusal('ACCEPT', position, nonce)
+      const { to, nonce: current, expiry: until } = position.offer
+      const isThis = to !== null && nonce === current
+      const status = refusal === null ? 'standing' : refusal === 'held' ? 'held' : isThis ? 'expired' : 'over'
+      return { status, until }
+    },
+
+    /** Returns what the owner signs to offer the item. Throws CHAIN_UNAVAILABLE. */
+    async offerTerms({ tokenId, account, to }: OfferInput): Promise<TransferTerms | Standing | TransferRefusal> {
+      const position = await transfers.position(tokenId)
+      const refusal = offerRefusal(position, { account, to })
+      if (refusal !== null) return refusal
+      const expiry = position.block.timestamp + longestOffer
+      const { nonce } = position.offer
+      const signable = offerOf({ tokenId, from: account, to, expiry, messageHash: zeroHash }, nonce)
+      return { ...toSign(signable), deadline: String(expiry), transferId: `${tokenId}-${nonce + 1}` }
+    },
+
+    /** Makes the offer. One tap makes one offer: the operator's gas cannot be spent in a loop. Throws CHAIN_UNAVAILABLE. */
+    async offer(
+      { tokenId, tapCounter, account, to, deadline: expiry, signature }: OfferInput & Signed & { deadline: bigint },
+      requestId?: string,
+    ): Promise<OfferOutcome> {
+      const position = await transfers.position(tokenId)
+      const { offer, block } = position
+      const signed = (nonce: number) =>
+        isSigned(
+          position,
+          account,
+          offerOf({ tokenId, from: account, to, expiry, messageHash: zeroHash }, nonce),
+          signature,
+        )
+      // The same signed offer, sent again while it stands, is the same offer.
+      const isStanding =
+        offer.to === to && offer.expiry === expiry && offer.nonce > 0 && (await signed(offer.nonce - 1))
+      if (isStanding) return { status: 'mined', transferId: `${tokenId}-${offer.nonce}` }
+      const refusal = offerRefusal(position, { account, to })
+      if (refusal !== null) return refusal
+      const isInTime = expiry > block.timestamp && expiry <= block.timestamp + longestOffer + clockSlack
+      if (!isInTime || !(await signed(offer.nonce))) return 'unsigned'
+      const key = stepKey('offer', tokenId, tapCounter)
+      const request = { kind: 'initiateTransferBySig', tokenId, to, expiry, messageHash: zeroHash, signature } as const
+      const outcome = await send(request, key, requestId)
+      if (typeof outcome === 'string') return outcome
+      return { status: outcome.status, transferId: `${tokenId}-${offer.nonce + 1}` }
+    },
+
+    acceptTerms: (input: AnswerInput) => answerTerms('ACCEPT', input),
+    accept: (input: AnswerInput & Signed, requestId?: string) => answer('ACCEPT', input, requestId),
+    cancelTerms: (input: AnswerInput) => answerTerms('CANCEL', input),
+    cancel: (input: AnswerInput & Signed, requestId?: string) => answer('CANCEL', input, requestId),
+
+    /**
+     * Returns what the owner signs to void what was signed and not sent. Where an offer stands, the owner signs its
+     * end. Throws CHAIN_UNAVAILABLE.
+     */
+    async withdrawalTerms({ tokenId, account }: WithdrawalInput): Promise<TransferTerms | TransferRefusal> {
+      const position = await transfers.position(tokenId)
+      const { to, nonce } = position.offer
+      if (to !== null && answerRefusal('CANCEL', position, nonce) === null) {
+        const transferId = parseTransferId(`${tokenId}-${nonce}`)
+        return transferId === null ? 'over' : answerTerms('CANCEL', { transferId, account })
+      }
+      return voidRefusal(position, account) ?? (await versionRefusal()) ?? toSign(invalidationOf(position))
+    },
+
+    /** Voids what the owner signed and what was not sent. One tap voids once. Throws CHAIN_UNAVAILABLE. */
+    async withdraw(
+      { tokenId, tapCounter, account, signature }: WithdrawalInput & Signed,
+      requestId?: string,
+    ): Promise<TransferOutcome> {
+      const key = stepKey('void', tokenId, tapCounter)
+      const request = { kind: 'invalidateNonceBySig', tokenId, signature } as const
+      // The same signature again gets the first outcome: the nonce that it covers is over by then.
+      if ((await previous(key)) !== undefined) return send(request, key, requestId)
+      const position = await transfers.position(tokenId)
+      const refusal = voidRefusal(position, account) ?? (await versionRefusal())
+      if (refusal !== null) return refusal
+      if (!(await isSigned(position, account, invalidationOf(position), signature))) return 'unsigned'
+      return send(request, key, requestId)
+    },
+  }
+
+  /** Version 1 of the contract cannot void what was signed. */
+  async function versionRefusal(): Promise<'taken' | null> {
+    return (await transfers.version()) > 1 ? null : 'taken'
+  }
+}
+
+function offerRefusal(
+  { tokenId, record, offer, block }: TransferPosition,
+  { account, to }: { readonly account: Hex; readonly to: Hex },
+): Standing | TransferRefusal | null {
+  if (record.state !== claimed) return record.state === flagged ? 'held' : 'taken'
+  if (account !== record.owner) return 'notOwner'
+  if (to === record.owner) return 'self'
+  const isStanding = offer.to !== null && block.timestamp <= offer.expiry
+  return isStanding ? { standing: `${tokenId}-${offer.nonce}` } : null
+}
+
+/** A reported item's offer may be ended, not accepted. */
+function answerRefusal(
+  action: keyof typeof answers,
+  { record: { state }, offer, block }: TransferPosition,
+  nonce: number,
+): 'over' | 'held' | null {
+  if (offer.to === null || offer.nonce !== nonce || state === 0 || state === 6) return 'over'
+  if (block.timestamp > offer.expiry) return 'over'
+  return state === flagged && action === 'ACCEPT' ? 'held' : null
+}
+
+function partyRefusal(
+  action: keyof typeof answers,
+  position: TransferPosition,
+  nonce: number,
+  account: Hex,
+): 'another' | null {
+  return answers[action](position, nonce).signers.includes(account) ? null : 'another'
+}
+
+function voidRefusal({ record }: TransferPosition, account: Hex): 'taken' | 'notOwner' | null {
+  if (record.state === 0 || record.state === 6) return 'taken'
+  return account === record.owner ? null : 'notOwner'
+}

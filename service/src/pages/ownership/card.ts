@@ -1,0 +1,138 @@
+/** Ownership of an item: claimed or not, nothing more, because a commitment to an owner is personal data (spec §2.1). */
+import { textsIn, type PageContext } from '../context.ts'
+import { fill, html, type Html } from '../html.ts'
+import { icon } from '../icons.ts'
+import { fold } from '../item/about.ts'
+import { tool } from '../item/proof.ts'
+import type { ItemView } from '../item/view.ts'
+import type { Places } from '../verdict/card.ts'
+import { reportActs } from './reports.ts'
+import { claimPath, offersPrefix, transferPath, walletForm, walletTexts } from './wallet-form.ts'
+
+/** Lists what can be done in the item's state; what cannot be done is left out. */
+export function ownershipCard(context: PageContext, view: ItemView, places: Places): Html | false {
+  const { item } = textsIn(context)
+  const { owner, verdict, reports, claimTicket, transfers } = view
+  const isReported = verdict.flagged || reports.length > 0
+  const found = fold('found', item.foundHow, item.foundWhat, fill(item.foundText, places))
+  const reporting = reportActs(context, view, { isReported, places })
+  const acts = {
+    claimed: isReported ? [...reporting, found] : [...transferActs(context, view), ...reporting, found],
+    unclaimed: verdict.state === 'ACTIVATED' && !isReported ? [claimAct(context, view, places)] : [],
+    closed: [],
+  }[owner]
+  const sentence = { claimed: item.ownerClaimed, unclaimed: item.ownerUnclaimed, closed: item.ownerClosed }[owner]
+  const hasTransfers = transfers !== null && owner === 'claimed' && !isReported
+  const hasForms = claimTicket !== null || hasTransfers || view.ownerReports !== null
+  return html`<section class="card" aria-labelledby="ownership">
+    <h2 id="ownership">${item.ownership}</h2>
+    <p class="lead">${sentence}</p>
+    ${(acts.length > 0 || owner === 'claimed') && html`<div class="acts">${owner === 'claimed' && ownerTest(context, view)}${acts}</div>`}
+    ${hasForms && walletTexts(context)}
+  </section>`
+}
+
+function claimAct(context: PageContext, { claimTicket, verdictPath, theme, passkeys }: ItemView, places: Places): Html {
+  const { item, claim } = textsIn(context)
+  const { claim: url } = theme?.links ?? {}
+  const form =
+    claimTicket !== null &&
+    walletForm(context, {
+      step: 'claim',
+      data: html`data-path="${claimPath}" data-ticket="${claimTicket}" data-record="${verdictPath}"`,
+      text: claim.text,
+      button: claim.button,
+      passkeys,
+    })
+  return fold(
+    'key',
+    item.claimHow,
+    item.claimWhat,
+    html`${form || html`<p>${fill(item.claimText, places)}</p>`}
+    ${url !== undefined && html`<p><a href="${url}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
+  )
+}
+
+/** Offering, withdrawing and receiving. An offer needs a fresh tap; the address of a wallet needs none. */
+function transferActs(context: PageContext, { transfers, passkeys }: ItemView): readonly Html[] {
+  const { item, transfer, scan } = textsIn(context)
+  if (transfers === null) return [fold('give', item.transferHow, item.transferWhat, item.transferText)]
+  const receive = fold(
+    'swap',
+    transfer.receiveHow,
+    transfer.receiveWhat,
+    walletForm(context, {
+      step: 'address',
+      data: html``,
+      text: transfer.receiveText,
+      button: transfer.receiveButton,
+      passkeys,
+    }),
+  )
+  const { ticket } = transfers
+  if (ticket === null) {
+    const text = html`<p>${item.transferText} ${transfer.tapFirst}</p>`
+    return [fold('give', item.transferHow, item.transferWhat, text), receive]
+  }
+  const data = html`data-path="${transferPath}" data-ticket="${ticket}" data-offers="${offersPrefix}"`
+  const offer = walletForm(context, {
+    step: 'offer',
+    data,
+    text: html`${transfer.offerText} ${item.transferText}`,
+    button: transfer.offerButton,
+    passkeys,
+    fields: html`<label for="to">${transfer.to}</label>
+      <input
+        id="to"
+        name="to"
+        dir="ltr"
+        placeholder="0x…"
+        maxlength="42"
+        aria-describedby="to-hint"
+        autocomplete="off"
+        spellcheck="false"
+        autocapitalize="off"
+      />
+      <p class="hint" id="to-hint">${transfer.toHint}</p>
+      <button type="button" class="btn quiet" data-scan-to hidden>
+        ${icon('camera')}<span>${transfer.scanTo}</span>
+      </button>
+      <div class="viewer" hidden>
+        <video muted playsinline aria-hidden="true"></video>
+        <button type="button" class="btn quiet" data-stop>${scan.stop}</button>
+      </div>`,
+  })
+  const withdraw = walletForm(context, {
+    step: 'withdraw',
+    data,
+    text: transfer.voidText,
+    button: transfer.withdrawButton,
+    passkeys,
+  })
+  return [
+    fold('give', item.transferHow, item.transferWhat, offer),
+    fold('retry', transfer.voidHow, transfer.voidWhat, withdraw),
+    receive,
+  ]
+}
+
+/** A form that only the script can run, so that it is hidden until there is one. */
+function ownerTest(context: PageContext, { verdictPath }: ItemView): Html {
+  const { check, item } = textsIn(context)
+  return html`<details data-scripted hidden>
+    <summary>
+      ${icon('lock')}<span><b>${item.testOwner}</b><small>${item.testOwnerHow}</small></span
+      >${icon('down', 'turn')}
+    </summary>
+    <div>
+      ${tool({
+        data: html`data-owner="${verdictPath}"`,
+        name: 'address',
+        label: check.ownerLabel,
+        attributes: html`placeholder="0x…" maxlength="42"`,
+        hint: check.ownerText,
+        button: check.ownerButton,
+      })}
+    </div>
+  </details>`
+}

@@ -1,0 +1,114 @@
+/**
+ * Renders the page of a standing offer (spec §4.9), which the owner shows and the other side opens. The other side sees
+ * what is passed on, and accepts with a wallet. The page proves nothing about the item, because nothing was tapped.
+ * Neither account stands on it.
+ */
+import type { Untrusted } from '@touchstone/verdict'
+import { code, hrefIn, row, textsIn, timeElement, type PageContext } from '../context.ts'
+import { fill, html, jsonBlock, type Html } from '../html.ts'
+import { fold, makerWords } from '../item/about.ts'
+import { makerFrame } from '../item/frame.ts'
+import { documentOf } from '../layout.ts'
+import { qrCode } from '../qr.ts'
+import { plainVerdict } from '../verdict/card.ts'
+import { transferPath, walletForm, walletTexts } from './wallet-form.ts'
+
+export type OfferPageView = {
+  readonly transferId: string
+  /** The item is reported: the offer can be ended, not accepted. */
+  readonly isHeld: boolean
+  /** Unix seconds at which the offer ends. */
+  readonly until: number
+  /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
+  readonly product: Omit<Untrusted, '_warning'>
+  readonly item: { readonly gtin: string; readonly serial: string } | null
+  readonly tokenId: string
+  /** The page itself, as a path and as a full URL. */
+  readonly path: string
+  readonly link: string
+  /** Path of the item's page, and of its keyless verdict. */
+  readonly record: string
+  readonly verdictPath: string
+  /** Passkeys may sign in place of a wallet. */
+  readonly passkeys: boolean
+}
+
+export function offerPage(context: PageContext, view: OfferPageView): string {
+  const { transfer, verdict, script } = textsIn(context)
+  const { isHeld, path, until } = view
+  const time = timeElement(context, until)
+  return documentOf(context, {
+    title: transfer.title,
+    path,
+    field: 'empty',
+    body: html`<div class="flow">
+      ${plainVerdict(context, {
+        tone: isHeld ? 'stop' : 'none',
+        title: isHeld ? transfer.heldTitle : transfer.title,
+        text: isHeld ? transfer.heldText : fill(transfer.say, { time }),
+        more: isHeld ? undefined : transfer.proof,
+        eyebrow: verdict.noProof,
+      })}
+      ${whatCard(context, view)} ${answersCard(context, view)} ${showCard(context, view)} ${walletTexts(context)}
+      ${jsonBlock('texts', 'application/json', JSON.stringify({ copied: script.copied }))}
+    </div>`,
+  })
+}
+
+/** Describes the item by its numbers and in the maker’s words. */
+function whatCard(context: PageContext, { product, item, tokenId, record }: OfferPageView): Html {
+  const { transfer, verdict, kinds, product: texts } = textsIn(context)
+  const places = { this: kinds.item, maker: verdict.maker, genuine: verdict.genuineChip }
+  const words = makerWords(context, { product }, false)
+  return html`<section class="card product" aria-labelledby="what">
+    <h2 id="what">${transfer.what}</h2>
+    ${words !== null && makerFrame(context, places, words)}
+    <dl class="facts2">
+      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
+      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
+    </dl>
+    <p class="btns"><a class="btn quiet" href="${hrefIn(context, record)}">${transfer.openItem}</a></p>
+  </section>`
+}
+
+function answersCard(context: PageContext, { transferId, isHeld, verdictPath, passkeys }: OfferPageView): Html {
+  const { transfer } = textsIn(context)
+  const data = html`data-path="${transferPath}" data-transfer="${transferId}" data-record="${verdictPath}"`
+  const accept = walletForm(context, {
+    step: 'accept',
+    data,
+    text: transfer.acceptText,
+    button: transfer.acceptButton,
+    passkeys,
+  })
+  const withdraw = walletForm(context, {
+    step: 'withdraw',
+    data,
+    text: transfer.withdrawText,
+    button: transfer.withdrawButton,
+    passkeys,
+  })
+  return html`<section class="card" aria-labelledby="answers">
+    <h2 id="answers">${transfer.answers}</h2>
+    <div class="acts">
+      ${!isHeld && fold('key', transfer.acceptHow, transfer.acceptWhat, accept)}
+      ${fold('cross', transfer.withdrawHow, transfer.withdrawWhat, withdraw)}
+    </div>
+  </section>`
+}
+
+/** The link names the offer only: it is no secret. */
+function showCard(context: PageContext, { link, verdictPath }: OfferPageView): Html {
+  const { transfer, item } = textsIn(context)
+  return html`<section class="card share" aria-labelledby="show">
+    <h2 id="show">${transfer.show}</h2>
+    <div class="qr">${qrCode(link, item.qrLabel.replace('{url}', link))}</div>
+    <p class="link"><code dir="ltr" id="link">${link}</code></p>
+    <p class="hint">${transfer.showText}</p>
+    <p class="passed" role="status" data-watch="${verdictPath}" data-text="${transfer.passed}"></p>
+    <p class="buttons">
+      <button type="button" data-copy="link" hidden>${item.copyLink}</button>
+      <button type="button" data-share="${link}" hidden>${item.shareButton}</button>
+    </p>
+  </section>`
+}

@@ -1,0 +1,57 @@
+/**
+ * Certificates of what the record said of an item, at one block, soon after a tap of its chip. A certificate is a credential of few
+ * members (VCDM 2.0 in the terms of the passport), so that its JWS fits into a QR code. It is evidence of a past moment and does not end.
+ */
+import type { Verdict } from '@touchstone/verdict'
+import { contextUrl, linksOf } from './links.ts'
+import type { ItemKey } from './digital-link.ts'
+import { timeText } from './product.ts'
+import { untpStatusEntry } from './signing/status-list.ts'
+import type { StatusIndex } from './signing/status-store.ts'
+
+export type CertificateInput = {
+  readonly baseUrl: string
+  readonly did: string
+  readonly verdict: Verdict
+  readonly item: ItemKey | null
+  readonly tapCounter: number
+  readonly at: StatusIndex
+  /** Milliseconds since 1970. */
+  readonly now: number
+}
+
+/** Returns the credential to sign. No text of a maker is in it, and no owner. */
+export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now }: CertificateInput) {
+  const { chainRef, state, flagged } = verdict
+  const tokenId = BigInt(verdict.token_id)
+  const { id: _id, statusListIndex, ...entry } = untpStatusEntry(baseUrl, at)
+  return {
+    '@context': ['https://www.w3.org/ns/credentials/v2', contextUrl(baseUrl)],
+    type: ['VerifiableCredential'],
+    issuer: did,
+    validFrom: timeText(Math.floor(now / 1000)),
+    credentialStatus: { ...entry, statusListIndex: String(statusListIndex) },
+    credentialSubject: {
+      id: linksOf(baseUrl, { tokenId, item }).page,
+      assetStatus: {
+        type: ['AssetStatus'],
+        state,
+        flagged,
+        tapCounter,
+        chainRef: {
+          type: ['ChainReference'],
+          chainId: chainRef.chain_id,
+          contract: chainRef.contract,
+          tokenId: verdict.token_id,
+          blockNumber: chainRef.block_number,
+          blockHash: chainRef.block_hash,
+        },
+      },
+    },
+  }
+}
+
+/** Returns whether a record may be certified: released or owned, and not reported. */
+export function isCertifiable({ state, flagged }: Pick<Verdict, 'state' | 'flagged'>): boolean {
+  return (state === 'ACTIVATED' || state === 'CLAIMED') && !flagged
+}

@@ -1,0 +1,345 @@
+/** Look-ups for people who work with many items: codes by camera, picture and chip, brand and serial, and lists (decisions/0039). */
+import assert from 'node:assert/strict'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { parse } from 'csv-parse/sync'
+import sharp from 'sharp'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { audit, headingOf, noBrowser, shows, startBrowser } from '../../support/pages/browser.ts'
+import { cameraFlags, pictureOf, videoOf } from '../../support/pages/camera.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+
+const silent = createLog(() => {}, 'silent')
+const satchel = { gtin: '09520003000001', serial: 'S7-1182' }
+
+let world: PageWorld
+before(async () => {
+  world = await startPageWorld()
+})
+after(() => world?.end())
+
+describe('the scanner of the start page', { skip: noBrowser }, () => {
+  let browser: Awaited<ReturnType<typeof startBrowser>>
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-camera-'))
+    const video = join(folder, 'code.y4m')
+    const code = await pictureOf(`${world.url}${await world.pathOf('claimed')}`)
+      .png()
+      .toBuffer()
+    await writeFile(video, await videoOf(code))
+    browser = await startBrowser([world.url], cameraFlags(video))
+  })
+  after(async () => {
+    await browser?.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  const choose = async (page: Awaited<ReturnType<typeof browser.open>>, text: string) => {
+    const buffer = await pictureOf(text).png().toBuffer()
+    await page
+      .getByLabel('Or read a code from a picture')
+      .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+  }
+
+  it('reads the code of an item from a picture, with a library that is loaded only then', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    const loaded: string[] = []
+    page.on('request', (request) => loaded.push(new URL(request.url()).pathname))
+    await page.locator('[data-scan]').waitFor()
+    assert.ok(!loaded.some((path) => path.includes('/qr/')))
+    await choose(page, `${world.url}${await world.pathOf('claimed')}`)
+    await shows(page, 'Record only')
+    assert.equal(new URL(page.url()).pathname, `/01/${satchel.gtin}/21/${satchel.serial}`)
+    assert.ok(loaded.some((path) => path.endsWith('/qr/decode.js')))
+  })
+
+  it('reads it by the camera, and lets go of the camera', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    await page.getByRole('button', { name: 'Use the camera' }).click()
+    await shows(page, 'Record only')
+    assert.equal(new URL(page.url()).pathname, `/01/${satchel.gtin}/21/${satchel.serial}`)
+  })
+
+  it('checks the tap that a chip or a code holds', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    await choose(page, await world.tapped('activated'))
+    await shows(page, 'Genuine chip')
+  })
+
+  it('reads a chip where the browser can, in place of the telephone’s own reader', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    const link = await world.tapped('activated')
+    await page.addInitScript(`globalThis.NDEFReader = class extends EventTarget {
+      async scan() {
+        const data = new DataView(new TextEncoder().encode(${JSON.stringify(link)}).buffer)
+        const event = Object.assign(new Event('reading'), { message: { records: [{ recordType: 'url', data }] } })
+        setTimeout(() => this.dispatchEvent(event))
+      }
+    }`)
+    await page.reload()
+    await page.getByRole('button', { name: 'Tap with this phone' }).click()
+    await shows(page, 'Genuine chip')
+  })
+
+  it('shows the link of another host as text, and opens neither it nor another page of this host', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    const outcome = page.locator('[data-scan] .outcome')
+    for (const [text, answer] of [
+      ['https://evil.example/01/09520003000001/21/S7-1182<img src=x onerror=alert(1)>', /another website/],
+      [`${world.url.replace('127.0.0.1', '127.0.0.1.evil.example')}/token/1`, /another website/],
+      [`${world.url.replace('//', '//user@')}/token/1`, /another website/],
+      ['javascript://%0aalert(1)', /another website/],
+      [`${world.url}/claim`, /names no item/],
+    ] as const) {
+      await choose(page, text)
+      await outcome.getByText(answer).waitFor()
+      assert.equal(await outcome.locator('.typed').textContent(), text)
+      assert.equal(await outcome.locator('a, img').count(), 0)
+      assert.equal(new URL(page.url()).pathname, '/')
+    }
+  })
+
+  it('says that a picture has no code, and that a code fits no item', async () => {
+    await using page = await browser.open(`${world.url}/?lang=en`)
+    const buffer = await sharp({ create: { width: 80, height: 80, channels: 3, background: '#888' } })
+      .png()
+      .toBuffer()
+    await page
+      .getByLabel('Or read a code from a picture')
+      .setInputFiles({ name: 'a.png', mimeType: 'image/png', buffer })
+    await page.getByText('No code was found in this picture.').waitFor()
+    await choose(page, 'NOT-HERE-1')
+    await shows(page, 'No item fits')
+  })
+})
+
+describe('a look-up of one text', () => {
+  const find = async (text: string) => {
+    const query = new URLSearchParams({ find: text })
+    const answer = await world.get(`/?${String(query)}`, { redirect: 'manual', headers: { 'Accept-Language': 'en' } })
+    return { status: answer.status, to: answer.headers.get('location'), page: await answer.text() }
+  }
+
+  it('leads to the item, or to the kind of product', async () => {
+    const item = `/01/${satchel.gtin}/21/${satchel.serial}`
+    for (const [text, path] of [
+      [satchel.serial, item],
+      [`(01)${satchel.gtin}(21)${satchel.serial}`, item],
+      [`\x1d01${satchel.gtin}21${satchel.serial}`, item],
+      [`${world.url}${item}?picc=00&cmac=00`, item],
+      ['9520003000001', `/01/${satchel.gtin}`],
+      [`${world.url}/token/7`, '/token/7'],
+    ] as const)
+      assert.deepEqual([(await find(text)).status, (await find(text)).to], [303, path], text)
+  })
+
+  it('lists the items where several fit, and chooses none', async () => {
+    const [first, second] = [await world.mint({ name: 'One' }), await world.mint({ name: 'Two' })]
+    for (const [tokenId, gtin] of [
+      [first, '09520001000010'],
+      [second, '09520002000002'],
+    ] as const)
+      assert.ok((await world.components.items.register({ tokenId, gtin, serial: 'SAME-1' })).ok)
+    const { status, page } = await find('SAME-1')
+    assert.equal(status, 200)
+    for (const part of ['More than one item fits', '/01/09520001000010/21/SAME-1', '/01/09520002000002/21/SAME-1'])
+      assert.ok(page.includes(part), part)
+  })
+
+  it('shows hostile text and the link of another host as text', async () => {
+    const { status, page } = await find('https://evil.example/<script>alert(1)</script>?picc=12')
+    assert.equal(status, 400)
+    assert.ok(page.includes('https://evil.example/&lt;script&gt;alert(1)&lt;/script&gt;<'))
+    assert.ok(!page.includes('href="https://evil.example'))
+  })
+
+  it('finds an item by brand and serial among those that the brand’s account minted', async () => {
+    const ask = async (brand: string, serial: string) => {
+      const answer = await world.get(`/?${String(new URLSearchParams({ brand, serial }))}`, { redirect: 'manual' })
+      return [answer.status, answer.headers.get('location')]
+    }
+    assert.deepEqual(await ask('orvelle', satchel.serial), [303, `/01/${satchel.gtin}/21/${satchel.serial}`])
+    assert.deepEqual(await ask('norrvik', satchel.serial), [404, null])
+    assert.deepEqual(await ask('nobrand', satchel.serial), [400, null])
+    assert.deepEqual(await ask('orvelle', 'two words'), [400, null])
+  })
+})
+
+type Row = Record<string, string>
+const rowsOf = (csv: string) => parse(csv, { columns: true, bom: true }) as Row[]
+
+describe('a list of many', () => {
+  const post = (body: string | FormData, headers: Record<string, string> = {}, url = world.url) =>
+    fetch(`${url}/bulk?lang=en`, {
+      method: 'POST',
+      body,
+      headers: { ...(typeof body === 'string' && { 'Content-Type': 'text/csv' }), ...headers },
+    })
+  const csv = { Accept: 'text/csv' }
+
+  it('answers each line at one block, by the verdicts of the service', async () => {
+    const lines = [
+      String(world.tokenOf('claimed')),
+      `${world.url}${await world.pathOf('stolen')}`,
+      `${satchel.gtin.slice(1)},${satchel.serial}`,
+      satchel.serial,
+      '',
+      'https://evil.example/token/1',
+      '9520003000001',
+      'NOT-HERE-1',
+      'two words',
+      '4711',
+    ]
+    const answer = await post(lines.join('\r\n'), csv)
+    assert.equal(answer.status, 200)
+    const rows = rowsOf(await answer.text())
+    assert.deepEqual(
+      rows.map(({ line, result, state }) => `${line} ${result} ${state}`.trim()),
+      [
+        '1 found CLAIMED',
+        '2 found FLAGGED',
+        `3 found ${rows[3]?.['state']}`,
+        `4 found ${rows[3]?.['state']}`,
+        '6 foreign',
+        '7 class',
+        '8 none',
+        '9 unreadable',
+        '10 none',
+      ],
+    )
+    assert.equal(new Set(rows.map((row) => row['block_hash'])).size, 1)
+    assert.ok(rows.every((row) => row['proves_presence'] === 'no'))
+    assert.equal(rows[1]?.['reports'], 'STOLEN')
+    for (const { token_id: tokenId, state } of rows.slice(0, 4)) {
+      const verdict = (await (await world.get(`/api/asset/${tokenId}`)).json()) as { state: string }
+      assert.equal(state, verdict.state)
+    }
+  })
+
+  it('reads columns by their names, and says so where they name different items', async () => {
+    const [claimed, path] = [String(world.tokenOf('claimed')), await world.pathOf('stolen')]
+    const list = [
+      'Serial;note;GTIN;Token ID;link',
+      `${satchel.serial};x;${satchel.gtin};;`,
+      `;;;${claimed};`,
+      `;;;${claimed};${world.url}${path}`,
+      `${satchel.serial};;${satchel.gtin.replace(/1$/, '2')};;`,
+      `;x;;;`,
+    ]
+    const rows = rowsOf(await (await post(list.join('\n'), csv)).text())
+    assert.deepEqual(
+      rows.map(({ line, result }) => `${line} ${result}`),
+      ['2 found', '3 found', '4 several', '4 several', '5 unreadable', '6 unreadable'],
+    )
+  })
+
+  it('writes no cell that a spreadsheet would run', async () => {
+    const tokenId = await world.mint({ name: '=HYPERLINK("http://evil.example")' })
+    const text = await (await post(`=1+1\n${tokenId}`, csv)).text()
+    const rows = rowsOf(text)
+    assert.deepEqual(
+      [rows[0]?.['typed'], rows[1]?.['name_not_checked']],
+      [`'=1+1`, `'=HYPERLINK("http://evil.example")`],
+    )
+  })
+
+  it('does not look up a list that is too long, not text, or sent by another site', async () => {
+    const statusOf = async (body: string | FormData, headers = {}) => (await post(body, { ...csv, ...headers })).status
+    assert.equal(await statusOf('1\n'.repeat(200)), 200)
+    assert.equal(await statusOf('1\n'.repeat(201)), 413)
+    assert.equal(await statusOf('1'.repeat(65_537)), 413)
+    assert.equal(await statusOf(' \n,\n'), 400)
+    assert.equal(await statusOf('1', { 'Sec-Fetch-Site': 'cross-site' }), 400)
+    assert.equal(await statusOf('1', { 'Content-Type': 'application/json' }), 400)
+    assert.equal(await statusOf('1', { 'Content-Type': 'multipart/form-data; boundary=x' }), 400)
+    const latin = new FormData()
+    latin.set('file', new Blob([new Uint8Array([0x53, 0xfc, 0x0a])], { type: 'text/csv' }), 'a.csv')
+    assert.equal(await statusOf(latin), 400)
+    assert.equal((await fetch(`${world.url}/bulk`, { method: 'PUT' })).status, 405)
+  })
+
+  it('counts each line in the budget, and consumes one request for a list that does not fit', async () => {
+    const limiter = createRateLimiter({ limit: 5, windowSeconds: 60 })
+    const host = verificationHost({
+      ...world.components,
+      baseUrl: world.url,
+      limiter,
+      clientKey: () => 'one',
+      log: silent,
+    })
+    const send = async (body: string) => {
+      const answer = await host.request('/bulk?lang=en', {
+        method: 'POST',
+        body,
+        headers: { ...csv, 'Content-Type': 'text/csv' },
+      })
+      return [answer.status, answer.headers.get('x-ratelimit-remaining'), answer.headers.has('retry-after')]
+    }
+    assert.deepEqual(await send('1\n2\n3\n4\n5\n6'), [413, '4', false])
+    assert.deepEqual(await send('1\n2\n3'), [200, '3', false])
+    assert.deepEqual(await send('1\n2'), [429, '0', true])
+  })
+
+  it('guesses nothing while the chain is away', async () => {
+    assert.equal((await post('1', csv, world.downUrl)).status, 502)
+    const page = await (await post('1', {}, world.downUrl)).text()
+    assert.match(page, /we do not guess/)
+    assert.ok(!page.includes('rows-of-list'))
+  })
+})
+
+describe('the page of a list', { skip: noBrowser }, () => {
+  let browser: Awaited<ReturnType<typeof startBrowser>>
+  before(async () => {
+    browser = await startBrowser([world.url])
+  })
+  after(() => browser?.close())
+
+  it('works without script: paste, file, rows, download; keeps hostile names in their frame; fits a telephone', async () => {
+    const viewport = { width: 390, height: 740 }
+    await using page = await browser.open(`${world.url}/bulk?lang=en`, { javaScriptEnabled: false, viewport })
+    assert.equal(await headingOf(page), 'Check many items at once')
+    await page.getByLabel('One item on each line').fill(`${world.tokenOf('hostile')}\n<b>bold</b>\n${'W'.repeat(90)}`)
+    const buffer = Buffer.from(`\uFEFFtoken_id\n${world.tokenOf('stolen')}\n`)
+    await page.getByLabel('Or a CSV file').setInputFiles({ name: 'list.csv', mimeType: 'text/csv', buffer })
+    await page.getByRole('button', { name: 'Look up all' }).click()
+    await page.getByRole('heading', { name: /lines/ }).waitFor()
+    assert.match(await page.locator('main').innerText(), /No line proves that an item is in front of you/)
+    assert.ok((await page.locator('.framed bdi').count()) > 0)
+    assert.equal(await page.locator('bdi *').count(), 0)
+    assert.ok(await page.getByText('<b>bold</b>').first().isVisible())
+    assert.equal(await page.locator('tr.tone-go').count(), 0)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('link', { name: 'Download as CSV' }).click(),
+    ])
+    const rows = rowsOf(await readFile(await download.path(), 'utf8'))
+    assert.deepEqual(
+      rows.map(({ line, result }) => `${line} ${result}`),
+      ['1 found', '2 none', '3 unreadable', '5 found'],
+    )
+    assert.equal(rows.length, await page.locator('tbody tr').count())
+    assert.equal(download.suggestedFilename(), 'touchstone-list.csv')
+  })
+
+  it('breaks no rule of axe-core with results, and does not scroll sideways at 390 px', async () => {
+    const viewport = { width: 390, height: 740 }
+    for (const lang of ['en', 'de', 'ar']) {
+      await using page = await browser.open(`${world.url}/bulk?lang=${lang}`, { viewport })
+      await page
+        .locator('#list')
+        .fill(`${world.tokenOf('hostile')}\n${world.tokenOf('stolen')}\n9520003000001\nX\n${'W'.repeat(90)}`)
+      await page.locator('main button').click()
+      await page.locator('tbody tr').first().waitFor()
+      assert.equal(await page.evaluate('document.documentElement.scrollWidth'), 390, lang)
+      for (const scheme of ['light', 'dark'] as const) assert.deepEqual((await audit(page, scheme)).broken, [], lang)
+      await page.setViewportSize({ width: 1280, height: 800 })
+      assert.deepEqual((await audit(page, 'light')).broken, [], lang)
+    }
+  })
+})

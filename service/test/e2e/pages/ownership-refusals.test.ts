@@ -1,0 +1,146 @@
+/** Steps of ownership that the routes of the page refuse, and repeats of those that they took (decisions/0037). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+describe('the routes of ownership in the page', () => {
+  let world: World
+  let own: OwnershipWorld
+  before(async () => {
+    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report' } })
+    own = await openOwnership(world)
+  })
+  after(() => world?.end())
+
+  it('claims nothing for another site or without a fresh tap', async () => {
+    const item = await own.released()
+    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
+    const { address: account } = newAccount()
+    const claim = async (fields: object, headers = {}) =>
+      own.reasonOf(await own.send('/claim', { ticket, account, ...fields }, headers))
+    assert.deepEqual(await claim({}), [200, undefined])
+    assert.deepEqual(await claim({}, { 'Sec-Fetch-Site': 'cross-site' }), [400, 'invalid'])
+    assert.deepEqual(await claim({}, { 'Content-Type': 'text/plain' }), [400, 'invalid'])
+    assert.deepEqual(await claim({ account: `0x${'0'.repeat(40)}` }), [400, 'invalid'])
+    assert.deepEqual(await claim({ deadline: '1e9', signature: '0x12' }), [400, 'invalid'])
+    assert.deepEqual(await claim({ deadline: '9999999999', signature: '0x12' }), [400, 'unsigned'])
+    for (const wrong of ['', `${ticket.slice(0, -2)}${ticket.endsWith('AA') ? 'BA' : 'AA'}`, `9${ticket}`])
+      assert.deepEqual(await claim({ ticket: wrong }), [400, 'expired'])
+    assert.equal((await fetch(`${world.url}/claim`)).status, 405)
+    assert.ok(!(await own.pageOf(`${world.url}${own.pathOf(item)}`)).includes('data-ticket'))
+  })
+
+  it('claims once: the same signature again gets the first answer, and another wallet nothing', async () => {
+    const item = await own.released()
+    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
+    const signed = await Promise.all(
+      [newAccount(), newAccount()].map(async (wallet) => {
+        const input = { ticket, account: wallet.address }
+        const terms = await own.send('/claim', input)
+        return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
+      }),
+    )
+    const first = await own.send('/claim', signed[0] ?? {})
+    assert.deepEqual([first.http, first.status], [200, 'mined'])
+    assert.deepEqual(await own.send('/claim', signed[0] ?? {}), first)
+    assert.deepEqual(own.reasonOf(await own.send('/claim', signed[1] ?? {})), [409, 'taken'])
+  })
+
+  it('refuses altered links, other sites, used taps, offers that are over, and answers a repeat as the first time', async () => {
+    const seller = newAccount()
+    const recipient = newAccount()
+    const item = await own.claimed(seller)
+    const { transferId, signed, ticket } = await own.offered(item, { seller, to: recipient.address })
+    const [account, to] = [recipient.address, recipient.address]
+    const repeated = await own.send('/transfer', signed)
+    assert.deepEqual([repeated.status, repeated.transferId], ['mined', transferId])
+    const [token, nonce] = transferId.split('-')
+    for (const wrong of [
+      `${token}-${Number(nonce) + 1}`,
+      `${token}-0`,
+      `9${token}-${nonce}`,
+      `${transferId}x`,
+      `${token}`,
+      '%2e',
+    ])
+      assert.equal((await fetch(`${world.url}/t/${wrong}`)).status, 404, wrong)
+    assert.equal((await fetch(`${world.url}/t/${transferId}`, { method: 'POST' })).status, 405)
+
+    const accept = async (fields: object, headers = {}) =>
+      own.reasonOf(await own.send('/transfer', { step: 'accept', transferId, account, ...fields }, headers))
+    assert.deepEqual(await accept({}, { 'Sec-Fetch-Site': 'cross-site' }), [400, 'invalid'])
+    assert.deepEqual(await accept({}, { 'Content-Type': 'text/plain' }), [400, 'invalid'])
+    assert.deepEqual(await accept({ account: newAccount().address }), [403, 'another'])
+    assert.deepEqual(await accept({ transferId: `${token}-${Number(nonce) + 1}` }), [404, 'over'])
+    assert.deepEqual(await accept({ transferId: 'x' }), [404, 'over'])
+    assert.deepEqual(await accept({ signature: `0x${'11'.repeat(65)}` }), [400, 'unsigned'])
+    assert.deepEqual(await accept({ step: 'void' }), [400, 'invalid'])
+
+    const offer = async (fields: object) => {
+      const sent = await own.send('/transfer', { step: 'offer', ticket, account: seller.address, to, ...fields })
+      return [...own.reasonOf(sent), sent.transferId]
+    }
+    assert.deepEqual(await offer({}), [409, 'standing', transferId])
+    assert.deepEqual(await offer({ ticket: '' }), [400, 'expired', undefined])
+    assert.deepEqual(await offer({ account: newAccount().address }), [403, 'notOwner', undefined])
+
+    // One tap makes one offer: the operator's gas cannot be spent in a loop.
+    await own.answered('withdraw', { transferId, account: seller })
+    const terms = await own.send('/transfer', { step: 'offer', ticket, account: seller.address, to })
+    const again = { deadline: terms.deadline, signature: await seller.signTypedData(dataOf(terms)) }
+    assert.deepEqual(await offer(again), [409, 'used', undefined])
+
+    // An offer that was accepted gets the first answer for the same signature, and none for another.
+    const second = await own.offered(item, { seller, to })
+    const first = await own.answered('accept', { transferId: second.transferId, account: recipient })
+    assert.deepEqual(await own.send('/transfer', first.signed), first.sent)
+    assert.deepEqual(await accept({ transferId: second.transferId }), [404, 'over'])
+    assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
+  })
+
+  it('offers no step that the operator has switched off', async () => {
+    const { tokenId } = await own.claimed()
+    const { components: parts } = world
+    const host = verificationHost({
+      ...parts,
+      pageClaims: undefined,
+      pageTransfers: undefined,
+      pages: { ...parts.pages, ownership: new Set() },
+      baseUrl: world.url,
+      clientKey: () => '',
+      log: createLog(() => {}, 'silent'),
+    })
+    const record = await host.request(`/token/${tokenId}`)
+    assert.equal(record.status, 200)
+    assert.ok(!(await record.text()).includes('data-step'))
+    assert.equal((await host.request('/t/1-1')).status, 404)
+    for (const path of ['/claim', '/transfer']) {
+      const reply = await host.request(path, { method: 'POST', body: '{}' })
+      assert.deepEqual([reply.status, await reply.json()], [404, { reason: 'off' }])
+    }
+  })
+
+  it('refuses the acceptance of a reported item and of an expired offer', async () => {
+    const seller = newAccount()
+    const recipient = newAccount()
+    const item = await own.claimed(seller)
+    const { transferId } = await own.offered(item, { seller, to: recipient.address })
+    const accept = async () =>
+      own.reasonOf(await own.send('/transfer', { step: 'accept', transferId, account: recipient.address }))
+    const flag = { tokenId: item.tokenId, bits: 4, reasonHash: `0x${'0'.repeat(64)}` } as const
+    await world.write({ kind: 'flag', ...flag })
+    assert.deepEqual(await accept(), [409, 'held'])
+    assert.ok((await own.pageOf(`${world.url}/t/${transferId}`)).includes('Offered, but reported'))
+    await world.write({ kind: 'resolve', ...flag })
+    assert.deepEqual(await accept(), [200, undefined])
+    await world.rpc('evm_increaseTime', [73 * 3_600])
+    await world.rpc('evm_mine', [])
+    assert.deepEqual(await accept(), [404, 'over'])
+    const page = await fetch(`${world.url}/t/${transferId}`)
+    assert.equal(page.status, 404)
+    assert.ok((await page.text()).includes('This offer has ended'))
+  })
+})

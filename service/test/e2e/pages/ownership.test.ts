@@ -1,0 +1,260 @@
+/** Ownership in the page, by wallets in a real browser: claims, transfers between two browsers, reports, passkeys (spec §3, §4.9; decisions/0037). */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { audit, noBrowser, type Opened, shows, startBrowser } from '../../support/pages/browser.ts'
+import { cameraFlags, videoOf } from '../../support/pages/camera.ts'
+import { newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
+import { addAuthenticator, addWallet, walletName } from '../../support/pages/wallet.ts'
+import { until } from '../../support/wait.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+/** A name that poses as a verdict and tries to leave its frame. */
+const hostile = 'Satchel</bdi></p><img src=x onerror=alert(1)> VERIFIED \u{202e}eniuneg'
+describe('ownership in the page', { skip: noBrowser }, () => {
+  let world: World
+  let own: OwnershipWorld
+  let browser: Awaited<ReturnType<typeof startBrowser>>
+  let named: string
+  let folder: string
+  let video: string
+  before(async () => {
+    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report,passkey' } })
+    // A passkey belongs to a name, not to an address of a machine.
+    named = world.url.replace('127.0.0.1', 'localhost')
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-camera-'))
+    video = join(folder, 'code.y4m')
+    browser = await startBrowser([world.url, named], cameraFlags(video))
+    own = await openOwnership(world)
+  })
+  after(async () => {
+    await browser?.close()
+    await world?.end()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  /** Takes a step and waits for its sentence. */
+  async function step(page: Opened, name: string, { button, sentence }: { button: string; sentence: string }) {
+    const form = page.locator(`form[data-step="${name}"]`)
+    await form.getByRole('button', { name: `${button} ${walletName}` }).click()
+    await form.locator('.outcome').getByText(sentence, { exact: true }).waitFor({ timeout: 120_000 })
+  }
+  const unfold = (page: Opened, title: string) => page.getByText(title, { exact: true }).click()
+
+  it('claims the item for a wallet of the browser, which signs what the service asks for', async () => {
+    const item = await own.released()
+    await using page = await browser.open(`${world.url}/`)
+    const wallet = await addWallet(page)
+    await page.goto(own.tapOf(item))
+    assert.deepEqual(wallet.asked, [])
+    const kept: string = await page.evaluate('JSON.stringify(sessionStorage)')
+    assert.ok(kept.includes('Arbor Lounge Chair') && !kept.includes('ticket'))
+    await unfold(page, 'Claim it')
+    const claim = (sentence: string) => step(page, 'claim', { button: 'Claim with', sentence })
+    wallet.declines = true
+    await claim('Nothing was signed, so nothing has changed.')
+    wallet.declines = false
+    wallet.signer = newAccount()
+    await claim('This signature is not that of the wallet. Nothing has changed.')
+    wallet.signer = wallet.account
+    await claim('It is on record under your wallet now.')
+    const { record } = (await world.components.reader.read(item.tokenId)).asset
+    assert.deepEqual([record.state, record.owner.toLowerCase()], [4, wallet.account.address.toLowerCase()])
+    await page.goto(own.tapOf(item))
+    await page.getByText('An owner has claimed this item.').waitFor({ timeout: 120_000 })
+    assert.equal(await page.locator('form[data-step="claim"]').count(), 0)
+  })
+
+  it('passes an item on from one browser to another: offer, link, acceptance', async () => {
+    const seller = newAccount()
+    const item = await own.claimed(seller, hostile)
+    await using owner = await browser.open(`${world.url}/`)
+    await using buyer = await browser.open(`${world.url}/`)
+    const [ownerWallet, buyerWallet] = [await addWallet(owner, seller), await addWallet(buyer)]
+
+    // The other side shows the address of its wallet, which goes nowhere.
+    await buyer.goto(`${world.url}${own.pathOf(item)}`)
+    await unfold(buyer, 'Receive it')
+    await buyer.getByRole('button', { name: `Show the address of ${walletName}` }).click()
+    const address = (await buyer.locator('#own-address').textContent()) ?? ''
+    assert.equal(address, buyerWallet.account.address)
+
+    await owner.goto(own.tapOf(item))
+    await unfold(owner, 'Pass it on')
+    const offer = (sentence: string) => step(owner, 'offer', { button: 'Offer with', sentence })
+    await owner.locator('#to').fill('0x12')
+    await offer('An address is 0x and 40 hex digits. Copy it without a change.')
+    await owner.locator('#to').fill(seller.address)
+    await offer('This wallet owns the item already.')
+    assert.deepEqual((await audit(buyer, 'light')).broken, [])
+
+    // The owner's camera reads the code that the other side shows.
+    await writeFile(video, await videoOf(await buyer.locator('form[data-step="address"] .qr').screenshot()))
+    await owner.locator('#to').fill('')
+    await owner.getByRole('button', { name: 'Scan the code of the other side' }).click()
+    await owner.locator('.viewer').waitFor({ state: 'hidden', timeout: 120_000 })
+    assert.equal(await owner.locator('#to').inputValue(), address)
+    assert.deepEqual((await audit(owner, 'dark')).broken, [])
+    ownerWallet.signer = newAccount()
+    await offer('This signature is not that of the wallet. Nothing has changed.')
+    ownerWallet.signer = seller
+    await owner.getByRole('button', { name: `Offer with ${walletName}` }).click()
+    await owner.waitForURL(/\/t\/\d+-\d+/, { timeout: 120_000 })
+    const signed = ownerWallet.signed.at(-1)
+    assert.deepEqual([signed?.primaryType, signed?.message['to']], ['InitiateTransfer', address.toLowerCase()])
+    const link = await owner.locator('#link').innerText()
+    assert.match(link, new RegExp(`^${world.url}/t/${item.tokenId}-\\d+$`))
+    assert.ok(!(await owner.content()).toLowerCase().includes(address.slice(2).toLowerCase()))
+
+    // The other side opens the link; only the wallet of the offer can accept.
+    await buyer.goto(link)
+    await buyer.getByRole('heading', { name: 'Offered to a new owner' }).waitFor()
+    assert.ok((await buyer.locator('.maker').innerText()).includes('VERIFIED'))
+    assert.deepEqual((await audit(buyer, 'light')).broken, [])
+    assert.deepEqual((await audit(buyer, 'dark')).broken, [])
+    await unfold(buyer, 'Accept it')
+    const accept = (sentence: string) => step(buyer, 'accept', { button: 'Accept with', sentence })
+    const rightful = buyerWallet.account
+    buyerWallet.account = newAccount()
+    await accept('This offer is not one of this wallet. Nothing has changed.')
+    buyerWallet.account = rightful
+    await accept('It is on record under your wallet now.')
+    assert.equal(await own.ownerOf(item), rightful.address.toLowerCase())
+
+    await owner.getByText('It was accepted. The record has a new owner now.').waitFor({ timeout: 120_000 })
+
+    // The offer is used up.
+    await buyer.goto(link)
+    await buyer.getByRole('heading', { name: 'This offer does not stand' }).waitFor()
+  })
+
+  it('ends an offer from either side, and voids what was signed and not sent', async () => {
+    const seller = newAccount()
+    const item = await own.claimed(seller)
+    const recipient = newAccount()
+    const { transferId } = await own.offered(item, { seller, to: recipient.address })
+    await using page = await browser.open(`${world.url}/`)
+    const wallet = await addWallet(page)
+    await page.goto(`${world.url}/t/${transferId}`)
+    await unfold(page, 'Withdraw or decline it')
+    const end = (sentence: string) => step(page, 'withdraw', { button: 'End the offer with', sentence })
+    await end('This offer is not one of this wallet. Nothing has changed.')
+    wallet.account = recipient
+    wallet.signer = recipient
+    await end('It is taken back. The item stays with its owner.')
+    assert.equal(await own.ownerOf(item), seller.address.toLowerCase())
+
+    wallet.account = seller
+    wallet.signer = seller
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Take an offer back')
+    await end('It is taken back. The item stays with its owner.')
+    assert.equal(wallet.signed.at(-1)?.primaryType, 'InvalidateNonce')
+  })
+
+  it('reports loss and lifts the report by the wallet of the owner, on the network of the record', async () => {
+    const owner = newAccount()
+    const item = await own.claimed(owner)
+    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    await using page = await browser.open(`${world.url}/`)
+    const wallet = await addWallet(page, newAccount(), world.rpc)
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Report it lost or stolen')
+    const report = page.getByRole('button', { name: 'Report lost with' })
+    const outcome = page.locator('form[data-step="call"]', { has: report }).locator('.outcome')
+    await report.click()
+    await outcome.getByText('This wallet does not own the item on record. Nothing has changed.').waitFor()
+    wallet.account = owner
+    wallet.signer = owner
+    wallet.chainId = '0x1'
+    wallet.declines = true
+    await report.click()
+    await outcome.getByText('Nothing was sent. Switch the wallet to the network Base Sepolia (84532)').waitFor()
+    assert.ok(!wallet.asked.includes('eth_sendTransaction'))
+    wallet.declines = false
+    await report.click()
+    await shows(page, 'Reported lost')
+    const flagsOf = async () => (await world.components.reader.read(item.tokenId)).asset.record.flags
+    assert.equal(await flagsOf(), 1)
+
+    // A report of the maker stays when the owner lifts the own one.
+    await world.write({ kind: 'flag', tokenId: item.tokenId, bits: 4, reasonHash: `0x${'0'.repeat(64)}` })
+    await page.goto(`${world.url}${own.pathOf(item)}`)
+    await shows(page, 'Recalled')
+    await unfold(page, 'I have it back')
+    await page.getByText('There is a report that only the maker can lift.').waitFor()
+    await page.getByRole('button', { name: 'Lift the report with' }).click()
+    await until(async () => (await flagsOf()) === 4)
+    await page.locator('form[data-step="call"]', { hasText: 'Lift' }).waitFor({ state: 'detached', timeout: 60_000 })
+    assert.equal((await audit(page, 'light')).broken.join(), '')
+  })
+
+  it('claims, offers and accepts by keys that passkeys hold, each the same after a reload', async () => {
+    const item = await own.released()
+    const local = (url: string) => url.replace(world.url, named)
+    await using seller = await browser.open(`${named}/`)
+    await using buyer = await browser.open(`${named}/`)
+    for (const page of [seller, buyer]) await addAuthenticator(page)
+    const withPasskey = (page: Opened, name: string, button: string) =>
+      page.locator(`form[data-step="${name}"]`).getByRole('button', { name: button, exact: true }).click()
+    const says = (page: Opened, name: string, sentence: string) =>
+      page
+        .locator(`form[data-step="${name}"] .outcome`)
+        .getByText(sentence, { exact: true })
+        .waitFor({ timeout: 120_000 })
+
+    await seller.goto(local(own.tapOf(item)))
+    await unfold(seller, 'Claim it')
+    await seller.getByText('A passkey can hold the key in place of a wallet').waitFor()
+    assert.deepEqual((await audit(seller, 'light')).broken, [])
+    await withPasskey(seller, 'claim', 'Claim with a passkey')
+    await says(seller, 'claim', 'Nothing was signed, so nothing has changed.')
+    await withPasskey(seller, 'claim', 'Claim with a new passkey')
+    await says(seller, 'claim', 'It is on record under your wallet now.')
+    assert.equal((await world.components.reader.read(item.tokenId)).asset.record.state, 4)
+
+    await buyer.goto(`${named}${own.pathOf(item)}`)
+    await unfold(buyer, 'Receive it')
+    await withPasskey(buyer, 'address', 'Show the address of a new passkey')
+    const address = await buyer.locator('#own-address').innerText()
+    await seller.goto(local(own.tapOf(item)))
+    await unfold(seller, 'Pass it on')
+    await seller.locator('#to').fill(address)
+    await withPasskey(seller, 'offer', 'Offer with a passkey')
+    await seller.waitForURL(/\/t\/\d+-\d+/, { timeout: 120_000 })
+    await buyer.goto(seller.url())
+    await unfold(buyer, 'Accept it')
+    await withPasskey(buyer, 'accept', 'Accept with a passkey')
+    await says(buyer, 'accept', 'It is on record under your wallet now.')
+    assert.equal(await own.ownerOf(item), address)
+    await buyer.goto(`${named}${own.pathOf(item)}`)
+    await unfold(buyer, 'Report it lost or stolen')
+    await buyer.getByText('A passkey sends no transactions').waitFor()
+    assert.equal(await buyer.locator('form[data-step="call"] button').count(), 0)
+  })
+
+  it('makes no owner of a passkey that derives no key', async () => {
+    const item = await own.released()
+    await using page = await browser.open(`${named}/`)
+    await addAuthenticator(page, { hasPrf: false })
+    await page.goto(own.tapOf(item).replace(world.url, named))
+    await unfold(page, 'Claim it')
+    await page.getByRole('button', { name: 'Claim with a new passkey' }).click()
+    await page.getByText('This device cannot make a key from a passkey.').waitFor()
+    assert.equal((await world.components.reader.read(item.tokenId)).asset.record.state, 3)
+  })
+
+  it('says without a script what each step needs', async () => {
+    const item = await own.claimed()
+    await using page = await browser.open(own.tapOf(item), { javaScriptEnabled: false })
+    for (const title of ['Pass it on', 'Take an offer back', 'Receive it', 'Report it lost or stolen'])
+      await unfold(page, title)
+    const outcomes = await page.locator('form[data-step] .outcome').allInnerTexts()
+    assert.deepEqual(
+      [...new Set(outcomes)],
+      ['No wallet was found. This step needs JavaScript and the browser of your wallet: open this page there.'],
+    )
+  })
+})

@@ -1,0 +1,29 @@
+/** A camera that shows one code to the pages of a test. */
+import sharp from 'sharp'
+import { markupOf } from '../../../src/pages/html.ts'
+import { qrCode } from '../../../src/pages/qr.ts'
+
+/** Chromium's flags for a camera that plays the file `video` and needs no permission. The file is read when a page opens the camera. */
+export const cameraFlags = (video: string) => [
+  '--use-fake-ui-for-media-stream',
+  '--use-fake-device-for-media-stream',
+  `--use-file-for-fake-video-capture=${video}`,
+]
+
+/** A picture of a QR code, with a side of 600 pixels. */
+export const pictureOf = (text: string) =>
+  sharp(Buffer.from(markupOf(qrCode(text, 'x')))).resize(600, 600, { kernel: 'nearest' })
+
+/** One frame of a picture as YUV4MPEG2, which Chromium plays as its camera. */
+export async function videoOf(picture: Buffer): Promise<Buffer> {
+  const [width, height] = [800, 600]
+  const luma = await sharp(picture)
+    .resize(500, 500, { kernel: 'nearest', fit: 'contain', background: '#fff' })
+    .extend({ top: 50, bottom: 50, left: 150, right: 150, background: '#fff' })
+    .flatten({ background: '#fff' })
+    .greyscale()
+    .raw()
+    .toBuffer()
+  const head = Buffer.from(`YUV4MPEG2 W${width} H${height} F10:1 Ip A1:1 C420jpeg\nFRAME\n`)
+  return Buffer.concat([head, luma, Buffer.alloc((width * height) / 2, 128)])
+}

@@ -1,0 +1,244 @@
+/** The block of a verdict as an endpoint gives it: canonical, old, unknown, refused or unusable. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import {
+  blockHash,
+  contract,
+  honest,
+  latest,
+  recorded,
+  recordedChain,
+  type RpcAnswer,
+  type RpcAnswers,
+} from '../../test/_recorded.ts'
+import { failed } from '../../test/_report.ts'
+import { prove, type ProveOptions } from './prove.ts'
+import { recheck } from './recheck.ts'
+import type { Check } from './report.ts'
+
+const { header, verdict } = recorded
+const checkers = { recheck, prove }
+const rpcUrl = 'https://rpc.example/v2/secret-key'
+const time = '2026-11-23T12:00:47Z'
+
+/** Runs a check against the recorded chain with some answers changed. */
+const against = (
+  name: keyof typeof checkers,
+  answers: RpcAnswers = {},
+  options: Partial<ProveOptions> = {},
+  of: unknown = verdict,
+) => checkers[name](of, { rpcUrl, contract, fetch: recordedChain(answers).fetch, ...options })
+
+describe('the block of a verdict', () => {
+  it('ends before the record where the block is not the one of the verdict', async () => {
+    const unknown = 'the RPC knows no such block: it may be behind, or the block never was'
+    const other = { ...header, gasUsed: '0x1' }
+    const cases: [answer: RpcAnswer, found: string | RegExp][] = [
+      [{ result: null }, unknown],
+      [{ error: { code: -32000, message: 'header not found' } }, unknown],
+      [{ error: { code: -32000, message: 'Unknown block' } }, unknown],
+      [{ result: { number: '0x9', hash: latest['hash'] } }, String(latest['hash'])],
+      [{ result: { number: '0x9' } }, 'a block without a hash'],
+      [{ result: { number: '0x9', hash: 7 } }, 'a block without a hash'],
+      [{ result: other }, /^0x[0-9a-f]{64}$/],
+    ]
+    for (const name of ['recheck', 'prove'] as const)
+      for (const [answer, found] of cases) {
+        const report = await against(name, { eth_getBlockByHash: () => answer })
+        assert.equal(report.outcome, 'differs')
+        const last = report.checks.at(-1)
+        assert.deepEqual([last?.field, last?.ok, last?.claimed], ['block', false, blockHash])
+        assert.match(last?.found ?? '', typeof found === 'string' ? new RegExp(`^${found}$`) : found)
+      }
+  })
+
+  it('ends before the record where the chain is another one', async () => {
+    for (const name of ['recheck', 'prove'] as const) {
+      const report = await against(name, { eth_chainId: () => ({ result: '0x1' }) })
+      assert.deepEqual(rowsOf(report.checks).slice(-2), [
+        ['rpc.chain_id', '84532', '1'],
+        ['block', blockHash, blockHash],
+      ])
+      assert.deepEqual([report.outcome, failed(report)], ['differs', ['rpc.chain_id']])
+    }
+  })
+
+  it('says that the block is not canonical, or that none has its number', async () => {
+    for (const name of ['recheck', 'prove'] as const) {
+      const at = (block: unknown) =>
+        against(name, { eth_getBlockByNumber: ([number]) => ({ result: number === '0x9' ? block : latest }) })
+      assert.deepEqual(rowsOf((await at(null)).checks).at(-1), [
+        'block.canonical',
+        blockHash,
+        'the RPC has no block at this number',
+      ])
+      assert.deepEqual(rowsOf((await at(latest)).checks).at(-1), ['block.canonical', blockHash, latest['hash']])
+    }
+  })
+
+  it('says how old the block is, in seconds or hours, and is undecided beyond the age that the caller allows', async () => {
+    const began = Number(header['timestamp'])
+    const after = (age: number, maxAgeSeconds?: number) =>
+      against(
+        'recheck',
+        {
+          eth_getBlockByNumber: ([at]) => ({
+            result: at === '0x9' ? header : { ...latest, timestamp: `0x${(began + age).toString(16)}` },
+          }),
+        },
+        { maxAgeSeconds },
+      )
+    const row = async (age: number, maxAgeSeconds?: number) => (await after(age, maxAgeSeconds)).checks.at(-1)
+    const agreeing = (found: string) => ({ field: 'block.age', ok: true, claimed: time, found })
+    assert.deepEqual(await row(3600), agreeing('3600 s before the latest block'))
+    assert.deepEqual(await row(-5), agreeing('0 s before the latest block'))
+    assert.deepEqual(await row(0), agreeing('0 s before the latest block'))
+    assert.deepEqual(await row(7199, Infinity), agreeing('7199 s before the latest block'))
+    assert.deepEqual(await row(7200, Infinity), agreeing('2 h before the latest block'))
+    assert.deepEqual(await row(10_799, 10_799), agreeing('2 h before the latest block'))
+    const old = await after(3601)
+    assert.equal(old.outcome, 'undecided')
+    assert.deepEqual(old.checks.at(-1), {
+      field: 'block.age',
+      ok: false,
+      undecided: true,
+      claimed: time,
+      found:
+        '3601 s before the latest block: the token may have changed since. Ask the service again, or allow this age',
+    })
+    for (const limit of [0, -1, Number.NaN]) assert.equal((await after(1, limit)).outcome, 'undecided')
+    assert.equal((await after(0, 0)).outcome, 'agrees')
+  })
+})
+
+describe('a check against answers that are unusable', () => {
+  const refused = { error: { code: -32000, message: 'missing trie node' } }
+  const useless: [name: string, answers: RpcAnswers, message: RegExp][] = [
+    ...[null, 84532, '14a34', '0x', '0xg', ' 0x14a34', `0x${'0'.repeat(10)}14a34`, '0xfffffffffffffff'].map(
+      (result): (typeof useless)[number] => [
+        `the chain id ${JSON.stringify(result)}`,
+        { eth_chainId: () => ({ result }) },
+        /answered eth_chainId with something/,
+      ],
+    ),
+    ...['block', 7, [], true].map((result): (typeof useless)[number] => [
+      `the block ${JSON.stringify(result)}`,
+      { eth_getBlockByHash: () => ({ result }) },
+      /answered eth_getBlockByHash with something unusable/,
+    ]),
+    ...[undefined, 9, '9', '0x', '0x20000000000000', `0x${'f'.repeat(60)}`].map((number): (typeof useless)[number] => [
+      `the block number ${JSON.stringify(number)}`,
+      { eth_getBlockByHash: () => ({ result: { hash: blockHash, number } }) },
+      /answered eth_getBlockByHash with something unusable/,
+    ]),
+    ...['block', 7, [], {}, { hash: 7 }].map((result): (typeof useless)[number] => [
+      `the canonical block ${JSON.stringify(result)}`,
+      { eth_getBlockByNumber: () => ({ result }) },
+      /answered eth_getBlockByNumber with something unusable/,
+    ]),
+    [
+      'no latest block',
+      { eth_getBlockByNumber: ([at]) => ({ result: at === 'latest' ? null : header }) },
+      /answered eth_getBlockByNumber with something unusable/,
+    ],
+    ...[undefined, 1, '0x', '0x1643408b81'].map((timestamp): (typeof useless)[number] => [
+      `the time ${JSON.stringify(timestamp)}`,
+      { eth_getBlockByNumber: () => ({ result: { ...header, timestamp } }) },
+      /answered eth_getBlockByNumber with something unusable/,
+    ]),
+    [
+      'a refusal to give the block',
+      { eth_getBlockByHash: () => refused },
+      /refused eth_getBlockByHash \(code -32000\)\. For old blocks it must keep old state\./,
+    ],
+    [
+      'an error without a message',
+      { eth_getBlockByHash: () => ({ error: {} }) },
+      /refused eth_getBlockByHash\. For old blocks it must keep old state\./,
+    ],
+  ]
+  for (const [what, answers, message] of useless)
+    it(`is a fault for ${what}`, async () => {
+      for (const name of ['recheck', 'prove'] as const)
+        await assert.rejects(against(name, answers), { name: 'VerdictError', code: 'RPC_UNAVAILABLE', message })
+    })
+
+  it('reads a time up to the year 5000 and a number of 14 digits', async () => {
+    const timestamp = '0x1643408b80'
+    const far = await against(
+      'recheck',
+      { eth_getBlockByNumber: () => ({ result: { ...header, timestamp } }) },
+      { maxAgeSeconds: Infinity },
+    )
+    assert.equal(far.checks.at(-1)?.claimed, '5000-01-01T00:00:00Z')
+    const padded = await against('recheck', { eth_chainId: () => ({ result: '0x00000000014A34' }) })
+    assert.equal(padded.outcome, 'agrees')
+  })
+})
+
+describe('a check against an endpoint that refuses the hash of a block', () => {
+  const refused: RpcAnswer = { error: { code: -32602, message: 'invalid argument' } }
+  const pinnedBy = (at: unknown) => (typeof at === 'object' ? 'hash' : at)
+  it('asks by number, between two looks at the block of that number', async () => {
+    const answers: RpcAnswers = { eth_call: (params) => (params[1] === '0x9' ? honest.eth_call(params) : refused) }
+    const { fetch, requests } = recordedChain(answers)
+    assert.equal((await recheck(verdict, { rpcUrl, contract, fetch })).outcome, 'agrees')
+    assert.deepEqual(
+      requests.slice(2).map(({ method, params }) => [method, pinnedBy(params[method === 'eth_call' ? 1 : 0])]),
+      [
+        ['eth_call', 'hash'],
+        ['eth_getBlockByNumber', '0x9'],
+        ['eth_call', '0x9'],
+        ['eth_getBlockByNumber', '0x9'],
+        ['eth_getBlockByNumber', 'latest'],
+      ],
+    )
+    const proving = recordedChain({
+      eth_getProof: (params) => (params[2] === '0x9' ? honest.eth_getProof(params) : refused),
+    })
+    assert.equal((await prove(verdict, { rpcUrl, contract, fetch: proving.fetch })).outcome, 'agrees')
+    assert.deepEqual(
+      proving.requests.slice(2, 4).map(({ method, params }) => [method, pinnedBy(params[2])]),
+      [
+        ['eth_getProof', 'hash'],
+        ['eth_getProof', '0x9'],
+      ],
+    )
+  })
+
+  it('does not read by number where another block has it', async () => {
+    const { fetch, requests } = recordedChain({
+      eth_call: () => refused,
+      eth_getBlockByNumber: () => ({ result: latest }),
+    })
+    const report = await recheck(verdict, { rpcUrl, contract, fetch })
+    assert.deepEqual([report.outcome, failed(report)], ['differs', ['record', 'block.canonical']])
+    assert.equal(requests.filter(({ method }) => method === 'eth_call').length, 1)
+  })
+
+  it('is a fault where the number is refused too, and where a request fails otherwise', async () => {
+    const unavailable = { name: 'VerdictError', code: 'RPC_UNAVAILABLE' }
+    const state = /For old blocks it must keep old state\.$/
+    await assert.rejects(against('recheck', { eth_call: () => refused }), {
+      ...unavailable,
+      message: 'The RPC refused eth_call at this block. For old blocks it must keep old state.',
+    })
+    await assert.rejects(against('prove', { eth_getProof: () => refused }), { ...unavailable, message: state })
+    for (const [name, method] of [
+      ['recheck', 'eth_call'],
+      ['prove', 'eth_getProof'],
+    ] as const) {
+      let asked = 0
+      const nothing = () => {
+        asked += 1
+        return {}
+      }
+      await assert.rejects(against(name, { [method]: nothing }), { ...unavailable, message: /something that is not/ })
+      assert.equal(asked, 1)
+    }
+  })
+})
+
+function rowsOf(checks: readonly Check[]): string[][] {
+  return checks.map(({ field, claimed, found }) => [field, claimed, found])
+}
