@@ -50,8 +50,13 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
 
   it('takes over within seconds of its promotion, with every accepted tap and payment', async () => {
     const idle = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
+    const busy = opened.adopt(await openDatabase({ url: clusters.primary.url }), (it) => it.close())
+    // A computation does not look whether the postmaster lives.
+    const computation = busy.query('select count(*) from generate_series(1, 1e5) a, generate_series(1, 1e5) b')
+    const cutOff = assert.rejects(computation, isDatabaseUnavailable)
     await until(() => load.taps.length > 50 && load.payments.length > 0)
     await clusters.primary.kill()
+    await cutOff
     await until(() => load.refused() > 0)
     const path = `/01/09520001000003/21/none`
     assert.equal((await fetch(world.url + path)).status, 503)

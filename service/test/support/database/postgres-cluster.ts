@@ -61,9 +61,14 @@ export async function startClusters({ synchronous = false, delayMs = 0 } = {}): 
       promote: () => control(data, 'promote'),
       kill: async () => {
         if (name === 'primary') stream?.close() // what is on its way is lost with the machine
-        // pg_ctl makes the server the leader of a process group.
-        const group = -Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
-        process.kill(group, 'SIGKILL')
+        const postmaster = Number(readFileSync(join(data, 'postmaster.pid'), 'utf8').split('\n')[0])
+        process.kill(postmaster, 'SIGSTOP') // it starts no child any more
+        const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'latin1').trim().split(' ')
+        const all = [postmaster, ...children.map(Number)]
+        for (const pid of all) process.kill(pid, 'SIGKILL')
+        await until(() => !all.some(isAtWork))
+        // PostgreSQL does not start beside a former postmaster that init has not collected yet.
+        await rm(join(data, 'postmaster.pid'))
         await until(async () => !(await isListening(port)))
       },
     }
@@ -155,6 +160,15 @@ async function startSlowStream(port: number, delayMs: number): Promise<{ port: n
     for (const socket of sockets) socket.destroy()
   }
   return { port: (server.address() as AddressInfo).port, close }
+}
+
+/** Returns whether a process runs; one that ended and was not collected has an empty command line. */
+function isAtWork(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'latin1') !== ''
+  } catch {
+    return false
+  }
 }
 
 function isListening(port: number): Promise<boolean> {
