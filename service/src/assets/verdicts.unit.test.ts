@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type AssetRecord, type Hex, type StateCode, untrustedOf, verdictOf } from '@touchstone/verdict'
 import type { BlockId } from '../domain/chain.ts'
-import { type Span, withSpan } from '../lib/async/span.ts'
+import { recordedSpan } from '../../test/support/recorded-span.ts'
+import { withSpan } from '../lib/async/span.ts'
 import type { Log } from '../lib/log.ts'
 import { createVerdicts } from './verdicts.ts'
 
@@ -378,17 +379,7 @@ describe('the verdicts on many tokens', () => {
 
 describe('the trace of a verdict', () => {
   it('has one span of this name, however it was asked for', async () => {
-    const names: string[] = []
-    const span: Span = {
-      child: ({ name }) => {
-        names.push(name)
-        return span
-      },
-      set: () => {},
-      link: () => {},
-      fail: () => {},
-      end: () => {},
-    }
+    const { span, names } = recordedSpan()
     const { verdicts } = world(asset())
     await withSpan(span, async () => {
       await verdicts.answer(7n)

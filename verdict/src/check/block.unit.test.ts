@@ -1,6 +1,7 @@
 /** The block of a verdict as an endpoint gives it: canonical, old, unknown, refused or unusable. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { against, rpcUrl, time } from '../../test/_checkers.ts'
 import {
   blockHash,
   contract,
@@ -12,23 +13,11 @@ import {
   type RpcAnswers,
 } from '../../test/_recorded.ts'
 import { failed } from '../../test/_report.ts'
-import { prove, type ProveOptions } from './prove.ts'
+import { prove } from './prove.ts'
 import { recheck } from './recheck.ts'
 import type { Check } from './report.ts'
 
 const { header, verdict } = recorded
-const checkers = { recheck, prove }
-const rpcUrl = 'https://rpc.example/v2/secret-key'
-const time = '2026-11-23T12:00:47Z'
-
-/** Runs a check against the recorded chain with some answers changed. */
-const against = (
-  name: keyof typeof checkers,
-  answers: RpcAnswers = {},
-  options: Partial<ProveOptions> = {},
-  of: unknown = verdict,
-) => checkers[name](of, { rpcUrl, contract, fetch: recordedChain(answers).fetch, ...options })
-
 describe('the block of a verdict', () => {
   it('ends before the record where the block is not the one of the verdict', async () => {
     const unknown = 'the RPC knows no such block: it may be behind, or the block never was'

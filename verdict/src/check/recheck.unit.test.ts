@@ -1,16 +1,8 @@
 /** The reports of `recheck` and `prove` on a recorded block, row by row, and the requests that they send. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import {
-  blockHash,
-  codeHash,
-  contract,
-  honest,
-  recorded,
-  recordedChain,
-  type RpcAnswer,
-  type RpcAnswers,
-} from '../../test/_recorded.ts'
+import { against, rpcUrl, time } from '../../test/_checkers.ts'
+import { blockHash, codeHash, contract, honest, recorded, recordedChain, type RpcAnswer } from '../../test/_recorded.ts'
 import { failed } from '../../test/_report.ts'
 import { mappingSlot, recordSlot } from '../proof/storage.ts'
 import { prove, type ProveOptions } from './prove.ts'
@@ -18,10 +10,7 @@ import { recheck } from './recheck.ts'
 import type { Check } from './report.ts'
 
 const { metadata, verdict } = recorded
-const checkers = { recheck, prove }
-const rpcUrl = 'https://rpc.example/v2/secret-key'
 
-const time = '2026-11-23T12:00:47Z'
 const formRows = [
   ['keys', '12 keys', 'the keys of the specification'],
   ['untrusted', 'supplier metadata', 'the form is right; the texts are not derived from the chain'],
@@ -54,14 +43,6 @@ const standingRows = [
 ]
 const tokenRow = ['token asked for', '6', '6']
 const contractRow = ['contract', contract, contract]
-
-/** Runs a check against the recorded chain with some answers changed. */
-const against = (
-  name: keyof typeof checkers,
-  answers: RpcAnswers = {},
-  options: Partial<ProveOptions> = {},
-  of: unknown = verdict,
-) => checkers[name](of, { rpcUrl, contract, fetch: recordedChain(answers).fetch, ...options })
 
 describe('the report on a recorded verdict', () => {
   it('has the rows of a recheck', async () => {

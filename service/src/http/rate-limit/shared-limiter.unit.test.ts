@@ -3,21 +3,12 @@ import { describe, it } from 'node:test'
 import { createBreaker } from '../../lib/async/circuit-breaker.ts'
 import { currentSpan, type Span, withSpan } from '../../lib/async/span.ts'
 import { createLog } from '../../lib/log.ts'
+import { recordedSpan } from '../../../test/support/recorded-span.ts'
 import { createSharedLimits } from './shared-limiter.ts'
 
 describe('a call to the store of shared limits', () => {
   it('belongs to no request, each of which has the time that it waited', async () => {
-    const names: string[] = []
-    const span: Span = {
-      child: ({ name }) => {
-        names.push(name)
-        return span
-      },
-      set: () => {},
-      link: () => {},
-      fail: () => {},
-      end: () => void names.push('end'),
-    }
+    const { span, names, ends } = recordedSpan()
     const seen: (Span | undefined)[] = []
     const { limiter } = createSharedLimits({
       store: {
@@ -34,6 +25,6 @@ describe('a call to the store of shared limits', () => {
     const { take } = limiter({ scope: 'asset', limit: 10, windowSeconds: 60 })
     const quotas = await Promise.all(['a', 'b'].map(async (client) => withSpan(span, () => take(client))))
     assert.ok(quotas.every(({ allowed }) => allowed))
-    assert.deepEqual([seen, names.toSorted()], [[undefined], ['end', 'end', 'quota', 'quota']])
+    assert.deepEqual([seen, names, ends()], [[undefined], ['quota', 'quota'], 2])
   })
 })

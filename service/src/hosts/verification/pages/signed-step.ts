@@ -1,10 +1,13 @@
 /** Requests of a page's own script that carry what a wallet signed. They are JSON in, JSON out, for this host's pages only. */
-import type { Context } from 'hono'
+import type { Context, Hono } from 'hono'
 import type { Hex } from '@touchstone/verdict'
 import { parseAddress } from '../../../domain/address.ts'
 import { readWebBody } from '../../../http/body.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { requestIdOf } from '../../../http/request.ts'
+import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
 import { parseJsonObject } from '../../../lib/json.ts'
-import type { Env, Headers } from '../request.ts'
+import type { Env, Headers, RequestHelpers } from '../request.ts'
 
 /** A ticket, addresses and the signature of a contract wallet in hex. */
 const maxBytes = 16_384
@@ -12,8 +15,68 @@ const longestSignature = 4_096
 
 export type StepBody = Readonly<Record<string, unknown>>
 
+/** Refusals that every step has, with the status of the answer. The page words them. */
+const commonRefusals = {
+  off: 404,
+  invalid: 400,
+  expired: 400,
+  unsigned: 400,
+  taken: 409,
+  used: 409,
+  limited: 429,
+  refused: 503,
+} as const
+
+/** Takes one step, for the requests of one path. */
+export type TakeStep<Reason extends string = never> = (
+  body: StepBody,
+  answers: {
+    readonly done: (body: object) => Response
+    readonly refuse: (reason: Reason | keyof typeof commonRefusals, more?: object) => Response
+  },
+  requestId: string | undefined,
+) => Promise<Response>
+
+/** Serves the steps of one path. `take` is undefined where the operator does not offer them. */
+export function stepRoute<Reason extends string = never>(
+  app: Hono<Env>,
+  helpers: RequestHelpers,
+  path: string,
+  {
+    limiter,
+    refusals,
+    take,
+  }: {
+    readonly limiter: RateLimiter | undefined
+    readonly refusals: Readonly<Record<Reason, number>>
+    readonly take: TakeStep<Reason> | undefined
+  },
+): void {
+  const statuses = { ...commonRefusals, ...refusals }
+  app.all(path, async (c) => {
+    const quota = await helpers.consume(c, limiter)
+    const headers = quotaHeaders(quota)
+    if (c.req.method !== 'POST') return methodRefused('POST', headers)
+    const answers: Parameters<TakeStep<Reason>>[1] = {
+      done: (body) => stepAnswer(200, body, headers),
+      refuse: (reason, more = {}) => stepAnswer(statuses[reason], { reason, ...more }, headers),
+    }
+    if (take === undefined) return answers.refuse('off')
+    if (quota?.allowed === false) return answers.refuse('limited')
+    const body = await stepBodyOf(c)
+    if (body === null) return answers.refuse('invalid')
+    try {
+      const outgoing = c.env?.outgoing
+      return await take(body, answers, outgoing && requestIdOf(outgoing))
+    } catch (error) {
+      const { status } = helpers.faultOf(error, c)
+      return stepAnswer(status, { reason: 'refused' }, headers)
+    }
+  })
+}
+
 /** Reads the body. It is null unless the script of a page of this host sends JSON: no form can, and browsers say where a request comes from. */
-export async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
+async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
   const isJson = /^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? '')
   const isOwn = ['same-origin', 'none'].includes(c.req.header('sec-fetch-site') ?? 'none')
   if (!isJson || !isOwn) return null
@@ -22,18 +85,18 @@ export async function stepBodyOf(c: Context<Env>): Promise<StepBody | null> {
 }
 
 /** An answer for the page of this host only: without CORS, no script of another origin reads it. */
-export function stepAnswer(status: number, body: unknown, headers: Headers): Response {
+function stepAnswer(status: number, body: unknown, headers: Headers): Response {
   const fixed = { 'Content-Type': 'application/json', 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' }
   return new Response(JSON.stringify(body), { status, headers: { ...fixed, ...headers } })
 }
 
-export function textIn(body: StepBody | null, name: string): string {
-  const value = body?.[name]
+export function textIn(body: StepBody, name: string): string {
+  const value = body[name]
   return typeof value === 'string' ? value : ''
 }
 
 /** Returns an account in lower case; null for none, and for the zero address, which owns nothing. */
-export function accountIn(body: StepBody | null, name: string): Hex | null {
+export function accountIn(body: StepBody, name: string): Hex | null {
   const address = parseAddress(textIn(body, name))
   return address === null || BigInt(address) === 0n ? null : address
 }

@@ -5,13 +5,11 @@
 import type { Hono } from 'hono'
 import { parseTransferId } from '../../../ownership/transfer-id.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { requestIdOf } from '../../../http/request.ts'
-import { methodRefused, quotaHeaders } from '../../../http/responses.ts'
 import type { PageTransfers, Standing, TransferRefusal } from '../../../ownership/page-transfers.ts'
 import { transferPath } from '../../../pages/ownership/wallet-form.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
 import type { Env, RequestHelpers } from '../request.ts'
-import { accountIn, deadlineIn, signatureIn, stepAnswer, type StepBody, stepBodyOf, textIn } from './signed-step.ts'
+import { accountIn, deadlineIn, signatureIn, type StepBody, stepRoute, type TakeStep, textIn } from './signed-step.ts'
 
 export type TransferSite = {
   /** Undefined where visitors cannot pass items on. */
@@ -19,52 +17,35 @@ export type TransferSite = {
   readonly tapLimiter?: RateLimiter | undefined
 }
 
-/** Why nothing was done, as the page words it, with the status of the answer. */
+/** Why nothing was done, besides the reasons of every step. */
 const refusals = {
-  off: 404,
   over: 404,
-  invalid: 400,
   badTo: 400,
   self: 400,
-  expired: 400,
-  unsigned: 400,
   notOwner: 403,
   another: 403,
-  taken: 409,
   held: 409,
-  used: 409,
   standing: 409,
-  limited: 429,
-  refused: 503,
 } as const
-type Refusal = keyof typeof refusals
 
 export function transferRoute(
   app: Hono<Env>,
   helpers: RequestHelpers,
   { pageTransfers, tapLimiter }: TransferSite,
 ): void {
-  app.all(transferPath, async (c) => {
-    const quota = await helpers.consume(c, tapLimiter)
-    const headers = quotaHeaders(quota)
-    if (c.req.method !== 'POST') return methodRefused('POST', headers)
-    const refuse = (reason: Refusal, more = {}) => stepAnswer(refusals[reason], { reason, ...more }, headers)
-    if (pageTransfers === undefined) return refuse('off')
-    if (quota?.allowed === false) return refuse('limited')
-    const body = await stepBodyOf(c)
-    if (body === null) return refuse('invalid')
-    try {
-      const outgoing = c.env?.outgoing
-      const outcome = await stepOf(pageTransfers, body, outgoing && requestIdOf(outgoing))
-      if (typeof outcome === 'string') return refuse(outcome)
-      return 'standing' in outcome
-        ? refuse('standing', { transferId: outcome.standing })
-        : stepAnswer(200, outcome, headers)
-    } catch (error) {
-      const { status } = helpers.faultOf(error, c)
-      return stepAnswer(status, { reason: 'refused' }, headers)
-    }
+  stepRoute(app, helpers, transferPath, {
+    limiter: tapLimiter,
+    refusals,
+    take: pageTransfers && takeStep(pageTransfers),
   })
+}
+
+function takeStep(site: NonNullable<TransferSite['pageTransfers']>): TakeStep<keyof typeof refusals> {
+  return async (body, { done, refuse }, requestId) => {
+    const outcome = await stepOf(site, body, requestId)
+    if (typeof outcome === 'string') return refuse(outcome)
+    return 'standing' in outcome ? refuse('standing', { transferId: outcome.standing }) : done(outcome)
+  }
 }
 
 /** Takes one step. Throws CHAIN_UNAVAILABLE. */
@@ -72,7 +53,7 @@ async function stepOf(
   { steps, tickets }: NonNullable<TransferSite['pageTransfers']>,
   body: StepBody,
   requestId: string | undefined,
-): Promise<object | Standing | TransferRefusal | Refusal> {
+): Promise<object | Standing | TransferRefusal | 'invalid' | 'expired' | 'badTo'> {
   const step = textIn(body, 'step')
   const account = accountIn(body, 'account')
   const signature = signatureIn(body)
