@@ -49,7 +49,7 @@ async function check(text) {
     const isWhole = keys.keptAt === null && rows.slice(0, 3).every(([isGood]) => isGood === true)
     if (isWhole) show('own', texts.validTitle, texts.validText, rows, certificate)
     else show('hold', texts.partTitle, texts.partText, rows, certificate)
-    offerProvider(certificate, rows, isWhole)
+    offerProvider(certificate, rows, isWhole, isCurrent)
     void keep()
   } catch (error) {
     if (!isCurrent()) return
@@ -87,7 +87,7 @@ function isStatus(status) {
   const { blockNumber, blockHash, contract, tokenId } = status?.chainRef ?? {}
   return (
     typeof status?.state === 'string' &&
-    status.state in texts.states &&
+    Object.hasOwn(texts.states, status.state) &&
     Number.isSafeInteger(blockNumber) &&
     /^0x[0-9a-f]{64}$/.test(blockHash) &&
     /^0x[0-9a-fA-F]{40}$/.test(contract) &&
@@ -169,7 +169,7 @@ async function statusRow({ credentialStatus }, document) {
   const entries = [credentialStatus ?? []].flat()
   if (entries.length === 0) throw new Refused('malformed')
   for (const entry of entries) {
-    const url = URL.parse(entry.statusListCredential)
+    const url = urlOf(entry.statusListCredential)
     if (
       entry.type !== 'BitstringStatusListEntry' ||
       !/^\/api\/status\/(?:suspension|revocation)\/\d{1,6}$/.test(url?.pathname)
@@ -210,7 +210,10 @@ async function unpacked(bytes) {
   return new Uint8Array(await new Blob(chunks).arrayBuffer())
 }
 
-/** Compares with the record now, which this service reads at a newer block of the same chain and contract. */
+/**
+ * Compares with the record now, which this service reads at a newer block of the same chain and contract. A report or the end of the record
+ * since then refuses the certificate, whatever its status list says.
+ */
 async function recordRow({ credentialSubject }) {
   const { state, flagged, chainRef } = credentialSubject.assetStatus
   const verdict = await (await request(`/api/asset/${chainRef.tokenId}`, 'application/json')).json()
@@ -219,13 +222,15 @@ async function recordRow({ credentialSubject }) {
   if (!isSame) throw new Refused('otherChain')
   const block = now.block_number
   if (block < chainRef.blockNumber) return [null, texts.record, fill(texts.recordBehind, { block })]
+  const isClosed = verdict.state === 'RECYCLED' && state !== 'RECYCLED'
+  if ((verdict.flagged && !flagged) || isClosed) throw new Refused('suspended')
   if (verdict.state === state && verdict.flagged === flagged)
     return [true, texts.record, fill(texts.recordSame, { block })]
   return [true, texts.record, fill(texts.recordChanged, { block, state: texts.states[verdict.state] ?? '' })]
 }
 
-/** Reads the block, and the record at it, at the provider that the operator offers, when the visitor wants it. */
-function offerProvider(certificate, rows, isWhole) {
+/** Offers to read the block, and the record at it, at the provider of the operator. An answer about an earlier certificate is dropped. */
+function offerProvider(certificate, rows, isWhole, isCurrent) {
   if (provider === null) return
   const button = provider.querySelector('button')
   provider.hidden = false
@@ -234,6 +239,7 @@ function offerProvider(certificate, rows, isWhole) {
     const { blockNumber } = certificate.status.chainRef
     try {
       const row = await outcomeOf(() => blockRow(certificate.status, provider.dataset.provider))
+      if (!isCurrent()) return
       rows.splice(-1, 1, row ?? [null, texts.block, fill(texts.blockUnread, { block: blockNumber })])
       const all = isWhole && row !== null
       show(
@@ -244,7 +250,7 @@ function offerProvider(certificate, rows, isWhole) {
         certificate,
       )
     } catch (error) {
-      show('stop', texts.refusedTitle, fill(texts[error.message] ?? texts.malformed, {}))
+      if (isCurrent()) show('stop', texts.refusedTitle, fill(texts[error.message] ?? texts.malformed, {}))
     }
   }
 }
@@ -313,6 +319,11 @@ function jsonOf(bytes) {
   return value
 }
 
+/** Parses a URL as `URL.parse`, which browsers of before 2024 lack. */
+function urlOf(text) {
+  return URL.canParse(text) ? new URL(text) : null
+}
+
 function fill(text, values) {
   return text.replace(/\{(\w+)\}/g, (_place, name) => String(values[name] ?? ''))
 }
@@ -344,7 +355,7 @@ function show(tone, title, text, rows = [], certificate) {
 function factsOf({ payload, status }) {
   const facts = element('dl', '')
   facts.className = 'facts2'
-  const { pathname = '' } = URL.parse(payload.credentialSubject.id) ?? {}
+  const { pathname = '' } = urlOf(payload.credentialSubject.id) ?? {}
   const isOwn = /^\/(?:01|token)\//.test(pathname)
   const item = element(isOwn ? 'a' : 'span', pathname)
   if (isOwn) item.href = pathname

@@ -91,7 +91,8 @@ function open({ text, format }) {
   if (retail.includes(format)) return ask({ gtin: text, serial: '' })
   if (!/^\s*(?:[a-z][a-z0-9+.-]*:\/\/|www\.)/i.test(text))
     return text.length > 500 ? say(texts.unreadable, false) : ask({ find: text })
-  const url = URL.parse(text.trim())
+  // URL.parse is missing in browsers of before 2024.
+  const url = URL.canParse(text.trim()) ? new URL(text.trim()) : null
   if (url?.origin !== location.origin || url.username !== '') return say(texts.foreign, false, text)
   if (!pages.test(url.pathname)) return say(texts.unreadable, false, text)
   location.assign(url.pathname + url.search + url.hash)

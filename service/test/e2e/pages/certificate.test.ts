@@ -304,6 +304,51 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     }
   })
 
+  it('keeps the answer about a later certificate when a provider answers late about an earlier one', async () => {
+    const jws = await jwtOf('claimed')
+    await using page = await open(jws)
+    await says(page, titles.valid)
+    const { promise: held, resolve: release } = Promise.withResolvers<void>()
+    await page.route(world.chainUrl, async (route) => {
+      await held
+      await route.continue()
+    })
+    const isRead = page.waitForResponse((answer) => String(answer.request().postData()).includes('eth_call'))
+    await page.getByRole('button', { name: /^Read the block at/ }).click()
+    await page.getByLabel('Certificate or its link').fill(`${jws.slice(0, -1)}${jws.endsWith('A') ? 'Q' : 'A'}`)
+    await page.getByRole('button', { name: 'Check' }).click()
+    await says(page, titles.refused)
+    release()
+    await (await isRead).finished()
+    // The page has dealt with the answer two frames after it came.
+    await page.evaluate('new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))')
+    await says(page, titles.refused)
+  })
+
+  it('refuses a certificate whose item is reported or recycled now, whatever its status list says', async () => {
+    const good = payloadOf(await jwtOf('claimed'))
+    const subject = good['credentialSubject'] as { assetStatus: { chainRef: object } }
+    for (const name of ['stolen', 'recycled'] as const) {
+      const chainRef = { ...subject.assetStatus.chainRef, tokenId: String(world.tokenOf(name)) }
+      const assetStatus = { ...subject.assetStatus, chainRef }
+      await using page = await open(await signed({ ...good, credentialSubject: { ...subject, assetStatus } }))
+      await says(page, titles.refused)
+      await page.getByText(/It is suspended/).waitFor()
+    }
+  })
+
+  it('refuses a state that the registry does not have', async () => {
+    const good = payloadOf(await jwtOf('claimed'))
+    const subject = good['credentialSubject'] as { assetStatus: object }
+    const assetStatus = { ...subject.assetStatus, state: 'constructor' }
+    await using page = await open(await signed({ ...good, credentialSubject: { ...subject, assetStatus } }))
+    await says(page, titles.refused)
+    await page
+      .locator('[data-checked]')
+      .getByText(/no certificate of this service/)
+      .waitFor()
+  })
+
   it('checks the signature without a connection, and says what stays open; without keys it checks nothing', async () => {
     const jws = await jwtOf('claimed')
     await using page = await open(jws, { viewport: { width: 390, height: 740 }, allowed: /ERR_INTERNET_DISCONNECTED/ })
