@@ -16,7 +16,7 @@ if (lacks !== null) {
 
 /** Tests of other folders use no distributed table, or begin with an empty database. */
 const folders = [
-  'service/src/{tap,index,graphql,payments,passport}/**/*',
+  'service/src/{access,tap,index,graphql,payments,passport}/**/*',
   'service/test/e2e/{index,tap,graphql,payments}/**/!(away)',
   'service/test/e2e/database/!(audit|away|backup|disk-full|failover|pgbouncer|privacy|read-replica)',
 ]

@@ -7,9 +7,9 @@ import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { HistoryQuestion } from '../index/history.ts'
 import type { PastBlock } from '../index/queries/products.ts'
-import { type Verb, verbsOf } from './access/rights.ts'
+import { type Verb, verbsOf } from '../access/rights.ts'
 import { scopedStores } from './access/scoped-stores.ts'
-import type { ApiKey } from './api-keys.ts'
+import type { ApiKey } from '../access/api-keys.ts'
 import type { IndexStores } from './stores.ts'
 
 export type GraphqlContext = {

@@ -25,17 +25,18 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   assets: ['lib', 'domain', 'db', 'chain', 'index'],
   ownership: ['lib', 'domain', 'chain/transactions'],
   tap: ['lib', 'domain', 'db', 'keys', 'assets'],
+  access: ['lib', 'domain', 'db', 'http', 'tap', 'chain/transactions'],
   passport: ['lib', 'domain', 'db', 'http', 'keys'],
   payments: ['lib', 'domain', 'db', 'http', 'keys', 'assets', 'chain/rpc', 'chain/transactions'],
   agents: ['lib', 'domain', 'http', 'assets'],
   discovery: ['lib', 'domain', 'http'],
-  graphql: ['lib', 'domain', 'db', 'http', 'index', 'assets', 'tap', 'ownership', 'chain/transactions'],
+  graphql: 'lib domain db http index assets ownership tap access chain/transactions'.split(' '),
   pages: ['lib', 'domain'],
-  hosts: 'lib domain http assets ownership tap passport payments agents discovery graphql pages'.split(' '),
-  app: 'lib domain http db keys chain index assets ownership tap passport payments agents discovery graphql pages hosts'.split(
+  hosts: 'lib domain http assets ownership tap access passport payments agents discovery graphql pages'.split(' '),
+  app: 'lib domain http db keys chain index assets ownership tap access passport payments agents discovery graphql pages hosts'.split(
     ' ',
   ),
-  cli: 'lib domain http db keys chain index privacy assets tap passport payments graphql app'.split(' '),
+  cli: 'lib domain http db keys chain index privacy assets tap access passport payments graphql app'.split(' '),
   'cli.ts': ['cli'],
 }
 

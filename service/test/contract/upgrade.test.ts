@@ -16,7 +16,7 @@ import { commitBeforeNewestMigration, extractVersion } from '../support/processe
 import { newUid, testTag } from '../support/tap/tags.ts'
 import { operator, startWriterWorld } from '../support/index/writer-world.ts'
 import { readMigrations } from '../../src/db/migrate.ts'
-import { newApiKey } from '../../src/graphql/api-keys.ts'
+import { newApiKey } from '../../src/access/api-keys.ts'
 import { readKeyFile } from '../../src/tap/keys/key-file.ts'
 
 const before = await commitBeforeNewestMigration()

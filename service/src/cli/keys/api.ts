@@ -1,8 +1,8 @@
 /** `touchstone key …`: API keys of GraphQL (spec §5), printed when they are made and never again; and the key that seals tag keys. */
 import { untrustedOf } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { type Scope, scopes, verbs, verbsOf } from '../../graphql/access/rights.ts'
-import { newApiKey, type ListedApiKey } from '../../graphql/api-keys.ts'
+import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
+import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'

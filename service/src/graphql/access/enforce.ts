@@ -8,8 +8,9 @@ import {
   isObjectType,
 } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
+import { graphqlError } from '../errors.ts'
 import { readInput, type InputError } from '../mutations/inputs.ts'
-import { demandVerb, permits } from './rights.ts'
+import { permits, type Verb } from '../../access/rights.ts'
 import { type Rule, type RuleArguments, rules } from './rules.ts'
 
 type FieldResolver = GraphQLFieldResolver<unknown, GraphqlContext>
@@ -102,4 +103,11 @@ async function scopeError(
     if (tokenId !== undefined && !permits(brands, await context.loaders.productByToken.load(tokenId)))
       return { field, message: `Product ${tokenId} does not exist.` }
   return null
+}
+
+/** Throws FORBIDDEN where none of the verbs that suffice is among those of the key. */
+function demandVerb(own: ReadonlySet<Verb>, sufficient: readonly Verb[]): void {
+  if (sufficient.some((verb) => own.has(verb))) return
+  const named = sufficient.join(' or ')
+  throw graphqlError('FORBIDDEN', `This API key lacks the scope ${named}. Make one with: touchstone key create`)
 }

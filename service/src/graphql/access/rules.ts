@@ -3,7 +3,7 @@
  * docs/graphql.md shows them.
  */
 import type { ProductFilter } from '../queries/filter.ts'
-import type { Verb } from './rights.ts'
+import type { Verb } from '../../access/rights.ts'
 
 /** Verbs of which one suffices. */
 type Need = readonly Verb[]

@@ -1,7 +1,7 @@
 /** The stores of the index as a key with brands reads them. Products of other brands, and what belongs to them, do not exist. */
 import type { ProductCondition } from '../../index/queries/condition.ts'
 import type { IndexStores } from '../stores.ts'
-import { permits } from './rights.ts'
+import { permits } from '../../access/rights.ts'
 
 /** Messages and histories are read of products and transfers that were found through these stores. */
 export function scopedStores(stores: IndexStores, brands: readonly string[]): IndexStores {

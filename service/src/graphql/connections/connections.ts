@@ -1,7 +1,7 @@
 /** The connections of GraphQL that stay open, WebSockets and event streams, counted together by API key. Those of a revoked key are closed. */
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import type { ApiKeyStore } from '../api-keys.ts'
+import type { ApiKeyStore } from '../../access/api-keys.ts'
 
 /** `wrong`: the key was revoked. `stopping`: the service ends. */
 type CloseReason = 'wrong' | 'stopping'

@@ -1,7 +1,7 @@
 /** The mutations of schema.graphql, `transferTypedData` (spec §4.9), and the requests for approval. */
 import type { Sql } from '../../db/database.ts'
-import type { Approvals } from '../approvals/approvals.ts'
-import { approvalResolvers } from '../approvals/resolvers.ts'
+import type { Approvals } from '../../access/approvals/approvals.ts'
+import { approvalResolvers } from './approvals.ts'
 import type { ResolverMap } from '../schema.ts'
 import {
   createBindTag,

@@ -7,7 +7,7 @@ import sharp from 'sharp'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
-import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { newApiKey } from '../../../src/access/api-keys.ts'
 
 const uid = '04A1B2C3D4E5F6'
 const [operator, , consumer] = publishedAccounts(3)

@@ -8,7 +8,7 @@ import { ServiceError } from '../../../src/lib/errors.ts'
 import { clientAddresses } from '../../../src/http/client-ip.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { type Database } from '../../../src/db/database.ts'
-import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { graphqlError } from '../../../src/graphql/errors.ts'
 

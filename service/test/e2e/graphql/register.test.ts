@@ -3,7 +3,7 @@ import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, readAudit } from '../../../src/db/audit.ts'
-import type { ApiKey } from '../../../src/graphql/api-keys.ts'
+import type { ApiKey } from '../../../src/access/api-keys.ts'
 import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
 import { operator } from '../../support/index/writer-world.ts'
 

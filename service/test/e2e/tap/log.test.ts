@@ -1,7 +1,7 @@
 /** Taps over HTTP reach the back office (GraphQL), with the country that a trusted proxy names. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { until } from '../../support/wait.ts'

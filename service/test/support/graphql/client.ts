@@ -2,7 +2,7 @@
 import { createClient, type Client } from 'graphql-ws'
 import { WebSocket } from 'ws'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
-import { newApiKey } from '../../../src/graphql/api-keys.ts'
+import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../evidence.ts'
 import type { World } from '../world.ts'
 

@@ -1,7 +1,7 @@
 /** The GraphQL host over a database of its own, for tests of reads. Rows are inserted by SQL, queries go over HTTP. */
 import type { RequestListener } from 'node:http'
-import { apiKeyStore, createAuthenticate, newApiKey } from '../../../src/graphql/api-keys.ts'
-import type { Scope } from '../../../src/graphql/access/rights.ts'
+import { apiKeyStore, createAuthenticate, newApiKey } from '../../../src/access/api-keys.ts'
+import type { Scope } from '../../../src/access/rights.ts'
 import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
 import { createConnections, type ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import { createStreamOperation } from '../../../src/graphql/connections/event-stream.ts'

@@ -3,8 +3,8 @@
  * without these scopes reads what the public reads. A key that is not valid is rejected before anything is looked up.
  */
 import type { Context } from 'hono'
-import { verbsOf } from '../../../graphql/access/rights.ts'
-import type { Authenticate } from '../../../graphql/api-keys.ts'
+import { verbsOf } from '../../../access/rights.ts'
+import type { Authenticate } from '../../../access/api-keys.ts'
 import type { ClientAddress } from '../../../http/client-ip.ts'
 import type { Tier } from '../../../domain/product-details.ts'
 import { headerReader, type Env, type Headers, type RequestHelpers } from '../request.ts'

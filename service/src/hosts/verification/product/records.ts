@@ -16,7 +16,7 @@ import type { Subject } from '../../../passport/public/subject.ts'
 import type { RestrictedStore } from '../../../passport/public/restricted-store.ts'
 import { withRestricted } from '../../../passport/public/tiers.ts'
 import { versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
-import { type Brands, permits } from '../../../graphql/access/rights.ts'
+import { type Brands, permits } from '../../../access/rights.ts'
 
 export type ProductSite = {
   /** The public origin, without a slash at the end. */

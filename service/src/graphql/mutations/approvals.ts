@@ -1,13 +1,13 @@
 /** The requests for approval as keys read and decide them (decisions/0021). */
 import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
-import { type Input, type InputReader } from '../mutations/inputs.ts'
-import { mutation, rejectedAt, type Writes } from '../mutations/mutation.ts'
+import { type Input, type InputReader } from './inputs.ts'
+import { mutation, rejectedAt, type Writes } from './mutation.ts'
 import { listKey, type PageArguments, readConnection } from '../queries/pages.ts'
 import type { ResolverMap } from '../schema.ts'
-import { permits } from '../access/rights.ts'
-import type { Approvals, Decided, Decider } from './approvals.ts'
-import { type Approval, type ApprovalStatus, parseFacts } from './store.ts'
+import { permits } from '../../access/rights.ts'
+import type { Approvals, Decided, Decider } from '../../access/approvals/approvals.ts'
+import { type Approval, type ApprovalStatus, parseFacts } from '../../access/approvals/store.ts'
 
 type ListArguments = PageArguments & { readonly status?: ApprovalStatus | null }
 type DecisionInput = Input<'approvalId', never>

@@ -5,7 +5,7 @@ import { GraphQLError, isObjectType } from 'graphql'
 import type { GraphqlContext } from '../context.ts'
 import { graphqlSchema, type ResolverMap } from '../schema.ts'
 import { rules } from './rules.ts'
-import { type Scope, scopes, type Verb, verbs, verbsOf } from './rights.ts'
+import { type Scope, scopes, type Verb, verbs, verbsOf } from '../../access/rights.ts'
 
 /** The verbs of the scopes from before there were verbs. */
 const former: Readonly<Record<string, string>> = {

@@ -2,8 +2,6 @@
  * The rights of API keys (spec §5): a scope is a verb, or an alias of several. A key with brands reads and changes the products of these
  * brands only.
  */
-import { graphqlError } from '../errors.ts'
-
 export const verbs = [
   'mint',
   'bind',
@@ -45,13 +43,6 @@ export function verbsOf(given: readonly Scope[]): Verb[] {
     given.flatMap((scope) => (scope in aliases ? aliases[scope as keyof typeof aliases] : (scope as Verb))),
   )
   return verbs.filter((verb) => all.has(verb))
-}
-
-/** Throws FORBIDDEN where none of the verbs that suffice is among those of the key. */
-export function demandVerb(own: ReadonlySet<Verb>, sufficient: readonly Verb[]): void {
-  if (sufficient.some((verb) => own.has(verb))) return
-  const named = sufficient.join(' or ')
-  throw graphqlError('FORBIDDEN', `This API key lacks the scope ${named}. Make one with: touchstone key create`)
 }
 
 /** The brands of a key; null stands for all products, also those without a brand. */

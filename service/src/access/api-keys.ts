@@ -1,4 +1,4 @@
-/** API keys of GraphQL (spec §5): `ts_live_` and 256 random bits, of which only the SHA-256 is stored. */
+/** API keys of GraphQL and product passports (spec §5): `ts_live_` and 256 random bits, of which only the SHA-256 is stored. */
 import { createHash, randomBytes, randomInt } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { type Actor, appendAudit, auditText, localActor } from '../db/audit.ts'
@@ -9,7 +9,7 @@ import { singleFlight } from '../lib/async/single-flight.ts'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
-import { type Brands, type Scope, verbsOf } from './access/rights.ts'
+import { type Brands, type Scope, verbsOf } from './rights.ts'
 
 /** `brands` are those whose products it reads and changes; null stands for all products. */
 export type ApiKey = Readonly<{ id: string; name: string; scopes: readonly Scope[]; brands: Brands }>
