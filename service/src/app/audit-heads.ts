@@ -6,8 +6,8 @@ import { mkdir, open, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { type AuditHead, auditHead, formatHead, readAudit } from '../db/audit.ts'
-import type { Sql } from '../db/database.ts'
-import { createQueue } from '../lib/async/concurrency.ts'
+import type { Database, Sql } from '../db/database.ts'
+import { locks, lockStatement } from '../db/locks.ts'
 import { reasonOf } from '../lib/errors.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
@@ -71,7 +71,7 @@ async function wholeLines(path: string): Promise<string> {
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 
-/** Appends a line after the whole ones, in place of a last one that lacks its end. */
+/** Appends a line after the whole ones, in place of a last one that lacks its end. The caller holds `locks.auditHeads`. */
 async function appendLine(path: string, line: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 })
   const length = Buffer.byteLength(await wholeLines(path))
@@ -85,7 +85,7 @@ const dayMs = 86_400_000
 
 /**
  * Keeps signed heads in a file and writes each to the log. `sign` is due when the newest one is a day old. It signs nothing, and says so,
- * while the trail lacks the head that was signed before.
+ * while the trail lacks the head that was signed before. Processes that share the file sign one after another.
  */
 export function createHeadSigner({
   database,
@@ -94,7 +94,7 @@ export function createHeadSigner({
   path,
   log,
 }: {
-  readonly database: Sql
+  readonly database: Pick<Database, 'transaction'>
   readonly issuer: Issuer
   readonly did: string
   readonly path: string
@@ -102,21 +102,21 @@ export function createHeadSigner({
 }) {
   /** The newest head of this process: a file that cannot be written has none. */
   let logged: string | undefined
-  const inTurn = createQueue()
 
-  async function sign(now: number): Promise<void> {
+  async function sign(sql: Sql, now: number): Promise<void> {
+    await sql.query(lockStatement(locks.auditHeads))
     const line = (await readHeads(path)).at(-1) ?? logged
     const last = line === undefined ? null : await openHead(line, issuer.keys())
     if (last?.ok === false && last.because === 'forged')
       return log.error('the newest signed audit head is not of this issuer: find out who wrote it', { file: path })
     if (last?.ok === true) {
       if (Math.abs(now - last.head.at) < dayMs) return
-      if (!(await holds(database, last.head)))
+      if (!(await holds(sql, last.head)))
         return log.error('the audit trail lacks the head that was signed last: run touchstone audit verify', {
           head: formatHead(last.head),
         })
     }
-    const head = await auditHead(database)
+    const head = await auditHead(sql)
     const signed = await signHead(issuer, did, head, now)
     if (signed === null) return
     log.info('audit head signed', { head: formatHead(head), jws: signed })
@@ -126,15 +126,17 @@ export function createHeadSigner({
 
   return {
     sign: (now = Date.now()): Promise<void> =>
-      inTurn(() => sign(now)).catch((error: unknown) =>
-        log.warn('audit head not signed, or not kept', { file: path, reason: reasonOf(error) }),
-      ),
+      database
+        .transaction((sql) => sign(sql, now))
+        .catch((error: unknown) =>
+          log.warn('audit head not signed, or not kept', { file: path, reason: reasonOf(error) }),
+        ),
   }
 }
 
 /** Returns whether the trail has the entry of a head. That of an empty trail is before the first. */
-async function holds(database: Sql, { seq, hash }: AuditHead): Promise<boolean> {
+async function holds(sql: Sql, { seq, hash }: AuditHead): Promise<boolean> {
   if (seq === 0n) return true
-  const [entry] = await readAudit(database, seq - 1n, 1)
+  const [entry] = await readAudit(sql, seq - 1n, 1)
   return entry?.seq === seq && entry.hash === hash
 }

@@ -6,6 +6,8 @@ export const locks = {
   /** Writers of the outbox share it until they commit: migrations 0005 and 0011. */
   outbox: [84532, 2],
   indexLeader: [84532, 3],
+  /** A process that reads and extends the file of signed audit heads holds it. */
+  auditHeads: [84532, 4],
 } as const satisfies Record<string, Lock>
 
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */

@@ -100,7 +100,14 @@ for (const { name, open, skip } of testDatabases())
         const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
         const lines: string[] = []
         const log = createLog((line) => lines.push(line))
-        const signerOf = (sql: Sql) => createHeadSigner({ database: sql, issuer, did: 'did:web:test', path, log })
+        const signerOf = (sql: Sql) =>
+          createHeadSigner({
+            database: { transaction: (run) => run(sql) },
+            issuer,
+            did: 'did:web:test',
+            path,
+            log,
+          })
         const day = 86_400_000
         for (const hours of [0, 23, 25]) await signerOf(database).sign(day + hours * 3_600_000)
         const heads = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
@@ -140,6 +147,29 @@ for (const { name, open, skip } of testDatabases())
         assert.deepEqual(
           opened.map(({ ok }) => ok),
           [true, true, true],
+        )
+      } finally {
+        await rm(folder, { recursive: true, force: true })
+      }
+    })
+
+    it('is signed once a day by processes that share a data folder, and none cuts the line of another', async () => {
+      const folder = await mkdtemp(join(tmpdir(), 'touchstone-heads-'))
+      try {
+        const path = auditHeadFile(folder)
+        const issuer = await openIssuer({ folder: join(folder, 'keys'), signing: true })
+        const log = createLog(() => {})
+        const signers = Array.from({ length: 4 }, () =>
+          createHeadSigner({ database, issuer, did: 'did:web:test', path, log }),
+        )
+        for (let day = 1; day <= 10; day += 1) {
+          if (day > 1) await appendFile(path, 'eyJhbGciOiJFUzI1Ni')
+          await Promise.all(signers.map((signer) => signer.sign(day * 86_400_000)))
+        }
+        const opened = await Promise.all((await readHeads(path)).map((line) => openHead(line, issuer.keys())))
+        assert.deepEqual(
+          opened.map((one) => (one.ok ? one.head.at / 86_400_000 : one.because)),
+          Array.from({ length: 10 }, (_, index) => index + 1),
         )
       } finally {
         await rm(folder, { recursive: true, force: true })
