@@ -1,4 +1,6 @@
 /** The cost that PostgreSQL expects of a statement. A statement that would read most of a table is rejected before it runs. */
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { Database } from './database.ts'
 
 /** In units of the planner: an index page costs a few, a million rows one after another some 50,000. */
@@ -16,18 +18,37 @@ export class CostError extends Error {
 }
 
 /** Throws a CostError for a statement that is expected to cost too much. The embedded database keeps no statistics and is not asked. */
-export async function assertCheap(
-  { query, dialect }: Pick<Database, 'query' | 'dialect'>,
-  text: string,
-  values: readonly unknown[],
-): Promise<void> {
-  if (dialect === 'pglite') return
-  const [row] = await query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values)
-  const plan = row?.['QUERY PLAN'][0].Plan
-  if (plan === undefined) return
-  const remote = dialect === 'citus' ? remoteCosts(plan) : []
-  const cost = Math.ceil(remote.length > 0 ? Math.max(...remote) : plan['Total Cost'])
-  if (cost > maxPlanCost) throw new CostError(cost)
+type AssertCheap = (text: string, values: readonly unknown[]) => Promise<void>
+
+const keptMs = 60_000
+const mostKept = 500
+
+/** Keeps an expected cost for a minute. On a cluster, asking for it takes half as long as the page itself. */
+export function createCostCheck({ query, dialect }: Pick<Database, 'query' | 'dialect'>): AssertCheap {
+  if (dialect === 'pglite') return async () => {}
+  const kept = new LRUCache<string, number>({ max: mostKept, ttl: keptMs })
+  const expectedCost = async (text: string, values: readonly unknown[]): Promise<number> => {
+    const [row] = await query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values)
+    const plan = row?.['QUERY PLAN'][0].Plan
+    if (plan === undefined) throw new Error('The database did not return a plan.')
+    const remote = dialect === 'citus' ? remoteCosts(plan) : []
+    return Math.ceil(remote.length > 0 ? Math.max(...remote) : plan['Total Cost'])
+  }
+  return async (text, values) => {
+    const key = keyOf(text, values)
+    let cost = kept.get(key)
+    if (cost === undefined) {
+      cost = await expectedCost(text, values)
+      kept.set(key, cost)
+    }
+    if (cost > maxPlanCost) throw new CostError(cost)
+  }
+}
+
+/** A hash, because a filter may be long. */
+function keyOf(text: string, values: readonly unknown[]): string {
+  const parts = JSON.stringify([text, values], (_, value) => (typeof value === 'bigint' ? `${value}n` : value))
+  return createHash('sha256').update(parts).digest('base64')
 }
 
 type Plan = Readonly<{ 'Total Cost': number }>

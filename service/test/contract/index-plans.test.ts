@@ -135,6 +135,33 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assert.rejects(ask(never), (error) => error instanceof CostError && error.cost > 2_000)
   })
 
+  it('asks for the cost of a list once, not for each of its pages', async () => {
+    let asked = 0
+    const query: Database['query'] = (text, values) => {
+      if (text.startsWith('explain')) asked += 1
+      return database.query(text, values)
+    }
+    const products = productStore({ ...database, query })
+    const ask = (value: string, rest: Partial<ProductPage> = {}) =>
+      products.page({
+        condition: { kind: 'nameContains', value },
+        by: 'created',
+        descending: true,
+        after: null,
+        limit: 21,
+        ...rest,
+      })
+    const [first] = await ask('watch')
+    assert.equal(asked, 1)
+    const [second] = await ask('watch', { after: middle })
+    assert.notEqual(second?.pk, first?.pk)
+    await ask('watch')
+    assert.equal(asked, 1)
+    await ask('number')
+    await ask('watch', { descending: false })
+    assert.equal(asked, 3)
+  })
+
   it('transfers of a party', async () => {
     const party = `0x${'7'.padStart(40, '0')}` as const
     await assertIndexed(

@@ -1,6 +1,6 @@
 /** Products counted by brand, state, report or day (spec §4.9), from the sums that the index keeps. */
 import { countWithin } from '../../db/bounded-count.ts'
-import { assertCheap } from '../../db/cost.ts'
+import { createCostCheck } from '../../db/cost.ts'
 import type { Database } from '../../db/database.ts'
 
 export type ProductGroup = 'BRAND' | 'STATE' | 'FLAG' | 'DAY'
@@ -14,6 +14,7 @@ type GroupPage = Readonly<{ group: ProductGroup; after: string | null; descendin
 type Brands = { readonly brands?: readonly string[] }
 
 export function groupStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+  const assertCheap = createCostCheck(database)
   return {
     async page({ group, after, descending, limit, brands }: GroupPage): Promise<GroupRow[]> {
       const { key, from, values } = sumsOf(group, brands)
@@ -21,7 +22,7 @@ export function groupStore(database: Pick<Database, 'query' | 'transaction' | 'd
         after === null ? '' : `and ${key} ${descending ? '<' : '>'} $${values.push(after)}::text collate "C"`
       const text = `select ${key} as key, sum(n)::bigint as n from ${from} ${behind} group by ${key} having sum(n) > 0
          order by ${key} ${descending ? 'desc' : 'asc'} limit $${values.push(limit)}`
-      if (brands !== undefined && group !== 'BRAND') await assertCheap(database, text, values)
+      if (brands !== undefined && group !== 'BRAND') await assertCheap(text, values)
       return database.query<GroupRow>(text, values)
     },
     /** Returns the number of groups; null where a count takes too long. */

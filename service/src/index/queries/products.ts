@@ -1,7 +1,7 @@
 /** Products of the index (spec §2.9, §4.9): by their tokens, or in pages by keyset, which cost the same at any depth. */
 import type { Hex, StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
-import { assertCheap } from '../../db/cost.ts'
+import { createCostCheck } from '../../db/cost.ts'
 import { hex, instant } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import type { BlockId } from '../../domain/chain.ts'
@@ -66,6 +66,8 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
   const whole = wholeReads(database)
   const isDistributed = database.dialect === 'citus'
   const columns = columnsOf(isDistributed)
+  const assertCheap = createCostCheck(database)
+  const statementOf = (page: ProductPage) => productPageStatement(page, { isDistributed })
   const rowsOf = (text: string, values: readonly unknown[]) =>
     whole(async (sql, cursor) => (await sql.query<StoredProduct>(text, values)).map((row) => parseProduct(row, cursor)))
   return {
@@ -80,8 +82,12 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
     /** Returns one page. Throws a CostError where PostgreSQL expects that it reads too much. */
     async page(given: ProductPage): Promise<ProductRow[]> {
       const page = { ...given, condition: await withNames(database, given.condition) }
-      const { text, values } = productPageStatement(page, { isDistributed })
-      if (!isIndexed(page)) await assertCheap(database, text, values)
+      const { text, values } = statementOf(page)
+      if (!isIndexed(page)) {
+        // Pages behind the first cost no more.
+        const first = statementOf({ ...page, after: null })
+        await assertCheap(first.text, first.values)
+      }
       return rowsOf(text, values)
     },
     /** Returns the number of products, by the stored sums or by a count; null where a count takes too long. */
