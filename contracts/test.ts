@@ -10,6 +10,8 @@ import { join } from 'node:path'
 import { forge as runForge } from './forge.ts'
 
 const toleratedGasPercent = '3'
+/** Calls of one process between two lines of progress. */
+const callsAtOnce = 250_000
 const gasTests = ['snapshot', '--offline', '--match-contract', 'GasTest']
 
 if (process.argv.includes('--update-gas')) {
@@ -31,26 +33,37 @@ if (process.argv.includes('--update-gas')) {
   process.exitCode = failed > 0 ? 1 : 0
 }
 
-/** Lives through that many calls, or for so long. Returns whether every law held. */
+/** Lives through that many calls, or for so long, and prints where it is after each part. Returns whether every law held. */
 async function fuzz(minutes: number, calls: number): Promise<boolean> {
   if ((await forge(['build', '--offline'])).failed) return false
   const source = readFileSync(join(import.meta.dirname, 'test/Invariants.t.sol'), 'utf8')
   const callsOfLife = Number(/STEPS = (\d+)/.exec(source)?.[1])
   const processes = availableParallelism()
   const began = performance.now()
-  const runs = await Promise.all(
-    Array.from({ length: processes }, () =>
-      forge(['test', '--offline', '--match-test', 'testFuzz_everyRecord'], {
-        FOUNDRY_FUZZ_TIMEOUT: `${Math.round(60 * minutes)}`,
-        FOUNDRY_FUZZ_RUNS: `${Math.ceil(calls / callsOfLife / processes)}`,
-        FOUNDRY_FUZZ_SEED: `0x${randomBytes(8).toString('hex')}`,
-      }),
-    ),
-  )
-  const lives = runs.reduce((sum, { output }) => sum + Number(/\(runs: (\d+)/.exec(output)?.[1] ?? 0), 0)
-  const [done, seconds] = [lives * callsOfLife, (performance.now() - began) / 1_000]
-  print(`${done} calls in ${lives} lives, ${Math.round(seconds)} s, ${Math.round(done / seconds)} a second\n`)
-  return runs.every(({ failed }) => !failed) && lives > 0
+  const seconds = () => (performance.now() - began) / 1_000
+  let lives = 0
+  while (lives * callsOfLife < calls && seconds() < minutes * 60) {
+    const missing = Math.ceil((calls / callsOfLife - lives) / processes)
+    const runs = await Promise.all(
+      Array.from({ length: processes }, () =>
+        runForge(['test', '--offline', '--match-test', 'testFuzz_everyRecord'], {
+          FOUNDRY_FUZZ_TIMEOUT: `${Math.ceil(minutes * 60 - seconds())}`,
+          FOUNDRY_FUZZ_RUNS: `${Math.min(missing, Math.ceil(callsAtOnce / callsOfLife))}`,
+          FOUNDRY_FUZZ_SEED: `0x${randomBytes(8).toString('hex')}`,
+        }),
+      ),
+    )
+    const more = runs.reduce((sum, { stdout }) => sum + Number(/\(runs: (\d+)/.exec(stdout)?.[1] ?? 0), 0)
+    const wrong = runs.find(({ failed }) => failed || more === 0)
+    if (wrong !== undefined) print(`${wrong.stdout}${wrong.stderr}`)
+    lives += more
+    const done = lives * callsOfLife
+    const rate = Math.round(done / seconds())
+    print(`${done} calls in ${lives} lives, ${Math.round(seconds())} s, ${rate} a second: `)
+    print(wrong === undefined ? 'every law held\n' : 'a law did not hold\n')
+    if (wrong !== undefined) return false
+  }
+  return lives > 0
 }
 
 function valueOf(option: string): string | undefined {
