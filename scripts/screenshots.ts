@@ -8,10 +8,12 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
+import { chromium, type Page } from 'playwright-core'
 import { languages } from '../service/src/pages/languages.ts'
 import { args, executablePath } from '../service/test/support/pages/browser.ts'
-import { pageStates, startPageWorld, type PageState } from '../service/test/support/pages/pages.ts'
+import { testCamera } from '../service/test/support/pages/camera.ts'
+import { startPageWorld } from '../service/test/support/pages/pages.ts'
+import { openState, pageStates, scriptedStates, type ScriptedState } from '../service/test/support/pages/states.ts'
 
 const options = { lang: { type: 'string' }, readme: { type: 'boolean' } } as const
 const { positionals, values } = parseArgs({ allowPositionals: true, options })
@@ -20,49 +22,65 @@ const { readme: isReadme = false, lang } = values
 const wanted = lang?.split(',') ?? languages
 const target = isReadme ? fileURLToPath(new URL('../docs/', import.meta.url)) : resolve(folder)
 const widths = [390, 1280] as const
+/** A4 without its margins, in CSS pixels. */
+const paperWidth = 718
 const schemes = ['light', 'dark'] as const
+
+/** Loads the pictures that a visitor would see after scrolling. */
+const loadPictures = `Promise.all(Array.from(document.images, (picture) => {
+  picture.loading = 'eager'
+  return picture.decode().catch(() => {})
+})).then(() => 0)`
 
 await mkdir(target, { recursive: true })
 const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
-const world = await startPageWorld()
-const browser = await chromium.launchPersistentContext(profile, { executablePath, args })
+const world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3500' } }) // taps stay good while the pictures are taken
+const browser = await chromium.launchPersistentContext(profile, { executablePath, args: [...args, ...testCamera] })
 try {
-  const known = await pageStates(world)
+  const known: ScriptedState[] = [...(await pageStates(world)), ...(await scriptedStates(world))]
   const states = isReadme
     ? []
     : known.filter(({ name }) => names.length === 0 || names.some((one) => name.startsWith(one)))
   const tapped = known.find(({ name }) => name === 'tapped-satchel')
-  if (isReadme && tapped !== undefined)
-    console.log(await take({ ...tapped, name: 'tapped-page' }, { width: 390, fullPage: false }))
-  const pages = states.flatMap((state) => wanted.map((language) => inLanguage(state, language)))
-  for (const state of pages)
-    for (const width of widths)
-      for (const scheme of schemes)
-        console.log(await take({ ...state, name: `${state.name}-${width}-${scheme}` }, { width, scheme }))
+  if (isReadme && tapped !== undefined) await takeOne(tapped)
+  for (const state of states) for (const language of wanted) await takeAll(state, language)
 } finally {
   await browser.close()
   await world.end()
   await rm(profile, { recursive: true, force: true })
 }
 
-function inLanguage({ name, url, status }: PageState, language: string): PageState {
-  return { name: `${name}-${language}`, url: `${url}${url.includes('?') ? '&' : '?'}lang=${language}`, status }
+/** Takes the pictures of a state in one language. */
+async function takeAll(state: ScriptedState, language: string): Promise<void> {
+  const page = await openPage(state, language)
+  for (const width of state.isPrint === true ? [paperWidth] : widths) {
+    await page.setViewportSize({ width, height: width < 600 ? 740 : 900 })
+    for (const colorScheme of state.isPrint === true ? (['light'] as const) : schemes) {
+      await page.emulateMedia({ colorScheme })
+      await save(page, `${state.name}-${language}-${width}-${colorScheme}`, { fullPage: true })
+    }
+  }
+  await page.close()
 }
 
-async function take(
-  { name, url }: PageState,
-  {
-    width,
-    scheme = 'light',
-    fullPage = true,
-  }: { readonly width: number; readonly scheme?: 'light' | 'dark'; readonly fullPage?: boolean },
-): Promise<string> {
-  const path = join(target, `${name}.png`)
+async function takeOne(state: ScriptedState): Promise<void> {
+  const page = await openPage(state, 'en')
+  await save(page, 'tapped-page', { fullPage: false })
+}
+
+async function openPage(state: ScriptedState, language: string): Promise<Page> {
   const page = await browser.newPage()
-  await page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' })
-  await page.setViewportSize({ width, height: width < 600 ? 740 : 900 })
-  await page.goto(url, { waitUntil: 'networkidle' })
+  await page.setViewportSize({ width: widths[0], height: 740 })
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+  await openState(page, state, language)
+  return page
+}
+
+async function save(page: Page, name: string, { fullPage }: { readonly fullPage: boolean }): Promise<void> {
+  const path = join(target, `${name}.png`)
+  await page.evaluate(loadPictures)
+  // An action may have scrolled the page, and the strip at its top with it.
+  if (fullPage) await page.evaluate('scrollTo(0, 0)')
   await page.screenshot({ path, fullPage })
-  await page.close()
-  return path
+  console.log(path)
 }

@@ -100,7 +100,7 @@ export function classPage(context: PageContext, view: ClassView): string {
 function commonCards(context: PageContext, view: NonNullable<ClassView['product']>): Html {
   const { kinds, verdict, product } = textsIn(context)
   const { details, information } = view
-  const places = { this: kinds[details.kind ?? 'item'], maker: verdict.maker, genuine: verdict.genuineChip }
+  const places = { this: kinds[details.kind ?? 'item'], maker: verdict.maker, brand: '', genuine: verdict.genuineChip }
   const words = makerWords(context, view, makerPicture(context, details, places))
   return html`${
     words !== null &&

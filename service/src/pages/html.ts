@@ -33,9 +33,13 @@ export function markupOf(value: Html): string {
   return value[markup]
 }
 
-/** Fills the `{name}` places of a text. The text is escaped, and so are the values unless they are markup. */
+/**
+ * Fills the `{name}` places of a text. The text is escaped, and so are the values unless they are markup. A place in parentheses is left
+ * out with them when its value is empty.
+ */
 export function fill(text: string, values: Readonly<Record<string, Value>>): Html {
-  const parts = text.split(/\{(\w+)\}/)
+  const shown = text.replace(/ \(\{(\w+)\}\)/g, (place, name: string) => (values[name] === '' ? '' : place))
+  const parts = shown.split(/\{(\w+)\}/)
   return html`${parts.map((part, index) => (index % 2 === 0 ? part : values[part]))}`
 }
 

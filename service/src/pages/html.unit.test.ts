@@ -32,6 +32,7 @@ describe('html', () => {
   })
 
   it('fills places by name, in the order of the language', () => {
+    assert.equal(markupOf(fill('Ask ({a}), ({b}).', { a: '', b: 'B' })), 'Ask, (B).')
     assert.equal(markupOf(fill('<{b}> {a}', { a: html`<i>1</i>`, b: '&' })), '&lt;&amp;&gt; <i>1</i>')
   })
 

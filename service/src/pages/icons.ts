@@ -6,6 +6,7 @@ const shapes = {
   cross: '<path d="M6.5 6.5l11 11M17.5 6.5l-11 11"/>',
   dash: '<path d="M7 12h10"/>',
   down: '<path d="M6 9.5l6 6 6-6"/>',
+  save: '<path d="M12 4v11M7.5 10.5L12 15l4.5-4.5M5 19.5h14"/>',
   globe: '<circle cx="12" cy="12" r="8.5"/><path d="M3.5 12h17M12 3.5c5 5 5 12 0 17M12 3.5c-5 5-5 12 0 17"/>',
   tag: '<path d="M4 12.5V5a1 1 0 0 1 1-1h7.5l8 8-8.5 8.5z"/><circle cx="8.5" cy="8.5" r="1.3"/>',
   swap: '<path d="M4 8.5h14.5L15 5M20 15.5H5.5L9 19"/>',

@@ -82,7 +82,7 @@ export function hasSearch(kind: NoticeKind): boolean {
 function situationOf(context: PageContext, notice: Notice, situation: Situation): { title: string; body: Html } {
   const texts = textsIn(context)
   const { kinds, verdict } = texts
-  const places = { this: kinds.item, maker: verdict.maker, genuine: verdict.genuineChip }
+  const places = { this: kinds.item, maker: verdict.maker, brand: '', genuine: verdict.genuineChip }
   const isUnread = notice.kind === 'chain'
   const isProof = 'checkedAt' in notice
   const view: VerdictView = {

@@ -77,7 +77,9 @@ export async function startWorld({
   async function write(request: WriteRequest) {
     const result = await parts.writer.write(request, { idempotencyKey: `test-${(writes += 1)}` })
     if (!result.ok || result.status !== 'CONFIRMED')
-      throw new Error(`write failed: ${JSON.stringify(result, (_, value: unknown) => String(value))}`)
+      throw new Error(
+        `write failed: ${JSON.stringify(result, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))}`,
+      )
     return result
   }
 

@@ -31,19 +31,19 @@ export function historyCard(context: PageContext, { history }: ItemView): Html {
 
 /** The same events with block and transaction, for the folded proof. */
 export function eventRows(context: PageContext, { history, explorerUrl }: ItemView): Html | false {
-  const { check } = textsIn(context)
+  const { proof } = textsIn(context)
   if (history === null || history.length === 0) return false
   return html`<ol class="events">
     ${shortened(history).map((event) => {
       if (event === null) return html`<li>…</li>`
       const { transaction, block } = event
       const hash = code(`${transaction.slice(0, 10)}…${transaction.slice(-8)}`)
-      const proof =
+      const place =
         explorerUrl === null
           ? hash
           : html`<a href="${explorerUrl}/tx/${transaction}" rel="noreferrer noopener">${hash}</a>`
       return html`<li>
-        ${labelOf(context, event)}: ${check.block} ${code(String(block))}, ${check.transaction} ${proof}
+        ${labelOf(context, event)}: ${proof.block} ${code(String(block))}, ${proof.transaction} ${place}
       </li>`
     })}
   </ol>`

@@ -92,6 +92,7 @@ function placesOf(context: PageContext, { details, theme, tap, history }: ItemVi
   return {
     this: kinds[details?.kind ?? 'item'],
     maker: theme?.name ?? verdict.maker,
+    brand: theme?.name ?? '',
     genuine: theme === null ? verdict.genuineChip : verdict.genuine,
     taps: tap.kind === 'tapped' ? String(tap.counter) : '',
     date: claimedAt === null ? '' : dateElement(context, claimedAt),

@@ -7,7 +7,7 @@ import { eventRows } from './history.ts'
 import type { ItemView } from './view.ts'
 
 export function proofCard(context: PageContext, view: ItemView): Html {
-  const { check, product, script } = textsIn(context)
+  const { proof, product, script } = textsIn(context)
   const { verdict, verdictLink, publicRpcUrl } = view
   const { contract, token_id, block_number, block_hash } = verdict.chainRef
   const rpc = publicRpcUrl ?? 'RPC_URL'
@@ -16,19 +16,19 @@ export function proofCard(context: PageContext, view: ItemView): Html {
   const verify = `${program} verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
   return html`<details class="proof">
       <summary>
-        ${icon('code')}<span><b>${check.title}</b><small>${check.what}</small></span
+        ${icon('code')}<span><b>${proof.title}</b><small>${proof.what}</small></span
         >${icon('down', 'turn')}
       </summary>
       <div class="in">
-        <p>${check.text}</p>
+        <p>${proof.text}</p>
         <dl class="facts2">
-          ${row(check.contract, code(contract))} ${row(product.token, code(token_id))}
-          ${row(check.state, code(`${verdict.state} (${verdict.state_code})`))}
-          ${row(check.block, code(String(block_number)))} ${row(check.blockHash, code(block_hash))}
+          ${row(proof.contract, code(contract))} ${row(product.token, code(token_id))}
+          ${row(proof.state, code(`${verdict.state} (${verdict.state_code})`))}
+          ${row(proof.block, code(String(block_number)))} ${row(proof.blockHash, code(block_hash))}
         </dl>
-        <p><a href="${verdictLink}">${check.verdictLink}</a></p>
-        ${command('cast', check.cast, cast, check.copy)} ${command('verify', check.verify, verify, check.copy)}
-        <p class="hint">${fill(check.commandHint, { place: code(rpc) })}</p>
+        <p><a href="${verdictLink}">${proof.verdictLink}</a></p>
+        ${command('cast', proof.cast, cast, proof.copy)} ${command('verify', proof.verify, verify, proof.copy)}
+        <p class="hint">${fill(proof.commandHint, { place: code(rpc) })}</p>
         ${publicRpcUrl !== null && recheckForm(context, view, publicRpcUrl)} ${eventRows(context, view)}
       </div>
     </details>
@@ -44,18 +44,18 @@ function command(id: string, label: string, line: string, copy: string): Html {
 }
 
 function recheckForm(context: PageContext, { verdict, verdictPath }: ItemView, publicRpcUrl: string): Html {
-  const { check } = textsIn(context)
+  const { proof } = textsIn(context)
   const { chainRef, state, flagged } = verdict
-  return html`<h3>${check.recheck}</h3>
-    <p>${check.recheckText}</p>
+  return html`<h3>${proof.recheck}</h3>
+    <p>${proof.recheckText}</p>
     ${tool({
       data: html`data-recheck="${verdictPath}" data-contract="${chainRef.contract}" data-state="${state}"
       data-flagged="${String(flagged)}"`,
       name: 'provider',
-      label: check.recheckProvider,
+      label: proof.recheckProvider,
       attributes: html`type="url" value="${publicRpcUrl}"`,
-      hint: fill(check.recheckHint, { origin: code(new URL(publicRpcUrl).origin) }),
-      button: check.recheckButton,
+      hint: fill(proof.recheckHint, { origin: code(new URL(publicRpcUrl).origin) }),
+      button: proof.recheckButton,
     })}`
 }
 

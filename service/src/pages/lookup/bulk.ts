@@ -116,7 +116,7 @@ function resultCard(context: PageContext, { rows, csv, block, checkedAt }: BulkR
       )}
     </dl>
     <p class="btns">
-      <a class="btn" href="${file}" download="touchstone-list.csv">${icon('down')}<span>${bulk.download}</span></a>
+      <a class="btn" href="${file}" download="touchstone-list.csv">${icon('save')}<span>${bulk.download}</span></a>
     </p>
     <table class="rows-of-list">
       <thead>

@@ -49,7 +49,7 @@ function claimAct(context: PageContext, { claimTicket, verdictPath, theme, passk
     item.claimHow,
     item.claimWhat,
     html`${form || html`<p>${fill(item.claimText, places)}</p>`}
-    ${url !== undefined && html`<p><a href="${url}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
+    ${url !== undefined && html`<p class="btns"><a class="btn quiet" href="${url}" rel="noreferrer noopener">${fill(item.claimLink, places)}</a></p>`}`,
   )
 }
 
@@ -118,7 +118,7 @@ function transferActs(context: PageContext, { transfers, passkeys }: ItemView): 
 
 /** A form that only the script can run, so that it is hidden until there is one. */
 function ownerTest(context: PageContext, { verdictPath }: ItemView): Html {
-  const { check, item } = textsIn(context)
+  const { proof, item } = textsIn(context)
   return html`<details data-scripted hidden>
     <summary>
       ${icon('lock')}<span><b>${item.testOwner}</b><small>${item.testOwnerHow}</small></span
@@ -128,10 +128,10 @@ function ownerTest(context: PageContext, { verdictPath }: ItemView): Html {
       ${tool({
         data: html`data-owner="${verdictPath}"`,
         name: 'address',
-        label: check.ownerLabel,
+        label: proof.ownerLabel,
         attributes: html`placeholder="0x…" maxlength="42"`,
-        hint: check.ownerText,
-        button: check.ownerButton,
+        hint: proof.ownerText,
+        button: proof.ownerButton,
       })}
     </div>
   </details>`

@@ -10,6 +10,7 @@ import { fold, makerWords } from '../item/about.ts'
 import { makerFrame } from '../item/frame.ts'
 import { documentOf } from '../layout.ts'
 import { qrCode } from '../qr.ts'
+import type { PageTheme } from '../theme.ts'
 import { plainVerdict } from '../verdict/card.ts'
 import { transferPath, walletForm, walletTexts } from './wallet-form.ts'
 
@@ -29,17 +30,20 @@ export type OfferPageView = {
   /** Path of the item's page, and of its keyless verdict. */
   readonly record: string
   readonly verdictPath: string
+  /** The brand in the operator's list; null: none. */
+  readonly theme: PageTheme | null
   /** Passkeys may sign in place of a wallet. */
   readonly passkeys: boolean
 }
 
 export function offerPage(context: PageContext, view: OfferPageView): string {
   const { transfer, verdict, script } = textsIn(context)
-  const { isHeld, path, until } = view
+  const { isHeld, path, until, theme } = view
   const time = timeElement(context, until)
   return documentOf(context, {
-    title: transfer.title,
+    title: `${transfer.title}${theme === null ? '' : `: ${theme.name}`}`,
     path,
+    theme,
     field: 'empty',
     body: html`<div class="flow">
       ${plainVerdict(context, {
@@ -56,9 +60,10 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
 }
 
 /** Describes the item by its numbers and in the maker’s words. */
-function whatCard(context: PageContext, { product, item, tokenId, record }: OfferPageView): Html {
+function whatCard(context: PageContext, { product, item, tokenId, record, theme }: OfferPageView): Html {
   const { transfer, verdict, kinds, product: texts } = textsIn(context)
-  const places = { this: kinds.item, maker: verdict.maker, genuine: verdict.genuineChip }
+  const maker = theme?.name ?? verdict.maker
+  const places = { this: kinds.item, maker, brand: theme?.name ?? '', genuine: verdict.genuineChip }
   const words = makerWords(context, { product }, false)
   return html`<section class="card product" aria-labelledby="what">
     <h2 id="what">${transfer.what}</h2>

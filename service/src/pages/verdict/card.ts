@@ -15,10 +15,11 @@ export type Fact = {
   readonly mark: 'yes' | 'no' | 'open' | 'wait'
 }
 
-/** The words that stand for the places of a text. Only `maker` is a name, from the operator's list. */
-export type Places = { readonly this: string; readonly maker: string; readonly genuine: string } & Readonly<
-  Record<string, Html | string>
->
+/**
+ * The words that stand for the places of a text. `brand` is a name from the operator's list, empty without one; `maker` is then a word such
+ * as «the maker».
+ */
+export type Places = Readonly<Record<'this' | 'maker' | 'brand' | 'genuine', string> & Record<string, Html | string>>
 
 export type VerdictView = {
   readonly situation: Situation

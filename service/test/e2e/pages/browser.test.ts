@@ -18,7 +18,8 @@ import {
   type PageBrowser,
 } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
-import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { openState, pageStates, scriptedStates, type ScriptedState } from '../../support/pages/states.ts'
 
 /** Headlines of the demonstration's products, which were claimed when the world began. */
 const genuine = 'Genuine chip'
@@ -27,11 +28,11 @@ const bound = 'Genuine chip, not released'
 
 let world: PageWorld
 let browser: PageBrowser
-let states: PageState[]
+let states: ScriptedState[]
 before(async () => {
   if (noBrowser !== false) return
   world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
-  states = await pageStates(world)
+  states = [...(await pageStates(world)), ...(await scriptedStates(world))]
   browser = await startPageBrowser(world)
 })
 after(async () => {
@@ -64,10 +65,11 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
   }
 
   async function visitAll(language: string, schemes: readonly Scheme[]): Promise<readonly Seen[]> {
-    await using page = await browser.open(`${world.url}/`, { viewport: narrow })
+    await using page = await browser.open(`${world.url}/`, { viewport: narrow, allowed: /ERR_INTERNET_DISCONNECTED/ })
     const [kinds, seen] = [new Set<string>(), Array<Seen>()]
-    for (const { name, url } of states) {
-      await page.goto(`${url}${url.includes('?') ? '&' : '?'}lang=${language}`)
+    for (const state of states) {
+      const { name } = state
+      await openState(page, state, language)
       const kind: string =
         await page.evaluate(`[...new Set(Array.from(document.querySelectorAll('[class], [role], main *'),
         (element) => element.localName + '.' + element.className + '.' + element.role))].toSorted().join()`)
@@ -239,7 +241,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
       assert.ok(text.toLowerCase().includes(part.toLowerCase()), part)
     assert.ok(text.includes('S7-1182'))
     assert.ok(await page.getByRole('img', { name: /QR code/ }).isVisible())
-    assert.equal(await page.locator('button:visible, form:visible').count(), 0)
+    assert.equal(await page.locator('button:visible, form:visible').count(), 3) // the form for a certificate, its two buttons
     await page.goto(`${world.url}/`)
     const form = page.getByRole('form', { name: 'By product number' })
     for (const [name, text] of Object.entries({ gtin: '9520003000001', serial: 'S7-1182' }))

@@ -10,14 +10,13 @@ import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { qrPath } from '../../../src/pages/qr.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
 import { baseUrl } from '../../support/passport/fixtures.ts'
+import { certify as certifyTap, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
 import { audit, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
-const ticketIn = (page: string) => /name="ticket" value="([^"]+)" \/>\s*<h3>/.exec(page)?.[1] ?? ''
-
 let world: PageWorld
 before(async () => {
-  world = await startPageWorld({ env: { PASSPORT_SIGNING: 'on', ISSUER_NAME: 'Example Verifier' } })
+  world = await startPageWorld()
 })
 after(() => world?.end())
 
@@ -25,13 +24,11 @@ type Item = Parameters<PageWorld['tapped']>[0]
 
 /** Asks for a certificate after a fresh tap. */
 async function certify(name: Item, as: 'pdf' | 'jwt' = 'jwt', lang = 'en'): Promise<Response> {
-  const page = await (await fetch(await world.tapped(name), { headers: { Accept: 'text/html' } })).text()
-  return post({ ticket: ticketIn(page), as }, {}, lang)
+  return certifyTap(world, await world.tapped(name), { as, lang })
 }
 
-function post(fields: Record<string, string>, headers: Record<string, string> = {}, lang = 'en'): Promise<Response> {
-  return fetch(`${world.url}/certificate?lang=${lang}`, { method: 'POST', body: new URLSearchParams(fields), headers })
-}
+const post = (fields: Record<string, string>, headers: Record<string, string> = {}) =>
+  sendTicket(world, fields, { headers })
 
 const jwtOf = async (name: Item) => (await certify(name)).text()
 

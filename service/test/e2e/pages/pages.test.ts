@@ -9,7 +9,8 @@ import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headlineOf as headingOf } from '../../support/pages/headline.ts'
 import { raw } from '../../support/passport/passport.ts'
-import { pageStates, startPageWorld, type PageState, type PageWorld } from '../../support/pages/pages.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { fetchState, pageStates, type PageState } from '../../support/pages/states.ts'
 
 const policy =
   "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -27,13 +28,12 @@ type Shown = PageState & { readonly got: number; readonly headers: Headers; read
 describe('the pages', () => {
   const known = new Map<string, Promise<readonly Shown[]>>()
 
-  /** Every state in one language, as it came. */
   function all(language: string): Promise<readonly Shown[]> {
     const shown =
       known.get(language) ??
       Promise.all(
         states.map(async (state) => {
-          const response = await fetch(state.url, { headers: { 'Accept-Language': `${language},en;q=0.5` } })
+          const response = await fetchState(state, language)
           return { ...state, got: response.status, headers: response.headers, text: await response.text() }
         }),
       )
@@ -49,14 +49,9 @@ describe('the pages', () => {
     for (const { name, status, got, headers } of await all('en')) {
       assert.equal(got, status, name)
       const given = (header: string) => headers.get(header)
-      const rest = [
-        given('referrer-policy'),
-        given('cache-control'),
-        given('x-content-type-options'),
-        given('x-robots-tag'),
-        given('vary')?.replace(', Accept-Encoding', ''),
-      ]
-      assert.deepEqual(rest, ['no-referrer', 'no-store', 'nosniff', 'noindex', 'Accept, Accept-Language'], name)
+      const rest = ['referrer-policy', 'cache-control', 'x-content-type-options', 'x-robots-tag'].map(given)
+      assert.deepEqual(rest, ['no-referrer', 'no-store', 'nosniff', 'noindex'], name)
+      assert.equal(given('vary')?.replace(', Accept-Encoding', ''), 'Accept, Accept-Language', name)
       assert.equal(given('content-type'), 'text/html; charset=utf-8', name)
       const connect = given('content-security-policy')?.match(/ connect-src ([^;]+);/)?.[1]
       const csp = given('content-security-policy')
@@ -68,13 +63,16 @@ describe('the pages', () => {
     }
   })
 
-  it('let a form go only where there is one: a search, or on a tapped page the report of a difference', async () => {
+  it('let a form go only where there is one: a search, or on a tapped page a report or a certificate', async () => {
     for (const { name, headers, text } of await all('en')) {
       const targets = [...text.matchAll(/<form\s[^>]*action="([^"?]*)/g)].map(([, action]) => action)
       assert.equal(headers.get('content-security-policy')?.includes("form-action 'self'"), targets.length > 0, name)
       const isCompared = ['tapped-satchel', 'tapped-jacket', 'tapped-claimed', 'tapped-token'].includes(name)
-      if (isCompared || name.startsWith('tapped')) assert.deepEqual(targets, isCompared ? ['/report'] : [], name)
-      else assert.ok(!targets.includes('/report'), name)
+      const isCertified =
+        name.startsWith('tapped') && !/bound|lost|stolen|confirmed|recall|investig|recycled|mismatch/.test(name)
+      const expected = [...(isCompared ? ['/report'] : []), ...(isCertified ? ['/certificate'] : [])]
+      if (name.startsWith('tapped')) assert.deepEqual(targets, expected, name)
+      else assert.ok(!targets.includes('/report') && !targets.includes('/certificate'), name)
     }
   })
 
@@ -93,7 +91,7 @@ describe('the pages', () => {
       for (const [picture] of tags.matchAll(/<(?:img|source) [^>]*>/g))
         assert.match(picture, / (?:src|srcset)="\/assets\/pictures\/[0-9a-f]{64}"/, name)
       for (const [, source = ''] of text.matchAll(/ (?:src|href)="([^"]*)"(?=[^>]*>)/g)) {
-        if (/^(?:\/|#|$)/.test(source)) continue
+        if (/^(?:\/|#|data:text\/csv;charset=utf-8;base64,|$)/.test(source)) continue
         assert.ok(
           source.startsWith(world.url) ||
             source.startsWith(world.bareUrl) ||
@@ -172,9 +170,12 @@ describe('the pages', () => {
     assert.deepEqual([style.status, style.headers.get('content-type')], [200, 'text/css; charset=utf-8'])
     assert.match(page, /<html[^>]* data-theme="orvelle">/)
     assert.match(page, /<span class="maker-name">Maison Orvelle<\/span>/)
+    for (const id of ['orvelle', 'norrvik'])
+      assert.ok((await textOf(`offer-${id}`)).includes(` data-theme="${id}">`), id)
+    assert.ok((await textOf('offer')).includes('Maison Orvelle'), 'it claims a brand by its text')
     const hostile = await textOf('tapped-hostile')
     assert.ok(hostile.indexOf('Named by its maker, not checked') < hostile.indexOf('VERIFIED'))
-    for (const name of ['tapped-activated', 'counterfeit', 'unbound', 'other-item', 'chain', 'home'])
+    for (const name of ['tapped-activated', 'counterfeit', 'unbound', 'other-item', 'chain', 'home', 'offer'])
       assert.ok(!(await textOf(name)).includes('data-theme'), name)
     assert.equal((await fetch(`${world.url}/assets/themes/0000000000000000/orvelle.css`)).status, 404)
   })
@@ -254,7 +255,6 @@ describe('the paths of the pages', () => {
     assert.deepEqual([page.status, headingOf(text)], [200, 'Genuine chip'])
     assert.ok(text.includes(` data-path="${await world.pathOf('activated')}">`))
     assert.equal(await usesOf(query), 1)
-
     // Programs get JSON as before, and see the same tap.
     for (const accept of [
       '*/*',

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { chromium, type BrowserContextOptions, type Page } from 'playwright-core'
+import { testCamera } from './camera.ts'
 import type { PageWorld } from './pages.ts'
 
 export const executablePath = '/usr/bin/chromium'
@@ -29,7 +30,7 @@ export type Opened = Page & AsyncDisposable
 export type PageBrowser = Awaited<ReturnType<typeof startPageBrowser>>
 
 export function startPageBrowser(world: PageWorld) {
-  return startBrowser([world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl])
+  return startBrowser([world.url, world.limitedUrl, world.bareUrl, world.downUrl, world.chainUrl], testCamera)
 }
 
 /** `urls`: the hosts that pages may ask; `more`: further arguments of the browser. */

@@ -3,12 +3,11 @@ import sharp from 'sharp'
 import { markupOf } from '../../../src/pages/html.ts'
 import { qrCode } from '../../../src/pages/qr.ts'
 
-/** Chromium's flags for a camera that plays the file `video` and needs no permission. The file is read when a page opens the camera. */
-export const cameraFlags = (video: string) => [
-  '--use-fake-ui-for-media-stream',
-  '--use-fake-device-for-media-stream',
-  `--use-file-for-fake-video-capture=${video}`,
-]
+/** Chromium's flags for a camera that shows a test picture and needs no permission. */
+export const testCamera = ['--use-fake-ui-for-media-stream', '--use-fake-device-for-media-stream']
+
+/** Chromium's flags for a camera that plays the file `video`. The file is read when a page opens the camera. */
+export const cameraFlags = (video: string) => [...testCamera, `--use-file-for-fake-video-capture=${video}`]
 
 /** A picture of a QR code, with a side of 600 pixels. */
 export const pictureOf = (text: string) =>

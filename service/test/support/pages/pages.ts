@@ -1,11 +1,9 @@
-/** A world in which every page of the service can be opened, and the list of those pages. Each has an address that works again and again. */
+/** A world in which every page of the service can be opened. */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { demoBatch, demoThemes, demoUid, openDemoCatalogue } from '../../../src/cli/dev/catalogue.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
-import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { listen } from '../../../src/http/listener.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -15,9 +13,8 @@ import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
 import { copyEmptyPglite } from '../database/pglite.ts'
 import { newUid, parametersOf, testTemplate } from '../tap/tags.ts'
-import { noMetadata, startWorld, type World } from '../world.ts'
+import { startWorld, type World } from '../world.ts'
 
-export type PageState = { readonly name: string; readonly url: string; readonly status: number }
 export type PageWorld = Awaited<ReturnType<typeof startPageWorld>>
 
 const silent = createLog(() => {}, 'silent')
@@ -47,6 +44,8 @@ export async function startPageWorld({ env = {} }: { env?: Record<string, string
   const settings: Record<string, string> = {
     THEME_DIR: demoThemes,
     PAGE_OWNERSHIP: 'claim,transfer,report,passkey',
+    PASSPORT_SIGNING: 'on',
+    ISSUER_NAME: 'Example Verifier',
     ...env,
   }
   const world = await startWorld({
@@ -157,92 +156,4 @@ async function openOthers(world: World) {
       await rm(folder, { recursive: true, force: true })
     },
   }
-}
-
-/** Every page, once. */
-export async function pageStates(world: PageWorld): Promise<PageState[]> {
-  const { url, tapped, pathOf, tap, tokenOf } = world
-  const states: PageState[] = []
-  const add = (name: string, address: string, status = 200) => states.push({ name, url: address, status })
-
-  add('home', `${url}/`)
-  add('home-wrong-search', `${url}/?gtin=4006381333932&serial=A1`, 400)
-  add('home-wrong-brand', `${url}/?brand=orvelle&serial=A%20B`, 400)
-  add('find-none', `${url}/?find=XYZ-1`, 404)
-  add('find-foreign', `${url}/?find=https%3A%2F%2Felsewhere.example%2F01%2F1`, 400)
-  add('bulk', `${url}/bulk`)
-  add('check', `${url}/check`)
-  for (const name of [
-    'bound',
-    'activated',
-    'claimed',
-    'satchel',
-    'jacket',
-    'noText',
-    'hostile',
-    'lost',
-    'stolen',
-    'confirmed',
-    'recall',
-    'investigation',
-    'recycled',
-    'opened',
-  ] as const)
-    add(`tapped-${name}`, await tapped(name))
-  add('tapped-mismatch', await alteredItem(world))
-  add('tapped-token', `${url}/token/${tokenOf('claimed')}?${await tap('claimed')}`)
-  for (const name of ['minted', 'activated', 'claimed', 'stolen', 'recycled'] as const)
-    add(`untapped-${name}`, url + (await pathOf(name)))
-  add('untapped-token', `${url}/token/${tokenOf('chair')}`)
-  add('incomplete', `${url}${await pathOf('activated')}?${(await tap('activated')).slice(0, -4)}`)
-  const [skipped, later] = [await tapped('chair'), await tapped('chair')]
-  await fetch(later)
-  add('replayed', skipped)
-  add('counterfeit', `${url}${await pathOf('activated')}?picc=${'a1'.repeat(16)}&cmac=${'b2'.repeat(8)}`)
-  add('unbound', `${url}${await pathOf('activated')}?${(await world.tagOf(newUid()))()}`)
-  add('other-item', `${url}${await pathOf('activated')}?${await tap('bound')}`)
-  add('class', `${url}${(await pathOf('activated')).split('/21/')[0]}`)
-  add('bad-link', `${url}/01/09520001000011/21/M41-002208`, 400)
-  add('bad-token', `${url}/token/0x2a`, 400)
-  add('unknown', `${url}/token/4711`, 404)
-  add('rate-limited', `${world.limitedUrl}${await pathOf('activated')}`, 429)
-  add('not-configured', `${world.bareUrl}/token/${tokenOf('bound')}?${await tap('bound')}`, 503)
-  add('chain', `${world.downUrl}/token/1`, 502)
-  const offer = await openOffer(world)
-  add('offer', `${url}/t/${offer}`)
-  add('offer-over', `${url}/t/${offer.replace(/\d+$/, '9')}`, 404)
-  add('challenge', `${world.downUrl}/token/1?${world.downTap()}`)
-  return states
-}
-
-/** A standing offer of the operator to a consumer of the demonstration. */
-async function openOffer(world: PageWorld): Promise<string> {
-  const [operator, , consumer] = publishedAccounts(3)
-  const tokenId = await world.mint({ name: 'Offered Lounge Chair', brand: 'Arbor' })
-  const { block, offer } = await world.components.transferReads.position(tokenId)
-  const terms = {
-    tokenId,
-    to: consumer?.address ?? '0x',
-    expiry: block.timestamp + 72n * 3_600n,
-    messageHash: noMetadata,
-  }
-  const message = { ...terms, from: operator?.address ?? '0x', nonce: offer.nonce }
-  const typedData = registryTypedData(world.components.transferReads.domain, 'InitiateTransfer', message)
-  const signature = (await operator?.signTypedData(typedData)) ?? '0x'
-  await world.write({ kind: 'initiateTransferBySig', ...terms, signature })
-  return `${tokenId}-${offer.nonce + 1}`
-}
-
-/** A tapped item whose text was altered in the database. */
-async function alteredItem(world: PageWorld): Promise<string> {
-  const uid = newUid()
-  const name = `Altered ${Date.now()}`
-  const tokenId = await world.mint({ name })
-  await world.components.database.query('update metadata set body = replace(body, $1, $2)', [
-    name,
-    `${name}, but better`,
-  ])
-  await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(uid) ?? '0x' })
-  const next = await world.tagOf(uid)
-  return `${world.url}/token/${tokenId}?${next()}`
 }

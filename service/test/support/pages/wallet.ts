@@ -6,7 +6,8 @@ import type { Page } from 'playwright-core'
 /** Its name is hostile. */
 export const walletName = 'Test <b>Wallet</b>'
 
-const announceWallet = `addEventListener('eip6963:requestProvider', () => {
+/** A script that announces the wallet to the page. */
+export const announceWallet = `addEventListener('eip6963:requestProvider', () => {
   const request = async ({ method, params = [] }) => {
     const { result, error } = await walletRequest(method, params)
     if (error !== undefined) throw Object.assign(new Error('declined'), error)

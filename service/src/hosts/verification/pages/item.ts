@@ -139,6 +139,17 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
   }
 }
 
+/** Returns the brand of the account that minted the token; null while its history cannot be read. */
+export async function brandOfToken(
+  site: Pick<ItemSite, 'contract' | 'history'> & { readonly pages: Pick<PageOptions, 'themes'> },
+  tokenId: bigint,
+  item: ItemKey | null,
+): Promise<BrandTheme | null> {
+  if (site.pages.themes.length === 0) return null
+  const history = await orNull(site.history(tokenId))
+  return history?.available === true ? brandOf(site, tokenId, item, history.events) : null
+}
+
 /** Returns the brand of the account that minted the token. Without a certain history there is none. */
 export function brandOf(
   { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },

@@ -13,12 +13,12 @@ import { offerPage } from '../../../pages/ownership/offer.ts'
 import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
 import { itemPath } from '../../../passport/digital-link.ts'
 import { isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import type { ItemSite } from './item.ts'
+import { brandOfToken, type ItemSite } from './item.ts'
 import { contextOf, pageResponse } from './response.ts'
 import type { TransferSite } from './transfer.ts'
 
 export type OfferSite = Pick<TransferSite, 'pageTransfers'> &
-  Pick<ItemSite, 'baseUrl' | 'items' | 'pages'> & {
+  Pick<ItemSite, 'baseUrl' | 'items' | 'pages' | 'contract' | 'history'> & {
     readonly verdicts: Pick<Verdicts, 'answer'>
     /** Each page reads the chain anew. */
     readonly tapLimiter?: RateLimiter | undefined
@@ -45,7 +45,8 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
     try {
       const shown = await read(steps, transferId)
       if ('kind' in shown) return answer(404, shown, headers)
-      return pageResponse(context, { status: 200, html: offerPage(context, shown), connect: ["'self'"] }, headers)
+      const [html, font] = [offerPage(context, shown), shown.theme?.hasTypeface]
+      return pageResponse(context, { status: 200, html, font, connect: ["'self'"] }, headers)
     } catch (error) {
       const { code, status } = helpers.faultOf(error, c)
       return answer(status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: false }, headers)
@@ -78,6 +79,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       link: `${site.baseUrl}${offersPrefix}${id}`,
       record,
       verdictPath: `/api/asset/${tokenId}`,
+      theme: await brandOfToken(site, tokenId, item),
       passkeys: site.pages.ownership.has('passkey'),
     }
   }
