@@ -6,6 +6,7 @@
 import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { makeDatabaseTemplate } from '../service/test/support/database/databases.ts'
 import { runStages, type Stage, unitTests } from './stages.ts'
 
 /** Databases, chains and clusters of tests write a lot and keep nothing. Their folder is in memory if there is enough of it. */
@@ -38,6 +39,7 @@ function failedAgain(): Stage['command'] | undefined {
   return files.length === 0 ? undefined : testCommand(1, files)
 }
 
+await using _template = await makeDatabaseTemplate()
 await runStages([
   { name: 'unit tests', command: unitTests },
   {

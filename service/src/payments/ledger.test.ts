@@ -4,7 +4,6 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import type { Database } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 import { openHolder, type Holder } from './holder.ts'
 import { createLedger, parsePayload, type NewPayment } from './ledger.ts'
 
@@ -34,7 +33,6 @@ for (const { name, open, skip } of testDatabases()) {
     const ledgerOf = (of: Holder) => createLedger(database, { chainId: 84532, asset, holder: of })
     before(async () => {
       database = await open()
-      await migrate(database)
       holder = await openHolder(database)
       store = ledgerOf(holder)
     })

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
-import { migrate } from '../db/migrate.ts'
 import { type TagRow, tagStore, type TagStore } from './tag-registry.ts'
 import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
@@ -14,7 +13,6 @@ for (const { name, open, skip } of testDatabases()) {
     let tags: TagStore
     before(async () => {
       database = await open()
-      await migrate(database)
       tags = tagStore(database)
     })
     after(() => database.close())

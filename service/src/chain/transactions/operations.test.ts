@@ -3,7 +3,6 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { operationStore, type OperationStore } from './operations.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -13,7 +12,6 @@ for (const { name, open, skip } of testDatabases()) {
     let count = 0
     before(async () => {
       database = await open()
-      await migrate(database)
       operations = operationStore(database)
     })
     after(() => database.close())

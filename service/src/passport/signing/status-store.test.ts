@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 import { statusStore, type StatusStore } from './status-store.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -12,7 +11,6 @@ for (const { name, open, skip } of testDatabases()) {
     let places: StatusStore
     before(async () => {
       database = await open()
-      await migrate(database)
       places = statusStore(database)
     })
     after(() => database.close())

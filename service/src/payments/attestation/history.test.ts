@@ -5,7 +5,6 @@ import { attestationKeyId, type Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { openKeyHistory, type KeyHistory } from './history.ts'
 import type { Database } from '../../db/database.ts'
-import { migrate } from '../../db/migrate.ts'
 
 const [first, second] = [`0x${'11'.repeat(20)}`, `0x${'22'.repeat(20)}`] as [Hex, Hex]
 
@@ -15,7 +14,6 @@ for (const { name, open, skip } of testDatabases()) {
     let keys: KeyHistory
     before(async () => {
       database = await open()
-      await migrate(database)
       keys = await openKeyHistory(database, Date.now)
     })
     after(() => database.close())

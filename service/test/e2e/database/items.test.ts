@@ -5,7 +5,6 @@ import fc from 'fast-check'
 import { testDatabases } from '../../support/database/databases.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { itemRefusals, itemStore, type ItemStore } from '../../../src/assets/items.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 
 const gtin = '09506000134352'
@@ -16,7 +15,6 @@ for (const { name, open, skip } of testDatabases()) {
     let items: ItemStore
     before(async () => {
       database = await open()
-      await migrate(database)
       items = itemStore(database)
     })
     after(() => database.close())

@@ -31,7 +31,7 @@ describe('the image', { skip }, () => {
     chmodSync(folder, 0o755)
     data = join(folder, 'data')
     chain = await startWriterWorld()
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     const writer = chain.writerOver(await storeIn(database))
     const metadataHash = `0x${'0'.repeat(64)}` as const
     const minted = await writer.write({ kind: 'mint', to: chain.contract, metadataHash }, { idempotencyKey: 'one' })

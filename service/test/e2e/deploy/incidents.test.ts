@@ -59,7 +59,7 @@ describe('docs/incidents.md', { skip }, () => {
 
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'touchstone-incidents-'))
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     world = await startWorld({
       env: { DATABASE_URL: database.url },
       rpcUrl: async (chain) => (liar = await startLiar(chain, lies)).url,
@@ -247,7 +247,7 @@ describe('docs/incidents.md', { skip }, () => {
     const env = { BACKUP_KEY: '5e'.repeat(32) }
     const made = await touchstone(['backup', backup], { ...world.settings, ...env }).ended
     assert.equal(made.exit, 0, made.err)
-    const next = await openOwnDatabase()
+    const next = await openOwnDatabase('migrated')
     try {
       const places = { DATABASE_URL: next.url, DATA_DIR: join(folder, 'new') }
       const words = { ...env, BACKUP: backup, NEW_DATABASE_URL: next.url, NEW_DATA_DIR: places.DATA_DIR }

@@ -40,7 +40,7 @@ describe('nginx in front of two instances', { skip }, () => {
   let id: string
   let tap: string
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     const env = { DATABASE_URL: database.url, TRUSTED_PROXIES: '127.0.0.1', RATE_LIMIT_TAP: '8' }
     world = await startWorld({ env })
     const silent = createLog(() => {}, 'silent')

@@ -35,7 +35,7 @@ describe('a fleet of two', { skip }, () => {
   const lines: string[] = []
 
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     folder = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
     a = await startWorld({
       env: {

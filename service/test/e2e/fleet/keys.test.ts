@@ -18,7 +18,7 @@ describe('keys of a fleet', { skip }, () => {
   let root: string
   const opened: (StoreComponents & AsyncDisposable)[] = []
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     root = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
   })
   after(async () => {

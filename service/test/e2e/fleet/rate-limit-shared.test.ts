@@ -39,7 +39,7 @@ describe('limits that instances share', { skip }, () => {
   let clients = 0
   const more: { service: Service; lines: string[] }[] = []
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     redis = await startRedis()
     world = await startWorld({ env: { ...limits, DATABASE_URL: database.url, REDIS_URL: redis.url } })
     await world.mint()

@@ -23,7 +23,7 @@ describe('several workers', { skip }, () => {
   before(async () => {
     manager = noServiceManager === false ? await startServiceManager() : undefined
     chain = await startWriterWorld()
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     dataDir = await mkdtemp(join(tmpdir(), 'touchstone-workers-'))
     const writer = chain.writerOver(await storeIn(database))
     const metadataHash = `0x${'0'.repeat(64)}` as const

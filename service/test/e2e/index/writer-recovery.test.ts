@@ -36,7 +36,7 @@ describe('a service killed between storing and sending', () => {
   })
 
   it('does so on PostgreSQL', { skip: noPostgres }, async () => {
-    const own = await openOwnDatabase()
+    const own = await openOwnDatabase('migrated')
     await survivesKill(world, { url: own.url })
     await own.close()
   })

@@ -30,7 +30,7 @@ describe('payment channels of processes on one PostgreSQL', { skip }, () => {
   const running = new Set<Awaited<ReturnType<typeof startGatewayProcess>>>()
 
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     world = await startGatewayWorld({ database })
     await installChannels(world.rpc)
     token = await world.mint()

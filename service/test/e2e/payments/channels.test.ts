@@ -21,7 +21,7 @@ import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support
 const authorizer = attestationKey()
 const deposit = 100n * price
 
-for (const { name, open, skip } of testDatabases('none'))
+for (const { name, open, skip } of testDatabases())
   describe(`payment channels on ${name}`, { skip }, () => {
     let world: GatewayWorld
     let gateway: Opened

@@ -24,7 +24,7 @@ const authorizer = attestationKey()
 const deposit = 100n * price
 const daySeconds = 86_400
 
-for (const { name, open, skip } of testDatabases('none'))
+for (const { name, open, skip } of testDatabases())
   describe(`claims of payment channels on ${name}`, { skip }, () => {
     let world: GatewayWorld
     let gateway: Opened

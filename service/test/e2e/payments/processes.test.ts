@@ -20,7 +20,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
   const running: { kill: () => Promise<void> }[] = []
 
   before(async () => {
-    database = await openOwnDatabase()
+    database = await openOwnDatabase('migrated')
     world = await startGatewayWorld({ database })
     token = await world.mint()
     another = await world.mint()

@@ -6,7 +6,6 @@ import { skipRedis, startRedis, type TestRedis } from '../../support/database/re
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import { createClient } from '@redis/client'
 import { openDatabase } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { openRedisWindows } from '../../../src/http/rate-limit/redis.ts'
 import { rateWindowStore } from '../../../src/http/rate-limit/postgres.ts'
 import type { LimitStore } from '../../../src/http/rate-limit/shared-limiter.ts'
@@ -29,9 +28,8 @@ const kinds: readonly { name: string; skip: string | false; open: () => Promise<
 ]
 
 async function onPostgres(): Promise<Opened> {
-  const own = await openOwnDatabase()
+  const own = await openOwnDatabase('migrated')
   const other = await openDatabase({ url: own.url, poolSize: 1 })
-  await migrate(own)
   const [one, two] = [rateWindowStore(own), rateWindowStore(other)]
   return {
     stores: [one, two],

@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { createLedger, createTapPruning } from '../../../src/tap/replay-ledger.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
@@ -17,7 +16,6 @@ for (const { name, open, skip } of testDatabases()) {
     let database: Database
     before(async () => {
       database = await open()
-      await migrate(database)
     })
     after(() => database.close())
 

@@ -11,7 +11,6 @@ import { batchFromJson, batchToJson, createKeyRing } from '../../../src/tap/keys
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { makeTemplate } from '../../support/database/citus.ts'
 import { citusLacks, startCitusCluster } from '../../support/database/citus-cluster.ts'
@@ -46,8 +45,7 @@ export async function runTapRace({
   tags = 25,
 } = {}): Promise<RaceResult> {
   await using opened = new AsyncDisposableStack()
-  const database = opened.adopt(await openOwnDatabase(), (db) => db.close())
-  await migrate(database) // a database on a cluster has its tables already
+  const database = opened.adopt(await openOwnDatabase('migrated'), (db) => db.close())
   const batch = testBatch()
   const perTag = Math.max(1, Math.round(requests / (processes * connections * tags)))
   const made = await Promise.all(Array.from({ length: tags }, () => testTag(batch)))

@@ -21,7 +21,6 @@ import { openGateway, type GatewayOptions } from '../../../src/hosts/gateway/gat
 import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import type { Database } from '../../../src/db/database.ts'
-import { migrate } from '../../../src/db/migrate.ts'
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { createSlots } from '../../../src/payments/facilitator/slots.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
@@ -77,7 +76,6 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
   const chain = await startLocalChain({ dataDir, log: createLog(() => {}) })
   const { contract } = await deployLocal({ rpcUrl: chain.url })
   await installTestMoney({ rpcUrl: chain.url })
-  await migrate(database)
   const rpc = createRpcClient({ url: chain.url, timeoutMs: 120_000 })
   const payFaults = await startFaultRpc({ target: chain.url })
   const readFaults = await startFaultRpc({ target: chain.url })
