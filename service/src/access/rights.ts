@@ -37,6 +37,10 @@ const aliases = {
 export const scopes = ['read', 'write', 'taps', ...verbs] as const
 export type Scope = (typeof scopes)[number]
 
+/** Acts that can need the approval of a second key or operator, as the setting APPROVALS names them. */
+export const approvalActs = ['recycle', 'batch-revoke', 'key-deletion'] as const
+export type ApprovalAct = (typeof approvalActs)[number]
+
 /** Returns the verbs of scopes, in the order of the list. */
 export function verbsOf(given: readonly Scope[]): Verb[] {
   const all = new Set<Verb>(

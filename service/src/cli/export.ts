@@ -4,8 +4,7 @@
  */
 import { checksumAddress, isFlagged, lifecycleStates } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
-import { cleanLine } from '../graphql/queries/fields.ts'
-import { parseInstant } from '../graphql/schema.ts'
+import { cleanLine, parseInstant } from '../domain/text.ts'
 import { type Keyset, productStore } from '../index/queries/products.ts'
 import { transferStore } from '../index/queries/transfers.ts'
 import { type Cell, formatCsvRow } from '../lib/csv.ts'

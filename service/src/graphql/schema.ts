@@ -11,6 +11,7 @@ import {
   type GraphQLSchema,
   type ValueNode,
 } from 'graphql'
+import { parseDay, parseInstant } from '../domain/text.ts'
 import { enforceRights } from './access/enforce.ts'
 import type { GraphqlContext } from './context.ts'
 
@@ -63,24 +64,6 @@ const scalars: Readonly<Record<string, Scalar>> = {
     parseValue: (value) => value,
     parseLiteral: (node, variables) => valueFromASTUntyped(node, variables),
   },
-}
-
-/** Parses an instant and returns it in UTC with microseconds, `2026-03-01T12:00:00.000000Z`, or null. */
-export function parseInstant(text: string): string | null {
-  const [, day = '', time = '', fraction = '', offset = ''] =
-    /^(\d{4}-\d\d-\d\d)[Tt]((?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d)(\.\d{1,9})?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/.exec(
-      text,
-    ) ?? []
-  if (parseDay(day) === null) return null
-  const at = new Date(`${day}T${time}${offset.toUpperCase()}`)
-  const second = at.toISOString().slice(0, 19)
-  return /^(?!0000)\d{4}-/.test(second) ? `${second}${fraction.slice(0, 7).padEnd(1, '.').padEnd(7, '0')}Z` : null
-}
-
-/** Returns a day as it is, or null when the calendar has no such day, as 2026-02-30. */
-export function parseDay(text: string): string | null {
-  const at = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null
-  return at !== null && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text) ? text : null
 }
 
 /** Shortens microseconds to milliseconds where nothing is lost. */

@@ -36,7 +36,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   app: 'lib domain http db keys chain index assets ownership tap access passport payments agents discovery graphql pages hosts'.split(
     ' ',
   ),
-  cli: 'lib domain http db keys chain index privacy assets tap access passport payments graphql app'.split(' '),
+  cli: 'lib domain http db keys chain index privacy assets tap access passport payments app'.split(' '),
   'cli.ts': ['cli'],
 }
 

@@ -4,7 +4,7 @@
  */
 import { type Actor, appendAudit, auditText, localActor } from '../../db/audit.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import type { ApprovalAct } from '../../domain/approvals.ts'
+import type { ApprovalAct } from '../rights.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import { type Approval, approvalStore, type Facts, type LockedApproval } from './store.ts'

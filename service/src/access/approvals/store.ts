@@ -6,7 +6,7 @@ import { type Actor, appendAudit, type AuditBody, auditText } from '../../db/aud
 import { countWithin } from '../../db/bounded-count.ts'
 import { instant } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import type { ApprovalAct } from '../../domain/approvals.ts'
+import type { ApprovalAct } from '../rights.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import { randomId } from '../api-keys.ts'
 

@@ -5,7 +5,7 @@
 import { resolve } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
-import { approvalActs } from '../../domain/approvals.ts'
+import { approvalActs } from '../../access/rights.ts'
 import { gatewaySettings } from './gateway-settings.ts'
 import { pageSettings } from './page-settings.ts'
 import { keySource } from './key-source.ts'

@@ -10,6 +10,7 @@ import {
   zeroAddress,
 } from '@touchstone/verdict'
 import { eventKinds, type AssetEvent } from '../../domain/registry-event.ts'
+import { cleanLine } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import { newestTransfers, type TransferRow } from '../../index/queries/transfers.ts'
 import { memoize } from '../../lib/memoize.ts'
@@ -104,15 +105,6 @@ export const toOwner = memoize(
 /** The zero address holds what has no owner. */
 function toOwnerOrNull(address: Hex | null): Owner | null {
   return address === null || address === zeroAddress ? null : toOwner(address)
-}
-
-const longestLine = 200
-/** Printable ASCII with single spaces, which cleaning does not change. */
-const plain = /^[!-~]+(?: [!-~]+)*$/
-
-/** Cleans one line of supplier text (spec §2.3). */
-export function cleanLine(text: string): string {
-  return text.length <= longestLine && plain.test(text) ? text : cleanText(text, { max: longestLine })
 }
 
 const eventTypes: Readonly<Record<number, string>> = {

@@ -2,7 +2,7 @@
 import { cleanText, untrustedOf, type Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
-import { parseDay } from '../schema.ts'
+import { parseDay } from '../../domain/text.ts'
 
 /** Metadata texts by their hash. Reads of one turn are batched. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { graphqlError } from '../errors.ts'
-import { parseInstant } from '../schema.ts'
+import { parseInstant } from '../../domain/text.ts'
 
 export const defaultPage = 20
 export const maxPage = 100

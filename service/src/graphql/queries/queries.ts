@@ -7,7 +7,8 @@ import type { TransferFilter, TransferRow } from '../../index/queries/transfers.
 import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
-import { cleanLine, fieldResolvers, reportNames, type ProductFieldDeps } from './fields.ts'
+import { cleanLine } from '../../domain/text.ts'
+import { fieldResolvers, reportNames, type ProductFieldDeps } from './fields.ts'
 import { parseAddress, parseFilter, parseProductId, type ProductFilter } from './filter.ts'
 import { listKey, type PageArguments, readConnection } from './pages.ts'
 
