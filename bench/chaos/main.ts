@@ -5,7 +5,8 @@
  */
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
-import { faults, NotRun } from './faults/faults.ts'
+import { NotRun } from './faults/fault.ts'
+import { faults } from './faults/faults.ts'
 import { citusLacks } from '../../service/test/support/database/citus-cluster.ts'
 import { openFleet } from './fleet.ts'
 import { plants, together } from './plants.ts'

@@ -1,7 +1,7 @@
 /** One fault from beginning to end: a steady load before, while it lasts and after, then what must hold. */
 import { setTimeout as delay } from 'node:timers/promises'
 import { checkAfter, lookBefore } from './checks.ts'
-import type { Fault } from './faults/faults.ts'
+import type { Fault } from './faults/fault.ts'
 import type { Fleet } from './fleet.ts'
 import { listenTo } from './load/listeners.ts'
 import { beginLoad, type Load } from './load/load.ts'

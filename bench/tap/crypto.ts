@@ -111,7 +111,7 @@ export async function tapsOf(batch: BatchRecord, count = tags): Promise<Tap[]> {
   if (!result.ok) throw new Error(result.error)
   const taps: Tap[] = []
   for (let index = 0; index < count; index++) {
-    const uid = Uint8Array.of(4, 0, 0, 0, 0, index >> 8, index & 0xff)
+    const uid = Uint8Array.of(4, 0, 0, 0, index >> 16, index >> 8, index) // each cut to a byte
     const tag = await createDemoTag({ batch, uid, template: result.template })
     const query = new URL(tag.tap() ?? '').searchParams
     const bytes = (name: string) => Uint8Array.from(Buffer.from(query.get(name) ?? '', 'hex'))

@@ -1,26 +1,31 @@
 /**
- * The servers of `bench:tap`: `bare` writes one prepared answer. `crypto` is GET /api/verify with a ledger and a chain that answer at once;
- * `ledger <postgres url>` has the real ledger. The batch comes as JSON on standard input.
+ * The servers of `bench:tap`: `bare` writes one prepared answer. `crypto <sources>` is GET /api/verify with a ledger and a chain that answer
+ * at once; `ledger <sources> <postgres url>` has the real ledger and announces each tap. `sources` is the folder service/src of a build. The
+ * batch comes as JSON on standard input.
  */
 import { createServer, type RequestListener } from 'node:http'
+import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
+import { pathToFileURL } from 'node:url'
 import type { Verdicts } from '../../service/src/assets/verdicts.ts'
-import { openDatabase } from '../../service/src/db/database.ts'
-import { migrate } from '../../service/src/db/migrate.ts'
-import { createAuthenticate } from '../../service/src/tap/sun/authenticate.ts'
-import { batchFromJson, embeddedBatch, createKeyRing } from '../../service/src/tap/keys/batch.ts'
-import { createLedger, type Ledger } from '../../service/src/tap/replay-ledger.ts'
-import { createTagHash } from '../../service/src/tap/tag-hash.ts'
-import { createVerifyTap } from '../../service/src/tap/verify-tap.ts'
-import { verdictOf, zeroAddress } from '@touchstone/verdict'
+import type { Ledger } from '../../service/src/tap/replay-ledger.ts'
+import { type Hex, verdictOf, zeroAddress } from '@touchstone/verdict'
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
-import { createRequestHelpers, rawPath, type Env } from '../../service/src/hosts/verification/request.ts'
-import { createResolveTap } from '../../service/src/tap/resolve-tap.ts'
-import { verifyRoutes } from '../../service/src/hosts/verification/routes/verify.ts'
+import type { Env } from '../../service/src/hosts/verification/request.ts'
+import type * as ledgerModule from '../../service/src/tap/replay-ledger.ts'
+import type * as databaseModule from '../../service/src/db/database.ts'
+import type * as migrateModule from '../../service/src/db/migrate.ts'
+import type * as batchModule from '../../service/src/tap/keys/batch.ts'
+import type * as authenticateModule from '../../service/src/tap/sun/authenticate.ts'
+import type * as verifyTapModule from '../../service/src/tap/verify-tap.ts'
+import type * as resolveTapModule from '../../service/src/tap/resolve-tap.ts'
+import type * as tagHashModule from '../../service/src/tap/tag-hash.ts'
+import type * as requestModule from '../../service/src/hosts/verification/request.ts'
+import type * as verifyRouteModule from '../../service/src/hosts/verification/routes/verify.ts'
 import { silent } from '../lib/world.ts'
 
-const [kind, url = ''] = process.argv.slice(2)
+const [kind, sources = '', url = ''] = process.argv.slice(2)
 const hash = `0x${'ab'.repeat(32)}` as const
 const contract = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
 
@@ -38,19 +43,27 @@ function bare(): RequestListener {
 }
 
 async function verifying(): Promise<RequestListener> {
+  const { batchFromJson, createKeyRing, embeddedBatch } = await source<typeof batchModule>('tap/keys/batch.ts')
+  const { createAuthenticate } = await source<typeof authenticateModule>('tap/sun/authenticate.ts')
+  const { createVerifyTap } = await source<typeof verifyTapModule>('tap/verify-tap.ts')
+  const { createResolveTap } = await source<typeof resolveTapModule>('tap/resolve-tap.ts')
+  const { createTagHash } = await source<typeof tagHashModule>('tap/tag-hash.ts')
+  const { createRequestHelpers, rawPath } = await source<typeof requestModule>('hosts/verification/request.ts')
+  const { verifyRoutes } = await source<typeof verifyRouteModule>('hosts/verification/routes/verify.ts')
   const record = batchFromJson(JSON.parse(await text(process.stdin)))
   if (record === null) throw new Error('No batch on standard input.')
   const keys = createKeyRing([await embeddedBatch(record)])
+  const { ledger, announce } = kind === 'ledger' ? await realLedger() : instantLedger
   const verifyTap = createVerifyTap({
     keys,
     authenticate: createAuthenticate({ keys }),
-    ledger: kind === 'ledger' ? await realLedger() : instantLedger,
+    ledger,
     tagHash: createTagHash({ scheme: 'hmac', pepper: new Uint8Array(32).fill(7) }),
   })
   const resolveTap = createResolveTap({
     verifyTap,
     verdicts: instantChain,
-    announce: async () => {},
+    announce: async (tag, { token_id: tokenId }) => void (await announce({ ...tag, tokenId: BigInt(tokenId) })),
     onRefused: () => {},
   })
   const app = new Hono<Env>({ getPath: rawPath })
@@ -59,22 +72,51 @@ async function verifying(): Promise<RequestListener> {
   return (request, response) => void router(request, response)
 }
 
-async function realLedger(): Promise<Ledger> {
+type Announce = ReturnType<typeof ledgerModule.createTapAnnouncement>
+
+/** Loads a module of the build that is measured. */
+function source<Module>(path: string): Promise<Module> {
+  return import(pathToFileURL(join(sources, path)).href)
+}
+
+async function realLedger(): Promise<{ ledger: Ledger; announce: Announce }> {
+  const { openDatabase } = await source<typeof databaseModule>('db/database.ts')
+  const { migrate } = await source<typeof migrateModule>('db/migrate.ts')
+  const replayLedger = await source<typeof ledgerModule & FormerLedgerModule>('tap/replay-ledger.ts')
   const database = await openDatabase({ url })
   await migrate(database)
-  return createLedger({ sql: database })
+  const { announceVerified } = replayLedger
+  return {
+    ledger: replayLedger.createLedger({ sql: database }),
+    announce:
+      announceVerified === undefined
+        ? replayLedger.createTapAnnouncement(database)
+        : (tap) => announceVerified(database, tap),
+  }
+}
+
+/** The build before taps were accepted in groups announces one tap in a statement. */
+type FormerLedgerModule = {
+  readonly announceVerified?: (sql: unknown, tap: Parameters<Announce>[0]) => Promise<boolean>
 }
 
 const fresh = async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null }) as const
-const instantLedger: Ledger = { consume: fresh, judge: fresh }
+const instantLedger: { ledger: Ledger; announce: Announce } = {
+  ledger: { consume: fresh, judge: fresh },
+  announce: async () => true,
+}
 
 const record = { owner: zeroAddress, timestamp: 1n, state: 3, flags: 0, reserved: 0 } as const
-const verdict = verdictOf({ record, tokenId: 1n, block: { number: 1n, hash }, contract, chainId: 84532 })
 const instantChain = {
-  byTag: async () => ({
-    block: { number: 1n, hash, timestamp: 1n },
-    asset: verdict && { verdict, timestamp: 1, metadataHash: hash },
-  }),
+  byTag: async (tagHash: Hex) => {
+    // Each tag is a product of its own.
+    const tokenId = BigInt(tagHash.slice(0, 14))
+    const verdict = verdictOf({ record, tokenId, block: { number: 1n, hash }, contract, chainId: 84532 })
+    return {
+      block: { number: 1n, hash, timestamp: 1n },
+      asset: verdict && { verdict, timestamp: 1, metadataHash: hash },
+    }
+  },
 } as unknown as Pick<Verdicts, 'byTag'>
 
 const server = createServer(kind === 'bare' ? bare() : await verifying())

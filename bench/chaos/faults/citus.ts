@@ -7,7 +7,7 @@ import type { Fleet } from '../fleet.ts'
 import type { Record } from '../record.ts'
 import type { OwnCitus } from '../services/citus.ts'
 import { backAfter, noticeMs } from './database.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './fault.ts'
 
 export const citusWorkerKill: Fault = {
   about: 'SIGKILL of a worker of a Citus cluster, with half of the products and tags; it comes back',

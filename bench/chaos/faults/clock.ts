@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { apiKeyStore, newApiKey } from '../../../service/src/access/api-keys.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './fault.ts'
 import type { Fleet } from '../fleet.ts'
 
 const stepMs = 600_000

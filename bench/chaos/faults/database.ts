@@ -4,8 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { startPgBouncer, type PgBouncer } from '../../../service/test/support/database/pgbouncer.ts'
 import type { Fleet } from '../fleet.ts'
 import { kinds, type Record } from '../record.ts'
-import { NotRun } from './disk.ts'
-import type { Fault } from './faults.ts'
+import { type Fault, NotRun } from './fault.ts'
 
 /** Every kind of request succeeds on every instance within this time. On a busy machine the chain may not answer (502). */
 const backMs = 15_000

@@ -4,11 +4,8 @@ import { cp, mkdir, open, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import type { Fault } from './faults.ts'
+import { type Fault, NotRun } from './fault.ts'
 import type { Fleet } from '../fleet.ts'
-
-/** This machine cannot do it: one sentence why. */
-export class NotRun extends Error {}
 
 const run = promisify(execFile)
 const diskIn = ({ folder }: Fleet) => join(folder, 'disk')

@@ -1,6 +1,6 @@
 /** The instance that writes the index is killed and stays away until the other has taken over. */
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Fault } from './faults.ts'
+import type { Fault } from './fault.ts'
 import type { Instance } from '../services/instance.ts'
 
 /** A follower takes over within this time. */

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { poll } from '../../../service/src/lib/async/sleep.ts'
 import type { Fleet } from '../fleet.ts'
 import type { Kind, Record } from '../record.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './fault.ts'
 
 const kinds: readonly Kind[] = ['read', 'tap', 'list', 'register', 'pay']
 /** A registration begins every three seconds. */

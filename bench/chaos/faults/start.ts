@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { locks } from '../../../service/src/db/locks.ts'
 import type { Instance } from '../services/instance.ts'
-import type { Fault } from './faults.ts'
+import type { Fault } from './fault.ts'
 
 const stormMs = 10
 /** A start waits for the lock for half a minute at least. */

@@ -44,6 +44,7 @@ export type Group = { readonly key: readonly string[]; payments: number; units: 
 export type Book = ReturnType<typeof createBook>
 
 const hourMs = 3_600_000
+const dayMs = 24 * hourMs
 const maxGroups = 100_000
 const rowsPerPage = 1_000
 const states = { settled: 'done', rejected: 'dead', pending: 'settling' } as const
@@ -59,10 +60,14 @@ const fields = {
   kind: 'p.kind',
 }
 
-/** `asset` is the address of the payment token. */
+/** `asset` is the address of the payment token. A day with more than `mostRowsOfDay` is summed hour by hour. */
 export function createBook(
   database: Pick<Database, 'query'>,
-  { chainId, asset }: { readonly chainId: number; readonly asset: Hex },
+  {
+    chainId,
+    asset,
+    mostRowsOfDay = 5_000,
+  }: { readonly chainId: number; readonly asset: Hex; readonly mostRowsOfDay?: number },
 ) {
   const run = <R>(text: string, values: readonly unknown[]) =>
     database.query<R>(text, [chainId, hexToBytes(asset), ...values])
@@ -117,7 +122,7 @@ export function createBook(
       }
     },
 
-    /** Sums the payments that ended within the span, hour by hour. Returns null where there are too many groups to hold. */
+    /** Sums the payments that ended within the span, by days or hours. Returns null where there are too many groups to hold. */
     async report({ since, until }: Span, by: readonly Dimension[]): Promise<Group[] | null> {
       const groups = new Map<string, Group>()
       const add = (key: readonly string[], sums: Sums) => {
@@ -127,7 +132,7 @@ export function createBook(
         group.units += BigInt(sums.units)
         group.gas += BigInt(sums.gas)
       }
-      for await (const [from, to] of hours(since, until)) {
+      for await (const [from, to] of parts(since, until)) {
         const day = from.slice(0, 10)
         for (const { key, ...sums } of await sumPayments(by, from, to))
           add(
@@ -165,9 +170,10 @@ export function createBook(
     )
   }
 
-  /** Yields the hours of the span in which anything ended. */
-  async function* hours(since?: number, until?: number): AsyncGenerator<readonly [from: string, to: string]> {
+  /** Yields the days of the span in which anything ended, and the hours of days with many rows. */
+  async function* parts(since?: number, until?: number): AsyncGenerator<readonly [from: string, to: string]> {
     let at = toTime(since, -Infinity)
+    let dayOfHours = -1
     for (;;) {
       const [next] = await database.query<{ ms: number | null }>(
         `select (extract(epoch from least(
@@ -177,11 +183,23 @@ export function createBook(
       )
       const ms = next?.ms ?? null
       if (ms === null || ms >= (until ?? Infinity)) return
-      const hour = Math.floor(ms / hourMs) * hourMs
-      const end = toTime(Math.min(hour + hourMs, until ?? Infinity), Infinity)
-      yield [toTime(Math.max(hour, since ?? -Infinity), -Infinity), end]
+      const day = Math.floor(ms / dayMs) * dayMs
+      if (day !== dayOfHours && !(await isFew(day))) dayOfHours = day
+      const length = day === dayOfHours ? hourMs : dayMs
+      const begin = Math.floor(ms / length) * length
+      const end = toTime(Math.min(begin + length, until ?? Infinity), Infinity)
+      yield [toTime(Math.max(begin, since ?? -Infinity), -Infinity), end]
       at = end
     }
+  }
+
+  async function isFew(day: number): Promise<boolean> {
+    const [found] = await database.query<{ rows: number }>(
+      `select ((select count(*) from (select from payment where settled_at >= $1 and settled_at < $2 limit $3) p)
+         + (select count(*) from (select from settlement where state = 'mined' and mined_at >= $1 and mined_at < $2 limit $3) s))::float8 as rows`,
+      [toTime(day, 0), toTime(day + dayMs, 0), mostRowsOfDay + 1],
+    )
+    return (found?.rows ?? 0) <= mostRowsOfDay
   }
 }
 

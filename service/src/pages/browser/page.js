@@ -238,7 +238,7 @@ async function testOwner(form) {
   if (!/^0x[0-9a-fA-F]{40}$/.test(address)) return outcome(texts.ownerInvalid, false)
   try {
     const [{ isOwner }, verdict] = await Promise.all([
-      import('./verdict/rules/owner-commitment.js'),
+      import('./verdict/rules/owner.js'),
       verdictAt(form.dataset.owner),
     ])
     const isIt = isOwner(verdict, address)

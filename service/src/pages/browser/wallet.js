@@ -3,7 +3,7 @@
  * is to be signed, lets the wallet sign it (EIP-712), and sends the signature. «It is on record under your wallet» is
  * said only when the record says so.
  */
-import { isOwner } from './verdict/rules/owner-commitment.js'
+import { isOwner } from './verdict/rules/owner.js'
 
 const texts = JSON.parse(document.getElementById('wallet-texts').textContent)
 const wallets = new Map()

@@ -1,6 +1,7 @@
 /** `touchstone payments …`: what the gateway sold, listed, shown, summed and exported (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { createBook } from '../../../src/payments/book.ts'
 import { assertionsOf, commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -114,6 +115,21 @@ describe('touchstone payments', () => {
     assert.equal(byPayer.split('\n')[0], 'payer,asset,payments,usdc,gas_wei')
     assert.equal(byPayer.split('\n').length, 5)
     assert.match(await refused('payments', 'report', '--by', 'colour'), /day, outcome, payer, asset/)
+  })
+
+  it('sums the same by hours, as it does on days with many payments', async () => {
+    const { database } = world.components
+    const asset = '0x036cbd53842c5426634e7929541ec2318f3dcf7e'
+    const [since, until] = [Date.parse('2025-12-29T05:10:00Z'), Date.parse('2025-12-31T20:40:00Z')]
+    const sumsBy = (mostRowsOfDay: number) =>
+      createBook(database, { chainId: 84532, asset, mostRowsOfDay }).report({ since, until }, [
+        'day',
+        'payer',
+        'outcome',
+      ])
+    const byDays = await sumsBy(1_000)
+    assert.equal(byDays?.length, 11)
+    assert.deepEqual(new Set(await sumsBy(10)), new Set(byDays))
   })
 
   it('exports every payment that ended once, oldest first, in CSV and JSON', async () => {

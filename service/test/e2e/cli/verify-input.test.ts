@@ -1,4 +1,4 @@
-/** `touchstone verify` as a process, on invalid input. Each case gets one sentence and exit code 2. */
+/** `touchstone verify` on invalid input. Each case gets one sentence and exit code 2. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { mkdir, mkdtemp, rm, truncate, writeFile } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { serve } from '../../support/http.ts'
-import { touchstone } from '../../support/processes/cli.ts'
+import { touchstone, warmProgram } from '../../support/processes/cli.ts'
 
 const rpc = ['--rpc', 'http://127.0.0.1:1']
 const address = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
@@ -14,14 +14,16 @@ const hash = `0x${'ab'.repeat(32)}`
 
 describe('touchstone verify rejects', () => {
   let folder: string
+  let run: ReturnType<typeof warmProgram>
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'verify-input-'))
     await writeFile(join(folder, 'bundle.json'), '{"version":"1","verdict":{},"proof":{}}')
+    run = warmProgram(folder)
   })
   after(() => rm(folder, { recursive: true }))
 
   async function rejects(args: readonly string[], sentence: RegExp): Promise<void> {
-    const { exit, out, err } = await touchstone(['verify', ...args], {}, folder).ended
+    const { exit, out, err } = await run('verify', ...args)
     assert.deepEqual([exit, out], [2, ''], `${args.join(' ')}: ${err}`)
     assert.match(err, /^touchstone: [^\n]+\n$/)
     assert.match(err, sentence)
@@ -30,6 +32,8 @@ describe('touchstone verify rejects', () => {
 
   it('options that it would ignore', async () => {
     const url = 'http://127.0.0.1:1/api/asset/5'
+    const alone = await touchstone(['verify', url, ...rpc, '--code-hash', hash], {}, folder).ended
+    assert.deepEqual(alone, await run('verify', url, ...rpc, '--code-hash', hash))
     await rejects([url, ...rpc, '--code-hash', hash], /--code-hash needs --prove/)
     await rejects([url, ...rpc, '--records-slot', '3'], /--records-slot needs --prove/)
     await rejects([url, ...rpc, '--block-hash', hash], /--block-hash is for a bundle/)

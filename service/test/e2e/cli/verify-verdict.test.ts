@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { recordSlot, type Hex, type ProofBundle, type Verdict } from '@touchstone/verdict'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
-import { touchstone, type Ran } from '../../support/processes/cli.ts'
+import { touchstone, type Ran, warmProgram } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const agrees = /Every field agrees with the chain\./
@@ -35,13 +35,17 @@ describe('touchstone verify', () => {
     await writeFile(join(world.settings.DATA_DIR, 'bundle.json'), JSON.stringify(bundle))
     metadata = join(world.settings.DATA_DIR, 'metadata.json')
     await writeFile(metadata, '{"brand":"Nord","name":"Jacket"}')
+    warm = warmProgram(world.settings.DATA_DIR)
   })
   after(async () => {
     server.close()
     await world.end()
   })
 
-  const run = (...args: string[]): Promise<Ran> => touchstone(['verify', ...args], {}, world.settings.DATA_DIR).ended
+  let warm: ReturnType<typeof warmProgram>
+  const run = (...args: string[]): Promise<Ran> => warm('verify', ...args)
+  const asProcess = (...args: string[]): Promise<Ran> =>
+    touchstone(['verify', ...args], {}, world.settings.DATA_DIR).ended
   const origin = () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 
   /** Serves a verdict, true or forged, at a URL. */
@@ -56,14 +60,14 @@ describe('touchstone verify', () => {
       ['--deployment', 'local'],
       ['--deployment', 'local', '--prove', '--metadata', metadata],
     ]) {
-      const { exit, out, err } = await run(url, '--rpc', world.chainUrl, ...pins)
+      const { exit, out, err } = await asProcess(url, '--rpc', world.chainUrl, ...pins)
       assert.deepEqual([exit, err], [0, ''], out)
       assert.match(out, agrees)
     }
   })
 
   it('exits 2, loudly, for a verdict of a contract that is not pinned, though every field agrees with it', async () => {
-    const { exit, out } = await run(url, '--rpc', world.chainUrl)
+    const { exit, out } = await asProcess(url, '--rpc', world.chainUrl)
     assert.equal(exit, 2)
     assert.match(out, /^ {2}\? +contract .*not pinned/m)
     assert.match(out, /^NOT DECIDED/m)
@@ -89,7 +93,7 @@ describe('touchstone verify', () => {
     for (const prove of [[], ['--prove']]) {
       const unpinned = await run(forged, '--rpc', world.chainUrl, ...prove)
       assert.notEqual(unpinned.exit, 0)
-      const pinned = await run(forged, '--rpc', world.chainUrl, '--deployment', 'local', ...prove)
+      const pinned = await asProcess(forged, '--rpc', world.chainUrl, '--deployment', 'local', ...prove)
       assert.equal(pinned.exit, 1)
       assert.match(pinned.out, /^ {2}DIFFERS contract /m)
     }

@@ -1,6 +1,6 @@
 /** Commands for tests: within a started world as its service runs them, or as real child processes. */
 import assert from 'node:assert/strict'
-import { spawn, type ChildProcess } from 'node:child_process'
+import { fork, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -78,6 +78,25 @@ export function touchstone(
   child.stderr.on('data', (chunk: Buffer) => (err += chunk.toString()))
   const ended = new Promise<Ran>((resolve) => child.once('close', (exit) => resolve({ exit, out, err })))
   return { child, said: () => out + err, ended }
+}
+
+/**
+ * Returns `touchstone …` for commands that need no data folder, one after another in one process. Most of the time of a short command is
+ * that of its start.
+ */
+export function warmProgram(cwd: string) {
+  const child = fork(fileURLToPath(new URL('warm-child.ts', import.meta.url)), { env: inherited, execArgv: [] })
+  children.add(child)
+  const ended = once(child, 'exit').then(([code]: unknown[]) =>
+    assert.fail(`the process of the commands ended: ${String(code)}`),
+  )
+  ended.catch(() => {})
+  return async (...args: string[]): Promise<Ran> => {
+    const answer = once(child, 'message')
+    child.send({ args, cwd })
+    const [ran] = (await Promise.race([answer, ended])) as [Ran]
+    return ran
+  }
 }
 
 /** Resolves when the process has printed the text, or has ended, however long a busy machine takes. */

@@ -48,7 +48,7 @@ function readAssets(): PageAssets {
   const index = import.meta.resolve('@touchstone/verdict')
   const library = new URL('.', index)
   const [extension] = /\.[jt]s$/.exec(index) ?? [] // the package of a release holds JavaScript
-  for (const entry of ['check/recheck', 'rules/owner-commitment'])
+  for (const entry of ['check/recheck', 'rules/owner'])
     addModule(files, library, new URL(`${entry}${extension}`, library))
   for (const module of [
     import.meta.resolve('@noble/curves/secp256k1.js'),

@@ -64,7 +64,7 @@ describe('the assets of the pages', () => {
       }
     }
     await visit('verdict/check/recheck.js')
-    await visit('verdict/rules/owner-commitment.js')
+    await visit('verdict/rules/owner.js')
     assert.ok(seen.has('noble/hashes/sha3.js') && seen.size > 10)
   })
 })
