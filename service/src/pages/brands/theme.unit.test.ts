@@ -3,8 +3,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { describe, it } from 'node:test'
 import { markupOf } from '../html.ts'
-import { contrastOf } from './contrast.ts'
-import { type BrandTheme, parseTheme, themeOf, verdictTexts } from './theme.ts'
+import { contrastOf, type BrandTheme, parseTheme, themeOf, verdictTexts } from './theme.ts'
 
 const demo = new URL('../../cli/dev/themes/', import.meta.url)
 type Theme = Record<string, unknown> & { light: Record<string, string>; dark: Record<string, string> }

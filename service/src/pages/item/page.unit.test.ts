@@ -51,6 +51,15 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
   }
 }
 
+const theme = {
+  id: 'orvelle',
+  name: 'Maison Orvelle',
+  stylesheet: '/x.css',
+  mark: html`<svg></svg>`,
+  links: {},
+  hasTypeface: false,
+}
+
 describe('itemPage', () => {
   for (const [state, heading, tone] of [
     [1, 'Genuine chip, not released', 'hold'],
@@ -69,14 +78,6 @@ describe('itemPage', () => {
     })
 
   it('names a brand of the operator’s list in the verdict, and no other', () => {
-    const theme = {
-      id: 'orvelle',
-      name: 'Maison Orvelle',
-      stylesheet: '/x.css',
-      mark: html`<svg></svg>`,
-      links: {},
-      hasTypeface: false,
-    }
     const product = { name: 'Satchel No. 7', brand: 'Maison Orvelle' }
     const verdictOfPage = (page: string) => /<section\s+class="verdict[^]*?<\/section>/.exec(page)?.[0] ?? ''
     const listed = verdictOfPage(itemPage(english, view(3, { theme, product })))
@@ -114,14 +115,6 @@ describe('itemPage', () => {
   })
 
   it('shows the picture of a listed brand beside the verdict, and any other in the frame of the maker', () => {
-    const theme = {
-      id: 'orvelle',
-      name: 'Maison Orvelle',
-      stylesheet: '/x.css',
-      mark: html`<svg></svg>`,
-      links: {},
-      hasTypeface: false,
-    }
     const [webp, avif, jpeg] = ['ab', 'cd', 'ef'].map((byte) => byte.repeat(32)) as [string, string, string]
     const picture = { webp, avif, jpeg, width: 640, height: 480, alt: 'GENUINE' }
     const drawing = { webp: '12'.repeat(32), width: 600, height: 400 }

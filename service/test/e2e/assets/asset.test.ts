@@ -1,9 +1,9 @@
 /** GET /api/asset/{tokenId} over real HTTP, a real chain and a real database (spec §2.1–2.4, §4.1, §7). */
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { checkProofBundle, isOwner, type ProofBundle, prove, recheck, type Verdict } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { raw } from '../../support/http.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const tag = `0x${'ab'.repeat(32)}` as const
@@ -86,7 +86,7 @@ describe('GET /api/asset/{tokenId}', () => {
   ]
   for (const segment of invalid) {
     it(`answers 400 INVALID_TOKEN_ID for «${segment.slice(0, 24)}»`, async () => {
-      const { status, body, headers } = await raw(world, `/api/asset/${segment}`)
+      const { status, body, headers } = await rawJson(world, `/api/asset/${segment}`)
       assert.equal(status, 400)
       assert.equal((body as Failure).version, '1')
       assert.equal((body as Failure).error.code, 'INVALID_TOKEN_ID')
@@ -97,7 +97,7 @@ describe('GET /api/asset/{tokenId}', () => {
   const absent = ['0', '99', (2n ** 256n - 1n).toString()]
   for (const id of absent) {
     it(`answers 404 ASSET_NOT_FOUND for ${id.slice(0, 24)}, which no one minted`, async () => {
-      const { status, body, headers } = await raw(world, `/api/asset/${id}`)
+      const { status, body, headers } = await rawJson(world, `/api/asset/${id}`)
       assert.deepEqual([status, (body as Failure).error.code], [404, 'ASSET_NOT_FOUND'])
       assertErrorHeaders(headers)
     })
@@ -110,22 +110,22 @@ describe('GET /api/asset/{tokenId}', () => {
     [`${'0'.repeat(77)}2`, '2'],
   ] as const) {
     it(`reads «${path.slice(-12)}» as ${id}`, async () => {
-      const { status, body } = await raw(world, `/api/asset/${path}`)
+      const { status, body } = await rawJson(world, `/api/asset/${path}`)
       assert.deepEqual([status, (body as Verdict).token_id], [200, id])
     })
   }
 
   it('answers what is no URL with our JSON, and an absolute target like its path', async () => {
-    const broken = await raw(world, '/api/asset/\\1')
+    const broken = await rawJson(world, '/api/asset/\\1')
     assert.equal(broken.status, 400)
     assertErrorHeaders(broken.headers)
-    const absolute = await raw(world, `${world.url}/api/asset/${plain}`)
+    const absolute = await rawJson(world, `${world.url}/api/asset/${plain}`)
     assert.deepEqual([absolute.status, (absolute.body as Verdict).token_id], [200, '1'])
   })
 
   for (const path of ['/api/asset/1/', '/api/asset/1/owner', '/nothing', '/api/asset']) {
     it(`answers 404 with our JSON for ${path}`, async () => {
-      const { status, body, headers } = await raw(world, path)
+      const { status, body, headers } = await rawJson(world, path)
       assert.equal(status, 404)
       assert.equal(typeof (body as { error: unknown }).error, 'string')
       assertErrorHeaders(headers)
@@ -196,21 +196,7 @@ function assertErrorHeaders(headers: Record<string, unknown>): void {
 }
 
 /** The path as written: `fetch` would clean it up. */
-function raw(world: World, path: string): Promise<{ status: number; headers: Record<string, unknown>; body: unknown }> {
-  return new Promise((resolve, reject) => {
-    const { port } = new URL(world.url)
-    request({ port, host: '127.0.0.1', path: Buffer.from(path).toString('latin1') }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          body: JSON.parse(Buffer.concat(chunks).toString()),
-        }),
-      )
-    })
-      .on('error', reject)
-      .end()
-  })
+async function rawJson({ url }: World, path: string) {
+  const { text, ...reply } = await raw(url, path)
+  return { ...reply, body: JSON.parse(text) as unknown }
 }

@@ -10,7 +10,8 @@ import { demoBatch, demoUid, openDemoCatalogue } from '../../../src/cli/dev/cata
 import { products } from '../../../src/cli/dev/products.ts'
 import { catchAllTerms, loaderWith, passportErrors } from '../../support/passport/documents.ts'
 import { programVersion as version } from '../../../src/lib/version.ts'
-import { raw, queryOf } from '../../support/passport/passport.ts'
+import { raw } from '../../support/http.ts'
+import { queryOf } from '../../support/passport/passport.ts'
 import { testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 

@@ -4,7 +4,8 @@ import { after, before, describe, it } from 'node:test'
 import { gs1LinksetErrors, untpLinksetErrors } from '../../support/passport/documents.ts'
 import { dataOf } from '../../support/passport/fixtures.ts'
 import { encodeSerial } from '../../../src/domain/serial.ts'
-import { openItems, queryOf, raw, textOf, type Reply, type TappedItem } from '../../support/passport/passport.ts'
+import { raw, type Reply } from '../../support/http.ts'
+import { openItems, queryOf, textOf, type TappedItem } from '../../support/passport/passport.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 type Vector = { path: string; gtin?: string; serial?: string; error?: string }

@@ -16,15 +16,8 @@ import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
-import {
-  assertRefused,
-  openItems,
-  recordingClient,
-  queryOf,
-  raw,
-  type Reply,
-  type TappedItem,
-} from '../../support/passport/passport.ts'
+import { raw, type Reply } from '../../support/http.ts'
+import { assertRefused, openItems, recordingClient, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { testBatch, testBatches } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'

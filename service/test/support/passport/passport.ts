@@ -1,35 +1,14 @@
 /** Tapped items for tests of passports and Digital Links, and requests whose path goes out exactly as written. */
 import assert from 'node:assert/strict'
-import { request } from 'node:http'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import type { Metadata } from '../../../src/assets/metadata.ts'
 import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
+import { raw, type Reply } from '../http.ts'
 import { newUid, testTag } from '../tap/tags.ts'
 import type { World } from '../world.ts'
 
-export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 export type Tag = Awaited<ReturnType<typeof testTag>>
 export type TappedItem = { readonly tag: Tag; readonly tokenId: bigint; readonly gtin: string; readonly serial: string }
-
-/** Sends what no URL parser has seen before. */
-export function raw(url: string, path: string, init: { method?: string; headers?: Record<string, string> } = {}) {
-  return new Promise<Reply>((resolve, reject) => {
-    const { port } = new URL(url)
-    request({ port, host: '127.0.0.1', path, ...init, agent: false }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('end', () =>
-        resolve({
-          status: response.statusCode ?? 0,
-          headers: response.headers,
-          text: Buffer.concat(chunks).toString(),
-        }),
-      )
-    })
-      .on('error', reject)
-      .end()
-  })
-}
 
 /** Items on chain with their tags, and everything that must never be read in an answer or in the log. */
 export async function openItems(world: World) {
