@@ -18,7 +18,10 @@ import { read, root } from '../../support/processes/deploy.ts'
 import { until } from '../../support/wait.ts'
 
 type Compose = {
-  services: Record<string, { command?: string[]; environment?: Record<string, string>; volumes?: string[] }>
+  services: Record<
+    string,
+    { image?: string; command?: string[]; environment?: Record<string, string>; volumes?: string[] }
+  >
 }
 
 const { services } = parse(read('deploy/compose.citus.yaml'), { merge: true }) as Compose
@@ -40,6 +43,18 @@ describe('the nodes of a Citus cluster', () => {
     }
     assert.deepEqual(services['citus-join']?.volumes, ['./kubernetes/components/citus/join.sh:/join.sh:ro'])
     assert.deepEqual(services['migrate']?.command, ['migrate', '--distribute'])
+  })
+})
+
+describe('the image of a Citus cluster', () => {
+  it('is named by the operator, and none stands in for it', () => {
+    for (const name of ['postgres', 'citus-worker-1', 'citus-worker-2', 'citus-join'])
+      assert.match(services[name]?.image ?? '', /^\$\{CITUS_IMAGE:\?[^}]+\}$/, name)
+    assert.match(read('deploy/.env.example'), /^# CITUS_IMAGE=registry\.example\.com\//m)
+    const { images } = parse(read('deploy/kubernetes/overlays/citus/kustomization.yaml')) as {
+      images: { name: string; newName: string }[]
+    }
+    assert.match(images.find(({ name }) => name === 'citus')?.newName ?? '', /^registry\.example\.com\//)
   })
 })
 
