@@ -2,6 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase } from '../../service/src/db/database.ts'
 import { clusterOf } from './faults/citus.ts'
+import { currentPooler } from './faults/database.ts'
 import { liar } from './faults/liar.ts'
 import type { Plant } from './row.ts'
 
@@ -45,6 +46,16 @@ export const plants: { readonly [name: string]: Plant } = {
       return () => {}
     },
   },
+  /** PgBouncer takes connections, before its restart and after it, and hands none to the server. */
+  'paused-pooler': {
+    during() {
+      const timer = setInterval(() => currentPooler()?.pause(), 20)
+      return () => {
+        clearInterval(timer)
+        currentPooler()?.resume()
+      }
+    },
+  },
   /** The worker comes back as an older copy of it: the taps that it took are gone. */
   'restored-worker': {
     async after(fleet) {
@@ -62,11 +73,13 @@ export const plants: { readonly [name: string]: Plant } = {
       return () => {}
     },
   },
-  /** Somebody rolls back on a worker what the coordinator commits. */
+  /** Somebody rolls back on a worker what the coordinator commits. Slow commits there leave time for it. */
   'half-commits': {
     during(fleet) {
       const over = new AbortController()
-      for (const worker of clusterOf(fleet).workers.slice(0, 1))
+      const { on, coordinator, workers } = clusterOf(fleet)
+      void slowCommits((statement) => on(coordinator, statement), over.signal).catch(notPlanted)
+      for (const worker of workers.slice(0, 1))
         void rollBackPrepared(worker.primaryUrl(), over.signal).catch(notPlanted)
       return () => over.abort()
     },
@@ -111,6 +124,22 @@ function forEachShard(table: string, statement: string): string {
     for shard in select relname from pg_class where relkind = 'r' and relname ~ '^${table}_\\d+$' loop
       execute format('${statement.replace('%s', '%I')}', shard)
     ; end loop; end $$`
+}
+
+/** Each commit takes a tenth of a second, from the moment at which the server runs again. */
+async function slowCommits(run: (statement: string) => Promise<void>, over: AbortSignal): Promise<void> {
+  const isUp = () =>
+    run('select 1').then(
+      () => true,
+      () => false,
+    )
+  while (!over.aborted && !(await isUp())) await delay(100)
+  await run('alter system set commit_siblings = 0')
+  await run('alter system set commit_delay = 100000')
+  await run('select pg_reload_conf()')
+  while (!over.aborted) await delay(100)
+  await run('alter system reset commit_delay')
+  await run('select pg_reload_conf()')
 }
 
 async function rollBackPrepared(url: string, over: AbortSignal): Promise<void> {

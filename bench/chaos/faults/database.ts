@@ -30,6 +30,9 @@ export const postgresFailover: Fault = {
 
 let pooler: PgBouncer | undefined
 
+/** Returns the PgBouncer of the fault that runs; nothing under any other. */
+export const currentPooler = () => pooler
+
 export const pgbouncerRestart: Fault = {
   about: 'SIGKILL of PgBouncer, through which all statements go, and a new one on its port',
   async prepare({ postgres }, made) {

@@ -53,6 +53,7 @@ export async function startConfigured(target: string, configuration: string, pas
   writeFileSync(file, configuration.replace('6432', String(port)).replace('/etc/pgbouncer/users.txt', users))
   if ('uid' in user) for (const path of [folder, file, users]) chownSync(path, user.uid, user.gid)
   let child: ChildProcess | undefined
+  let isUp = false
 
   async function start(): Promise<void> {
     const started = spawn(program, [file], { ...user, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] })
@@ -61,14 +62,21 @@ export async function startConfigured(target: string, configuration: string, pas
     await new Promise<void>((resolve, reject) => {
       started.stderr?.on('data', (chunk: Buffer) => {
         said = (said + chunk.toString()).slice(-4_000)
-        if (said.includes('process up')) resolve()
+        if (!said.includes('process up')) return
+        isUp = true
+        resolve()
       })
       started.once('error', reject)
       started.once('exit', () => reject(new Error(`PgBouncer does not start: ${said}`)))
     })
   }
 
-  const kill = () => killProcess(child)
+  function kill(): Promise<void> {
+    isUp = false
+    return killProcess(child)
+  }
+  /** A signal before it is up would end it. */
+  const signal = (name: NodeJS.Signals) => void (isUp && child?.kill(name))
 
   await start()
   return {
@@ -76,6 +84,9 @@ export async function startConfigured(target: string, configuration: string, pas
     /** Again on the same port. */
     start,
     kill,
+    /** Gives clients no connection to the server, as the command PAUSE. Does nothing while it is away. */
+    pause: () => signal('SIGUSR1'),
+    resume: () => signal('SIGUSR2'),
     async close() {
       await kill()
       await rm(folder, { recursive: true, force: true })
