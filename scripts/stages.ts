@@ -43,7 +43,7 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   }
   await Promise.all(Array.from({ length: lanes }, lane))
   console.log(`\n${lines.join('\n')}\n${stages.length - failed} passed, ${failed} failed`)
-  process.exitCode = failed === 0 ? 0 : 1
+  if (failed > 0) process.exitCode = 1
 }
 
 function run([program, ...args]: Command, collect: boolean): Promise<{ code: number; output: string }> {

@@ -40,8 +40,15 @@ function failedAgain(): Stage['command'] | undefined {
 }
 
 await using _template = await makeDatabaseTemplate()
+// Each of the two keeps one core busy.
+await runStages(
+  [
+    { name: 'unit tests', command: unitTests },
+    { name: 'mutants, a sample', command: ['npm', 'run', '--silent', 'mutate:sample'] },
+  ],
+  2,
+)
 await runStages([
-  { name: 'unit tests', command: unitTests },
   {
     name: 'all other tests',
     // More lanes than there are cores: many tests wait for a block, a process or a timer.
@@ -52,7 +59,6 @@ await runStages([
     ]),
     ...(process.argv.includes('--retry') && { again: failedAgain }),
   },
-  { name: 'mutants, a sample', command: ['npm', 'run', '--silent', 'mutate:sample'] },
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
 
