@@ -79,7 +79,7 @@ export function makerPicture(context: PageContext, details: ItemView['details'],
   const shown = details?.picture ?? details?.drawing
   if (shown === undefined) return false
   const look = shown === details?.drawing ? 'own drawing' : 'own photo'
-  return pictureElement(shown, { alt: altOf(context, shown, places), look, lazy: true })
+  return pictureElement(shown, { alt: altOf(context, shown, places), look })
 }
 
 /** Care, repair, recycling and materials, folded. */

@@ -37,7 +37,7 @@ export function compareCard(
           ${features.map(
             ({ title, text, picture }) =>
               html`<li class="${picture && 'seen'}">
-                ${picture && pictureElement(picture, { alt: altOf(context, picture, places), look: 'lens', lazy: true })}
+                ${picture && pictureElement(picture, { alt: altOf(context, picture, places), look: 'lens' })}
                 <div>
                   <h3>${supplierText(title)}</h3>
                   ${text !== undefined && html`<p>${supplierText(text)}</p>`}
@@ -117,7 +117,7 @@ function pinned(context: PageContext, { details }: ItemView, places: Places): Ht
       >`
   })
   return html`<div class="pinned">
-    ${pictureElement(picture, { alt: altOf(context, picture, places), look: 'photo', lazy: true })}
+    ${pictureElement(picture, { alt: altOf(context, picture, places), look: 'photo' })}
     ${
       pins.some((pin) => pin !== false) &&
       html`<svg class="pins" viewBox="0 0 ${width} ${height}" aria-hidden="true" focusable="false">${pins}</svg>`

@@ -12,10 +12,13 @@ import type { ItemView } from './view.ts'
 /** Paths of the pictures; the hash follows. */
 export const picturesPrefix = '/assets/pictures/'
 
-/** `alt` is plain text. The maker's own description follows the label that it is the maker's. */
+/**
+ * Loads after the style sheets, so that it does not delay the verdict. `alt` is plain text. The maker's own description follows the label
+ * that it is the maker's.
+ */
 export function pictureElement(
   { webp, avif, jpeg, width, height }: DetailsPicture,
-  { alt, look, lazy = false }: { readonly alt: string; readonly look: string; readonly lazy?: boolean },
+  { alt, look }: { readonly alt: string; readonly look: string },
 ): Html {
   const path = (hash: string) => `${picturesPrefix}${hash}`
   return html`<picture
@@ -28,7 +31,7 @@ export function pictureElement(
       height="${height}"
       alt="${alt}"
       decoding="async"
-      ${lazy && html` loading="lazy"`}
+      loading="lazy"
   /></picture>`
 }
 

@@ -1,0 +1,103 @@
+/**
+ * The verdict of a tap is painted before any script or picture arrives (spec §4.5). `npm run bench:pages` measures the time. The last test
+ * prints the page.
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { PDFDocument } from '@cantoo/pdf-lib'
+import type { Request, Route } from 'playwright-core'
+import { noBrowser, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { verdictPaint, watchVerdict } from '../../support/pages/paint.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+
+/** Bytes that a server may send before the first acknowledgement (RFC 6928: ten segments). */
+const firstFlight = 14_600
+/** Kinds of requests that the verdict waits for. */
+const needed = ['document', 'stylesheet']
+
+describe('the verdict of a tapped page', { skip: noBrowser }, () => {
+  let world: PageWorld
+  let browser: PageBrowser
+  before(async () => {
+    world = await startPageWorld()
+    browser = await startPageBrowser(world)
+  })
+  after(async () => {
+    await browser?.close()
+    await world?.end()
+  })
+  for (const name of ['satchel', 'claimed', 'activated', 'stolen'] as const)
+    it(`is painted before any script or picture arrives: ${name}`, async () => {
+      await using page = await browser.open('about:blank', { viewport: { width: 390, height: 740 } })
+      const [held, arrived] = [Array<Route>(), Array<Promise<number>>()]
+      await page.route('**/*', async (route) => {
+        if (needed.includes(route.request().resourceType())) await route.continue()
+        else held.push(route)
+      })
+      const count = (request: Request) => {
+        arrived.push(request.sizes().then((sizes) => sizes.responseBodySize + sizes.responseHeadersSize))
+      }
+      page.on('requestfinished', count)
+      await watchVerdict(page)
+      await page.goto(await world.tapped(name), { waitUntil: 'commit' })
+      await verdictPaint(page)
+      page.off('requestfinished', count)
+      const sizes = await Promise.all(arrived)
+      assert.ok(held.length > 0, 'nothing was held back')
+      assert.ok(sizes.length <= 3, `${sizes.length} requests`)
+      const bytes = sizes.reduce((sum, size) => sum + size, 0)
+      assert.ok(bytes <= 56_000, `${bytes} bytes`)
+      await Promise.all(held.map((route) => route.continue()))
+      await page.waitForLoadState('load')
+    })
+
+  it('asks for no picture before its style sheets are there', async () => {
+    await using page = await browser.open('about:blank', { viewport: { width: 390, height: 740 } })
+    const [held, asked] = [Array<Route>(), Array<string>()]
+    await page.route('**/*', async (route) => {
+      asked.push(route.request().resourceType())
+      if (asked.at(-1) === 'stylesheet') held.push(route)
+      else await route.continue()
+    })
+    await page.goto(await world.tapped('satchel'), { waitUntil: 'commit' })
+    await page.evaluate(`new Promise((resolve) => {
+      const test = () => document.readyState !== 'loading' && resolve()
+      document.addEventListener('readystatechange', test)
+      test()
+    })`)
+    assert.deepEqual([held.length, asked.includes('image')], [2, false])
+    const picture = page.waitForRequest((request) => request.resourceType() === 'image')
+    await Promise.all(held.map((route) => route.continue()))
+    await picture
+    await page.waitForLoadState('load')
+  })
+
+  it('stands in the first bytes of its document, whose style sheets load nothing more', async () => {
+    const page = await (await fetch(await world.tapped('claimed'))).text()
+    const before = Buffer.byteLength(page.slice(0, page.indexOf('<fieldset class="role"')))
+    assert.ok(before <= firstFlight / 2, `${before} bytes`)
+    const sheets = [...page.matchAll(/<link rel="stylesheet" href="([^"]+)"/g)].map(([, path = '']) => path)
+    assert.equal(sheets.length, 2)
+    for (const path of sheets) assert.doesNotMatch(await (await world.get(path)).text(), /@import|url\((?!["']?data:)/)
+  })
+
+  it('is printed with its picture above it, on white, without questions or buttons', async () => {
+    await using page = await browser.open(await world.tapped('satchel'), { viewport: { width: 718, height: 1_000 } })
+    await page.emulateMedia({ media: 'print' })
+    const [art, headline] = [
+      await page.locator('.art').boundingBox(),
+      await page.locator('.verdict .seal:visible').boundingBox(),
+    ]
+    assert.ok(
+      art && headline && art.height > 100 && art.y + art.height <= headline.y,
+      'the picture lies over the verdict',
+    )
+    assert.equal(
+      await page.evaluate('getComputedStyle(document.documentElement).backgroundColor'),
+      'rgb(255, 255, 255)',
+    )
+    assert.equal(await page.locator('button:visible, input:visible, .btn:visible').count(), 0)
+    const paper = await PDFDocument.load(await page.pdf({ format: 'A4' }))
+    assert.ok(paper.getPageCount() <= 2)
+  })
+})
