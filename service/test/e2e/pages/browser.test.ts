@@ -94,7 +94,7 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     it(`breaks no rule of axe-core, ${colorScheme}, ${language}`, async () => {
       const seen = await seenIn(language)
       for (const { name, heading, audits } of seen) {
-        assert.notEqual(heading, '', name)
+        assert.ok(heading !== '' && !(name.startsWith('tapped') && heading === 'Tap again'), name)
         const audited = audits[colorScheme]
         if (audited === undefined) continue
         const { broken, held } = audited

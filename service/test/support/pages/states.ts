@@ -133,7 +133,9 @@ export async function pageStates(world: PageWorld): Promise<PageState[]> {
 /** States that a visitor with a script brings about, and pages as they are printed. */
 export async function scriptedStates(world: PageWorld): Promise<ScriptedState[]> {
   const { url, tapped, pathOf } = world
-  const [valid, suspended] = [await certificateAfter(world, await tapped('claimed')), await suspendedCertificate(world)]
+  // A chip of no other state: a newer tap makes those void that were not opened yet.
+  const valid = await certificateAfter(world, await tapped('chair'))
+  const suspended = await suspendedCertificate(world)
   const claimed = await tapped('claimed')
   const satchel = await tapped('satchel')
   const record = url + (await pathOf('claimed'))
