@@ -247,7 +247,7 @@ describe('docs/incidents.md', { skip }, () => {
     const env = { BACKUP_KEY: '5e'.repeat(32) }
     const made = await touchstone(['backup', backup], { ...world.settings, ...env }).ended
     assert.equal(made.exit, 0, made.err)
-    const next = await openOwnDatabase('migrated')
+    const next = await openOwnDatabase()
     try {
       const places = { DATABASE_URL: next.url, DATA_DIR: join(folder, 'new') }
       const words = { ...env, BACKUP: backup, NEW_DATABASE_URL: next.url, NEW_DATA_DIR: places.DATA_DIR }
