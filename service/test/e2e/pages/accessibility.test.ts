@@ -1,0 +1,142 @@
+/** Every page for every visitor: WCAG 2.2 AA by axe-core, narrow screens, the keyboard, and hostile supplier text (spec §2.3, §4.6). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
+import {
+  type Audit,
+  audit,
+  headingOf,
+  noBrowser,
+  type Scheme,
+  startPageBrowser,
+  type PageBrowser,
+} from '../../support/pages/browser.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { openState, pageStates, scriptedStates, type ScriptedState } from '../../support/pages/states.ts'
+
+let world: PageWorld
+let browser: PageBrowser
+let states: { readonly pages: readonly ScriptedState[]; readonly scripted: readonly ScriptedState[] }
+before(async () => {
+  if (noBrowser !== false) return
+  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
+  states = { pages: await pageStates(world), scripted: await scriptedStates(world) }
+  browser = await startPageBrowser(world)
+})
+after(async () => {
+  await browser?.close()
+  await world?.end()
+})
+
+type Seen = {
+  readonly name: string
+  readonly heading: string
+  readonly width: number
+  readonly audits: Partial<Record<Scheme, Audit>>
+}
+
+describe('every page in Chromium', { skip: noBrowser }, () => {
+  const visits = new Map<string, Promise<readonly Seen[]>>()
+  const [wide, narrow] = [
+    { width: 1280, height: 720 },
+    { width: 320, height: 640 },
+  ]
+
+  /** The colour schemes that are audited in a language. */
+  const schemesIn = { en: ['light', 'dark'], de: [], ar: ['light'] } as const
+
+  /** Opens every page in a language once, wide and narrow. Pages of the same elements, classes and roles are one kind, which is audited once. */
+  function seenIn(language: 'en' | 'de' | 'ar'): Promise<readonly Seen[]> {
+    const visit = visits.get(language) ?? visitAll(language, schemesIn[language])
+    visits.set(language, visit)
+    return visit
+  }
+
+  async function visitAll(language: string, schemes: readonly Scheme[]): Promise<readonly Seen[]> {
+    await using page = await browser.open(`${world.url}/`, { viewport: narrow, allowed: /ERR_INTERNET_DISCONNECTED/ })
+    const [kinds, seen] = [new Set<string>(), Array<Seen>()]
+    // Scripted states have the same elements in Arabic as in English, and the longest words are German.
+    for (const state of [...states.pages, ...(language === 'ar' ? [] : states.scripted)]) {
+      const { name } = state
+      await openState(page, state, language)
+      const kind: string =
+        await page.evaluate(`[...new Set(Array.from(document.querySelectorAll('[class], [role], main *'),
+        (element) => element.localName + '.' + element.className + '.' + element.role))].toSorted().join()`)
+      const width: number = await page.evaluate('document.documentElement.scrollWidth')
+      const audits: Partial<Record<Scheme, Audit>> = {}
+      if (!kinds.has(kind) && schemes.length > 0) {
+        await page.setViewportSize(wide)
+        for (const scheme of schemes) audits[scheme] = await audit(page, scheme)
+        await page.setViewportSize(narrow)
+      }
+      kinds.add(kind)
+      seen.push({ name: `${name} ${language}`, heading: await headingOf(page), width, audits })
+    }
+    return seen
+  }
+
+  for (const [colorScheme, language] of [
+    ['light', 'en'],
+    ['dark', 'en'],
+    ['light', 'ar'],
+  ] as const)
+    it(`breaks no rule of axe-core, ${colorScheme}, ${language}`, async () => {
+      const seen = await seenIn(language)
+      for (const { name, heading, audits } of seen) {
+        assert.ok(heading !== '' && !(name.startsWith('tapped') && heading === 'Tap again'), name)
+        const audited = audits[colorScheme]
+        if (audited === undefined) continue
+        const { broken, held } = audited
+        assert.deepEqual(broken, [], name)
+        assert.ok(held > 15, `${name}: only ${held} rules were looked at`)
+      }
+      assert.ok(seen.filter(({ audits }) => audits[colorScheme] !== undefined).length > 15)
+    })
+
+  it('would fail for text that cannot be read', async () => {
+    await using page = await browser.open(`${world.url}/`)
+    await page.evaluate("document.querySelector('#tap').style.color = '#ddd'")
+    assert.deepEqual((await audit(page, 'light')).broken, ['color-contrast: #tap'])
+  })
+
+  it('fits a screen of 320 px without scrolling sideways, also in Arabic and German', async () => {
+    for (const language of ['en', 'de', 'ar'] as const)
+      for (const { name, width } of await seenIn(language)) assert.equal(width, narrow.width, name)
+  })
+
+  it('leads the keyboard past the head to the result', async () => {
+    await using page = await browser.open(await world.tapped('claimed'))
+    await page.keyboard.press('Tab')
+    assert.equal(await page.evaluate('document.activeElement.textContent'), 'Skip to the result')
+    await page.keyboard.press('Enter')
+    assert.equal(await page.evaluate('document.activeElement.id'), 'result')
+  })
+
+  it('keeps every hostile text inside its element', async () => {
+    await using page = await browser.open(`${world.url}/`)
+    const tokenIds = await world.mintMany(
+      hostileTexts.map(({ input, field }) => {
+        const text = field === 'description' ? { description: input, name: 'X' } : { name: input, description: input }
+        return { ...text, brand: input, sku: input, origin: input, size: input }
+      }),
+    )
+    for (const [index, { id, expected = '', alsoAccept = [], soft, field }] of hostileTexts.entries()) {
+      await page.goto(`${world.url}/token/${tokenIds[index]}`)
+      const seen = (await page.evaluate(`({
+        inner: document.querySelectorAll('bdi *').length,
+        scripts: [...document.scripts].map(({ type }) => type),
+        foreign: document.querySelectorAll('main img, iframe, object, embed, base, style, main link, [onerror], [onload], [onclick]').length,
+        links: [...document.querySelectorAll('.product a')].length,
+        texts: [...document.querySelectorAll('.product bdi')].map((element) => element.textContent),
+      })`)) as { inner: number; scripts: string[]; foreign: number; links: number; texts: string[] }
+      assert.deepEqual(
+        { ...seen, texts: [] },
+        { inner: 0, scripts: ['module', 'application/json', 'application/ld+json'], foreign: 0, links: 0, texts: [] },
+        id,
+      )
+      if (soft === true || field === 'description') continue
+      const wanted = [expected, ...alsoAccept].filter((one) => one !== '')
+      assert.ok(wanted.length === 0 || wanted.includes(seen.texts[0] ?? ''), `${id}: ${JSON.stringify(seen.texts[0])}`)
+    }
+  })
+})
