@@ -52,7 +52,7 @@ await runStages([
   {
     name: 'all other tests',
     // More lanes than there are cores: many tests wait for a block, a process or a timer.
-    command: testCommand(5, [
+    command: testCommand(6, [
       'contracts/*.test.ts',
       'verdict/test/*.test.ts',
       'service/{src,test}/**/!(*.unit).test.ts',
