@@ -59,9 +59,9 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
     const list = isOwnForm(c, formTypes) ? await listOf(c.req.raw) : ({ problem: 'unreadable' } as const)
     if ('problem' in list) return refuse({ kind: list.problem })
     const body = list.parts.join('\n')
-    const lines = parseLines(list.parts, baseUrl)
-    if (lines.length === 0) return refuse({ kind: 'empty' }, body)
-    if (lines.length > most) return refuse({ kind: 'lines', count: lines.length }, body)
+    const { count, lines } = parseLines(list.parts, baseUrl, most)
+    if (count === 0) return refuse({ kind: 'empty' }, body)
+    if (count > most) return refuse({ kind: 'lines', count }, body)
     const spent = await consumeLines(c, lines, quota)
     if (spent !== null) return refuse({ kind: 'quota', left: spent.remaining, seconds: spent.resetSeconds }, body)
     try {

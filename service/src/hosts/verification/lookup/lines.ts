@@ -8,48 +8,63 @@ export type Line = { readonly number: number; readonly typed: string; readonly i
 
 const longestTyped = 100
 
-/** Parses every line that is not empty. Lines of the parts, each with columns of its own, are counted on from 1. */
-export function parseLines(parts: readonly string[], baseUrl: string): readonly Line[] {
+/**
+ * Parses every line that is not empty. Lines of the parts, each with columns of its own, are counted on from 1. A list of more than `most`
+ * lines is counted only, because a body of 64 kB may have 30,000.
+ */
+export function parseLines(
+  parts: readonly string[],
+  baseUrl: string,
+  most: number,
+): { readonly count: number; readonly lines: readonly Line[] } {
   let before = 0
-  return parts.flatMap((part) => {
+  const all = parts.flatMap((part) => {
     const lines = part.replace(/^\uFEFF/, '').split(/\r\n|\r|\n/)
     const start = before
     before += lines.length
-    return parsePart(
-      lines.map((text, index) => ({ number: start + index + 1, text: text.trim() })),
-      baseUrl,
-    )
+    return withColumns(lines.map((text, index) => ({ number: start + index + 1, text: text.trim() })))
   })
+  return { count: all.length, lines: all.length > most ? [] : all.map((line) => parseLine(line, baseUrl)) }
 }
 
-function parsePart(all: readonly { readonly number: number; readonly text: string }[], baseUrl: string): Line[] {
+type NumberedText = { readonly number: number; readonly text: string }
+type UnreadLine = NumberedText & { readonly columns: readonly Column[] | null }
+
+/** Leaves out empty lines, and a first one that names columns. */
+function withColumns(all: readonly NumberedText[]): readonly UnreadLine[] {
   const lines = all.filter(({ text }) => !/^[\s,;]*$/.test(text))
   const [first] = lines
-  const columns = first && columnsOf(cellsOf(first.text))
-  return (columns ? lines.slice(1) : lines).map(({ number, text }) => ({
+  const columns = first === undefined ? null : columnsOf(cellsOf(first.text))
+  return (columns ? lines.slice(1) : lines).map((line) => ({ ...line, columns }))
+}
+
+function parseLine({ number, text, columns }: UnreadLine, baseUrl: string): Line {
+  return {
     number,
     typed: typedOf(text),
     identifiers: columns ? byColumns(columns, cellsOf(text), baseUrl) : byPlace(text, baseUrl),
-  }))
+  }
 }
 
 type Column = 'token' | 'gtin' | 'serial' | 'link' | null
 
-const columnNames: Readonly<Record<string, Exclude<Column, null>>> = {
-  token: 'token',
-  token_id: 'token',
-  tokenid: 'token',
-  gtin: 'gtin',
-  serial: 'serial',
-  serial_number: 'serial',
-  link: 'link',
-  url: 'link',
-  digital_link: 'link',
-}
+const columnNames = new Map<string, Exclude<Column, null>>(
+  Object.entries({
+    token: 'token',
+    token_id: 'token',
+    tokenid: 'token',
+    gtin: 'gtin',
+    serial: 'serial',
+    serial_number: 'serial',
+    link: 'link',
+    url: 'link',
+    digital_link: 'link',
+  } as const),
+)
 
 /** Returns the columns that a first line names, and null for a line that names none. */
 function columnsOf(cells: readonly string[]): readonly Column[] | null {
-  const columns = cells.map((cell) => columnNames[cell.toLowerCase().replace(/[\s-]+/g, '_')] ?? null)
+  const columns = cells.map((cell) => columnNames.get(cell.toLowerCase().replace(/[\s-]+/g, '_')) ?? null)
   return columns.some((column) => column !== null) ? columns : null
 }
 

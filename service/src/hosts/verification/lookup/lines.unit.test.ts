@@ -12,7 +12,7 @@ describe('a list', () => {
   })
 
   it('counts on the lines of its parts, and reads the columns of each', () => {
-    const lines = parseLines(['7\n\nA-1', 'serial\n7\n'], base)
+    const { lines } = parseLines(['7\n\nA-1', 'serial\n7\n'], base, 9)
     assert.deepEqual(
       lines.map(({ number, identifiers }) => [number, identifiers[0]?.kind]),
       [
@@ -26,7 +26,26 @@ describe('a list', () => {
   it('takes cells between semicolons and tabs, quotes, and a quote that is not closed', () => {
     const item = { kind: 'item', gtin: '09520123456788', serial: 'A,1' }
     for (const line of ['9520123456788,"A,1"', '9520123456788;"A,1"', '9520123456788\tA,1'])
-      assert.deepEqual(parseLines([line], base)[0]?.identifiers, [item], line)
-    assert.equal(parseLines(['x y,"open'], base)[0]?.identifiers[0]?.kind, 'unreadable')
+      assert.deepEqual(parseLines([line], base, 9).lines[0]?.identifiers, [item], line)
+    assert.equal(parseLines(['x y,"open'], base, 9).lines[0]?.identifiers[0]?.kind, 'unreadable')
+  })
+
+  it('keeps a first line that names no column, such as a serial with the name of a member of every object', () => {
+    const { count, lines } = parseLines(['constructor\n__proto__'], base, 9)
+    assert.deepEqual(
+      [count, lines.map(({ typed, identifiers }) => [typed, identifiers[0]?.kind])],
+      [
+        2,
+        [
+          ['constructor', 'serial'],
+          ['__proto__', 'serial'],
+        ],
+      ],
+    )
+  })
+
+  it('counts a list that is too long, with the names of columns left out, and reads none of its lines', () => {
+    const list = `serial\n${'"\n\n'.repeat(20_000)}`
+    assert.deepEqual(parseLines([list, 'A'], base, 200), { count: 20_001, lines: [] })
   })
 })
