@@ -79,7 +79,6 @@ contract MintTest is World {
         refused(tokenId);
     }
 
-    /// The edges of both ranges, written out.
     /// Counting goes past an import of any size, and never over its record.
     function test_countingPassesHighImports() public {
         uint256[3] memory imports = [uint256(3_000_000), 1, 3_000_002];
@@ -95,6 +94,7 @@ contract MintTest is World {
         require(registry.ownerOf(3_000_006) == owner && registry.ownerOf(3_000_007) == maker, "past an import");
     }
 
+    /// The edges of both ranges, written out.
     function test_refusesExactlyTheRanges() public {
         refused(0);
         refused(uint256(0x00f87d) << 232);

@@ -17,13 +17,16 @@ export class CostError extends Error {
   }
 }
 
-/** Throws a CostError for a statement that is expected to cost too much. The embedded database keeps no statistics and is not asked. */
+/** Throws a CostError for a statement that is expected to cost too much. */
 type AssertCheap = (text: string, values: readonly unknown[]) => Promise<void>
 
 const keptMs = 60_000
 const mostKept = 500
 
-/** Keeps an expected cost for a minute. On a cluster, asking for it takes half as long as the page itself. */
+/**
+ * Returns a check that keeps each expected cost for a minute. On a cluster, asking for one takes half as long as the page itself. The
+ * embedded database keeps no statistics and is not asked.
+ */
 export function createCostCheck({ query, dialect }: Pick<Database, 'query' | 'dialect'>): AssertCheap {
   if (dialect === 'pglite') return async () => {}
   const kept = new LRUCache<string, number>({ max: mostKept, ttl: keptMs })
@@ -45,7 +48,7 @@ export function createCostCheck({ query, dialect }: Pick<Database, 'query' | 'di
   }
 }
 
-/** A hash, because a filter may be long. */
+/** Hashes a statement with its values, because a filter may be long. */
 function keyOf(text: string, values: readonly unknown[]): string {
   const parts = JSON.stringify([text, values], (_, value) => (typeof value === 'bigint' ? `${value}n` : value))
   return createHash('sha256').update(parts).digest('base64')

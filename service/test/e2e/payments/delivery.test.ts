@@ -47,6 +47,7 @@ describe('a stock client that is called again after 503 settlement_pending', () 
       const purchase = { url: gateway.url, key, tokenId: token }
       await world.automine(false)
       const first = await buyWith(client, purchase)
+      if (first === null) await mineAgain()
       if (first === null) return t.skip('the npm registry, which the client is installed from, does not answer')
       assert.deepEqual([first.status, first.body['error']], [503, 'settlement_pending'])
       assert.deepEqual([first.receipt['success'], first.receipt['payer']], [false, address])

@@ -1,5 +1,5 @@
 /**
- * * The invalidator by logs (spec §2.2, §4.1). It reads the logs of every block between two heads, so that an entry is kept as long as no
+ * The invalidator by logs (spec §2.2, §4.1). It reads the logs of every block between two heads, so that an entry is kept as long as no
  * log names its token.
  *
  * An entry that was read at an earlier block P and is shown at the head H is what a read pinned to H gives:
