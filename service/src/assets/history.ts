@@ -43,6 +43,8 @@ export type Histories = (tokenId: bigint) => Promise<History>
 
 /** Milliseconds to wait for an index that is behind. */
 const indexWaitMs = 300
+/** A history with more events is not available: a part of it would be taken for the whole. */
+const mostEvents = 1_000
 
 export function createHistories({
   assets,
@@ -65,8 +67,9 @@ export function createHistories({
 }): Histories {
   async function eventsUpTo(tokenId: bigint, block: BlockId): Promise<readonly HistoryEvent[] | HistoryGap> {
     if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
-    const indexed = await store.of(tokenId)
+    const indexed = await store.of(tokenId, mostEvents + 1)
     if (indexed === null || indexed.cursor.number < block.number) return 'INDEX_BEHIND'
+    if (indexed.rows.length > mostEvents) throw new Error(`the token has more than ${mostEvents} events`)
     const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
     // The index may still be on another branch than the block.
     const places = [indexed.cursor, ...rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash }))]

@@ -116,4 +116,18 @@ describe('the history of a token', () => {
     const history = await world.components.history(tokenId)
     assert.equal(!history.available && history.reason, 'INDEX_MISMATCH')
   })
+
+  it('is not vouched for, never cut, when it has more events than are read', async () => {
+    const tokenId = await world.mint()
+    const { events } = await historyOf(tokenId)
+    await world.components.database.query(
+      `insert into history (block_number, log_index, token_id, kind, flags, block_hash, tx_hash, ts)
+       select block_number, 1000 + n, token_id, 5, 32, block_hash, tx_hash, ts
+       from generate_series(1, 1000) n, (select * from history where token_id = $1::numeric limit 1) first`,
+      [tokenId.toString()],
+    )
+    assert.ok(events.length > 0)
+    const history = await world.components.history(tokenId)
+    assert.equal(!history.available && history.reason, 'INDEX_UNAVAILABLE')
+  })
 })
