@@ -58,8 +58,8 @@ type Payload = Readonly<{
 function noted(act: string, { about }: Rule, resolve: FieldResolver): FieldResolver {
   return async (source, args, context, info) => {
     const { productId, transferId, approvalId } = (args.input ?? {}) as Readonly<Record<string, unknown>>
-    const [subject = ''] = [productId, transferId, approvalId].filter((id) => typeof id === 'string')
-    const note = (because: string) => context.noteRefusal({ act, subject: subject.slice(0, 100), because })
+    const subject = [productId, transferId, approvalId].find(isId) ?? ''
+    const note = (because: string) => context.noteRefusal({ act, subject, because })
     let payload: Payload
     try {
       payload = (await resolve(source, args, context, info)) as Payload
@@ -72,6 +72,11 @@ function noted(act: string, { about }: Rule, resolve: FieldResolver): FieldResol
     if (success === false && !hasEntry) await note(errors?.map(({ field, message }) => `${field}: ${message}`)[0] ?? '')
     return payload
   }
+}
+
+/** Recognises an id of a product, transfer or request. No other text of a caller enters the audit trail: it is kept for ever. */
+function isId(value: unknown): value is string {
+  return typeof value === 'string' && /^(?:\d{1,78}(?:-\d{1,10}){0,2}|[a-z0-9]{12})$/.test(value)
 }
 
 type ScopedInput = Readonly<{ productId?: string | null; transferId?: string | null; brand?: string | null }>

@@ -120,6 +120,18 @@ describe('the rights of API keys', () => {
     assert.deepEqual(new Set(acts.map(([name]) => name)), new Set(Object.keys(rules)))
   })
 
+  it('are noted in the audit trail with the id of what was refused, and no other text of the caller', async () => {
+    const account = `0x${'ab'.repeat(20)}`
+    const texts = ['7', '7-1', 'k3x9a0qz12ab', account, '\u001b[2J', '7\u202e', 'x'.repeat(500)]
+    const noted: string[] = []
+    for (const productId of texts) {
+      const field = schema.getMutationType()?.getFields()['activateProduct']
+      const context = { verbs: new Set(), noteRefusal: async ({ subject }: { subject: string }) => noted.push(subject) }
+      await assert.rejects(async () => field?.resolve?.({}, { input: { productId } }, context, {} as never))
+    }
+    assert.deepEqual(noted, ['7', '7-1', 'k3x9a0qz12ab', '', '', '', ''])
+  })
+
   it('are described in the schema with the verbs that they take', () => {
     for (const [name, { needs }] of Object.entries(rules)) {
       const field = schema.getMutationType()?.getFields()[name.replace('Mutation.', '')]
