@@ -8,6 +8,7 @@ import { formatCsvRow } from './csv.ts'
 describe('a CSV row', () => {
   it('quotes what must be quoted', () => {
     assert.equal(formatCsvRow(['a', 'b,c', 'd"e', 'f\ng', null, 7, true, 8n]), 'a,"b,c","d""e","f\ng",,7,true,8')
+    assert.equal(formatCsvRow(['a;b', 'c\td']), '"a;b","c\td"')
   })
 
   it('makes formulas text', () => {

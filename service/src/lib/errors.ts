@@ -45,6 +45,14 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return false
 }
 
+/** Makes the handler of a missing file or folder, which returns `value`. It throws every other error on. */
+export function ifMissing<T>(value: T): (error: NodeJS.ErrnoException) => T {
+  return (error) => {
+    if (error.code === 'ENOENT') return value
+    throw error
+  }
+}
+
 /**
  * Returns message and causes of a thrown value for a log or a terminal. It is one line of visible text, at most 500 characters, without the
  * stack. Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
+import { readdir, stat } from 'node:fs/promises'
 import { describe, it } from 'node:test'
-import { chainUnavailable, reasonOf, ServiceError } from './errors.ts'
+import { fileURLToPath } from 'node:url'
+import { chainUnavailable, ifMissing, reasonOf, ServiceError } from './errors.ts'
 
 const address = '0x70997970C51812dc3A010C7d01b50e0d17dc79C8'
 const hash = `0x${'ab'.repeat(32)}`
@@ -41,6 +43,13 @@ describe('the reason in a log line', () => {
   it('is short, and cuts nothing open', () => {
     const reason = reasonOf(new Error(`${'x'.repeat(490)} ${address}`))
     assert.ok(reason.length <= 500 && !reason.includes('70997'))
+  })
+})
+
+describe('a file that is not there', () => {
+  it('is a value, and every other fault of the disk stays a fault', async () => {
+    assert.equal(await stat('/nowhere').catch(ifMissing(null)), null)
+    await assert.rejects(readdir(fileURLToPath(import.meta.url)).catch(ifMissing([])), { code: 'ENOTDIR' })
   })
 })
 

@@ -3,9 +3,10 @@
  * the state of an interrupted import (`imports`) and, on request, the keys of the personalisation station (`station`). The database, and
  * the chain and the secrets of a demonstration, are left out.
  */
-import { createReadStream } from 'node:fs'
-import { mkdir, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, sep } from 'node:path'
+import { ifMissing } from '../../lib/errors.ts'
+import { isDraft } from '../../lib/sealed/file.ts'
 import type { BackupFilePart } from './backup-file.ts'
 
 const folders = ['keys', 'imports', 'station']
@@ -15,31 +16,28 @@ const secrets: ReadonlySet<string> = new Set(['keys/demo.json'])
 const isOfStation = (file: string) => file.startsWith('station/') || file === 'keys/tag-app-keys.json'
 const partBytes = 192 * 1024
 
-/** Yields each file in parts, in the order of names. */
+/** Yields each file in parts, in the order of names. A file that the running service has just replaced or removed is none. */
 export async function* readDataFiles(
   dataDir: string,
   { withStation }: { readonly withStation: boolean },
 ): AsyncGenerator<BackupFilePart> {
   for (const folder of folders) {
-    const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing)
+    const entries = await readdir(join(dataDir, folder), { recursive: true, withFileTypes: true }).catch(ifMissing([]))
     const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
     for (const path of paths) {
-      if (!(await stat(path)).isFile()) continue
       const file = relative(dataDir, path).split(sep).join('/')
-      if (secrets.has(file) || (isOfStation(file) && !withStation)) continue
+      if (isDraft(file) || secrets.has(file) || (isOfStation(file) && !withStation)) continue
+      const isFile = (await stat(path).catch(ifMissing(null)))?.isFile() === true
+      const handle = isFile ? await open(path).catch(ifMissing(null)) : null
+      if (handle === null) continue
       let parts = 0
-      for await (const chunk of createReadStream(path, { highWaterMark: partBytes }) as AsyncIterable<Buffer>) {
+      for await (const chunk of handle.createReadStream({ highWaterMark: partBytes }) as AsyncIterable<Buffer>) {
         parts += 1
         yield { file, data: chunk.toString('base64') }
       }
       if (parts === 0) yield { file, data: '' }
     }
   }
-}
-
-function ifMissing(error: NodeJS.ErrnoException): [] {
-  if (error.code === 'ENOENT') return []
-  throw error
 }
 
 /** Returns whether a name can be in a backup. Any other could write outside the data folder. */
@@ -78,7 +76,7 @@ export function stageDataFiles(dataDir: string): Staged {
     async place() {
       for (const folder of folders) {
         const aside = join(dataDir, folder, hidden)
-        for (const name of await readdir(aside).catch(ifMissing)) {
+        for (const name of await readdir(aside).catch(ifMissing([]))) {
           const path = join(dataDir, folder, name)
           await rename(join(aside, name), path)
           placed.push(path)

@@ -78,11 +78,16 @@ async function placePrivateFile(
 /** Milliseconds after which a draft belongs to no process that still writes it. */
 const draftMs = 3_600_000
 
+/** Returns whether a file has the name of a draft: its content is not whole, or not in force yet. */
+export function isDraft(path: string): boolean {
+  return /\.[0-9a-f]{12}\.tmp$/.test(path)
+}
+
 /** Removes drafts below a folder that killed processes left there. Returns how many. */
 export async function removeDrafts(folder: string): Promise<number> {
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   let removed = 0
-  for (const path of names.filter((name) => /\.[0-9a-f]{12}\.tmp$/.test(name)).map((name) => join(folder, name))) {
+  for (const path of names.filter(isDraft).map((name) => join(folder, name))) {
     const found = await lstat(path).catch(() => null)
     if (found === null || !found.isFile() || Date.now() - found.mtimeMs < draftMs) continue
     await rm(path, { force: true })

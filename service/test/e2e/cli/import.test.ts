@@ -1,6 +1,6 @@
 /** `touchstone tag import` (spec §3, §4.4): each row once, however often it is interrupted, corrected and run again. */
 import assert from 'node:assert/strict'
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { encodeFunctionData } from 'viem'
@@ -224,6 +224,14 @@ describe('touchstone tag import', () => {
     assert.equal(summary(await run('tag', 'import', 'rest.csv', '--mint', '--bind')), '1 done')
     assert.equal(await supply(), before + 4)
     assert.deepEqual(await readdir(path('imports')), [])
+  })
+
+  it('mints nothing while it cannot read what an earlier run has minted', async () => {
+    const dataDir = path('broken')
+    await mkdir(dataDir)
+    await writeFile(join(dataDir, 'imports'), 'a file in place of the folder')
+    const options = { ...world.components, dataDir, isRegistered: () => Promise.resolve(false) }
+    await assert.rejects(openMints(options), { code: 'ENOTDIR' })
   })
 
   it('can be stopped, and goes on where it was', async () => {

@@ -1,4 +1,4 @@
-/** Comma-separated values (RFC 4180) as spreadsheets write them: commas, semicolons or tabs, quotes, either line end, BOM. */
+/** Reads comma-separated values (RFC 4180) as spreadsheets write them: commas, semicolons or tabs, quotes, either line end, BOM. */
 import { pipeline } from 'node:stream'
 import { type CsvError as ParserError, parse } from 'csv-parse'
 
@@ -74,16 +74,6 @@ async function readHead(source: AsyncIterator<Buffer>): Promise<Buffer> {
 /** Returns the first separator outside of quotes. Names of columns hold none, so it separates the whole file. */
 function separatorOf(head: Buffer, fallback = ','): string {
   return /[,;\t]/.exec(head.toString('latin1').replaceAll(/"[^"]*(?:"|$)/g, ''))?.[0] ?? fallback
-}
-
-/** Formats one line, without its end. A cell that a spreadsheet would run as a formula gets an apostrophe in front. */
-export function csvLine(cells: readonly (string | number | bigint)[]): string {
-  return cells
-    .map((cell) => {
-      const text = typeof cell === 'string' ? cell.replace(/^[=+\-@\t\r]/, "'$&") : String(cell)
-      return /[",;\t\r\n]/.test(text) ? quoted(text) : text
-    })
-    .join(',')
 }
 
 function quoted(text: string): string {

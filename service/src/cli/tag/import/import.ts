@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
-import { csvLine } from './csv.ts'
+import { type Cell, formatCsvRow } from '../../../lib/csv.ts'
 import { countRows, readWindows } from './file.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { chainOf, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
@@ -113,11 +113,11 @@ async function openReport(path: string) {
   const file = await open(path, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(`The report ${path} cannot be written (${error.code}).`)
   })
-  const write = (lines: readonly string[]) => file.write(lines.map((line) => `${line}\n`).join(''))
-  await write([csvLine(reportColumns)])
+  const write = (rows: readonly (readonly Cell[])[]) =>
+    file.appendFile(rows.map((cells) => `${formatCsvRow(cells)}\n`).join(''))
+  await write([reportColumns])
   return {
-    write: (results: readonly RowResult[]) =>
-      write(results.map((result) => csvLine(reportColumns.map((name) => result[name])))),
+    write: (results: readonly RowResult[]) => write(results.map((result) => reportColumns.map((name) => result[name]))),
     close: () => file.close(),
   }
 }

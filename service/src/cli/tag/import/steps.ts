@@ -27,7 +27,7 @@ import {
 } from './rows.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { retry } from '../../../lib/async/retry.ts'
-import { ServiceError } from '../../../lib/errors.ts'
+import { ifMissing, ServiceError } from '../../../lib/errors.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 
 export type Wanted = Readonly<{ mint: boolean; bind: boolean; activate: boolean; to: Hex; dryRun: boolean }>
@@ -320,7 +320,7 @@ function namesOf(rows: readonly MintRow[]): string {
 }
 
 async function readGroups(folder: string): Promise<Group[]> {
-  const names = await readdir(folder).catch(() => [])
+  const names = await readdir(folder).catch(ifMissing([]))
   const files = names.filter((name) => /^import-mint-[\w-]+\.json$/.test(name))
   return Promise.all(
     files.map(async (name) => {

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
-import { csvLine } from '../import/csv.ts'
+import { formatCsvRow } from '../../../lib/csv.ts'
 import { prepareChips } from '../prepare.ts'
 import type { AddressOptions } from '../template.ts'
 
@@ -38,9 +38,9 @@ export async function openChipList(
   const lineOf = (uid: string, counter: number) => {
     const { row, batch, template } = chips.get(uid) ?? missing(uid)
     const { gtin = '', serial = '' } = row.item ?? {}
-    return `${csvLine([row.line, uid, batch.id, gtin, serial, counter, template.url])}\n`
+    return `${formatCsvRow([row.line, uid, batch.id, gtin, serial, counter, template.url])}\n`
   }
-  const lines = [`${csvLine(columns)}\n`]
+  const lines = [`${formatCsvRow(columns)}\n`]
   for (const [uid, { row, batch }] of chips) {
     if (batch.id !== options.batch)
       throw new CommandError(
@@ -54,7 +54,7 @@ export async function openChipList(
   const file = await open(report, 'w', 0o600).catch((error: NodeJS.ErrnoException) => {
     throw new CommandError(`The report ${report} cannot be written (${error.code}).`)
   })
-  await file.write(lines.join(''))
+  await file.appendFile(lines.join(''))
   return {
     size: chips.size,
     left: () => chips.size - done.size,
@@ -62,7 +62,7 @@ export async function openChipList(
     isWritten: (uid) => done.has(uid),
     written: async (uid, counter) => {
       done.add(uid)
-      await file.write(lineOf(uid, counter))
+      await file.appendFile(lineOf(uid, counter))
     },
     report,
     close: () => file.close(),

@@ -20,6 +20,7 @@ import {
 import { isOriginal } from '../../../tap/provisioning/originality.ts'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
 import { parseHex } from '../../../lib/bytes.ts'
+import { ifMissing } from '../../../lib/errors.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
 import { deriveTagKeys } from '../../../tap/provisioning/key-rows.ts'
@@ -173,10 +174,7 @@ function openChipJournal(
   const fileOf = (uid: string) => join(folder, `${uid}.json`)
   return {
     async read(uid) {
-      const text = await readFile(fileOf(uid), 'utf8').catch((error: NodeJS.ErrnoException) => {
-        if (error.code === 'ENOENT') return null
-        throw error
-      })
+      const text = await readFile(fileOf(uid), 'utf8').catch(ifMissing(null))
       if (text === null) return null
       const { batch: begunFor, url: begunWith, ...progress } = JSON.parse(text) as Entry
       if (begunFor !== batch || begunWith !== urlOf(uid))

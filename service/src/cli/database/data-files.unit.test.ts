@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { readDataFiles } from './data-files.ts'
+
+describe('the files of a data folder', () => {
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'touchstone-files-'))
+    await mkdir(join(folder, 'keys'))
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  it('are read while a service replaces them: a draft is none, and neither is a name whose file has vanished', async () => {
+    await writeFile(join(folder, 'keys/tag-keys.json'), 'sealed')
+    await writeFile(join(folder, 'keys/tag-keys.json.0123456789ab.tmp'), 'sea')
+    await symlink(join(folder, 'removed'), join(folder, 'keys/vanished.json'))
+    const parts: unknown[] = []
+    for await (const part of readDataFiles(folder, { withStation: false })) parts.push(part)
+    assert.deepEqual(parts, [{ file: 'keys/tag-keys.json', data: Buffer.from('sealed').toString('base64') }])
+  })
+})
