@@ -1,5 +1,6 @@
 /** Texts of requests and suppliers: instants, days, and lines that are shown. */
 import { cleanText } from '@touchstone/verdict'
+import { clampSeconds } from './chain-index.ts'
 
 /** Parses an instant and returns it in UTC with microseconds, `2026-03-01T12:00:00.000000Z`, or null. */
 export function parseInstant(text: string): string | null {
@@ -11,6 +12,11 @@ export function parseInstant(text: string): string | null {
   const at = new Date(`${day}T${time}${offset.toUpperCase()}`)
   const second = at.toISOString().slice(0, 19)
   return /^(?!0000)\d{4}-/.test(second) ? `${second}${fraction.slice(0, 7).padEnd(1, '.').padEnd(7, '0')}Z` : null
+}
+
+/** Formats unix seconds of the chain by RFC 3339. A time beyond the calendar becomes the last one that it has. */
+export function formatInstant(seconds: bigint): string {
+  return new Date(Number(clampSeconds(seconds)) * 1_000).toISOString()
 }
 
 /** Returns a day as it is, or null when the calendar has no such day, as 2026-02-30. */

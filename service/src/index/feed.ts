@@ -6,6 +6,7 @@ import { zeroAddress } from '@touchstone/verdict'
 import { numbers, seconds, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
+import { formatInstant } from '../domain/text.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { type EventKind, formatPosition, type Payload, positionColumns } from './outbox.ts'
 import { projectTransfers, type Transfer, type TransferStep } from './project.ts'
@@ -61,9 +62,9 @@ function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer'
     status,
     from,
     to,
-    initiatedAt: instantOf(initiatedAt),
+    initiatedAt: formatInstant(initiatedAt),
     initiatedTx: transfer.initiatedTransaction,
-    expiresAt: expiresAt === null ? null : instantOf(expiresAt),
+    expiresAt: expiresAt === null ? null : formatInstant(expiresAt),
     settledTx: transfer.settledTransaction,
     messageHash: messageHash === zeroHash ? null : messageHash,
     ...(cause !== null && { cause: causeOf(cause) }),
@@ -72,10 +73,6 @@ function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer'
 }
 
 const zeroHash = `0x${'0'.repeat(64)}`
-
-function instantOf(time: bigint): string {
-  return new Date(Number(clampSeconds(time)) * 1_000).toISOString()
-}
 
 /** Large numbers are decimal text. */
 function causeOf({ tokenId: _tokenId, ...event }: AssetEvent): NonNullable<Payload['cause']> {

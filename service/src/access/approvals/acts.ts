@@ -5,6 +5,7 @@ import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { appendAudit, auditText } from '../../db/audit.ts'
+import { formatInstant } from '../../domain/text.ts'
 import type { TagKeyStore } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
 import { revokeApiKey } from '../api-keys.ts'
@@ -60,7 +61,7 @@ export function recycleAct({
         const { state, flags, timestamp } = record
         if (state === 0) return null
         const reports = Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
-        const changedAt = new Date(Number(timestamp) * 1_000).toISOString()
+        const changedAt = formatInstant(timestamp)
         return { state: lifecycleStates[state] ?? 'NONE', reports, changedAt, nonce: offer.nonce }
       },
       isBegun: async (id) => (await operations.find(operationKeyOf(id))) !== undefined,

@@ -18,6 +18,7 @@ import {
 import type { Histories, History, HistoryEvent } from '../../assets/history.ts'
 import type { Answer, Verdicts } from '../../assets/verdicts.ts'
 import { chainName } from '../../domain/chain.ts'
+import { formatInstant } from '../../domain/text.ts'
 import { runningRequestId } from '../../http/request.ts'
 import type { ToolCode } from '../../lib/error-codes.ts'
 import { databaseUnavailable, isChainUnavailable, isDatabaseUnavailable, reasonOf } from '../../lib/errors.ts'
@@ -198,7 +199,7 @@ function toLifecycleEvent(event: HistoryEvent): LifecycleEvent {
     block_hash: event.blockHash,
     log_index: event.logIndex,
     transaction_hash: event.transactionHash,
-    timestamp: new Date(Number(event.timestamp) * 1000).toISOString(),
+    timestamp: formatInstant(event.timestamp),
     ...(fromState !== undefined && { from_state: fromState, from_state_code: toStateCode(fromState) }),
     ...(toState !== undefined && { to_state: toState, to_state_code: toStateCode(toState) }),
     ...(flags !== undefined && { flags }),

@@ -11,6 +11,7 @@ import { chainOf, retryChain, type RunWork, type Session } from '../session/sess
 import { CommandError, formatJson } from '../session/output.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
+import { formatInstant } from '../../domain/text.ts'
 import { toHex } from '../../tap/bytes.ts'
 
 type ShowOptions = { json?: true; owner?: true }
@@ -49,7 +50,7 @@ async function formatAsset(session: Session, tokenId: bigint, { json, owner }: S
     ['state', formatState(asset.record)],
     ['authentic', String(verdict.authentic)],
     ['flagged', String(verdict.flagged)],
-    ['since', new Date(Number(asset.record.timestamp) * 1_000).toISOString()],
+    ['since', formatInstant(asset.record.timestamp)],
     ['owner', owner === true ? asset.record.owner : `${verdict.owner_commitment} (commitment)`],
     ['tag on chain', tag === zeroHash ? 'none' : tag],
     [
@@ -61,10 +62,7 @@ async function formatAsset(session: Session, tokenId: bigint, { json, owner }: S
     ...(registered === undefined || registered.gtin === null
       ? []
       : [['item', `${registered.gtin} ${registered.serial}`] as const]),
-    [
-      'transfer',
-      pending[1] === 0n ? 'none pending' : `pending until ${new Date(Number(pending[1]) * 1_000).toISOString()}`,
-    ],
+    ['transfer', pending[1] === 0n ? 'none pending' : `pending until ${formatInstant(pending[1])}`],
     ['metadata', asset.metadataHash ?? 'none'],
     ...Object.entries(text).map(([name, value]) => [`  ${name}`, `${value}`.replaceAll('\n', ' ')] as const),
     ['block', `${verdict.chainRef.block_number} ${verdict.chainRef.block_hash}`],
@@ -136,8 +134,8 @@ async function history(
     return io.out(formatJson({ block: cursor, total: rows.length, events }))
   }
   for (const event of newest) {
-    const time = new Date(Number(event.timestamp) * 1_000).toISOString()
-    io.out(`${time}  block ${event.blockNumber}  ${format(event, accounts === true)}  ${event.transactionHash}`)
+    const { timestamp, blockNumber, transactionHash } = event
+    io.out(`${formatInstant(timestamp)}  block ${blockNumber}  ${format(event, accounts === true)}  ${transactionHash}`)
   }
   io.out(
     rows.length > maxEvents
@@ -151,7 +149,7 @@ function toListed({ kind, timestamp, actor, from, to, ...event }: AssetEvent, wi
   const { fromState, toState, flags, ...rest } = event
   const listed = {
     event: names.get(kind) ?? 'Event',
-    time: new Date(Number(timestamp) * 1_000).toISOString(),
+    time: formatInstant(timestamp),
     fromState: fromState === null ? null : lifecycleStates[fromState],
     toState: toState === null ? null : lifecycleStates[toState],
     flags: flags === null ? null : formatFlags(flags),

@@ -8,6 +8,7 @@ import { keccak256, stringToHex } from 'viem'
 import type { ItemStore } from '../../assets/items.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
+import { formatInstant } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
@@ -16,7 +17,6 @@ import type { GraphqlContext } from '../context.ts'
 import { isGiven, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
 import { mutation, ownedKey, rejected, rejectedAt, storedKey, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
-import { formatInstant } from './typed-data.ts'
 
 export type RegisterDeps = Readonly<{
   registrations: RegistrationStore

@@ -8,21 +8,14 @@ import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf } from '../../chain/transactions/typed-data.ts'
 import type { Sql } from '../../db/database.ts'
+import { formatInstant } from '../../domain/text.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
 import { answers, offerOf, type Terms } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { readInput, type Input, type InputError, type InputReader } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type Writes } from './mutation.ts'
 import { putTransferMessage } from './stores.ts'
-import {
-  answerErrors,
-  formatInstant,
-  howToSign,
-  invalidationErrors,
-  isSignedBy,
-  longestMessage,
-  offerErrors,
-} from './typed-data.ts'
+import { answerErrors, howToSign, invalidationErrors, isSignedBy, longestMessage, offerErrors } from './typed-data.ts'
 
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
 

@@ -6,6 +6,7 @@ import { lifecycleStates, reportFlags, zeroAddress, type Hex, type StateCode } f
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import { formatInstant } from '../../domain/text.ts'
 import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
 import { reportNames } from '../queries/fields.ts'
@@ -169,12 +170,6 @@ async function typedStep(
   }
   const { signable } = consentOf(position, { deadline, ...(action === 'CLAIM' && { claimant: to }) })
   return { errors: stepErrors(position, { ...consents[action], deadline }), signable, deadline }
-}
-
-/** Formats unix seconds by RFC 3339. A time of the contract may lie beyond the calendar. */
-export function formatInstant(seconds: bigint): string {
-  const lastOfCalendar = 253_402_300_799n
-  return new Date(Number(seconds < lastOfCalendar ? seconds : lastOfCalendar) * 1_000).toISOString()
 }
 
 function latestDeadline({ block }: TransferPosition): bigint {

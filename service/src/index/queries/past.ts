@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
 import { numbers, hex, hexToBytes, instant, seconds } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { clampSeconds } from '../../domain/chain-index.ts'
+import { formatInstant } from '../../domain/text.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { productTexts, withoutGaps } from '../assets.ts'
 import { readEvents } from '../history.ts'
@@ -221,5 +221,5 @@ function escaped(value: Hex | null): string | null {
 }
 
 function formatSeconds(time: bigint): string {
-  return new Date(Number(clampSeconds(time)) * 1_000).toISOString().replace('Z', '000Z')
+  return formatInstant(time).replace('Z', '000Z')
 }

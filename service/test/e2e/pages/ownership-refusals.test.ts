@@ -2,8 +2,11 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { zeroHash } from 'viem'
+import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
+import { commandsOf } from '../../support/processes/cli.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 describe('the routes of ownership in the page', () => {
@@ -99,6 +102,22 @@ describe('the routes of ownership in the page', () => {
     assert.deepEqual(await own.send('/transfer', first.signed), first.sent)
     assert.deepEqual(await accept({ transferId: second.transferId }), [404, 'over'])
     assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
+  })
+
+  it('shows an offer without an end, which only a call of the contract makes', async () => {
+    const seller = newAccount()
+    const { tokenId } = await own.claimed(seller)
+    const { transferReads: transfers } = world.components
+    const { offer } = await transfers.position(tokenId)
+    const terms = { tokenId, to: newAccount().address, expiry: 2n ** 64n - 1n, messageHash: zeroHash }
+    const message = { ...terms, from: seller.address, nonce: offer.nonce }
+    const signature = await seller.signTypedData(registryTypedData(transfers.domain, 'InitiateTransfer', message))
+    await world.write({ kind: 'initiateTransferBySig', ...terms, signature })
+    const page = await fetch(`${world.url}/t/${tokenId}-${offer.nonce + 1}`)
+    assert.equal(page.status, 200)
+    assert.ok((await page.text()).includes('9999-12-31T23:59:59Z'))
+    const shown = await commandsOf(world)('asset', 'show', String(tokenId))
+    assert.match(shown.out, /pending until 9999-12-31T23:59:59/, shown.err)
   })
 
   it('offers no step that the operator has switched off', async () => {

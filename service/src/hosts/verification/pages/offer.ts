@@ -4,6 +4,7 @@
  */
 import type { Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
+import { clampSeconds } from '../../../domain/chain-index.ts'
 import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
@@ -71,7 +72,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
     return {
       transferId: id,
       isHeld: offer.status === 'held',
-      until: Number(offer.until),
+      until: Number(clampSeconds(offer.until)),
       product,
       item,
       tokenId: String(tokenId),
