@@ -14,7 +14,9 @@ const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'to
 chmodSync(folder, 0o755) // PostgreSQL runs as another user
 process.env['TMPDIR'] = folder
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
+await using made = new AsyncDisposableStack()
+for (const signal of ['SIGINT', 'SIGTERM'])
+  process.once(signal, () => void made.disposeAsync().finally(() => process.exit(1)))
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
@@ -39,7 +41,7 @@ function failedAgain(): Stage['command'] | undefined {
   return files.length === 0 ? undefined : testCommand(1, files)
 }
 
-await using _template = await makeDatabaseTemplate()
+made.use(await makeDatabaseTemplate())
 // Each of the two keeps one core busy.
 await runStages(
   [
