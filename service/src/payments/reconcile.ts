@@ -41,15 +41,16 @@ export function createReconciler(options: ReconcilerOptions) {
     await ledger.prune({ paidDays, otherDays })
   })
 
-  /** One call for each block: while it is in the chain, so are all transfers in it. */
+  /** One call for each block: while it is in the chain, so are all transfers in it. A look that fails is repeated by the next pass. */
   async function recheckBlocks(): Promise<void> {
     for (const block of await ledger.recentBlocks(recheckSeconds)) {
       const due = recheckAges.filter((age) => block.age >= age).length
       if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) continue
+      if (!(await chain.isCanonical(block))) {
+        await slots.orphaned(block)
+        for (const row of await ledger.settledIn(block)) await recheck(toSettling(row))
+      }
       rechecked.set(block.hash, due)
-      if (await chain.isCanonical(block)) continue
-      await slots.orphaned(block)
-      for (const row of await ledger.settledIn(block)) await recheck(toSettling(row))
     }
   }
 
@@ -62,7 +63,7 @@ export function createReconciler(options: ReconcilerOptions) {
     const status = await chain.transferStatus(row.payment, row.fromBlock)
     if (status.kind === 'unused') {
       log.warn('a reorganisation removed a payment; it is submitted again')
-      await facilitator.settle(row.payment, null).catch(() => {})
+      await facilitator.settle(row.payment, null)
     } else if (status.kind === 'expired' || status.kind === 'spent') {
       log.error('a reorganisation removed a payment for good', { units: row.payment.value })
     }

@@ -5,6 +5,7 @@ import { toHex } from 'viem'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
 import { asset, buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 
 const { world, token, payer, charged } = await openSale()
@@ -189,6 +190,28 @@ describe('a reorganisation', () => {
     await gateway.reconcile()
     assert.equal(await charged(), price)
     assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
+    await gateway.close()
+  })
+
+  it('is found although the chain could not be read when the block was due', async () => {
+    const gateway = await world.open({ reconcileMs: 50 })
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    await world.rpc('evm_revert', [snapshot])
+    world.payFaults.set({ name: 'die', methods: ['eth_getBlockByNumber'] })
+    const seen = world.lines.length
+    // The payment stays at this age: what was due once is not due again.
+    const settle = () =>
+      world.database.query(
+        `update payment set settled_at = clock_timestamp() - interval '31 s' where settled_at > clock_timestamp() - interval '1 minute'`,
+      )
+    await settle()
+    await until(() => world.lines.slice(seen).some((line) => line.includes('payments are not reconciled')))
+    world.payFaults.set('none')
+    await until(async () => {
+      await settle()
+      return (await charged()) === price
+    })
     await gateway.close()
   })
 })
