@@ -4,10 +4,10 @@
  */
 import { withDeadline } from '../lib/async/deadline.ts'
 import { sleep } from '../lib/async/sleep.ts'
-import { reasonOf } from '../lib/errors.ts'
+import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { Database } from './database.ts'
-import { isTimeout, sqlState } from './errors.ts'
+import { isTimeout } from './errors.ts'
 
 /** The database that lists are read from. */
 type ListDatabase = Pick<Database, 'query' | 'transaction' | 'dialect'>
@@ -83,7 +83,7 @@ export function createReadReplica({
         return answer
       } catch (error) {
         if (isTimeout(error)) throw error // the first database would take as long
-        if (!isOfStatement(error)) setDown(reasonOf(error))
+        if (isDatabaseUnavailable(error)) setDown(reasonOf(error))
       }
     }
     reads.primary += 1
@@ -111,9 +111,4 @@ async function readPosition(database: ListDatabase): Promise<Position> {
     `select coalesce((select number from index_cursor), -1) as number, coalesce((select max(seq) from outbox), 0) as seq`,
   )
   return row ?? { number: -1n, seq: 0n }
-}
-
-/** The statement failed, and not the connection (08, 57P). Replay removed a row (40001), or a table has not arrived. */
-function isOfStatement(error: unknown): boolean {
-  return /^(?!08|57P)./.test(sqlState(error))
 }
