@@ -4,6 +4,7 @@ import { auditHead, formatHead } from '../db/audit.ts'
 import { createBlockAnnouncements } from '../chain/indexer/announcements.ts'
 import { brokenSegment } from '../hosts/verification/routes/asset.ts'
 import { listen, type OnUpgrade } from '../http/listener.ts'
+import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { programVersion } from '../lib/version.ts'
@@ -209,14 +210,12 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
 
 /**
  * Settles or sends again, every 30 seconds, writes that were not mined when they were answered. It does the same for writes that a crash
- * left behind, and carries out what was approved before a crash.
+ * left behind, and carries out what was approved before a crash. A pass that takes longer, as over a slow provider, is not joined by others.
  */
 function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
+  const pass = singleFlight(() => writer.recover().then(approvals.resume))
   const recover = () =>
-    void writer
-      .recover()
-      .then(approvals.resume)
-      .catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+    void pass().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
   recover()
   return setInterval(recover, 30_000).unref()
 }
