@@ -237,7 +237,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (method !== 'POST') return sendError(response, 'method_not_allowed', { Allow: 'POST, OPTIONS' })
     const client = clientOf(request)
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
-    const quota = decoded.kind === 'payment' ? refusals?.exhausted(client) : limiter?.take(client)
+    const quota = isPayment(decoded) ? refusals?.exhausted(client) : limiter?.take(client)
     const sale = { request, response, client, decoded }
     if (quota instanceof Promise) void quota.then((shared) => checkoutRoute(sale, shared))
     else checkoutRoute(sale, quota)
@@ -269,7 +269,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (error === 'payment_required') return count('offers')
     if (errors[error].status >= 500) return
     count('refused')
-    if (decoded.kind === 'payment' || decoded.kind === 'channel') void refusals?.take(client)
+    if (isPayment(decoded)) void refusals?.take(client)
   }
 
   async function answer({ request, response, decoded }: Sale): Promise<Outcome> {
@@ -327,6 +327,11 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     response.on('error', () => {})
     route(request, response)
   }
+}
+
+/** A payment through a channel is one too, whatever its payload. */
+function isPayment({ kind }: Sale['decoded']): boolean {
+  return kind === 'payment' || kind === 'channel'
 }
 
 /** Returns a signal that aborts when the connection has closed. */

@@ -5,6 +5,7 @@ import { verifyAttestation, type Hex } from '@touchstone/verdict'
 import type { PrivateKeyAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import { post, price } from '../../support/payments/buyer.ts'
 import {
@@ -88,6 +89,20 @@ for (const { name, open, skip } of testDatabases())
       const refused = await buyThrough(plain.url, token, await voucherPayload(payer, channel(payer), price))
       assert.deepEqual([refused.status, refused.body.error], [402, 'unsupported_scheme'])
       await plain.close()
+    })
+
+    it('are not counted as unpaid requests, but as refused payments when they are refused', async () => {
+      const { voucher, payer, own } = await openChannel()
+      const [limiter, refusals] = [createRateLimiter({ limit: 0 }), createRateLimiter({ limit: 1 })]
+      const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
+      const limited = await world.open({ limiter, refusals, channels })
+      assert.equal((await post(limited.url, {})).status, 429)
+      assert.equal((await buyThrough(limited.url, token, await voucher(2n * price))).status, 200)
+      const forged = await voucherPayload(await world.payer(0n), own, 3n * price)
+      assert.equal((await buyThrough(limited.url, token, forged)).body.error, 'invalid_signature')
+      const next = await buyThrough(limited.url, token, await voucherPayload(payer, own, 3n * price))
+      assert.deepEqual([next.status, next.body.error], [429, 'rate_limited'])
+      await limited.close()
     })
 
     it('a stock client deposits once and buys with no further transaction', async () => {
