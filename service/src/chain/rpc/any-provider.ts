@@ -36,7 +36,7 @@ const distrustMs = 5_000
  */
 const othersMs = 300
 /** Errors that another attempt would not change. */
-const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|known/i
+const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|\bknown/i
 /** One provider may lag behind another, so these are asked of all. */
 const lookups: ReadonlySet<string> = new Set(['eth_getTransactionReceipt', 'eth_getTransactionByHash'])
 
