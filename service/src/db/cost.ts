@@ -1,7 +1,7 @@
 /** The cost that PostgreSQL expects of a statement. A statement that would read most of a table is rejected before it runs. */
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Database } from './database.ts'
+import type { Database, Sql } from './database.ts'
 
 /** In units of the planner: an index page costs a few, a million rows one after another some 50,000. */
 export const maxPlanCost = 2_000
@@ -17,8 +17,8 @@ export class CostError extends Error {
   }
 }
 
-/** Throws a CostError for a statement that is expected to cost too much. */
-type AssertCheap = (text: string, values: readonly unknown[]) => Promise<void>
+/** Throws a CostError for a statement that is expected to cost too much. `within` is the transaction of the caller, if there is one. */
+type AssertCheap = (text: string, values: readonly unknown[], within?: Sql) => Promise<void>
 
 const keptMs = 60_000
 const mostKept = 500
@@ -27,21 +27,22 @@ const mostKept = 500
  * Returns a check that keeps each expected cost for a minute. On a cluster, asking for one takes half as long as the page itself. The
  * embedded database keeps no statistics and is not asked.
  */
-export function createCostCheck({ query, dialect }: Pick<Database, 'query' | 'dialect'>): AssertCheap {
+export function createCostCheck(database: Pick<Database, 'query' | 'dialect'>): AssertCheap {
+  const { dialect } = database
   if (dialect === 'pglite') return async () => {}
   const kept = new LRUCache<string, number>({ max: mostKept, ttl: keptMs })
-  const expectedCost = async (text: string, values: readonly unknown[]): Promise<number> => {
-    const [row] = await query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values)
+  const expectedCost = async (sql: Sql, text: string, values: readonly unknown[]): Promise<number> => {
+    const [row] = await sql.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(`explain (format json) ${text}`, values)
     const plan = row?.['QUERY PLAN'][0].Plan
     if (plan === undefined) throw new Error('The database did not return a plan.')
     const remote = dialect === 'citus' ? remoteCosts(plan) : []
     return Math.ceil(remote.length > 0 ? Math.max(...remote) : plan['Total Cost'])
   }
-  return async (text, values) => {
+  return async (text, values, within = database) => {
     const key = keyOf(text, values)
     let cost = kept.get(key)
     if (cost === undefined) {
-      cost = await expectedCost(text, values)
+      cost = await expectedCost(within, text, values)
       kept.set(key, cost)
     }
     if (cost > maxPlanCost) throw new CostError(cost)

@@ -2,11 +2,13 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { CostError } from '../../src/db/cost.ts'
+import { hexToBytes } from '../../src/db/columns.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ProductCondition } from '../../src/index/queries/condition.ts'
 import { type ProductPage, productPageStatement, productStore } from '../../src/index/queries/products.ts'
 import { pagesStatement } from '../../src/index/history.ts'
 import { namesStatement } from '../../src/index/queries/names.ts'
+import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
 import { newestStatement, transferPageStatement, transferStore } from '../../src/index/queries/transfers.ts'
 import { testDatabases } from '../support/database/databases.ts'
@@ -132,7 +134,17 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
         { kind: 'not', of: { kind: 'createdAfter', value: '2020-01-01T00:00:00.000000Z' } },
       ],
     }
-    await assert.rejects(ask(never), (error) => error instanceof CostError && error.cost > 2_000)
+    const isRefused = (error: unknown) => error instanceof CostError && error.cost > 2_000
+    await assert.rejects(ask(never), isRefused)
+    const block = { number: 99_990n, hash: `0x${'ef'.repeat(32)}`, time: 0n } as const
+    await database.query('insert into index_block (number, hash) values ($1, $2)', [
+      block.number,
+      hexToBytes(block.hash),
+    ])
+    const askPast = (condition: ProductCondition) =>
+      pastStore(database).page(block, { condition, by: 'created', descending: true, after: null, limit: 21 })
+    assert.equal((await askPast(none))?.length, 21, 'what is cheap passes at an earlier block too')
+    await assert.rejects(askPast(never), isRefused)
   })
 
   it('asks for the cost of a list once, not for each of its pages', async () => {

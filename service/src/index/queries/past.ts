@@ -2,8 +2,9 @@
  * The index as it was at an earlier block (spec §2.9). Tokens that changed since are projected again from their events up to the block.
  * Only what the chain holds goes back; taps, texts and the names of tags are those of now.
  */
-import type { Hex } from '@touchstone/verdict'
+import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
 import { countWithin } from '../../db/bounded-count.ts'
+import { createCostCheck } from '../../db/cost.ts'
 import { numbers, hex, hexToBytes, instant, seconds } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
 import { formatInstant } from '../../domain/text.ts'
@@ -16,6 +17,7 @@ import { withNames } from './names.ts'
 import type { ProductCondition } from './condition.ts'
 import {
   columnsOf,
+  isIndexed,
   type PastAssets,
   type PastBlock,
   parseProduct,
@@ -39,6 +41,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
   const isDistributed = database.dialect === 'citus'
   const columns = columnsOf(isDistributed)
   const whole = wholeReads(database)
+  const assertCheap = createCostCheck(database)
 
   /** Runs `read` in one snapshot in which the block is canonical, or while no index step is written. */
   function at<T>(block: PastBlock, read: (sql: Sql) => Promise<T>): Promise<T> {
@@ -101,13 +104,14 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
         )
       }),
 
-    /** Returns one page; `null` where too much has changed since. */
-    page: (block: PastBlock, page: ProductPage): Promise<ProductRow[] | null> =>
+    /** Returns one page; `null` where too much has changed since. Throws a CostError as a page of today does. */
+    page: (block: PastBlock, given: ProductPage): Promise<ProductRow[] | null> =>
       at(block, async (sql) => {
         const past = await changedAssets(sql, block)
         if (past === null) return null
-        const condition = await withNames(sql, page.condition)
-        const { text, values } = productPageStatement({ ...page, condition }, { past, isDistributed })
+        const page = { ...given, condition: await withNames(sql, given.condition) }
+        const { text, values } = productPageStatement(page, { past, isDistributed })
+        if (!isIndexed(page)) await assertCheap(text, values, sql)
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),
 
@@ -181,7 +185,7 @@ async function pastAssets(sql: Sql, block: PastBlock, tokenIds: readonly string[
     const { metadataHash: _metadataHash, tagHash: _tagHash, ...rest } = row
     const [metadataHash, tagHash] = [orNull(state.metadataHash), orNull(state.tagHash)]
     const flags = state.flags ?? 0
-    const isGenuine = (state.state ?? 0) >= 1 && (state.state ?? 0) <= 4 && (flags & 31) === 0
+    const isGenuine = isAuthentic({ state: (state.state ?? 0) as StateCode, flags })
     const commitment = row.tag_id !== null && row.tag_id === row.tagHash
     const own = metadataHash === row.metadataHash ? row : texts.get(metadataHash ?? '0x')
     return {

@@ -222,7 +222,7 @@ const indexedKinds: ReadonlySet<ProductCondition['kind']> = new Set([
 ])
 
 /** Returns whether an index has the rows of a page one after another. Any other page is asked for its cost first. */
-function isIndexed({ condition, by }: ProductPage): boolean {
+export function isIndexed({ condition, by }: ProductPage): boolean {
   if (condition.kind === 'and' && condition.of.length === 0) return true
   if (condition.kind === 'and' && by === 'created')
     return condition.of.length === 2 && condition.of.every(({ kind }) => kind === 'brand' || kind === 'verified')
