@@ -4,9 +4,11 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
+import { mapConcurrently } from '../lib/async/concurrency.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Slots } from './facilitator/slots.ts'
+import type { BlockRef } from './key.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
@@ -16,6 +18,8 @@ const pruneMs = 3_600_000
 /** A block with payments is looked at again when they have been settled for so many seconds. */
 const recheckAges = [8, 30, 110]
 const recheckSeconds = 120
+/** Payments of a removed block that are submitted again at the same time. They share transactions. */
+const atOnce = 50
 
 type ReconcilerOptions = PaymentComponents & {
   readonly settlement: Settlement
@@ -41,17 +45,34 @@ export function createReconciler(options: ReconcilerOptions) {
     await ledger.prune({ paidDays, otherDays })
   })
 
-  /** One call for each block: while it is in the chain, so are all transfers in it. A look that fails is repeated by the next pass. */
+  /**
+   * Makes one call for each block: while it is in the chain, so are all transfers in it. A look that fails is repeated by the next pass, and
+   * keeps no other payment waiting.
+   */
   async function recheckBlocks(): Promise<void> {
+    const failures: unknown[] = []
     for (const block of await ledger.recentBlocks(recheckSeconds)) {
       const due = recheckAges.filter((age) => block.age >= age).length
       if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) continue
-      if (!(await chain.isCanonical(block))) {
-        await slots.orphaned(block)
-        for (const row of await ledger.settledIn(block)) await recheck(toSettling(row))
-      }
-      rechecked.set(block.hash, due)
+      const found = (await chain.isCanonical(block)) ? [] : await recheckRemoved(block)
+      failures.push(...found)
+      if (found.length === 0) rechecked.set(block.hash, due)
     }
+    if (failures.length > 0) throw failures[0]
+  }
+
+  /** Looks at all payments of a block that is no longer in the chain. Returns the failures. */
+  async function recheckRemoved(block: BlockRef): Promise<readonly unknown[]> {
+    await slots.orphaned(block)
+    const failures: unknown[] = []
+    await mapConcurrently(await ledger.settledIn(block), atOnce, async (row) => {
+      try {
+        await recheck(toSettling(row))
+      } catch (error) {
+        failures.push(error)
+      }
+    })
+    return failures
   }
 
   async function continueRow(row: Settling): Promise<void> {

@@ -193,6 +193,23 @@ describe('a reorganisation', () => {
     await gateway.close()
   })
 
+  it('is repaired for every payment but one of an account that the chain refuses to look up', async () => {
+    const ledger: typeof world.store = {
+      ...world.store,
+      async settledIn(block) {
+        const rows = await world.store.settledIn(block)
+        return rows.flatMap((row) => [{ ...row, payload: row.payload.replace(/"from":"0x\w+"/, '"from":"0x"') }, row])
+      },
+    }
+    const gateway = await world.open({ ledger })
+    const snapshot = await world.rpc('evm_snapshot')
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    await world.rpc('evm_revert', [snapshot])
+    await assert.rejects(gateway.reconcile())
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
   it('is found although the chain could not be read when the block was due', async () => {
     const gateway = await world.open({ reconcileMs: 50 })
     const snapshot = await world.rpc('evm_snapshot')
