@@ -1,6 +1,7 @@
 /** The descriptions for language models: `/llms.txt` and `/llms-full.txt` (llmstxt.org). */
 import { getAssetCall } from '@touchstone/verdict'
 import { clientCommand } from '../domain/release.ts'
+import { errorRows } from '../lib/error-codes.ts'
 import type { Instance } from './instance.ts'
 
 /** `/llms.txt`: the service on one page, with links to the rest. */
@@ -45,7 +46,7 @@ ${agentsText(instance)}
 ${gatewayText(gateway)}
 ## GraphQL (${graphql}/graphql)
 
-Products, transfers and their events. POST JSON with \`query\` and \`variables\`, header \`Authorization: Bearer <API_KEY>\`; the operator creates keys with \`touchstone key create\`. Subscriptions (productTransferred, productVerified) are on the same path over WebSocket (graphql-transport-ws) with connection parameter \`authorization\`, or as server-sent events with \`Accept: text/event-stream\`. Errors: \`errors[].extensions.code\`, one of UNAUTHENTICATED, FORBIDDEN, BAD_USER_INPUT, NOT_FOUND, RATE_LIMITED, TOO_COMPLEX, CHAIN_UNAVAILABLE, INTERNAL. A rejected mutation reports it in \`success: false\` and \`errors\`.
+Products, transfers and their events. POST JSON with \`query\` and \`variables\`, header \`Authorization: Bearer <API_KEY>\`; the operator creates keys with \`touchstone key create\`. Subscriptions (events, productTransferred, productVerified) are on the same path over WebSocket (graphql-transport-ws) with connection parameter \`authorization\`, or as server-sent events with \`Accept: text/event-stream\`. Errors: \`errors[].extensions.code\`, one of ${graphqlCodes.join(', ')}. A rejected mutation reports it in \`success: false\` and \`errors\`.
 
 \`\`\`
 curl ${graphql}/graphql -H 'Authorization: Bearer …' -H 'Content-Type: application/json' -d '{"query":"{ products(first: 2) { totalCount edges { node { id name verified } } } }"}'
@@ -60,6 +61,8 @@ curl ${verification}/.well-known/ai-catalog.json
 \`\`\`
 `
 }
+
+const graphqlCodes = errorRows.flatMap(({ graphql }) => graphql ?? [])
 
 /** The rules for clients, at the top of both documents. */
 function rulesText({ urls, contract, rpcUrl, exampleTokenId }: Instance): string {
@@ -96,7 +99,7 @@ The third value is \`state_code\`. First compare \`chainRef.block_hash\` with th
 }
 
 function chainText({ contract, rpcUrl, exampleTokenId }: Instance): string {
-  return `The same read without \`cast\`,  over JSON-RPC at the newest block; put \`"0x…"\`, the block of the verdict, in place of \`"latest"\`:
+  return `The same read without \`cast\`, over JSON-RPC at the newest block; put \`"0x…"\`, the block of the verdict, in place of \`"latest"\`:
 
 \`\`\`
 curl ${rpcUrl} -H 'Content-Type: application/json' -d '{"jsonrpc":"2.0","id":1,"method":"eth_call","params":[{"to":"${contract}","data":"${getAssetCall(exampleTokenId)}"},"latest"]}'
