@@ -1,4 +1,4 @@
-/** Checks on bytes from outside. To write hex and to join bytes, use `@noble/hashes/utils.js`. */
+/** Checks on bytes and encoded texts from outside. To write hex and to join bytes, use `@noble/hashes/utils.js`. */
 import { timingSafeEqual } from 'node:crypto'
 
 /** Parses hex of either case without a prefix, or returns `null` when the text is not whole bytes of hex. */
@@ -6,6 +6,15 @@ export function parseHex(text: string): Uint8Array | null {
   if (text.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(text)) return null
   // A copy, because a small Buffer is a window into memory shared with others.
   return Uint8Array.from(Buffer.from(text, 'hex'))
+}
+
+/** Decodes percent-encoding once, or returns null where it is broken. */
+export function decodePercent(text: string): string | null {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return null
+  }
 }
 
 /** Compares in constant time for one length. Bytes of different lengths are not equal. */

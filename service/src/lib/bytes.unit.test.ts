@@ -1,7 +1,19 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { constantTimeEqual, parseHex } from './bytes.ts'
+import { constantTimeEqual, decodePercent, parseHex } from './bytes.ts'
+
+describe('percent-encoding', () => {
+  it('is decoded once, and null where it is broken', () => {
+    const texts = [
+      ['a%20b', 'a b'],
+      ['%2525', '%25'],
+      ['%', null],
+      ['%e4', null],
+    ] as const
+    for (const [text, decoded] of texts) assert.equal(decodePercent(text), decoded, text)
+  })
+})
 
 describe('hex', () => {
   it('is parsed in either case', () => {

@@ -3,6 +3,7 @@
  * decompression, so the resolver is not a conformant one.
  */
 import type { ItemKey } from './digital-link.ts'
+import { decodePercent } from '../lib/bytes.ts'
 import { linksOf } from './links.ts'
 import { gs1Vocabulary, linksetType, type LinkType, type Topic } from './linkset.ts'
 import { subjectLinks, type Subject } from './public/subject.ts'
@@ -128,9 +129,5 @@ function prefersPage(accept: string | null): boolean {
 
 function parameterName(pair: string): string {
   const name = (pair.split('=', 1)[0] ?? '').replace(/\+/g, ' ')
-  try {
-    return decodeURIComponent(name).toLowerCase()
-  } catch {
-    return name.toLowerCase()
-  }
+  return (decodePercent(name) ?? name).toLowerCase()
 }

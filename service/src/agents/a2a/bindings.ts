@@ -1,4 +1,5 @@
 /** The two bindings of A2A 1.0 to the operations of the agent: JSON-RPC (§9) and HTTP+JSON (§11). */
+import { decodePercent } from '../../lib/bytes.ts'
 import { isObject, type JsonObject } from '../../lib/json.ts'
 import type { A2aAgent, Outcome } from './agent.ts'
 import { invalid, toRpcError, type Fault } from './errors.ts'
@@ -90,7 +91,7 @@ export async function answerRest(agent: A2aAgent, request: RestRequest): Promise
     if (match === null || name === undefined) continue
     const params = method === 'GET' ? parseQuery(query) : (camelCased(body) as JsonObject)
     const [, id] = match
-    return agent[name](id === undefined ? params : { ...params, id: decodeSegment(id) })
+    return agent[name](id === undefined ? params : { ...params, id: decodePercent(id) ?? id })
   }
   return { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }
 }
@@ -108,12 +109,4 @@ function parseQuery(query: URLSearchParams): JsonObject {
       return [name, text]
     }),
   )
-}
-
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
 }

@@ -1,5 +1,6 @@
 /** Registration files (ERC-8004, «Agent URI and Agent Registration File»): those of any agent, and the service's own. */
 import { checksumAddress, cleanText, type Hex, untrustedOf, verdictChainId } from '@touchstone/verdict'
+import { decodePercent } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import { modernVersion } from '../mcp/protocol.ts'
 
@@ -65,14 +66,6 @@ export function hostOf(url: string): string | null {
   if (!URL.canParse(url)) return null
   const { protocol, host } = new URL(url)
   return protocol === 'https:' ? host : null
-}
-
-function decodePercent(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
 }
 
 function parseServices(value: unknown) {

@@ -1,5 +1,6 @@
 /** KEYS: the place of the private keys (spec §5), by default files and settings of this service, or a PKCS#11 token. */
 import type { Pkcs11Options } from '../../keys/pkcs11/token.ts'
+import { decodePercent } from '../../lib/bytes.ts'
 import type { Parser } from './parsers.ts'
 
 const keyNames = ['operator', 'attester', 'facilitator', 'attestation', 'issuer', 'tags'] as const
@@ -29,7 +30,7 @@ function parseToken(text: string): TokenSource | undefined {
   const attributes = new Map<string, string>()
   for (const part of text.split(';')) {
     const [, name = '', encoded = ''] = /^(module|token|pin-file|keys|package)=(.+)$/.exec(part) ?? []
-    const value = decode(encoded)
+    const value = decodePercent(encoded)
     if (value === null || value === '' || attributes.has(name)) return undefined
     attributes.set(name, value)
   }
@@ -43,12 +44,4 @@ function parseNames(text: string): ReadonlySet<KeyName> | null {
   const words = text.split(',').map((word) => word.trim())
   const known = keyNames.filter((name) => words.includes(name))
   return known.length === new Set(words).size ? new Set(known) : null
-}
-
-function decode(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
 }

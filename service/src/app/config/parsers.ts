@@ -2,6 +2,7 @@
 import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Hex } from '@touchstone/verdict'
+import { decodePercent } from '../../lib/bytes.ts'
 import { parseServers } from '../../db/postgres/server-list.ts'
 
 export type Parser<T> = {
@@ -174,11 +175,7 @@ function isUrl(text: string, schemes: readonly string[]): boolean {
 function isRedisUrl(text: string): boolean {
   if (!isUrl(text, ['redis', 'rediss'])) return false
   const { hostname, pathname, username, password, search, hash } = new URL(text)
-  try {
-    decodeURIComponent(username + password)
-  } catch {
-    return false // a % of the password must be written as %25
-  }
+  if (decodePercent(username + password) === null) return false // a % of the password must be written as %25
   return hostname !== '' && /^\/?\d{0,4}$/.test(pathname) && search === '' && hash === ''
 }
 

@@ -1,5 +1,6 @@
 /** Settings of traces, under the names of the OpenTelemetry specification. */
 import { z } from 'zod'
+import { decodePercent } from '../../lib/bytes.ts'
 import { choice, isHttpUrl, list, mapped, optional, type Parser, pattern, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
@@ -85,23 +86,17 @@ function pairs(want: string, name: RegExp): Parser<Readonly<Record<string, strin
   const isPair = (text: string) => {
     const at = text.indexOf('=')
     return (
-      at > 0 && name.test(text.slice(0, at).trim()) && /^[^\p{C}]{0,1000}$/u.test(decoded(text.slice(at + 1)) ?? '\0')
+      at > 0 &&
+      name.test(text.slice(0, at).trim()) &&
+      /^[^\p{C}]{0,1000}$/u.test(decodePercent(text.slice(at + 1).trim()) ?? '\0')
     )
   }
   return mapped(list(want, isPair), (texts) =>
     Object.fromEntries(
       texts.map((text) => {
         const at = text.indexOf('=')
-        return [text.slice(0, at).trim(), decoded(text.slice(at + 1)) ?? '']
+        return [text.slice(0, at).trim(), decodePercent(text.slice(at + 1).trim()) ?? '']
       }),
     ),
   )
-}
-
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text.trim())
-  } catch {
-    return null
-  }
 }

@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { graphqlError } from '../errors.ts'
 import { parseInstant } from '../../domain/text.ts'
+import { decodePercent } from '../../lib/bytes.ts'
 
 export const defaultPage = 20
 export const maxPage = 100
@@ -97,19 +98,10 @@ function parseCursor(cursor: string, { name, kind }: ListKey): Place {
   if (version !== '1' || rest.length > 0) throw graphqlError('BAD_USER_INPUT', `This is no cursor: ${whereFrom}`)
   if (of !== name)
     throw graphqlError('BAD_USER_INPUT', `This cursor belongs to another list, filter or order: ${whereFrom}`)
-  const key = decodeKey(at)
+  const key = decodePercent(at)
   if (key === null || !keyKinds[kind]([key, pk]))
     throw graphqlError('BAD_USER_INPUT', `This cursor was altered: ${whereFrom}`)
   return [key, pk]
-}
-
-/** Returns null for a key that is not escaped as formatCursor does. */
-function decodeKey(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
 }
 
 const whereFrom =

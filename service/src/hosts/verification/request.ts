@@ -4,6 +4,7 @@ import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response'
 import { parseTokenId } from '@touchstone/verdict'
 import type { Context, Hono } from 'hono'
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
+import { decodePercent } from '../../lib/bytes.ts'
 import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
 import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
@@ -143,20 +144,11 @@ export function rawQuery(c: Context<Env>): string {
 
 /** Parses a path segment as a token id; null when it is none. The segment is percent-decoded once, leading zeros are legal. */
 export function parseTokenIdSegment(segment: string): bigint | null {
-  return parseTokenId(decodeSegment(segment))
+  return parseTokenId(decodePercent(segment) ?? '')
 }
 
 /** Error text of every route for a text that is no token id. */
 export const invalidTokenId = 'The token id must be a decimal integer from 0 to 2^256-1, in digits only, such as 42.'
-
-/** Decodes a path segment once. Broken encoding is returned as it is and then is no legal value. */
-function decodeSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment)
-  } catch {
-    return segment
-  }
-}
 
 /**
  * Sends the JSON body of a busy route past the router's Response. A body in ASCII costs a quarter of what it does in UTF-8. Returns a

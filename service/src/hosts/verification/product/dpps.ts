@@ -4,6 +4,7 @@
  * path are percent-encoded.
  */
 import type { Context, Hono } from 'hono'
+import { decodePercent } from '../../../lib/bytes.ts'
 import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
@@ -45,11 +46,11 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
       const caller = await callerOf(c, helpers, keyAccess)
       if (!caller.ok) return caller.response(headers)
       const [idText = '', ...rest] = c.req.path.slice(prefix.length).split('/', 20)
-      const subject = parse(baseUrl, decoded(idText) ?? '')
+      const subject = parse(baseUrl, decodePercent(idText) ?? '')
       if (subject === null) return result('badIdentifier', headers)
       const query = parseQuery(rawQuery(c), dated)
       if (typeof query === 'string') return result(query, headers)
-      const path = prefix === '/dpps/' && rest[0] === 'elements' ? decoded(rest.slice(1).join('/')) : undefined
+      const path = prefix === '/dpps/' && rest[0] === 'elements' ? decodePercent(rest.slice(1).join('/')) : undefined
       if (path === null) return result('badElementPath', headers)
       if (path === undefined && rest.length > 0) return result('notFound', headers)
       return passportResponse(c, subject, { ...query, path, caller }, headers)
@@ -154,15 +155,6 @@ function parseQuery(query: string, dated: boolean): Query | Reason {
   if (!dated) return { at: undefined, compressed }
   const at = parseMoment(parameters.get('date') ?? '')
   return at === null ? 'badDate' : { at, compressed }
-}
-
-/** Percent-decodes once; null for broken encoding. */
-function decoded(text: string): string | null {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return null
-  }
 }
 
 /** Sends a document. An answer to a key is for its holder alone: no cache keeps it, and no page of another origin reads it. */
