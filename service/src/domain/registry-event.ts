@@ -2,7 +2,7 @@
  * The registry's events about a token (spec §2.5, §3; contracts/src/IAssetRegistry.sol), decoded from their logs by position
  * (ABI specification, «Events»). The public deployment has the first four and ERC-721's Transfer.
  */
-import type { Hex } from '@touchstone/verdict'
+import { assetFlags, type Hex } from '@touchstone/verdict'
 import { toEventSelector } from 'viem'
 import { chainUnavailable } from '../lib/errors.ts'
 
@@ -31,6 +31,11 @@ export const eventKinds = {
   TransferCancelled: 8,
   Transfer: 9,
 } as const
+
+/** Names the bits of an asset's flags (spec §3). */
+export function flagNamesOf(flags: number): string[] {
+  return Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
+}
 
 /**
  * One event. `tokenId` is decimal. A member that the event does not have is `null`. `data` is its metadata, tag, reason or

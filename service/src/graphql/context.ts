@@ -116,24 +116,14 @@ const pastKey = ({ tokenId, at }: PastToken) => `${tokenId} ${at.number}`
 
 /** Reads the tokens of each block at once. */
 function perBlock<Row>(read: (block: PastBlock, tokenIds: readonly bigint[]) => Promise<(tokenId: bigint) => Row>) {
-  return async (asked: readonly PastToken[]): Promise<Row[]> => {
-    const groups = [...Map.groupBy(asked, ({ at }) => at.number).values()]
-    const found = await Promise.all(
-      groups.map(async ([first, ...rest]) => {
-        const group = first === undefined ? rest : [first, ...rest]
-        return (
-          first &&
-          ([
-            first.at.number,
-            await read(
-              first.at,
-              group.map(({ tokenId }) => tokenId),
-            ),
-          ] as const)
-        )
-      }),
-    )
-    const rowOf = new Map(found.filter((one) => one !== undefined))
-    return asked.map(({ tokenId, at }) => rowOf.get(at.number)?.(tokenId) as Row)
+  return (asked: readonly PastToken[]): Promise<Row[]> => {
+    const reads = new Map<bigint, Promise<(tokenId: bigint) => Row>>()
+    const rowsAt = (block: PastBlock) => {
+      const tokenIds = asked.filter(({ at }) => at.number === block.number).map(({ tokenId }) => tokenId)
+      const rows = reads.get(block.number) ?? read(block, tokenIds)
+      reads.set(block.number, rows)
+      return rows
+    }
+    return Promise.all(asked.map(async ({ tokenId, at }) => (await rowsAt(at))(tokenId)))
   }
 }

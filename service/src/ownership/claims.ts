@@ -2,7 +2,7 @@
  * Sends claims from the page that a fresh tap has opened (spec §3, CLAIMED). The visitor's wallet consents, the
  * attester confirms the tap, and the operator pays for the transaction. The contract checks both signatures again.
  */
-import type { Hex } from '@touchstone/verdict'
+import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
 import { consentOf } from './consents.ts'
 import { createSignedWrites, type SendOutcome, type SignedWriteParts, stepKey } from './signed-writes.ts'
@@ -30,7 +30,7 @@ export function createClaims(parts: SignedWriteParts) {
     /** Returns what the claimant's wallet signs; null where the item cannot be claimed. Throws CHAIN_UNAVAILABLE. */
     async terms({ tokenId, claimant }: Omit<Claim, 'tapCounter'>): Promise<ClaimTerms | null> {
       const position = await transfers.position(tokenId)
-      if (position.record.state !== activated) return null
+      if (lifecycleStates[position.record.state] !== 'ACTIVATED') return null
       const deadline = position.block.timestamp + consentSeconds
       const { signable } = consentOf(position, { claimant, deadline })
       return { typedData: walletTypedData(transfers.domain, signable), deadline }
@@ -43,7 +43,7 @@ export function createClaims(parts: SignedWriteParts) {
       const earlier = await previous(key)
       if (earlier) return send(earlier, key, requestId)
       const position = await transfers.position(tokenId)
-      if (position.record.state !== activated) return 'taken'
+      if (lifecycleStates[position.record.state] !== 'ACTIVATED') return 'taken'
       const { signer, signable } = consentOf(position, { claimant, deadline })
       const digest = digestOf(transfers.domain, signable)
       const isInTime = deadline > position.block.timestamp && deadline <= position.block.timestamp + 2n * consentSeconds
@@ -56,6 +56,3 @@ export function createClaims(parts: SignedWriteParts) {
     },
   }
 }
-
-/** State code of an item that is released and has no owner. */
-const activated = 3

@@ -3,12 +3,12 @@
  * item to one account, that account accepts, either ends the offer. Each signs; the signature is checked before the
  * operator pays for the transaction.
  */
-import type { Hex } from '@touchstone/verdict'
+import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { WriteRequest } from '../chain/transactions/calls.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { digestOf, type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
-import { parseTransferId, type TransferId } from './transfer-id.ts'
+import type { TransferId } from './transfer-id.ts'
 import { answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
 import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteParts, stepKey } from './signed-writes.ts'
 
@@ -49,10 +49,6 @@ export type OfferView = {
 }
 
 export type PageTransfers = ReturnType<typeof createPageTransfers>
-
-/** State code of an item that an owner has claimed. */
-const claimed = 4
-const flagged = 5
 
 export function createPageTransfers(parts: SignedWriteParts) {
   const { transfers } = parts
@@ -101,9 +97,8 @@ export function createPageTransfers(parts: SignedWriteParts) {
       const position = await transfers.position(tokenId)
       const refusal = answerRefusal('ACCEPT', position, nonce)
       const { to, nonce: current, expiry: until } = position.offer
-      const isThis = to !== null && nonce === current
-      const status = refusal === null ? 'standing' : refusal === 'held' ? 'held' : isThis ? 'expired' : 'over'
-      return { status, until }
+      if (refusal !== 'over') return { status: refusal ?? 'standing', until }
+      return { status: to !== null && nonce === current ? 'expired' : 'over', until }
     },
 
     /** Returns what the owner signs to offer the item. Throws CHAIN_UNAVAILABLE. */
@@ -159,8 +154,7 @@ export function createPageTransfers(parts: SignedWriteParts) {
       const position = await transfers.position(tokenId)
       const { to, nonce } = position.offer
       if (to !== null && answerRefusal('CANCEL', position, nonce) === null) {
-        const transferId = parseTransferId(`${tokenId}-${nonce}`)
-        return transferId === null ? 'over' : answerTerms('CANCEL', { transferId, account })
+        return answerTerms('CANCEL', { transferId: { id: `${tokenId}-${nonce}`, tokenId, nonce }, account })
       }
       return voidRefusal(position, account) ?? (await versionRefusal()) ?? toSign(invalidationOf(position))
     },
@@ -192,7 +186,8 @@ function offerRefusal(
   { tokenId, record, offer, block }: TransferPosition,
   { account, to }: { readonly account: Hex; readonly to: Hex },
 ): Standing | TransferRefusal | null {
-  if (record.state !== claimed) return record.state === flagged ? 'held' : 'taken'
+  const state = lifecycleStates[record.state]
+  if (state !== 'CLAIMED') return state === 'FLAGGED' ? 'held' : 'taken'
   if (account !== record.owner) return 'notOwner'
   if (to === record.owner) return 'self'
   const isStanding = offer.to !== null && block.timestamp <= offer.expiry
@@ -202,12 +197,12 @@ function offerRefusal(
 /** A reported item's offer may be ended, not accepted. */
 function answerRefusal(
   action: keyof typeof answers,
-  { record: { state }, offer, block }: TransferPosition,
+  { record, offer, block }: TransferPosition,
   nonce: number,
 ): 'over' | 'held' | null {
-  if (offer.to === null || offer.nonce !== nonce || state === 0 || state === 6) return 'over'
+  if (offer.to === null || offer.nonce !== nonce || hasEnded(record)) return 'over'
   if (block.timestamp > offer.expiry) return 'over'
-  return state === flagged && action === 'ACCEPT' ? 'held' : null
+  return lifecycleStates[record.state] === 'FLAGGED' && action === 'ACCEPT' ? 'held' : null
 }
 
 function partyRefusal(
@@ -220,6 +215,11 @@ function partyRefusal(
 }
 
 function voidRefusal({ record }: TransferPosition, account: Hex): 'taken' | 'notOwner' | null {
-  if (record.state === 0 || record.state === 6) return 'taken'
+  if (hasEnded(record)) return 'taken'
   return account === record.owner ? null : 'notOwner'
+}
+
+/** Returns whether an item does not exist, or is recycled. */
+function hasEnded({ state }: TransferPosition['record']): boolean {
+  return lifecycleStates[state] === 'NONE' || lifecycleStates[state] === 'RECYCLED'
 }

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../chain/transactions/calls.ts'
+import { writeWithNextKey } from '../chain/transactions/failures.ts'
 import type { OperationStore } from '../chain/transactions/operations.ts'
 import type { TransferReads } from '../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../chain/transactions/writer.ts'
@@ -16,39 +17,20 @@ export type SignedWriteParts = {
   readonly transfers: TransferReads
 }
 
-/** A transaction that was mined and reverted is sent again under another key, this often at most. */
-const mostTries = 5
-
 export function createSignedWrites({ writer, operations, transfers }: SignedWriteParts) {
-  async function sendOnce(request: WriteRequest, idempotencyKey: string, requestId?: string) {
-    const by = { who: 'page', ...(requestId !== undefined && { requestId }) }
-    const result = await writer.write(request, { idempotencyKey, by })
-    if (!result.ok) return result.code
-    if (result.status === 'SIMULATED') throw new Error('A step was only simulated.')
-    if (result.status === 'CONFIRMED') transfers.reached(result.blockNumber)
-    return { status: result.status === 'CONFIRMED' ? ('mined' as const) : ('sent' as const), txHash: result.txHash }
-  }
-
   /** Sends a step once: the same step under the same key gets the first outcome. Throws CHAIN_UNAVAILABLE. */
   async function send(request: WriteRequest, key: string, requestId?: string): Promise<SendOutcome> {
-    for (let tried = 1; ; tried += 1) {
-      const result = await sendOnce(request, tried === 1 ? key : `${key}:${tried}`, requestId)
-      if (typeof result === 'object') return result
-      const isFinal = (result !== 'REVERTED' && result !== 'SUPERSEDED') || tried === mostTries
-      if (isFinal) return outcomes[result] ?? 'refused'
-    }
+    const by = { who: 'page', ...(requestId !== undefined && { requestId }) }
+    const result = await writeWithNextKey((tried) =>
+      writer.write(request, { idempotencyKey: tried === 1 ? key : `${key}:${tried}`, by }),
+    )
+    if (!result.ok) return outcomes[result.code] ?? 'refused'
+    if (result.status === 'SIMULATED') throw new Error('A step was only simulated.')
+    if (result.status === 'CONFIRMED') transfers.reached(result.blockNumber)
+    return { status: result.status === 'CONFIRMED' ? 'mined' : 'sent', txHash: result.txHash }
   }
 
-  /**
-   * Returns the request that was sent under a key, or undefined for none. A kind that follows from the input alone
-   * returns null.
-   */
-  async function previous(key: string): Promise<WriteRequest | null | undefined> {
-    const operation = await operations.find(key)
-    return operation && sentRequest(operation.raw)
-  }
-
-  return { send, previous }
+  return { send, previous: (key: string) => sentRequest(operations, key) }
 }
 
 const outcomes: Readonly<Record<string, SendOutcome>> = {

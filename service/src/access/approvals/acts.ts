@@ -1,10 +1,11 @@
 /** The acts that APPROVALS can name: what is read of their subjects, and how each is done once. */
 import { createHash } from 'node:crypto'
-import { assetFlags, lifecycleStates } from '@touchstone/verdict'
+import { lifecycleStates } from '@touchstone/verdict'
 import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { appendAudit, auditText } from '../../db/audit.ts'
+import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { TagKeyStore } from '../../tap/keys/store.ts'
 import { tagStore } from '../../tap/tag-registry.ts'
@@ -60,9 +61,8 @@ export function recycleAct({
         const { record, offer } = await transfers.position(BigInt(subject))
         const { state, flags, timestamp } = record
         if (state === 0) return null
-        const reports = Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
-        const changedAt = formatInstant(timestamp)
-        return { state: lifecycleStates[state] ?? 'NONE', reports, changedAt, nonce: offer.nonce }
+        const [reports, changedAt] = [flagNamesOf(flags), formatInstant(timestamp)]
+        return { state: lifecycleStates[state], reports, changedAt, nonce: offer.nonce }
       },
       isBegun: async (id) => (await operations.find(operationKeyOf(id))) !== undefined,
       async carryOut(subject, id, by) {

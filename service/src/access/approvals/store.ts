@@ -92,34 +92,23 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
     },
 
     /** Notes a decision in the row and in the audit trail. Call it last in a transaction. */
-    async decide(sql: Sql, { id, act, subject, seq }: LockedApproval, status: Decision, by: Actor): Promise<void> {
+    async decide(sql: Sql, locked: LockedApproval, status: Decision, by: Actor): Promise<void> {
       await sql.query(
         `update approval set status = $2, decided_by = $3, decided_at = clock_timestamp(), taken_at = clock_timestamp() where id = $1`,
-        [id, status, by.who],
+        [locked.id, status, by.who],
       )
-      const outcome = status === 'REJECTED' ? 'REJECTED' : 'APPROVED'
-      await appendAudit(sql, auditText(by, { act, subject, outcome, approval: id, ...(seq && { of: String(seq) }) }))
+      await noteStep(sql, locked, { by, outcome: status === 'REJECTED' ? 'REJECTED' : 'APPROVED' })
     },
 
     /** Ends a request that cannot be carried out. One whose transaction was signed is left to the writer. */
     end: (id: string, because: string): Promise<void> =>
       database.transaction(async (sql) => {
-        const [ended] = await sql.query<Pick<LockedApproval, 'act' | 'subject' | 'seq'>>(
+        const [ended] = await sql.query<NotedApproval>(
           `update approval a set status = 'FAILED', failure = $2
-           where id = $1 and status in ('PENDING', 'APPROVED') and not ${isSigned} returning act, subject, audit_seq as seq`,
+           where id = $1 and status in ('PENDING', 'APPROVED') and not ${isSigned} returning id, act, subject, audit_seq as seq`,
           [id, because],
         )
-        if (ended === undefined) return
-        const { act, subject, seq } = ended
-        const body = {
-          act,
-          subject,
-          outcome: 'FAILED',
-          approval: id,
-          because,
-          ...(seq && { of: String(seq) }),
-        } as const
-        await appendAudit(sql, auditText(service, body))
+        if (ended !== undefined) await noteStep(sql, ended, { by: service, outcome: 'FAILED', because })
       }),
 
     /** Marks requests as expired that were not decided in time. */
@@ -156,6 +145,7 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
 /** `seq` is the number of the audit entry of the request. */
 export type LockedApproval = Approval &
   Readonly<{ seq: bigint | null; isAltered: boolean; isYounger: boolean; isGone: boolean }>
+type NotedApproval = Pick<LockedApproval, 'id' | 'act' | 'subject' | 'seq'>
 type Decision = 'APPROVED' | 'DONE' | 'REJECTED'
 
 const service: Actor = { who: 'service' }
@@ -177,17 +167,27 @@ function isSameRequest({ id, act, subject, facts, requestedBy }: Approval, body:
 }
 
 async function expire(sql: Sql, where: string, values: readonly unknown[]): Promise<void> {
-  const expired = await sql.query<Pick<LockedApproval, 'id' | 'act' | 'subject' | 'seq'>>(
+  const expired = await sql.query<NotedApproval>(
     `update approval set status = 'EXPIRED' where id in (
        select id from approval where status = 'PENDING' and expires_at <= clock_timestamp() and ${where}
        order by requested_at limit 100 for update skip locked)
      returning id, act, subject, audit_seq as seq`,
     values,
   )
-  for (const { id, act, subject, seq } of expired) {
-    const body = { act, subject, outcome: 'EXPIRED', approval: id, ...(seq && { of: String(seq) }) } as const
-    await appendAudit(sql, auditText(service, body))
-  }
+  for (const approval of expired) await noteStep(sql, approval, { by: service, outcome: 'EXPIRED' })
+}
+
+/** Notes in the audit trail what became of a request; the entry refers to that of the request itself. */
+function noteStep(
+  sql: Sql,
+  { id, act, subject, seq }: NotedApproval,
+  { by, outcome, because }: Pick<AuditBody, 'outcome' | 'because'> & { readonly by: Actor },
+): Promise<void> {
+  const reason = because === undefined ? {} : { because }
+  return appendAudit(
+    sql,
+    auditText(by, { act, subject, outcome, approval: id, ...reason, ...(seq && { of: String(seq) }) }),
+  )
 }
 
 /** Returns the tokens of requests that a key with brands sees; null for any. Products may be on other servers than requests. */

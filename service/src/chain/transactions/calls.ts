@@ -2,6 +2,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { decodeFunctionData, encodeFunctionData, type EncodeFunctionDataParameters, parseTransaction } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
+import type { OperationStore } from './operations.ts'
 
 /** Keys that the writer may hold; one account may have several roles. `relayer` pays for what others have signed. */
 export type OperatorRole = 'issuer' | 'binder' | 'qa' | 'attester' | 'guardian' | 'recycler' | 'relayer'
@@ -100,10 +101,18 @@ const writes: {
 const repeatable = ['mintWithId', 'claim', 'resolve', 'acceptTransferBySig', 'cancelTransferBySig'] as const
 
 /**
- * Returns the request that a stored transaction carries out. So a repeat finds its outcome although the asset has changed since. `null` for
- * the other kinds, whose request follows from the caller's input alone.
+ * Returns the request that was sent under a key. So a repeat finds its outcome although the asset has changed since. Returns `null` for the
+ * kinds whose request follows from the caller's input alone, and undefined where nothing was sent.
  */
-export function sentRequest(raw: Hex): WriteRequest | null {
+export async function sentRequest(
+  operations: Pick<OperationStore, 'find'>,
+  key: string,
+): Promise<WriteRequest | null | undefined> {
+  const operation = await operations.find(key)
+  return operation && requestIn(operation.raw)
+}
+
+function requestIn(raw: Hex): WriteRequest | null {
   const { functionName, args } = decodeFunctionData({ abi, data: parseTransaction(raw).data ?? '0x' })
   const kind = repeatable.find((name) => name === functionName)
   if (kind === undefined) return null

@@ -74,6 +74,20 @@ export function writeFailure(code: keyof typeof others, txHash?: Hex): WriteFail
   return { ok: false, code, message: others[code], ...(txHash === undefined ? {} : { txHash }) }
 }
 
+/** Keys under which one step is sent at most. */
+const mostKeys = 5
+
+/** Repeats a write under further keys: a transaction that reverted, or that another one replaced, has used its key up. `tried` counts from 1. */
+export async function writeWithNextKey<Result extends Pick<WriteFailure, 'ok' | 'code'> | { readonly ok: true }>(
+  write: (tried: number) => Promise<Result>,
+): Promise<Result> {
+  for (let tried = 1; ; tried += 1) {
+    const result = await write(tried)
+    const isUsedUp = !result.ok && (result.code === 'REVERTED' || result.code === 'SUPERSEDED')
+    if (!isUsedUp || tried === mostKeys) return result
+  }
+}
+
 /** Returns the failure that revert data stands for. */
 export function revertFailure(data: Hex | undefined): WriteFailure {
   if (data === undefined) return writeFailure('REFUSED')

@@ -1,16 +1,16 @@
 /** `touchstone asset show` and `asset history`: verdict, record on chain, registration and indexed events (spec §2.1, §2.5, §3). */
-import { assetFlags, type AssetRecord, checksumAddress, type Hex, lifecycleStates } from '@touchstone/verdict'
+import { type AssetRecord, checksumAddress, type Hex, lifecycleStates } from '@touchstone/verdict'
 import type { Command } from 'commander'
 import { type ContractFunctionReturnType, decodeFunctionResult, encodeFunctionData, zeroHash } from 'viem'
 import type { Components } from '../../app/components.ts'
 import type { Block } from '../../chain/rpc/block.ts'
 import { nonCanonical } from '../../chain/rpc/source.ts'
 import { catchUpWithHead } from '../chain-index.ts'
-import { argument, defineCommand, inSession } from '../session/command.ts'
+import { argument, defineCommand, inSession, toFlagArgument } from '../session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
-import { type AssetEvent, eventKinds } from '../../domain/registry-event.ts'
+import { type AssetEvent, eventKinds, flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { toHex } from '../../tap/bytes.ts'
 
@@ -97,10 +97,7 @@ export function formatState({ state, flags }: Pick<AssetRecord, 'state' | 'flags
 
 /** Formats flag bits as `asset flag --reason` takes them. */
 export function formatFlags(flags: number): string {
-  return Object.entries(assetFlags)
-    .filter(([, bit]) => (flags & bit) !== 0)
-    .map(([name]) => name.toLowerCase().replace('_', '-'))
-    .join(', ')
+  return flagNamesOf(flags).map(toFlagArgument).join(', ')
 }
 
 export function historyCommand(run: RunWork): Command {

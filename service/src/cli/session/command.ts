@@ -140,8 +140,10 @@ export const argument = {
     text.length <= 2_048 && URL.canParse(text) ? text : invalid('It is a URL of at most 2048 characters, in quotes.'),
 } as const
 
-/** The names of the flags on the command line. */
-export const flagNames = Object.keys(assetFlags).map((name) => name.toLowerCase().replace('_', '-'))
+/** Formats the name of a flag as it is on the command line. */
+export const toFlagArgument = (name: string): string => name.toLowerCase().replace('_', '-')
+
+export const flagNames = Object.keys(assetFlags).map(toFlagArgument)
 
 /** Parses one or several reasons, separated by commas, to flag bits. */
 export function flagBits(text: string): number {

@@ -5,6 +5,7 @@ import { keccak256, stringToHex, zeroHash } from 'viem'
 import { parseAddress } from '../../domain/address.ts'
 import { parseTransferId } from '../../ownership/transfer-id.ts'
 import { parseGtin } from '../../domain/gtin.ts'
+import { isGiven } from '../queries/pages.ts'
 import { isRegistrableSerial } from '../../domain/serial.ts'
 
 /** `field` has dots for nested ones; `input` is the whole. */
@@ -67,14 +68,14 @@ function createInputReader() {
 
     /** `howTo` explains where a missing signature comes from. Smart accounts may sign with up to 4,096 bytes. */
     signature(text: Maybe<string>, howTo: string): Hex | null {
-      if (text === null || text === undefined) return reject('signature', howTo)
+      if (!isGiven(text)) return reject('signature', howTo)
       const isHex = text.length <= 2 + 2 * longestSignature && /^0x(?:[0-9a-fA-F]{2})+$/.test(text)
       return isHex ? (text.toLowerCase() as Hex) : reject('signature', 'A signature is 0x and hex digits.')
     },
 
     /** Returns the unix seconds of an RFC 3339 instant. */
     deadline(text: Maybe<string>): bigint | null | undefined {
-      if (text === null || text === undefined) return undefined
+      if (!isGiven(text)) return undefined
       const time = Date.parse(text)
       return !Number.isNaN(time) && time > 0
         ? BigInt(Math.floor(time / 1_000))
@@ -90,14 +91,14 @@ function createInputReader() {
 
     /** Returns the caller's key, or a random one. */
     idempotencyKey(text: Maybe<string>): string | null {
-      if (text === null || text === undefined) return randomUUID()
+      if (!isGiven(text)) return randomUUID()
       if (/^[\x21-\x7e]{1,100}$/.test(text)) return text
       return reject('idempotencyKey', 'An idempotency key has 1 to 100 printable ASCII characters.')
     },
 
     /** Reads text of up to `max` characters without control characters. An empty text counts as left out. */
     text(value: Maybe<string>, field: string, max = 200, { lines = false } = {}): string | null | undefined {
-      if (!isGiven(value)) return undefined
+      if (!isFilled(value)) return undefined
       if (value.length > 2 * max || Array.from(value).length > max)
         return reject(field, `It may have at most ${max} characters.`)
       if (!value.isWellFormed()) return reject(field, 'It holds half of a surrogate pair; send well-formed Unicode.')
@@ -113,10 +114,10 @@ function createInputReader() {
 
     /** Reads the GTIN and serial number of an item, which go together. */
     item({ gtin, serialNumber }: { readonly gtin?: Maybe<string>; readonly serialNumber?: Maybe<string> }) {
-      if (!isGiven(gtin)) return undefined
+      if (!isFilled(gtin)) return undefined
       if (!parseGtin(gtin).ok)
         reject('gtin', 'A GTIN has 14 digits with a right check digit, such as 09506000134352; fill up with zeros.')
-      if (!isGiven(serialNumber))
+      if (!isFilled(serialNumber))
         return reject('serialNumber', 'A GTIN names a kind of product: give the serialNumber of this one too.')
       if (!isRegistrableSerial(serialNumber))
         return reject('serialNumber', 'With a GTIN it has 1 to 20 letters, digits or signs of GS1 (CSET 82).')
@@ -126,6 +127,7 @@ function createInputReader() {
   return read
 }
 
-export function isGiven(text: Maybe<string>): text is string {
-  return text !== null && text !== undefined && text !== ''
+/** An empty text counts as left out. */
+export function isFilled(text: Maybe<string>): text is string {
+  return isGiven(text) && text !== ''
 }

@@ -1,6 +1,7 @@
 /** Steps of the lifecycle as mutations (spec §3): bind a tag, activate, claim, flag, resolve, recycle. */
 import { assetFlags, reportFlags, type Hex } from '@touchstone/verdict'
 import type { WriteRequest } from '../../chain/transactions/calls.ts'
+import { writeFailure } from '../../chain/transactions/failures.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseHex } from '../../lib/bytes.ts'
@@ -9,7 +10,8 @@ import { mayBind, type StoredBatch, type TagStore } from '../../tap/tag-registry
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
 import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
-import { isGiven, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
+import { isGiven } from '../queries/pages.ts'
+import { isFilled, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
 
@@ -96,7 +98,7 @@ export function createLifecycleMutations(
     if (!asked.ok)
       return asked.because === 'missing'
         ? rejectedAt('productId', `Product ${subject} does not exist.`)
-        : rejectedAt('idempotencyKey', 'This idempotency key was used for another request. Send a new one.')
+        : rejectedAt('idempotencyKey', writeFailure('IDEMPOTENCY_CONFLICT').message)
     const { approval } = asked
     const isSent = approval.txHash !== null
     const payload = isSent
@@ -128,7 +130,7 @@ function readNote(note: Maybe<string>, read: InputReader) {
 }
 
 function readConsent(input: RecycleInput, read: InputReader) {
-  if (input.signature === null || input.signature === undefined) return undefined
+  if (!isGiven(input.signature)) return undefined
   const signature = read.signature(input.signature, howToSign.RECYCLE)
   const deadline = read.signedDeadline(input.deadline)
   return signature === null || deadline === null ? null : { signature, deadline }
@@ -161,9 +163,9 @@ export function createBindTag(
     const tokenId = read.productId(input.productId)
     const uid = readUid(input.uid, read)
     const item = read.item(input)
-    if (isGiven(input.serialNumber) && !isGiven(input.gtin))
+    if (isFilled(input.serialNumber) && !isFilled(input.gtin))
       read.reject('gtin', 'A serial number is unique within a GTIN only: give the gtin too.')
-    const key = isGiven(input.idempotencyKey) ? read.idempotencyKey(input.idempotencyKey) : undefined
+    const key = isFilled(input.idempotencyKey) ? read.idempotencyKey(input.idempotencyKey) : undefined
     const hash = tagHash ?? read.reject('input', 'TAG_PEPPER is not set, so no tag can be bound.')
     return { tokenId, uid, batchId: input.batchId, item, key, hash }
   }
@@ -253,8 +255,7 @@ export function createClaimProduct(
       sent.claimant.toLowerCase() === claim.claimant &&
       sent.deadline === claim.deadline &&
       sent.claimantSignature === claim.signature
-    if (!isSame)
-      return rejectedAt('idempotencyKey', 'This idempotency key was used for another request. Send a new one.')
+    if (!isSame) return rejectedAt('idempotencyKey', writeFailure('IDEMPOTENCY_CONFLICT').message)
     return productPayload(claim.tokenId, await executeWrite(sent, claim.key, context, fields), context)
   }
 }

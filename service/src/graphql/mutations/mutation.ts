@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
+import { writeWithNextKey } from '../../chain/transactions/failures.ts'
 import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
@@ -72,9 +73,6 @@ export type WriteOutcome =
 /** The fields of failures, where they differ from those below. */
 type FailureFields = Readonly<Partial<Record<FailureCode, string>>>
 
-/** Steps by signature have no key of the caller's. A reverted one is written again under another key, this often at most. */
-const mostTries = 5
-
 export type Writes = ReturnType<typeof createWrites>
 
 export function createWrites({ writer, operations, transfers, awaitIndexed, log }: WriteDeps) {
@@ -114,11 +112,9 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     context: GraphqlContext,
     fields: FailureFields = {},
   ): Promise<WriteOutcome> {
-    for (let tried = 1; ; tried += 1) {
-      const result = await executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields)
-      const isFinal = result.ok || (result.code !== 'REVERTED' && result.code !== 'SUPERSEDED')
-      if (isFinal || tried === mostTries) return result
-    }
+    return writeWithNextKey((tried) =>
+      executeWrite(request, tried === 1 ? baseKey : `${baseKey}:${tried}`, context, fields),
+    )
   }
 
   /** Returns the key of the operation for an idempotency key, which belongs to the API key that sends it. */
@@ -127,11 +123,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     return storedKey(own, `graphql:${idempotencyKey}`, async (one) => (await operations.find(one)) !== undefined)
   }
 
-  /** Returns the request that was sent under a key. Returns null for a kind that follows from the input alone, undefined for none. */
-  async function previousRequest(key: string): Promise<WriteRequest | null | undefined> {
-    const operation = await operations.find(key)
-    return operation && sentRequest(operation.raw)
-  }
+  const previousRequest = (key: string) => sentRequest(operations, key)
 
   return { executeWrite, executeSigned, awaitBlock, rejectionOf, operationKeyOf, previousRequest }
 }

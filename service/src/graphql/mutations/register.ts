@@ -14,7 +14,7 @@ import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext } from '../context.ts'
-import { isGiven, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
+import { isFilled, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
 import { mutation, ownedKey, rejected, rejectedAt, storedKey, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
 
@@ -154,11 +154,11 @@ function readNewProduct(input: RegisterProductInput, read: InputReader): NewProd
   const name = read.text(input.name, 'name')
   const brand = read.text(input.brand, 'brand')
   const item = read.item(input)
-  const serial = isGiven(input.gtin) ? null : read.text(input.serialNumber, 'serialNumber')
+  const serial = isFilled(input.gtin) ? null : read.text(input.serialNumber, 'serialNumber')
   const metadata = readMetadata(input.metadata ?? {}, { name, brand }, read)
   const key = read.idempotencyKey(input.idempotencyKey)
   const clean = untrustedOf({ name, brand })
-  if (name !== null && !isGiven(clean.name)) read.reject('name', 'A product needs a name that can be seen.')
+  if (name !== null && !isFilled(clean.name)) read.reject('name', 'A product needs a name that can be seen.')
   if (tagId === null || metadata === null || key === null || clean.name === undefined) return null
   const row = { tagId, serial: item?.serial ?? serial ?? null, gtin: item?.gtin ?? null, metadataHash: metadata.hash }
   const requestHash = keccak256(stringToHex(JSON.stringify([row.tagId, row.serial, row.gtin, row.metadataHash])))
@@ -198,6 +198,6 @@ function readMetadata(
 
 function readImage(text: Maybe<string>, read: InputReader): string | null | undefined {
   const image = read.text(text, 'metadata.imageUrl', 2_048)
-  if (!isGiven(image) || untrustedOf({ image }).image !== undefined) return image
+  if (!isFilled(image) || untrustedOf({ image }).image !== undefined) return image
   return read.reject('metadata.imageUrl', 'An image is an https or ipfs URL without user name and password.')
 }

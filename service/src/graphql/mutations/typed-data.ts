@@ -2,14 +2,14 @@
  * Steps that need a signature: their typed data, its signers, and the query `transferTypedData` (spec §4.9, §5). The query makes the typed
  * data from the current state of the chain. Its deadline is sent back with the signature.
  */
-import { lifecycleStates, reportFlags, zeroAddress, type Hex, type StateCode } from '@touchstone/verdict'
+import { lifecycleStates, reportFlags, zeroAddress, type Hex, type LifecycleState } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { TransferPosition, TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { digestOf, walletTypedData, type Signable } from '../../chain/transactions/typed-data.ts'
+import { flagNamesOf } from '../../domain/registry-event.ts'
 import { formatInstant } from '../../domain/text.ts'
 import { answers, clockSlack, consentOf, invalidationOf, longestOffer, offerOf } from '../../ownership/consents.ts'
 import type { GraphqlContext } from '../context.ts'
-import { reportNames } from '../queries/fields.ts'
 import { readInput, type Input, type InputError, type InputReader, type Valid } from './inputs.ts'
 import { rejected } from './mutation.ts'
 
@@ -35,9 +35,9 @@ export const longestMessage = 2_000
 
 /** The consents of one party, and the state that each leads from. */
 const consents = {
-  CLAIM: { state: 3, step: 'claimed', party: 'claimant’s' },
-  RECYCLE: { state: 4, step: 'recycled by its owner', party: 'owner’s' },
-} as const satisfies Partial<Record<SignedStep, { state: StateCode; step: string; party: string }>>
+  CLAIM: { state: 'ACTIVATED', step: 'claimed', party: 'claimant’s' },
+  RECYCLE: { state: 'CLAIMED', step: 'recycled by its owner', party: 'owner’s' },
+} as const satisfies Partial<Record<SignedStep, { state: LifecycleState; step: string; party: string }>>
 type Consent = keyof typeof consents
 
 /** Returns every reason against a step by consent, its signature included. */
@@ -73,8 +73,9 @@ export async function invalidationErrors(
 /** Returns every reason against INVALIDATE but the signature. A flagged product is no reason. */
 async function endErrors(transfers: TransferReads, { tokenId, record }: TransferPosition): Promise<InputError[]> {
   const about = (message: string): InputError[] => [{ field: 'productId', message }]
-  if (record.state === 0) return about(`Product ${tokenId} does not exist.`)
-  if (record.state === 6)
+  const state = lifecycleStates[record.state]
+  if (state === 'NONE') return about(`Product ${tokenId} does not exist.`)
+  if (state === 'RECYCLED')
     return about(`Product ${tokenId} is recycled: nothing that was signed for it counts any more.`)
   if ((await transfers.version()) > 1) return []
   const message =
@@ -203,7 +204,8 @@ export async function answerErrors(
 ): Promise<InputError[]> {
   const { tokenId, record, offer, block } = position
   const about = (message: string): InputError[] => [{ field: 'transferId', message }]
-  if (record.state === 0) return about(`Product ${tokenId} does not exist.`)
+  const state = lifecycleStates[record.state]
+  if (state === 'NONE') return about(`Product ${tokenId} does not exist.`)
   if (offer.to === null || nonce !== offer.nonce)
     return about(
       (await wasOffered(position, nonce, context))
@@ -212,7 +214,7 @@ export async function answerErrors(
     )
   if (block.timestamp > offer.expiry)
     return about(`The transfer expired at ${formatInstant(offer.expiry)}; the owner may offer the product again.`)
-  const reason = action === 'CANCEL' && record.state === 5 ? null : immovable(position)
+  const reason = action === 'CANCEL' && state === 'FLAGGED' ? null : immovable(position)
   return reason === null ? [] : about(reason)
 }
 
@@ -231,15 +233,16 @@ async function wasOffered(
 /** Returns every reason against a step that leads from `state` only and is signed until `deadline`. */
 function stepErrors(
   position: TransferPosition,
-  { state, step, deadline }: { readonly state: StateCode; readonly step: string; readonly deadline: bigint },
+  { state, step, deadline }: { readonly state: LifecycleState; readonly step: string; readonly deadline: bigint },
 ): InputError[] {
   const { tokenId, record } = position
   const errors = deadlineErrors(position, deadline)
-  if (record.state === state) return errors
+  const current = lifecycleStates[record.state]
+  if (current === state) return errors
   const message =
-    record.state === 0
+    current === 'NONE'
       ? `Product ${tokenId} does not exist.`
-      : `Product ${tokenId} is ${lifecycleStates[record.state]}; only a product that is ${lifecycleStates[state]} can be ${step}.`
+      : `Product ${tokenId} is ${current}; only a product that is ${state} can be ${step}.`
   return [{ field: 'productId', message }, ...errors]
 }
 
@@ -253,10 +256,11 @@ function deadlineErrors(position: TransferPosition, deadline: bigint): InputErro
     : []
 }
 
-function immovable({ tokenId, record: { state, flags } }: TransferPosition): string | null {
-  if (state === 0) return `Product ${tokenId} does not exist.`
-  if (state === 6) return `Product ${tokenId} is recycled: it changes hands no more.`
-  if (state !== 5) return null
-  const reports = reportNames(flags & reportFlags).join(', ')
+function immovable({ tokenId, record }: TransferPosition): string | null {
+  const state = lifecycleStates[record.state]
+  if (state === 'NONE') return `Product ${tokenId} does not exist.`
+  if (state === 'RECYCLED') return `Product ${tokenId} is recycled: it changes hands no more.`
+  if (state !== 'FLAGGED') return null
+  const reports = flagNamesOf(record.flags & reportFlags).join(', ')
   return `Product ${tokenId} is flagged (${reports}): it cannot change hands until the reports are resolved.`
 }

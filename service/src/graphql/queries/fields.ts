@@ -1,6 +1,5 @@
 /** The fields of Product, Owner, HistoryEvent and Transfer (spec §2.9), from rows of the index. */
 import {
-  assetFlags,
   checksumAddress,
   cleanText,
   type Hex,
@@ -9,7 +8,7 @@ import {
   lifecycleStates,
   zeroAddress,
 } from '@touchstone/verdict'
-import { eventKinds, type AssetEvent } from '../../domain/registry-event.ts'
+import { eventKinds, flagNamesOf, type AssetEvent } from '../../domain/registry-event.ts'
 import { cleanLine } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import { newestTransfers, type TransferRow } from '../../index/queries/transfers.ts'
@@ -71,7 +70,7 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       blockNumber: ({ blockNumber }: AssetEvent) => Number(blockNumber),
       fromState: ({ fromState }: AssetEvent) => (fromState === null ? null : lifecycleStates[fromState]),
       toState: ({ toState }: AssetEvent) => (toState === null ? null : lifecycleStates[toState]),
-      reports: ({ flags }: AssetEvent) => (flags === null ? null : reportNames(flags)),
+      reports: ({ flags }: AssetEvent) => (flags === null ? null : flagNamesOf(flags)),
       actor: ({ actor }: AssetEvent) => toOwnerOrNull(actor),
       from: ({ from }: AssetEvent) => toOwnerOrNull(from),
       to: ({ to }: AssetEvent) => toOwnerOrNull(to),
@@ -117,9 +116,4 @@ const eventTypes: Readonly<Record<number, string>> = {
   [eventKinds.TransferInitiated]: 'TRANSFER_INITIATED',
   [eventKinds.TransferCancelled]: 'TRANSFER_CANCELLED',
   [eventKinds.AssetResold]: 'RESOLD',
-}
-
-/** Names the bits of an asset's flags. */
-export function reportNames(flags: number): string[] {
-  return Object.entries(assetFlags).flatMap(([name, bit]) => ((flags & bit) === 0 ? [] : [name]))
 }

@@ -1,16 +1,16 @@
 /** ProductFilter of the schema as a condition (spec §4.9), with the same limits for literals and variables. */
 import {
   assetFlags,
-  checksumAddress,
-  isAddress,
   lifecycleStates,
   parseTokenId,
   type Hex,
   type LifecycleState,
   type StateCode,
 } from '@touchstone/verdict'
+import { parseAddress } from '../../domain/address.ts'
 import type { ProductCondition } from '../../index/queries/condition.ts'
 import { graphqlError } from '../errors.ts'
+import { isGiven } from './pages.ts'
 
 /** Null is the same as left out. */
 export type ProductFilter = Partial<
@@ -53,7 +53,7 @@ export function parseFilter(filter: ProductFilter | null | undefined): ProductCo
       throw graphqlError('TOO_COMPLEX', `A filter nests ${maxNesting} deep at most. Join its conditions in one "or".`)
     const own = Object.entries(leaves).flatMap(([field, leaf]) => {
       const value = one[field as keyof typeof leaves]
-      if (value === null || value === undefined) return []
+      if (!isGiven(value)) return []
       count += 1
       if (count > maxLeaves) throw graphqlError('TOO_COMPLEX', `A filter has ${maxLeaves} conditions at most.`)
       return [leaf(value as never)]
@@ -83,7 +83,7 @@ const leaves = {
       throw graphqlError('BAD_USER_INPUT', `"nameContains" needs at least ${shortestPart} characters.`)
     return { kind: 'nameContains', value: parseText('nameContains', value) }
   },
-  owner: (value: string) => ({ kind: 'owner', value: parseAddress('owner', value) }),
+  owner: (value: string) => ({ kind: 'owner', value: parseOwner('owner', value) }),
   state: (value: LifecycleState) => ({ kind: 'state', value: lifecycleStates.indexOf(value) as StateCode }),
   tagId: (value: string) => ({ kind: 'tagId', value: parseText('tagId', value) }),
   createdAfter: (value: string) => ({ kind: 'createdAfter', value }),
@@ -111,10 +111,10 @@ function parseText(field: string, value: string): string {
   throw graphqlError('BAD_USER_INPUT', `"${field}" has at most ${2 * longestText} characters of well-formed Unicode.`)
 }
 
-/** Capitals must be the checksum (EIP-55), which detects typing errors. */
-export function parseAddress(field: string, value: string): Hex {
-  const lower = value.toLowerCase() as Hex
-  if (isAddress(value) && (value === lower || value === checksumAddress(lower))) return lower
+/** Throws BAD_USER_INPUT when the text is not an address. */
+export function parseOwner(field: string, value: string): Hex {
+  const address = parseAddress(value)
+  if (address !== null) return address
   throw graphqlError('BAD_USER_INPUT', `"${field}" is an address, 0x and 40 hex digits; capitals must be its checksum.`)
 }
 

@@ -84,7 +84,8 @@ function parsePage({ first, after, last, before }: PageArguments, list: ListKey)
   return { size: size ?? defaultPage, backward, after: isGiven(cursor) ? parseCursor(cursor, list) : null }
 }
 
-function isGiven<T>(value: T | null | undefined): value is T {
+/** Null is the same as left out. */
+export function isGiven<T>(value: T | null | undefined): value is T {
   return value !== null && value !== undefined
 }
 

@@ -1,5 +1,6 @@
 /** The queries of spec §4.9, from the index. */
 import { lifecycleStates, parseTokenId } from '@touchstone/verdict'
+import { flagNamesOf } from '../../domain/registry-event.ts'
 import type { TransferStatus } from '../../domain/chain-index.ts'
 import type { GroupRow, ProductGroup } from '../../index/queries/groups.ts'
 import type { Keyset, PastBlock, ProductRow } from '../../index/queries/products.ts'
@@ -8,9 +9,9 @@ import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { cleanLine } from '../../domain/text.ts'
-import { fieldResolvers, reportNames, type ProductFieldDeps } from './fields.ts'
-import { parseAddress, parseFilter, parseProductId, type ProductFilter } from './filter.ts'
-import { listKey, type PageArguments, readConnection } from './pages.ts'
+import { fieldResolvers, type ProductFieldDeps } from './fields.ts'
+import { parseOwner, parseFilter, parseProductId, type ProductFilter } from './filter.ts'
+import { isGiven, listKey, type PageArguments, readConnection } from './pages.ts'
 
 export type QueryDeps = ProductFieldDeps & {
   /**
@@ -126,7 +127,7 @@ type Stat = GroupRow & { readonly group: ProductGroup }
 const groupNames: Readonly<Record<ProductGroup, (key: string) => string | null | undefined>> = {
   BRAND: (key) => cleanLine(key) || null,
   STATE: (key) => lifecycleStates[Number(key)],
-  FLAG: (key) => reportNames(Number(key))[0],
+  FLAG: (key) => flagNamesOf(Number(key))[0],
   DAY: (key) => key,
 }
 
@@ -188,7 +189,7 @@ function isBehind({ initiatedAt, pk }: TransferRow, [at, afterPk]: Keyset, backw
 
 /** Returns the earlier block that is asked for, undefined for the present. Throws BAD_USER_INPUT where its state is not kept. */
 async function findBlock(block: AtBlock['block'], { lists }: GraphqlContext): Promise<PastBlock | undefined> {
-  if (block === null || block === undefined) return undefined
+  if (!isGiven(block)) return undefined
   const found = await lists.past.find(BigInt(block.number))
   if (found.block !== null) return found.block
   const kept = found.kept && `; ask for one from ${found.kept.from} to ${found.kept.to}`
@@ -212,7 +213,7 @@ type TransferFilterInput = Partial<
 
 function parseTransferFilter(filter: TransferFilterInput | null | undefined) {
   const { party, initiatedAfter = null, initiatedBefore = null } = filter ?? {}
-  const address = typeof party === 'string' ? parseAddress('party', party) : null
+  const address = typeof party === 'string' ? parseOwner('party', party) : null
   return { party: address, initiatedAfter, initiatedBefore }
 }
 

@@ -6,7 +6,7 @@ import type { TapRecordOutcome } from '../../tap/log/recorder.ts'
 import type { GraphqlContext } from '../context.ts'
 import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
-import { listKey, type PageArguments, readConnection } from './pages.ts'
+import { isGiven, listKey, type PageArguments, readConnection } from './pages.ts'
 import { parseProductId } from './filter.ts'
 
 type Given<T> = { readonly [K in keyof T]?: T[K] | null }
@@ -83,7 +83,7 @@ function readTaps(given: PageArguments, filter: TapFilter, tagHash: Hex | null |
 
 /** Returns the tag of a product, null where it has none, undefined where no product is named. */
 async function findTag(productId: string | null | undefined, { loaders }: GraphqlContext) {
-  if (productId === null || productId === undefined) return undefined
+  if (!isGiven(productId)) return undefined
   const product = await loaders.productByToken.load(parseProductId(productId))
   if (product === null || product.tagHash === null) return null
   loaders.productByTag.prime(product.tagHash, product) // each of its taps names it
@@ -91,7 +91,7 @@ async function findTag(productId: string | null | undefined, { loaders }: Graphq
 }
 
 function parseCountry(country: string | null | undefined): string | undefined {
-  if (country === null || country === undefined) return undefined
+  if (!isGiven(country)) return undefined
   if (/^[A-Z]{2}$/.test(country)) return country
   throw graphqlError('BAD_USER_INPUT', '"country" is two capitals of ISO 3166-1, such as FR.')
 }

@@ -130,7 +130,7 @@ function parseDocument(query: string): DocumentNode | GraphQLError {
   }
 }
 
-function rejected(...error: Parameters<typeof graphqlError>): Prepared {
+export function rejected(...error: Parameters<typeof graphqlError>): Prepared {
   return { ok: false, errors: [graphqlError(...error)] }
 }
 

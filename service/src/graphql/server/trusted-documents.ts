@@ -6,8 +6,7 @@ import { createHash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { GraphQLError, parse, validate, type GraphQLSchema } from 'graphql'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
-import { graphqlError } from '../errors.ts'
-import type { PrepareOperation } from './prepare.ts'
+import { type PrepareOperation, rejected } from './prepare.ts'
 
 /** Texts by the lower-case hex of their SHA-256. */
 export type TrustedDocuments = ReadonlyMap<string, string>
@@ -70,10 +69,6 @@ export function prepareTrusted(prepare: PrepareOperation, documents: TrustedDocu
 const keepsNone = 'This service keeps no documents by their hash: send the text of the document in query.'
 const untrusted =
   'This service runs trusted documents only, and this is none of them: send the SHA-256 of one as documentId or extensions.persistedQuery.sha256Hash.'
-
-function rejected(...error: Parameters<typeof graphqlError>): ReturnType<PrepareOperation> {
-  return { ok: false, errors: [graphqlError(...error)] }
-}
 
 /** Returns parameters of GraphQL over HTTP with an empty query where they name their document by its hash. */
 export function withReference(parameters: JsonObject): JsonObject {

@@ -18,7 +18,7 @@ import { permits } from '../../access/rights.ts'
 import { graphqlError } from '../errors.ts'
 import { toOwner, type Owner } from '../queries/fields.ts'
 import { parseProductId } from '../queries/filter.ts'
-import { defaultPage, maxPage } from '../queries/pages.ts'
+import { defaultPage, isGiven, maxPage } from '../queries/pages.ts'
 import type { ResolverMap } from '../schema.ts'
 import type { EventDispatcher, LoadPayloads } from './dispatcher.ts'
 import { createEventStream } from './stream.ts'
@@ -59,7 +59,7 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
   }
 
   async function subscribeTo(filter: EventFilter, after: string | null | undefined, { key }: GraphqlContext) {
-    const place = after === null || after === undefined ? null : await parseAfter(after)
+    const place = isGiven(after) ? await parseAfter(after) : null
     const isWanted = (event: SubscriptionEvent) =>
       permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
     return createEventStream(streams, { filter, after: place?.seq ?? null, isWanted })
@@ -121,10 +121,6 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
       },
     },
   }
-}
-
-function isGiven<T>(value: T | null | undefined): value is T {
-  return value !== null && value !== undefined
 }
 
 function parseFilter({ kinds, productId }: EventArguments): EventFilter {

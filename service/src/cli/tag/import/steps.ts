@@ -9,6 +9,7 @@ import { hexToBytes } from '@noble/hashes/utils.js'
 import type { Hex } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
 import type { Components } from '../../../app/components.ts'
+import { writeWithNextKey } from '../../../chain/transactions/failures.ts'
 import type { Session } from '../../session/session.ts'
 import { CommandError } from '../../session/output.ts'
 import {
@@ -227,13 +228,9 @@ function endOf(result: Extract<Result, { ok: true }>, done: string): string | nu
   return result.repeated ? null : done
 }
 
-/** Writes under a key. The key of a reverted or superseded transaction is used up, so that the next one is tried. */
-async function written({ writer }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
-  for (let attempt = 1; ; attempt++) {
-    const result = await writer.write(request, { idempotencyKey: attempt === 1 ? key : `${key}-${attempt}` })
-    const isUsedUp = !result.ok && (result.code === 'REVERTED' || result.code === 'SUPERSEDED')
-    if (!isUsedUp || attempt === 5) return result
-  }
+/** Writes under a key, or under further ones when transactions revert. */
+function written({ writer }: ImportChain, request: Parameters<Write>[0], key: string): Promise<Result> {
+  return writeWithNextKey((tried) => writer.write(request, { idempotencyKey: tried === 1 ? key : `${key}-${tried}` }))
 }
 
 /** `name` identifies a chip and its epoch. */
