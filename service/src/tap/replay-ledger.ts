@@ -153,11 +153,12 @@ type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number; token
  * Creates the announcement of taps. It returns true for the first call per accepted tap: `productVerified` is sent when a tap is first
  * answered as resolved, which may be the retry after a 502. The same transaction records that the item was tapped.
  */
-export function createTapAnnouncement(sql: Sql): (tap: Resolved) => Promise<boolean> {
+export function createTapAnnouncement(sql: Pick<Database, 'query' | 'dialect'>): (tap: Resolved) => Promise<boolean> {
+  const statement = sql.dialect === 'citus' ? announceOnClusterStatement : announceStatement
   return createBatcher<Resolved, boolean>({
     ...grouping,
     async run(taps) {
-      const rows = await ask<{ first: boolean }>(sql, announceStatement, [
+      const rows = await ask<{ first: boolean }>(sql, statement, [
         bytes(taps.map(({ uid }) => `0x${uid}` as const)),
         numbers(taps.map(({ epoch }) => epoch)),
         numbers(taps.map(({ tapCounter }) => tapCounter)),
@@ -233,32 +234,12 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-// The batch status is read here, so that a revocation takes effect on every instance at once. `newer` closes a former epoch that has no
-// row. A row that is not fresh although nothing speaks against it lost to another statement. Rows are locked in the order of their keys.
-const presentStatement = `
-WITH k AS (
-  SELECT g.*, coalesce(g.time::timestamptz, clock_timestamp()) AS at, t.last_counter, p.picc AS known, p.first_seen, b.status,
-    EXISTS (SELECT FROM tag x WHERE x.uid = g.uid AND x.epoch > g.epoch) AS newer
-  FROM unnest($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[]) WITH ORDINALITY
-    AS g (uid, epoch, counter, picc, batch_id, time, consume, n)
-  LEFT JOIN tag t ON t.uid = g.uid AND t.epoch = g.epoch
-  LEFT JOIN tap p ON p.uid = g.uid AND p.epoch = g.epoch AND p.counter = g.counter
-  LEFT JOIN tag_batch b ON b.id = g.batch_id),
-unused AS (
-  SELECT DISTINCT ON (uid, epoch) * FROM k
-  WHERE consume AND known IS NULL AND status IS DISTINCT FROM 'revoked' AND NOT newer AND counter > coalesce(last_counter, 0)
-  ORDER BY uid, epoch, counter, n),
-adv AS (
-  INSERT INTO tag AS t (uid, epoch, batch_id, last_counter) SELECT uid, epoch, batch_id, counter FROM unused ORDER BY uid, epoch
-  ON CONFLICT (uid, epoch) DO UPDATE SET last_counter = EXCLUDED.last_counter
-  WHERE t.last_counter < EXCLUDED.last_counter RETURNING uid, epoch),
-made AS (
-  INSERT INTO tap (uid, epoch, counter, picc, first_seen) SELECT uid, epoch, counter, picc, at FROM unused JOIN adv USING (uid, epoch))
-SELECT k.last_counter, k.known AS picc, extract(epoch from k.at - k.first_seen)::float8 AS age, k.status, k.newer,
-  a.uid IS NOT NULL AS fresh
-FROM k LEFT JOIN unused u ON u.n = k.n LEFT JOIN adv a ON a.uid = u.uid AND a.epoch = u.epoch ORDER BY k.n`
+const presentStatement = `select last_counter, picc, age, status, newer, fresh
+  from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[])`
 
-const announceStatement = `
+const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[])) as first`
+
+const announceOnClusterStatement = `
 WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token) AS first
   FROM (SELECT * FROM unnest($1::bytea[], $2::int[], $3::int[], $4::numeric[]) WITH ORDINALITY AS g (uid, epoch, counter, token, n)
     ORDER BY uid, epoch, counter) ordered)
