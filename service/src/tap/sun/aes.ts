@@ -8,12 +8,18 @@ import { cbc, unsafe } from '@noble/ciphers/aes.js'
 /** A result that software returns at once and a remote key store by promise. */
 export type Bytes = Uint8Array | Promise<Uint8Array>
 
+/**
+ * A block as four little-endian words, as noble's ciphers compute with it. Its functions over bytes make a view of each block, which costs
+ * as much as the cipher.
+ */
+type Words = Int32Array
+
 /** A key that can be used but not read. */
 export interface AesKeyRef {
   ecbDecrypt: (block: Uint8Array) => Bytes
   cmac: (message: Uint8Array) => Bytes
-  /** Returns the first byte of a decrypted block, given as four little-endian words: a third of the cost of `ecbDecrypt`. */
-  firstByte?: (block: Uint32Array) => number
+  /** Returns the first byte of a decrypted block: a third of the cost of `ecbDecrypt`. */
+  firstByte?: (block: Words) => number
   /** Returns the key's bytes, for schemes that are not built from AES. Only an embedded key has them. */
   secret?: () => Uint8Array
   /** Overwrites the key when another one replaces it. A search in progress then finds no tap of it genuine. */
@@ -26,7 +32,7 @@ export interface AesKeyRef {
 export type AesKey = Readonly<{
   encryptBlock: (block: Uint8Array) => Uint8Array
   ecbDecrypt: (block: Uint8Array) => Uint8Array
-  firstByte: (block: Uint32Array) => number
+  firstByte: (block: Words) => number
   cmac: (message: Uint8Array) => Uint8Array
   destroy: () => void
 }>
@@ -36,10 +42,10 @@ export function createAesKey(key: Uint8Array): AesKey {
   const forward = expandForward(key)
   let backward: Uint32Array | undefined
   const raw = key.slice()
-  const schedule = () => (backward ??= unsafe.expandKeyDecLE(raw))
+  const schedule = () => (backward ??= expand(unsafe.expandKeyDecLE, raw))
   return {
-    encryptBlock: (block) => encryptBlock(forward.schedule, block),
-    ecbDecrypt: (block) => unsafe.decryptBlock(schedule(), copyOfBlock(block)),
+    encryptBlock: (block) => bytesOf(encrypt(forward.schedule, wordsOf(block))),
+    ecbDecrypt: (block) => bytesOf(decrypt(schedule(), wordsOf(block))),
     firstByte: ([a = 0, b = 0, c = 0, d = 0]) => unsafe.decrypt(schedule(), a, b, c, d).s0 & 0xff,
     cmac: (message) => cmacWith(forward, message),
     destroy: () => {
@@ -48,10 +54,12 @@ export function createAesKey(key: Uint8Array): AesKey {
   }
 }
 
-/** Returns a block as the words that `firstByte` reads. */
-export function littleEndianWords(block: Uint8Array): Uint32Array {
-  const view = new DataView(block.buffer, block.byteOffset, block.length)
-  return Uint32Array.from({ length: 4 }, (_word, index) => view.getUint32(4 * index, true))
+/** Returns a block as its words. Throws a `RangeError` for another length than 16. */
+export function wordsOf(block: Uint8Array): Words {
+  if (block.length !== 16) throw new RangeError('An AES block has 16 bytes.')
+  const words = new Int32Array(4)
+  mix(words, block, 0, 16)
+  return words
 }
 
 /**
@@ -98,12 +106,12 @@ export function twoBlockMac(key: Uint8Array, message: Uint8Array): Uint8Array {
   const padded = new Uint8Array(32)
   padded.set(message)
   padded[message.length] = 0x80
-  mix(padded.subarray(16), k2, 0, 16)
-  const state = encryptBlock(schedule, padded.subarray(0, 16))
+  const state = encrypt(schedule, wordsOf(padded.subarray(0, 16)))
   mix(state, padded, 16, 16)
-  unsafe.encryptBlock(schedule, state)
+  mix(state, k2, 0, 16)
+  const mac = bytesOf(encrypt(schedule, state))
   schedule.fill(0)
-  return state
+  return mac
 }
 
 /** Encrypts whole blocks with AES-128-CBC without padding, for secure messaging with a chip. */
@@ -121,40 +129,66 @@ type CmacKey = Readonly<{ schedule: Uint32Array; k1: Uint8Array; k2: Uint8Array 
 /** Expands the schedule and the two subkeys of RFC 4493 §2.3. */
 function expandForward(key: Uint8Array): CmacKey {
   if (key.length !== 16) throw new RangeError('An AES-128 key has 16 bytes.')
-  const schedule = unsafe.expandKeyLE(key)
-  const k1 = unsafe.dbl(encryptBlock(schedule, zeroBlock))
-  return { schedule, k1, k2: unsafe.dbl(k1.slice()) }
+  const schedule = expand(unsafe.expandKeyLE, key)
+  const k1 = unsafe.dbl(bytesOf(encrypt(schedule, new Int32Array(4))))
+  return { schedule, k1, k2: unsafe.dbl(Uint8Array.from(k1)) }
 }
 
-const zeroBlock = new Uint8Array(16)
-
-function encryptBlock(schedule: Uint32Array, block: Uint8Array): Uint8Array {
-  return unsafe.encryptBlock(schedule, copyOfBlock(block))
+/** Expands a copy of the key and overwrites it. Noble makes a view of what it expands: one array for all costs least. */
+function expand(by: (key: Uint8Array) => Uint32Array, key: Uint8Array): Uint32Array {
+  keyCopy.set(key)
+  const schedule = by(keyCopy)
+  keyCopy.fill(0)
+  return schedule
 }
 
-/** Copies a block, because noble's block functions work in place and need it aligned. */
-function copyOfBlock(block: Uint8Array): Uint8Array {
-  if (block.length !== 16) throw new RangeError('An AES block has 16 bytes.')
-  const copy = new Uint8Array(16)
-  copy.set(block)
-  return copy
-}
+const keyCopy = new Uint8Array(new ArrayBuffer(16))
 
 /** Masks the last block with K1 when it is whole and with K2 when it is padded (RFC 4493 §2.4). */
 function cmacWith({ schedule, k1, k2 }: CmacKey, message: Uint8Array): Uint8Array {
-  const state = new Uint8Array(16)
+  const state = new Int32Array(4)
   const last = Math.max(0, Math.ceil(message.length / 16) - 1) * 16
   for (let at = 0; at < last; at += 16) {
     mix(state, message, at, 16)
-    unsafe.encryptBlock(schedule, state)
+    encrypt(schedule, state)
   }
   const rest = message.length - last
   mix(state, message, last, rest)
-  if (rest < 16) state[rest] = (state[rest] ?? 0) ^ 0x80
+  if (rest < 16) mix(state, padding, 0, 1, rest)
   mix(state, rest < 16 ? k2 : k1, 0, 16)
-  return unsafe.encryptBlock(schedule, state)
+  return bytesOf(encrypt(schedule, state))
 }
 
-function mix(state: Uint8Array, source: Uint8Array, from: number, length: number): void {
-  for (let index = 0; index < length; index++) state[index] = (state[index] ?? 0) ^ (source[from + index] ?? 0)
+const padding = Uint8Array.of(0x80)
+
+/** XORs bytes of a source into a block, from its byte `to`. */
+function mix(state: Words, source: Uint8Array, from: number, length: number, to = 0): void {
+  for (let index = 0; index < length; index++) {
+    const at = to + index
+    state[at >> 2] = (state[at >> 2] ?? 0) ^ ((source[from + index] ?? 0) << (8 * (at & 3)))
+  }
+}
+
+function bytesOf(block: Words): Uint8Array {
+  const bytes = new Uint8Array(16)
+  for (let index = 0; index < 16; index++) bytes[index] = (block[index >> 2] ?? 0) >> (8 * (index & 3))
+  return bytes
+}
+
+/** Encrypts a block in place. */
+function encrypt(schedule: Uint32Array, block: Words): Words {
+  return set(block, unsafe.encrypt(schedule, block[0] ?? 0, block[1] ?? 0, block[2] ?? 0, block[3] ?? 0))
+}
+
+/** Decrypts a block in place. */
+function decrypt(schedule: Uint32Array, block: Words): Words {
+  return set(block, unsafe.decrypt(schedule, block[0] ?? 0, block[1] ?? 0, block[2] ?? 0, block[3] ?? 0))
+}
+
+function set(block: Words, { s0, s1, s2, s3 }: ReturnType<typeof unsafe.encrypt>): Words {
+  block[0] = s0
+  block[1] = s1
+  block[2] = s2
+  block[3] = s3
+  return block
 }

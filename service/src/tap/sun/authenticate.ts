@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { deriveFileKey } from '../keys/derivations.ts'
 import type { KeyRing, TagBatch } from '../keys/batch.ts'
-import { createAesKey, littleEndianWords, type AesKey, type AesKeyRef } from './aes.ts'
+import { createAesKey, wordsOf, type AesKey, type AesKeyRef } from './aes.ts'
 import { macUnits, slowUnits, type SearchBudget } from './search-budget.ts'
 import {
   isMacValid,
@@ -86,7 +86,7 @@ export function createAuthenticate({
     let reason = 'unknown_batch' as CounterfeitReason
     // A wrong key yields a UID of another maker far more often than a chip has one. So these are checked last.
     const unusual: Candidate[] = []
-    const words = littleEndianWords(picc)
+    const words = wordsOf(picc)
 
     async function check({ batch, block }: Candidate): Promise<Authenticated | null> {
       if (!(await isSigned(batch, block.uid, block.counter, picc, cmac, fileKeys))) {
