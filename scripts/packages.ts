@@ -17,7 +17,13 @@ type Lock = Readonly<{ packages: Readonly<Record<string, Entry>> }>
 
 /** Licences of what is delivered: all permissive. */
 const permissive = new Set(['MIT', 'Apache-2.0', 'ISC', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD', 'BlueOak-1.0.0'])
-const choices = new Set(['MIT OR Apache-2.0', '(MIT OR Apache-2.0)', '(MIT OR CC0-1.0)', '(MIT AND Zlib)'])
+const choices = new Set([
+  'MIT OR Apache-2.0',
+  '(MIT OR Apache-2.0)',
+  '(MIT OR CC0-1.0)',
+  '(MIT AND Zlib)',
+  '(BSD-3-Clause OR GPL-2.0)',
+])
 
 /** Other licences of packages that only tests and tools use, which are not delivered. */
 const ofTools: Readonly<Record<string, string>> = {

@@ -55,6 +55,7 @@ import { ConfigError, type Config } from './config/config.ts'
 import { channelKeys, facilitatorAccounts } from './keys.ts'
 import type { Limits } from './limits.ts'
 import type { Metrics } from './metrics.ts'
+import { openWallets } from './wallets.ts'
 
 export type OpenHost = Readonly<{
   onRequest: RequestListener
@@ -80,8 +81,9 @@ export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | P
   graphql: openGraphql,
 }
 
-function openVerification({ config, components, urls, limits, log }: Opening): OpenHost {
+async function openVerification({ config, components, urls, limits, log }: Opening): Promise<OpenHost> {
   const { limits: most, pages } = config
+  const wallets = await openWallets(config.passport, log)
   const { mcp, documents, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
   const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
   const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
@@ -99,6 +101,7 @@ function openVerification({ config, components, urls, limits, log }: Opening): O
     close,
     onRequest: verificationListener({
       ...components,
+      wallets,
       baseUrl: urls.verification,
       gatewayUrl: urls.gateway,
       graphqlUrl: urls.graphql,

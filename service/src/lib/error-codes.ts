@@ -149,6 +149,11 @@ export const errorCodes = {
     remedy: 'Check the digits.',
     rest: 404,
   },
+  PASS_NOT_OFFERED: {
+    meaning: 'This operator has not set up passes of this wallet.',
+    remedy: 'Take the certificate as PDF or `vc+jwt` instead: `as=pdf` or `as=jwt`.',
+    rest: 404,
+  },
   NOT_FOUND: {
     meaning: 'The request names something that does not exist.',
     remedy: 'Check the id or the path.',

@@ -1,9 +1,29 @@
 /** Folders and files that only the user of this process may read. */
-import { chmod, lstat, readdir } from 'node:fs/promises'
+import { chmod, lstat, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /** The permissions of the group and of all others. */
 export const forOthers = 0o077
+
+/** Write access of the group, and all access of others. Secrets of Kubernetes are readable by a group. */
+const forStrangers = 0o027
+
+/** Reads a file of secrets, or returns null for one above `maxBytes`. Throws an Error of one sentence for one that is missing or open to others. */
+export async function readPrivateFile(
+  path: string,
+  { maxBytes }: { readonly maxBytes: number },
+): Promise<string | null> {
+  const file = await open(path).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`${path} cannot be read (${code ?? 'unknown reason'}).`)
+  })
+  try {
+    const { mode, size } = await file.stat()
+    if ((mode & forStrangers) !== 0) throw new Error(`${path} is open to other users: chmod 600 closes it.`)
+    return size > maxBytes ? null : await file.readFile('utf8')
+  } finally {
+    await file.close()
+  }
+}
 
 /** Takes all permissions of others from an entry. Returns whether it had some; one of another user, or a link, stays as it is. */
 export async function closeEntry(path: string): Promise<boolean> {

@@ -17,6 +17,7 @@ export type Notice =
       readonly kind:
         | 'certificateExpired'
         | 'certificateRefused'
+        | 'passNotOffered'
         | 'reportExpired'
         | 'badLink'
         | 'badToken'

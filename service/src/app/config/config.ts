@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import type { z } from 'zod'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { type KeyName, operatorSettings } from './key-source.ts'
+import { appleSettings, googleSettings } from './pass-settings.ts'
 import { configSchema, type Role } from './schema.ts'
 import { mapSettings, type Setting } from './setting.ts'
 
@@ -69,6 +70,7 @@ export function readConfig(env: Environment) {
   return Object.freeze({
     ...config,
     roles,
+    passport: passportOf(config.passport),
     chain: {
       ...chain,
       codeHash: chain.codeHash ?? undefined,
@@ -111,6 +113,35 @@ function textOf({ variable, secret }: Setting, env: Environment): string | undef
   } catch (error) {
     throw new ConfigError(`${file} names a file that cannot be read (${(error as NodeJS.ErrnoException).code}).`)
   }
+}
+
+type Passport = z.infer<typeof configSchema>['passport']
+
+/** Returns the settings of passports with those of each wallet as a whole, or null for a wallet without passes. */
+function passportOf({ apple: ofApple, google: ofGoogle, ...rest }: Passport) {
+  const apple = wholeGroup('Passes of Apple Wallet', appleSettings, ofApple)
+  const google = wholeGroup('Passes of Google Wallet', googleSettings, ofGoogle)
+  if ((apple ?? google) !== null && !rest.signing)
+    throw new ConfigError('Passes of wallets need PASSPORT_SIGNING=on: they are forms of a signed certificate.')
+  if (apple === null && rest.applePasswordFile !== null)
+    throw new ConfigError(
+      'APPLE_PASS_KEY_PASSWORD_FILE is the password of APPLE_PASS_KEY_FILE: set that as well, or none.',
+    )
+  return { ...rest, apple, google }
+}
+
+type Whole<Group> = { readonly [Name in keyof Group]: NonNullable<Group[Name]> }
+
+/** Returns a group of settings that belong together, or null where none is set. Throws a ConfigError that names those that are missing. */
+function wholeGroup<Group extends object>(name: string, schema: z.ZodObject, group: Group): Whole<Group> | null {
+  const variables = mapSettings(schema, ({ variable }) => variable) as Record<string, string>
+  const missing = Object.entries(group).flatMap(([field, value]) => (value === null ? [variables[field]] : []))
+  if (missing.length === Object.keys(group).length) return null
+  if (missing.length > 0)
+    throw new ConfigError(
+      `${name} also need ${missing.join(', ')}: set ${Object.values(variables).join(', ')}, or none.`,
+    )
+  return group as Whole<Group>
 }
 
 /** Origins to which a secret may be sent. */

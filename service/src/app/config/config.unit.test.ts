@@ -98,6 +98,26 @@ describe('the configuration', () => {
     assert.ok(readConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
   })
 
+  it('takes the settings of wallet passes whole, and only where certificates are signed', () => {
+    const signing = { PASSPORT_SIGNING: 'on' }
+    const google = { GOOGLE_WALLET_ISSUER: '3388', GOOGLE_WALLET_ACCOUNT_FILE: '/run/google.json' }
+    const { passport } = readConfig({ ...signing, ...google })
+    assert.deepEqual([passport.apple, passport.google?.issuerId], [null, '3388'])
+    for (const [env, message] of [
+      [google, /^Error: Passes of wallets need PASSPORT_SIGNING=on/],
+      [{ ...signing, GOOGLE_WALLET_ISSUER: '3388' }, /^Error: Passes of Google Wallet also need GOOGLE_WALLET_ACC/],
+      [
+        { ...signing, APPLE_TEAM_ID: 'TEAM123456', APPLE_PASS_KEY_FILE: '/a' },
+        /^Error: Passes of Apple Wallet also need APPLE_PASS_TYPE, APPLE_PASS_CERTIFICATE, APPLE_WWDR_CERTIFICATE: set/,
+      ],
+      [{ ...signing, APPLE_PASS_KEY_PASSWORD_FILE: '/a' }, /^Error: APPLE_PASS_KEY_PASSWORD_FILE is the password of/],
+      [{ APPLE_PASS_TYPE: 'com.example' }, /APPLE_PASS_TYPE must be a pass type identifier such as pass\.com/],
+      [{ APPLE_TEAM_ID: 'team' }, /APPLE_TEAM_ID must be ten letters/],
+      [{ GOOGLE_WALLET_ISSUER: 'me' }, /GOOGLE_WALLET_ISSUER must be up to 20 digits/],
+    ] as const)
+      assert.throws(() => readConfig(env), message)
+  })
+
   it('sends secret headers to a facilitator over https, or on this machine, only', () => {
     const headers = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_HEADERS_FILE: '/run/headers.json' }
     for (const url of ['', 'http://x402.example.com', 'http://127.0.0.1.example.com'])

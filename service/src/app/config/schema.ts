@@ -8,6 +8,7 @@ import { z } from 'zod'
 import { approvalActs } from '../../access/rights.ts'
 import { gatewaySettings } from './gateway-settings.ts'
 import { pageSettings } from './page-settings.ts'
+import { applePasswordSetting, appleSettings, googleSettings } from './pass-settings.ts'
 import { keySource } from './key-source.ts'
 import {
   address,
@@ -355,6 +356,9 @@ export const configSchema = z.object({
       pattern(/^(?! )[^\p{C}]{1,100}(?<! )$/u, '1 to 100 characters', 'Touchstone verification service'),
       'Name of the passports’ issuer: the operator of this service.',
     ),
+    apple: appleSettings,
+    applePasswordFile: applePasswordSetting,
+    google: googleSettings,
   }),
   pages: pageSettings,
   graphql: z.object({

@@ -3,39 +3,16 @@
  * visitors get it in English. A name in other letters is left out, and the page says so.
  */
 import { PDFDocument, StandardFonts, rgb, type PDFFont, type PDFPage } from '@cantoo/pdf-lib'
-import type { LifecycleState } from '@touchstone/verdict'
 import { textsIn, type PageContext } from '../context.ts'
 import { formatTime } from '../languages.ts'
 import { qrPath } from '../qr.ts'
-
-export type CertificateView = {
-  readonly issuerName: string
-  readonly did: string
-  /** The signed certificate. */
-  readonly jws: string
-  readonly checkUrl: string
-  readonly item: { readonly gtin: string; readonly serial: string } | null
-  /** The maker's name of the product, cleaned: hostile text. */
-  readonly name: string | undefined
-  readonly state: LifecycleState
-  readonly tapCounter: number
-  /** Unix seconds. */
-  readonly at: number
-  readonly chainRef: {
-    readonly chainId: number
-    readonly contract: string
-    readonly tokenId: string
-    readonly blockNumber: number
-    readonly blockHash: string
-  }
-}
+import { factsOf, type CertificateView } from './facts.ts'
 
 const [width, height, margin] = [595.28, 841.89, 56]
 const [ink, grey, line] = [rgb(0.1, 0.13, 0.15), rgb(0.32, 0.36, 0.4), rgb(0.86, 0.86, 0.84)]
 const [strip, stripInk] = [rgb(0.957, 0.918, 0.824), rgb(0.36, 0.263, 0.03)]
 /** Side of the QR code in points, 78 mm: a telephone reads more than a thousand characters of it. */
 const codeSide = 221
-const longestName = 80
 
 export async function certificatePdf(context: PageContext, view: CertificateView): Promise<Uint8Array<ArrayBuffer>> {
   const printed = { ...context, language: context.language === 'ar' ? ('en' as const) : context.language }
@@ -96,29 +73,17 @@ type Row = { readonly name: string; readonly value: string; readonly font: PDFFo
 
 function rowsOf(
   context: PageContext,
-  { item, name, state, tapCounter, chainRef, issuerName, did }: CertificateView,
+  view: CertificateView,
   { text, mono }: { readonly text: PDFFont; readonly mono: PDFFont },
 ): readonly Row[] {
-  const { certificate, product, states, verdict } = textsIn(context)
-  const shown = name === undefined ? undefined : printable(Array.from(name).slice(0, longestName).join(''), text)
-  const { chainId, contract, tokenId, blockNumber, blockHash } = chainRef
-  return [
-    ...(item === null
-      ? []
-      : [
-          { name: product.gtin, value: item.gtin, font: mono },
-          { name: product.serial, value: item.serial, font: mono },
-        ]),
-    ...(name === undefined
-      ? []
-      : [{ name: verdict.named, value: shown ?? certificate.otherLetters, font: text, isFramed: shown !== null }]),
-    { name: certificate.stateThen, value: state === 'NONE' ? '' : states[state], font: text },
-    { name: certificate.tap, value: String(tapCounter), font: mono },
-    { name: certificate.block, value: `${blockNumber}\n${blockHash}`, font: mono },
-    { name: certificate.contract, value: `eip155:${chainId}:${contract}`, font: mono },
-    { name: product.token, value: tokenId, font: mono },
-    { name: certificate.issuedBy, value: `${printable(issuerName, text) ?? ''}\n${did}`, font: text },
-  ]
+  const { certificate } = textsIn(context)
+  return factsOf(context, view).map(({ key, label: name, value }) => {
+    if (key === 'state') return { name, value, font: text }
+    if (key === 'issuer') return { name, value: `${printable(view.issuerName, text) ?? ''}\n${view.did}`, font: text }
+    if (key !== 'name') return { name, value, font: mono }
+    const shown = printable(value, text)
+    return { name, value: shown ?? certificate.otherLetters, font: text, isFramed: shown !== null }
+  })
 }
 
 /** Draws the frame of the maker's words, which are not checked. */

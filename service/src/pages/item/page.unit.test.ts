@@ -31,6 +31,7 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     signed: false,
     reportTicket: null,
     certificateTicket: null,
+    wallets: [],
     claimTicket: null,
     transfers: null,
     passkeys: false,

@@ -24,7 +24,7 @@ export function shareCard(context: PageContext, view: ItemView): Html {
       <button type="button" data-print hidden>${item.print}</button>
     </p>
     <p class="printed">${fill(item.printed, { block, time: timeElement(context, checkedAt) })}</p>
-    ${certificateForm(context, view.certificateTicket)}
+    ${certificateForm(context, view)}
     ${
       passport !== null &&
       html`<div class="passport">
@@ -37,7 +37,7 @@ export function shareCard(context: PageContext, view: ItemView): Html {
 }
 
 /** Asks for the signed certificate of this check. The form works without a script. */
-function certificateForm(context: PageContext, ticket: string | null): Html | false {
+function certificateForm(context: PageContext, { certificateTicket: ticket, wallets }: ItemView): Html | false {
   const { certificate } = textsIn(context)
   if (ticket === null) return false
   return html`<form class="certificate" method="post" action="${`${certificatePath}?lang=${context.language}`}">
@@ -47,6 +47,7 @@ function certificateForm(context: PageContext, ticket: string | null): Html | fa
     <p class="buttons">
       <button name="as" value="pdf">${certificate.pdf}</button>
       <button name="as" value="jwt">${certificate.jwt}</button>
+      ${wallets.map((wallet) => html`<button name="as" value="${wallet}">${certificate[wallet]}</button>`)}
     </p>
   </form>`
 }

@@ -1,6 +1,7 @@
 /** The data of an item's page, from the chain, the store and the tap (spec §4.5, §4.6). */
 import type { Hex, LifecycleState, Untrusted, Verdict } from '@touchstone/verdict'
 import type { ProductDetails } from '../../domain/product-details.ts'
+import type { Wallet } from '../certificate/wallets.ts'
 import type { Texts } from '../languages.ts'
 import type { PageTheme } from '../theme.ts'
 import type { ReportKind } from '../verdict/situation.ts'
@@ -52,6 +53,8 @@ export type ItemView = {
   readonly reportTicket: string | null
   /** Lets the page ask for a signed certificate; null: it cannot. */
   readonly certificateTicket: string | null
+  /** Wallets for which the certificate also comes as a pass. */
+  readonly wallets: readonly Wallet[]
   /** Lets a wallet claim the item from the page; null: the page only says how. */
   readonly claimTicket: string | null
   /**

@@ -12,20 +12,24 @@ import {
   type PageBrowser,
 } from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { makeWalletKeys, type WalletKeys } from '../../support/pages/wallets.ts'
 import { openState, pageStates, scriptedStates, type ScriptedState } from '../../support/pages/states.ts'
 
 let world: PageWorld
+let keys: WalletKeys
 let browser: PageBrowser
 let states: { readonly pages: readonly ScriptedState[]; readonly scripted: readonly ScriptedState[] }
 before(async () => {
   if (noBrowser !== false) return
-  world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
+  keys = await makeWalletKeys()
+  world = await startPageWorld({ env: { ...keys.env, TAP_WINDOW_SECONDS: '3000' } }) // as long as the tests may take, and below an hour
   states = { pages: await pageStates(world), scripted: await scriptedStates(world) }
   browser = await startPageBrowser(world)
 })
 after(async () => {
   await browser?.close()
   await world?.end()
+  await keys?.[Symbol.asyncDispose]()
 })
 
 type Seen = {

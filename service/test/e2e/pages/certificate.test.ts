@@ -88,6 +88,7 @@ describe('a certificate', () => {
     const stolen = await (await fetch(await world.tapped('stolen'), { headers: { Accept: 'text/html' } })).text()
     const untapped = await (await fetch(`${world.url}${await world.pathOf('activated')}`)).text()
     for (const without of [stolen, untapped]) assert.ok(!without.includes('action="/certificate'))
+    assert.ok(page.includes('value="jwt"') && !/value="(apple|google)"/.test(page))
     const tap = await (await fetch(await world.tapped('chair'), { headers: { Accept: 'text/html' } })).text()
     await world.write({
       kind: 'flag',

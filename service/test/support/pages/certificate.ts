@@ -8,7 +8,7 @@ export const ticketIn = (page: string) => /name="ticket" value="([^"]+)" \/>\s*<
 export async function certify(
   world: PageWorld,
   tapped: string,
-  { as = 'jwt', lang = 'en' }: { as?: 'pdf' | 'jwt'; lang?: string } = {},
+  { as = 'jwt', lang = 'en' }: { as?: 'pdf' | 'jwt' | 'apple' | 'google'; lang?: string } = {},
 ): Promise<Response> {
   const page = await (await fetch(tapped, { headers: { Accept: 'text/html' } })).text()
   return sendTicket(world, { ticket: ticketIn(page), as }, { lang })

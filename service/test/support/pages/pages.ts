@@ -14,6 +14,7 @@ import { verificationListener } from '../../../src/hosts/verification/host.ts'
 import { copyEmptyPglite } from '../database/pglite.ts'
 import { newUid, parametersOf, testTemplate } from '../tap/tags.ts'
 import { startWorld, type World } from '../world.ts'
+import { noWallets } from './wallets.ts'
 
 export type PageWorld = Awaited<ReturnType<typeof startPageWorld>>
 
@@ -137,7 +138,7 @@ async function openOthers(world: World) {
     return startService(readConfig({ ...world.settings, PUBLIC_RPC_URL: '', DATA_DIR: dataDir, ...env }), silent)
   }
   const [bare, down] = await Promise.all([
-    start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '' }),
+    start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '', ...noWallets }),
     start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
   ])
   const made = await down.components.tagKeys.create({ id: 'down', demo: true })

@@ -84,6 +84,7 @@ export async function pageStates(world: PageWorld): Promise<PageState[]> {
   add('bulk-empty', `${url}/bulk`, 400, { list: ' ' })
   add('check', `${url}/check`)
   add('certificate-expired', `${url}/certificate`, 400, { ticket: '1' })
+  add('pass-not-offered', `${world.bareUrl}/certificate`, 404, { as: 'google' })
   for (const name of [
     'bound',
     'activated',
@@ -167,6 +168,7 @@ export async function scriptedStates(world: PageWorld): Promise<ScriptedState[]>
     { ...state('untapped-stolen-open', url + (await pathOf('stolen'))), act: unfold },
     { ...state('untapped-claimed-recheck', record), act: recheck },
     { ...state('reported', await tapped('jacket')), act: reportDifference },
+    ...('GOOGLE_WALLET_ISSUER' in world.settings ? [{ ...state('google-pass', satchel), act: askForGooglePass }] : []),
     { ...state('offer-open', `${url}/t/${await openOffer(world)}`), act: unfold },
     { ...state('offline', satchel), act: loseConnection },
     { ...state('tapped-satchel-print', satchel), isPrint: true },
@@ -217,6 +219,12 @@ async function recheck(page: Page): Promise<void> {
 async function reportDifference(page: Page): Promise<void> {
   await choose('#looks-no')(page)
   await Promise.all([page.waitForNavigation(), page.locator('form.report button').click()])
+}
+
+/** Asks for the pass, whose page has a link that leads to Google. */
+async function askForGooglePass(page: Page): Promise<void> {
+  await Promise.all([page.waitForNavigation(), page.locator('form.certificate button[value="google"]').click()])
+  await page.locator('a[href^="https://pay.google.com/"]').waitFor()
 }
 
 /** Reloads the page without a connection. The service worker has kept its files before. */

@@ -1,22 +1,30 @@
 /**
- * POST {base_url}/certificate returns a signed certificate, as PDF or `application/vc+jwt`, for the ticket of a tapped page.
+ * POST {base_url}/certificate returns a signed certificate, as PDF, `application/vc+jwt` or wallet pass, for the ticket of a tapped page.
  * GET {base_url}/check is the page that checks one in the browser. The certificate stands after the `#`, so that no server receives it.
  */
 import type { Hono } from 'hono'
+import type { Histories } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { errorCodes } from '../../../lib/error-codes.ts'
+import { ServiceError } from '../../../lib/errors.ts'
+import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { certificatePath, checkPage, checkPath } from '../../../pages/certificate/check.ts'
+import type { CertificateView } from '../../../pages/certificate/facts.ts'
+import { signersAt, type PassView, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
+import { linksOf } from '../../../passport/links.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { StatusIndex } from '../../../passport/signing/status-store.ts'
 import type { TapTickets } from '../../../tap/tap-ticket.ts'
+import { brandOfToken } from '../pages/item.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
-import { isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { codedFailure, isRead, rawQuery, readMethods, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
 export type CertificateSite = {
   /** The public origin, without a slash at the end. */
@@ -28,7 +36,12 @@ export type CertificateSite = {
   readonly statusIndexOf: (tokenId: bigint) => Promise<StatusIndex>
   /** Undefined where no tap can be verified. */
   readonly certificateTickets: TapTickets | undefined
-  readonly pages: { readonly publicRpcUrl: string | null }
+  readonly pages: { readonly publicRpcUrl: string | null; readonly themes: readonly BrandTheme[] }
+  /** Both name the brand of a pass. */
+  readonly contract: string
+  readonly history: Histories
+  /** Undefined where no certificate comes as a pass. */
+  readonly wallets?: Wallets | undefined
   readonly limiter?: RateLimiter | undefined
   readonly tapLimiter?: RateLimiter | undefined
   /** Milliseconds since 1970. */
@@ -73,6 +86,14 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
     }
     const signer = issuer.signerFor(did)
     const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c.req.raw) : null
+    const as = fields?.get('as')
+    const signers = signersAt(site.wallets, now())
+    if ((as === 'apple' || as === 'google') && signers[as] === null) {
+      const { meaning, remedy, rest } = errorCodes.PASS_NOT_OFFERED
+      return /\bjson\b/i.test(c.req.header('accept') ?? '')
+        ? codedFailure(new ServiceError('PASS_NOT_OFFERED', `${meaning} ${remedy}`), headers)
+        : refuse(rest, { kind: 'passNotOffered' })
+    }
     const tap = certificateTickets?.parse(fields?.get('ticket') ?? null) ?? null
     if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
       return refuse(400, { kind: 'certificateExpired' })
@@ -83,11 +104,8 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       const at = await site.statusIndexOf(tap.tokenId)
       const certificate = certificateOf({ baseUrl, did, verdict, item, at, tapCounter: tap.tapCounter, now: now() })
       const jws = await signer.signJwt(certificate)
-      if (fields.get('as') === 'jwt')
-        return fileResponse(jws, { type: 'application/vc+jwt', name: `${fileName}.jwt` }, headers)
-      // The library is loaded with the first certificate, because most visits need none.
-      const { certificatePdf } = await import('../../../pages/certificate/pdf.ts')
-      const pdf = await certificatePdf(context, {
+      if (as === 'jwt') return fileResponse(jws, { type: 'application/vc+jwt', name: `${fileName}.jwt` }, headers)
+      const view = {
         ...certificate.credentialSubject.assetStatus,
         issuerName,
         did,
@@ -96,7 +114,20 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
         name: verdict.untrusted?.name,
         at: Date.parse(certificate.validFrom) / 1000,
         checkUrl: `${baseUrl}${checkPath}`,
-      })
+      }
+      // Each library is loaded with the first file that needs it, because most visits need none.
+      if (as === 'apple' && signers.apple !== null) {
+        const { applePass } = await import('../../../pages/certificate/apple.ts')
+        const pass = await applePass(context, await passView(site, tap.tokenId, view), signers.apple)
+        return fileResponse(pass, { type: 'application/vnd.apple.pkpass', name: `${fileName}.pkpass` }, headers)
+      }
+      if (as === 'google' && signers.google !== null) {
+        const { googleLink, googlePage } = await import('../../../pages/certificate/google.ts')
+        const link = await googleLink(context, await passView(site, tap.tokenId, view), signers.google)
+        return pageResponse(context, { status: 200, html: googlePage(context, link) }, headers)
+      }
+      const { certificatePdf } = await import('../../../pages/certificate/pdf.ts')
+      const pdf = await certificatePdf(context, view)
       return fileResponse(pdf, { type: 'application/pdf', name: `${fileName}.pdf` }, headers)
     } catch (error) {
       const { code, status } = helpers.faultOf(error, c)
@@ -106,6 +137,12 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
 }
 
 const fileName = 'touchstone-certificate'
+
+/** Adds the brand in the operator's list, and the page of the item, which a pass shows. */
+async function passView(site: CertificateSite, tokenId: bigint, view: CertificateView): Promise<PassView> {
+  const theme = await brandOfToken(site, tokenId, view.item)
+  return { ...view, brand: theme?.name ?? null, page: linksOf(site.baseUrl, { tokenId, item: view.item }).page }
+}
 
 async function fieldsOf(request: Request): Promise<URLSearchParams | null> {
   const body = await readWebBody(request, { maxBytes: 4_096, timeoutMs: 5_000 })

@@ -15,6 +15,7 @@ import { parseDetails, type ProductDetails } from '../../../domain/product-detai
 import { withDeadline } from '../../../lib/async/deadline.ts'
 import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item/view.ts'
 import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
+import { signersAt, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { chainId } from '../../../domain/chain.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
@@ -61,6 +62,8 @@ export type ItemSite = PassportSite &
     readonly reportTickets: TapTickets | undefined
     /** Undefined where no tap can be verified. */
     readonly certificateTickets: TapTickets | undefined
+    /** Undefined where no certificate comes as a pass. */
+    readonly wallets?: Wallets | undefined
     /** Undefined where visitors cannot claim items. */
     readonly pageClaims: { readonly tickets: Pick<TapTickets, 'issue'> } | undefined
     /** Undefined where visitors cannot pass items on. */
@@ -87,6 +90,7 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
   const { _warning, ...product } = verdict.untrusted ?? { _warning: '' }
   const isSigned = site.issuer.signerFor(didOf(baseUrl)).forms.length > 0
+  const signers = signersAt(site.wallets, now())
   return {
     tap:
       tap.kind === 'resolved'
@@ -103,6 +107,7 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
       tap.kind === 'resolved' && isSigned && isCertifiable(verdict)
         ? (site.certificateTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
         : null,
+    wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
     claimTicket:
       tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged
         ? (site.pageClaims?.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)

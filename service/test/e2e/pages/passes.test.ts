@@ -1,0 +1,314 @@
+/** Passes of Apple and Google Wallet after a tap, where the operator has the keys (decisions/0041). */
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { promisify } from 'node:util'
+import { decodeProtectedHeader, jwtVerify } from 'jose'
+import sharp from 'sharp'
+import { readConfig } from '../../../src/app/config/config.ts'
+import { openWallets } from '../../../src/app/wallets.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { applePass } from '../../../src/pages/certificate/apple.ts'
+import { googleLink } from '../../../src/pages/certificate/google.ts'
+import type { PassView } from '../../../src/pages/certificate/wallets.ts'
+import { languages, textsOf } from '../../../src/pages/languages.ts'
+import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
+import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
+import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
+import { certify, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
+import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { makeWalletKeys, type WalletKeys } from '../../support/pages/wallets.ts'
+
+const run = promisify(execFile)
+let world: PageWorld
+let keys: WalletKeys
+let folder: string
+before(async () => {
+  keys = await makeWalletKeys()
+  folder = await mkdtemp(join(tmpdir(), 'touchstone-pass-'))
+  world = await startPageWorld({ env: keys.env })
+})
+after(async () => {
+  await world?.end()
+  await keys?.[Symbol.asyncDispose]()
+  if (folder !== undefined) await rm(folder, { recursive: true })
+})
+
+type Item = Parameters<PageWorld['tapped']>[0]
+type Field = { key: string; label: string; value: string; dataDetectorTypes: string[]; attributedValue?: string }
+type PassJson = Record<string, unknown> & {
+  readonly generic: Readonly<Record<'primaryFields' | 'secondaryFields' | 'auxiliaryFields' | 'backFields', Field[]>>
+  readonly barcodes: readonly { readonly message: string; readonly format: string; readonly altText: string }[]
+}
+
+const pageAfterTap = async (name: Item) =>
+  (await fetch(await world.tapped(name), { headers: { Accept: 'text/html' } })).text()
+
+type Localized = { readonly defaultValue: { readonly language: string; readonly value: string } }
+type GoogleObject = Readonly<Record<'id' | 'classId', string>> & {
+  readonly cardTitle: Localized
+  readonly header: Localized
+  readonly barcode: { readonly type: string; readonly value: string }
+  readonly textModulesData: readonly { readonly header: string; readonly body: string }[]
+}
+
+let unpacked = 0
+/** Unpacks a pass with unzip and returns the folder. */
+async function unpack(bytes: Uint8Array): Promise<string> {
+  const at = join(folder, String(++unpacked))
+  await writeFile(`${at}.pkpass`, bytes)
+  await run('unzip', ['-q', `${at}.pkpass`, '-d', at])
+  return at
+}
+
+const passIn = async (at: string) => JSON.parse(await readFile(join(at, 'pass.json'), 'utf8')) as PassJson
+
+/** Verifies the signature over the manifest by the operator's chain, with openssl. */
+function verifySignature(at: string) {
+  const [signature, content] = [join(at, 'signature'), join(at, 'manifest.json')]
+  const options = ['-inform', 'DER', '-binary', '-purpose', 'any', '-CAfile', keys.at('ca.pem')]
+  return run('openssl', ['cms', '-verify', '-in', signature, '-content', content, '-out', '/dev/null', ...options])
+}
+
+async function assertManifest(at: string): Promise<readonly string[]> {
+  const manifest = JSON.parse(await readFile(join(at, 'manifest.json'), 'utf8')) as Record<string, string>
+  for (const [name, hash] of Object.entries(manifest))
+    assert.equal(
+      createHash('sha1')
+        .update(await readFile(join(at, name)))
+        .digest('hex'),
+      hash,
+      name,
+    )
+  return Object.keys(manifest)
+}
+
+/** The parts of a pass of Google, from the page with its link. */
+async function googlePassIn(page: string) {
+  const [, link = ''] = /href="(https:\/\/pay\.google\.com\/gp\/v\/save\/[^"]+)"/.exec(page) ?? []
+  return verifiedGooglePass(link)
+}
+
+async function verifiedGooglePass(link: string) {
+  const token = link.replace('https://pay.google.com/gp/v/save/', '')
+  assert.ok(token.length <= 1_800, `${token.length} characters`)
+  const { payload } = await jwtVerify(token, keys.google, { algorithms: ['RS256'], audience: 'google' })
+  const { genericClasses, genericObjects } = payload['payload'] as {
+    genericClasses: { id: string }[]
+    genericObjects: GoogleObject[]
+  }
+  const [object] = genericObjects
+  assert.ok(object)
+  assert.deepEqual([genericClasses.map(({ id }) => id), genericObjects.length], [[object.classId], 1])
+  return { token, payload, object }
+}
+
+describe('a pass of Apple Wallet', () => {
+  it('is a ZIP whose manifest and signature hold, and one changed byte breaks them', async () => {
+    const answer = await certify(world, await world.tapped('claimed'), { as: 'apple' })
+    assert.equal(answer.status, 200, await answer.clone().text())
+    assert.equal(answer.headers.get('content-type'), 'application/vnd.apple.pkpass')
+    assert.equal(answer.headers.get('content-disposition'), 'attachment; filename="touchstone-certificate.pkpass"')
+    const at = await unpack(await answer.bytes())
+    const names = await assertManifest(at)
+    assert.deepEqual((await readdir(at)).toSorted(), [...names, 'manifest.json', 'signature'].toSorted())
+    await verifySignature(at)
+    for (const [name, side] of [
+      ['icon.png', 29],
+      ['icon@3x.png', 87],
+      ['logo@2x.png', 100],
+    ] as const) {
+      const { format, width, height } = await sharp(join(at, name)).metadata()
+      assert.deepEqual([format, width, height], ['png', side, side])
+    }
+    const manifest = await readFile(join(at, 'manifest.json'))
+    manifest[20] = (manifest[20] ?? 0) ^ 1
+    await writeFile(join(at, 'manifest.json'), manifest)
+    await assert.rejects(verifySignature(at))
+    const pass = await readFile(join(at, 'pass.json'))
+    const other = await unpack(await (await certify(world, await world.tapped('claimed'), { as: 'apple' })).bytes())
+    await writeFile(join(other, 'pass.json'), pass)
+    await assert.rejects(assertManifest(other), /pass\.json/)
+  })
+
+  it('says what the record said, under the listed brand, and its code holds the whole certificate', async () => {
+    const answer = await certify(world, await world.tapped('claimed'), { as: 'apple' })
+    const pass = await passIn(await unpack(await answer.bytes()))
+    assert.deepEqual(
+      [
+        pass['passTypeIdentifier'],
+        pass['teamIdentifier'],
+        pass['formatVersion'],
+        pass['logoText'],
+        pass['webServiceURL'],
+      ],
+      ['pass.com.example.verify', 'TEAM123456', 1, 'Maison Orvelle', undefined],
+    )
+    const { primaryFields, secondaryFields, auxiliaryFields, backFields } = pass.generic
+    assert.deepEqual(
+      primaryFields.map(({ value }) => value),
+      [textsOf.en.states.CLAIMED],
+    )
+    assert.deepEqual(
+      secondaryFields.map(({ label, value }) => [label, value]),
+      [['Named by its maker, not checked', 'Satchel No. 7']],
+    )
+    const [time, block] = auxiliaryFields
+    assert.match(time?.value ?? '', /20\d\d.*UTC/)
+    const [code] = pass.barcodes
+    const [address = '', jws = ''] = code?.message.split('#') ?? []
+    assert.deepEqual([code?.format, address], ['PKBarcodeFormatQR', `${world.url}/check`])
+    assert.ok((code?.message.length ?? 0) < 2_331, 'more than a QR code of level M holds')
+    const claims = JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()) as {
+      credentialSubject: { assetStatus: { state: string; chainRef: { blockNumber: number } } }
+    }
+    const { assetStatus } = claims.credentialSubject
+    assert.deepEqual([assetStatus.state, String(assetStatus.chainRef.blockNumber)], ['CLAIMED', block?.value])
+    assert.ok(backFields.find(({ key }) => key === 'check')?.attributedValue?.includes(`href="${code?.message}"`))
+    for (const secret of world.secrets) assert.ok(!JSON.stringify(pass).toLowerCase().includes(secret.toLowerCase()))
+  })
+})
+
+describe('a pass of Google Wallet', () => {
+  it('is a link that the service account signed, with class and object inside', async () => {
+    const answer = await certify(world, await world.tapped('claimed'), { as: 'google' })
+    assert.equal(answer.status, 200)
+    const policy = answer.headers.get('content-security-policy') ?? ''
+    assert.ok(!policy.includes('google') && !policy.includes('connect-src') && policy.includes("form-action 'none'"))
+    const { token, payload, object } = await googlePassIn(await answer.text())
+    assert.deepEqual(decodeProtectedHeader(token), { alg: 'RS256', typ: 'JWT' })
+    assert.deepEqual([payload['typ'], payload['origins']], ['savetowallet', []])
+    assert.equal(payload.iss, 'touchstone-passes@example-operator-472911.iam.gserviceaccount.com')
+    assert.match(object.id, /^3388000000022345678\.[\w-]{22}$/)
+    assert.equal(object.cardTitle.defaultValue.value, 'Maison Orvelle')
+    assert.equal(object.header.defaultValue.value, textsOf.en.states.CLAIMED)
+    assert.deepEqual(object.barcode, { type: 'QR_CODE', value: `${world.url}${await world.pathOf('claimed')}` })
+    assert.equal(object.textModulesData[0]?.header, 'Named by its maker, not checked')
+    const [head, body, signature] = token.split('.')
+    const forged = Buffer.from(JSON.stringify({ ...payload, iat: 1 })).toString('base64url')
+    assert.notEqual(forged, body)
+    await assert.rejects(jwtVerify(`${head}.${forged}.${signature}`, keys.google))
+  })
+
+  it('fits into every language', async () => {
+    for (const lang of languages) {
+      const answer = await certify(world, await world.tapped('claimed'), { as: 'google', lang })
+      const { object } = await googlePassIn(await answer.text())
+      assert.equal(object.header.defaultValue.language, lang)
+    }
+  })
+})
+
+describe('both passes', () => {
+  it('need a fresh ticket, and a record without a report', async () => {
+    const ticket = ticketIn(await pageAfterTap('jacket'))
+    const secret = createHash('sha256')
+      .update('touchstone tap tokens')
+      .update(Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex'))
+      .digest()
+    const ticketsAt = (now: number) => createTapTickets({ secret, purpose: 'certificate', now: () => now })
+    const tap = { tokenId: world.tokenOf('jacket'), tapCounter: 1 }
+    for (const as of ['apple', 'google']) {
+      assert.equal((await sendTicket(world, { ticket, as })).status, 200)
+      assert.equal((await sendTicket(world, { as })).status, 400)
+      assert.equal((await sendTicket(world, { ticket: ticketsAt(Date.now() - 540_000).issue(tap), as })).status, 200)
+      assert.equal((await sendTicket(world, { ticket: ticketsAt(Date.now() - 601_000).issue(tap), as })).status, 400)
+    }
+    await world.write({ kind: 'flag', tokenId: tap.tokenId, bits: 1, reasonHash: `0x${'0'.repeat(64)}` })
+    for (const as of ['apple', 'google']) assert.equal((await sendTicket(world, { ticket, as })).status, 409)
+  })
+
+  it('are refused where the operator has set up none, with the forms that there are', async () => {
+    const body = () => new URLSearchParams({ ticket: '1', as: 'apple' })
+    const ask = (headers: Record<string, string> = {}) =>
+      fetch(`${world.bareUrl}/certificate`, { method: 'POST', body: body(), headers })
+    const page = await ask()
+    assert.equal(page.status, 404)
+    assert.match(await page.text(), /has not set up passes of this wallet.*PDF.*vc\+jwt/)
+    const coded = await ask({ Accept: 'application/json' })
+    const { error } = (await coded.json()) as { error: { code: string; message: string } }
+    assert.deepEqual([coded.status, error.code], [404, 'PASS_NOT_OFFERED'])
+    assert.match(error.message, /PDF or `vc\+jwt`/)
+    const problem = await ask({ Accept: 'application/problem+json' })
+    assert.match(((await problem.json()) as { type: string }).type, /error-codes#pass_not_offered$/)
+  })
+
+  it('hold the maker’s words in one labelled field of bounded length', async () => {
+    const { apple, google } = await openWallets(
+      readConfig(world.settings).passport,
+      createLog(() => {}, 'silent'),
+    )
+    assert.ok(apple && google)
+    const view: PassView = {
+      issuerName: 'Example Verifier',
+      did: 'did:web:verify.example',
+      jws: 'a.b.c',
+      checkUrl: 'https://verify.example/check',
+      page: 'https://verify.example/01/09520003000001/21/S7-1182',
+      brand: null,
+      item: { gtin: '09520003000001', serial: 'S7-1182' },
+      name: undefined,
+      state: 'CLAIMED',
+      tapCounter: 17,
+      at: 1_795_168_212,
+      chainRef: {
+        chainId: 84_532,
+        contract: world.contract,
+        tokenId: '9'.repeat(78),
+        blockNumber: 31_337,
+        blockHash: `0x${'ab'.repeat(32)}`,
+      },
+    }
+    const own = [
+      '<b>Genuine!</b>',
+      'https://evil.example call +41 44 668 18 00',
+      '"},"logoText":"Genuine',
+      'W'.repeat(500),
+    ]
+    for (const language of ['en', 'ar'] as const) {
+      const context = { language, chosen: false, assets: '/assets/x' }
+      const appleOf = async (name?: string): Promise<PassJson> =>
+        passIn(await unpack(await applePass(context, { ...view, name }, apple)))
+      const googleOf = async (name?: string): Promise<GoogleObject> =>
+        (await verifiedGooglePass(await googleLink(context, { ...view, name }, google))).object
+      const [plain, unnamed] = [await appleOf(), await googleOf()]
+      for (const name of [...own, ...hostileTexts.map(({ input }) => input).filter((text) => text !== '')]) {
+        const pass = await appleOf(name)
+        const [field] = pass.generic.secondaryFields
+        assert.equal(field?.label, textsOf[language].verdict.named)
+        assert.equal(field?.value, Array.from(name).slice(0, 80).join(''))
+        assert.deepEqual(field?.dataDetectorTypes, [])
+        assert.deepEqual({ ...pass, generic: { ...pass.generic, secondaryFields: [] } }, plain)
+
+        const object = await googleOf(name)
+        const isMakers = (row: { readonly header: string }) => row.header === textsOf[language].verdict.named
+        const makers = object.textModulesData.filter(isMakers)
+        assert.ok(makers.length === 1 || Buffer.byteLength(JSON.stringify(name)) > 80, 'a short name is left out')
+        for (const { body } of makers) assert.ok(Array.from(body).length <= 80)
+        assert.deepEqual(
+          object.textModulesData.filter((row) => !isMakers(row)),
+          unnamed.textModulesData,
+        )
+        assert.deepEqual({ ...object, textModulesData: [] }, { ...unnamed, textModulesData: [] })
+      }
+    }
+  })
+
+  it('are buttons of the page after a tap, which work in Chromium', { skip: noBrowser }, async () => {
+    await using stack = new AsyncDisposableStack()
+    const browser = stack.adopt(await startPageBrowser(world), (one) => one.close())
+    await using page = await browser.open(await world.tapped('claimed'), { javaScriptEnabled: false })
+    const apple = page.getByRole('button', { name: 'Add to Apple Wallet' })
+    const [download] = await Promise.all([page.waitForEvent('download'), apple.click()])
+    assert.equal(download.suggestedFilename(), 'touchstone-certificate.pkpass')
+    await verifySignature(await unpack(await readFile(await download.path())))
+    await page.getByRole('button', { name: 'Save to Google Wallet' }).click()
+    await page.getByRole('heading', { name: 'Your pass for Google Wallet' }).waitFor()
+    const link = page.getByRole('link', { name: 'Continue to pay.google.com' })
+    await verifiedGooglePass((await link.getAttribute('href')) ?? '')
+  })
+})
