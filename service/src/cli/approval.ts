@@ -8,9 +8,9 @@ import { type ApprovalAct, verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson, printTable } from './session/output.ts'
 
 const isIn = 'decides as the API key in this file, which needs the scope approve'
 
@@ -75,7 +75,7 @@ export async function askForApproval(
 }
 
 function printWaiting({ io }: Session, approval: Approval, json = false): void {
-  if (json) io.out(JSON.stringify({ approval: toJson(approval) }, null, 2))
+  if (json) io.out(formatJson({ approval: toJson(approval) }))
   else io.out(`approval     ${approval.id}  ${approval.status}`)
   if (!json && approval.status === 'PENDING') io.out(`second one   touchstone approval approve ${approval.id}`)
   io.err(`touchstone: ${formatWaiting(approval)}`)
@@ -86,22 +86,22 @@ const subjectNames = { recycle: 'asset', 'batch-revoke': 'batch', 'key-deletion'
 async function list({ store, io }: Session, { all, last, json }: { all?: true; last: number; json?: true }) {
   const page = { after: null, backward: false, limit: last }
   const rows = await store.approvals.page(all === true ? {} : { status: 'PENDING' }, page)
-  if (json === true) return io.out(JSON.stringify(rows.map(toJson), null, 2))
+  if (json === true) return io.out(formatJson(rows.map(toJson)))
   if (rows.length === 0) return io.out(all === true ? 'There is no request yet.' : 'No request waits for approval.')
   const head = ['id', 'act', 'on', 'asked by', 'until', 'status', 'decided by']
-  for (const line of formatTable(
+  printTable(
+    io.out,
     head,
     rows.map(({ id, act, subject, requestedBy, expiresAt, status, decidedBy }) => {
       return [id, act, subject, requestedBy, expiresAt, status, decidedBy ?? '']
     }),
-  ))
-    io.out(line)
+  )
 }
 
 async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
   const found = await store.approvals.find(id)
   if (found === null) throw new CommandError(`There is no request ${id}; see touchstone approval list --all.`)
-  if (json === true) return io.out(JSON.stringify(toJson(found), null, 2))
+  if (json === true) return io.out(formatJson(toJson(found)))
   for (const [label, value] of Object.entries(toJson(found)))
     io.out(
       `${label.padEnd(12)} ${typeof value === 'object' && value !== null ? JSON.stringify(value) : (value ?? '–')}`,
@@ -119,7 +119,7 @@ async function decide(session: Session, step: 'approve' | 'reject', id: string, 
   const decided = await store.approvals[step](id, by)
   if (!decided.ok) throw new CommandError(`${id}: ${decided.message}`)
   const { approval } = decided
-  if (options.json === true) io.out(JSON.stringify(toJson(approval), null, 2))
+  if (options.json === true) io.out(formatJson(toJson(approval)))
   else io.out(`approval     ${id}  ${approval.status}`)
   if (options.json !== true && approval.txHash !== null) io.out(`transaction  ${approval.txHash}`)
   if (approval.status === 'FAILED') throw new CommandError(`${id}: ${approval.failure ?? 'the transaction failed.'}`)

@@ -13,9 +13,9 @@ import {
 import { didOf } from '../passport/did-document.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import { programVersion } from '../lib/version.ts'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
 import type { RunWork, Session } from './session/session.ts'
-import { CommandError, formatJson } from './session/output.ts'
+import { CommandError, formatJson, printTable } from './session/output.ts'
 
 export function auditCommand(run: RunWork): Command {
   return defineGroup('audit', 'The audit trail: every change of keys and products, by whom, chained by hashes.', [
@@ -58,7 +58,7 @@ async function list({ store, io }: Session, { last, json }: { last: number; json
     const note = first === undefined ? of && `of ${of}` : `of ${of}, by ${first}`
     return [String(number), at, who, act, subject, outcome, note ?? '']
   })
-  for (const line of formatTable(['seq', 'time', 'who', 'act', 'on', 'outcome', ''], rows)) io.out(line)
+  printTable(io.out, ['seq', 'time', 'who', 'act', 'on', 'outcome', ''], rows)
 }
 
 async function verify(

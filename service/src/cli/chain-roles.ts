@@ -6,9 +6,9 @@ import { sharedRoles } from '../app/keys.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import { readRegistryVersion } from '../chain/transactions/registry-version.ts'
 import { readRoles, type RegistryRole } from '../chain/transactions/roles.ts'
-import { defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
+import { defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
-import { CommandError } from './session/output.ts'
+import { CommandError, formatJson, printTable } from './session/output.ts'
 
 export function chainCommand(run: RunWork): Command {
   return defineGroup('chain', 'The registry contract: the holders of its roles.', [
@@ -63,7 +63,7 @@ async function showRoles(session: Session, { json }: { json?: true }): Promise<n
   if (json === true) {
     const shown = { contract, version, block: String(head.number), complete: fully, roles: shownRoles }
     const shownKeys = keys.map((key) => ({ ...key, balance: String(key.balance) }))
-    io.out(JSON.stringify({ ...shown, keys: shownKeys, shared, missing }, null, 2))
+    io.out(formatJson({ ...shown, keys: shownKeys, shared, missing }))
     return missing.length > 0 ? 1 : 0
   }
   io.out(`contract ${contract}, version ${version}, at block ${head.number}`)
@@ -72,11 +72,11 @@ async function showRoles(session: Session, { json }: { json?: true }): Promise<n
   const rows = shownRoles.flatMap(({ role, holders }) =>
     holders.length === 0 ? [[role, 'no account', '']] : holders.map((holder) => [role, holder, ownName(holder)]),
   )
-  for (const line of formatTable(['role on chain', 'held by', 'key of this service'], rows)) io.out(line)
+  printTable(io.out, ['role on chain', 'held by', 'key of this service'], rows)
   if (!fully) io.out('There may be more holders: the providers did not give all events. Set CHAIN_START_BLOCK.')
   io.out('')
   const keyRows = keys.map(({ role, key, address, balance }) => [role, key, address, formatEther(balance)])
-  for (const line of formatTable(['writes as', 'key', 'address', 'ether'], keyRows)) io.out(line)
+  printTable(io.out, ['writes as', 'key', 'address', 'ether'], keyRows)
   for (const own of shared) io.out(`One key is ${own.join(', ')}: a thief of it is all of them.`)
   for (const { role, what, remedy } of missing) io.out(`missing      ${role}: ${what}. ${remedy}`)
   if (missing.length === 0) io.out('Nothing is missing.')

@@ -1,7 +1,7 @@
 /** `touchstone report …`: what visitors reported, that an item does not look like its record. */
 import { InvalidArgumentError, type Command } from 'commander'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from './session/command.ts'
-import { CommandError } from './session/output.ts'
+import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { CommandError, formatJson, printTable } from './session/output.ts'
 import type { RunWork, Session } from './session/session.ts'
 
 export function reportCommand(run: RunWork): Command {
@@ -34,7 +34,7 @@ type ListOptions = { readonly token?: bigint; readonly last: number; readonly js
 
 async function list({ store, io }: Session, { token, last, json }: ListOptions): Promise<void> {
   const reports = await store.differences.list({ tokenId: token, limit: last })
-  if (json === true) return io.out(JSON.stringify(reports, null, 2))
+  if (json === true) return io.out(formatJson(reports))
   if (reports.length === 0) return io.out('There is no open report.')
   const rows = reports.map(({ id, at, tokenId, tapCounter, role, note }) => [
     id,
@@ -44,8 +44,7 @@ async function list({ store, io }: Session, { token, last, json }: ListOptions):
     role,
     note,
   ])
-  for (const line of formatTable(['id', 'at', 'asset', 'tap', 'visitor', 'note'], rows, new Set(['id', 'tap'])))
-    io.out(line)
+  printTable(io.out, ['id', 'at', 'asset', 'tap', 'visitor', 'note'], rows, new Set(['id', 'tap']))
 }
 
 /** Collects the numbers of a list argument. */

@@ -17,7 +17,7 @@ import { textWithin } from '../lib/bytes.ts'
 import { isObject, parseUniqueJson } from '../lib/json.ts'
 import { fetchJson } from './payments/fetch-json.ts'
 import { argument, defineCommand } from './session/command.ts'
-import { coloured, CommandError, formatError } from './session/output.ts'
+import { coloured, CommandError, formatError, formatJson } from './session/output.ts'
 
 /** Several times the size of a verdict with the longest metadata. */
 const maxVerdictBytes = 65_536
@@ -99,7 +99,7 @@ function checkCommand(name: string, description: string, examples: readonly stri
     .action(async (target: string, options: Options) => {
       try {
         const report = await verify(target, options)
-        process.stdout.write(`${options.json === true ? JSON.stringify(report, null, 2) : formatReport(report)}\n`)
+        process.stdout.write(`${options.json === true ? formatJson(report) : formatReport(report)}\n`)
         process.exitCode = exitCodes[report.outcome]
       } catch (error) {
         process.stderr.write(`touchstone: ${formatError(error)}\n`)

@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { ConfigError, readConfig, type Config } from '../../app/config/config.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
-import { coloured } from '../session/output.ts'
+import { coloured, formatJson } from '../session/output.ts'
 import { type Finding, findingsOf, ok, wrong } from './finding.ts'
 import { checkKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
@@ -19,7 +19,7 @@ Exit code 0: nothing is wrong, though there may be warnings; 1: something is.`,
     .action(async ({ json }: { json?: true }) => {
       const findings = await diagnose(process.env)
       const isWell = findings.every(({ state }) => state !== 'wrong')
-      process.stdout.write(`${json === true ? JSON.stringify({ ok: isWell, findings }, null, 2) : format(findings)}\n`)
+      process.stdout.write(`${json === true ? formatJson({ ok: isWell, findings }) : format(findings)}\n`)
       process.exitCode = isWell ? 0 : 1
     })
 }

@@ -5,9 +5,9 @@ import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
 import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
 import { askForApproval } from '../approval.ts'
-import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 export function keyCommand(run: RunWork): Command {
   const scope = new Option('--scope <scopes>', 'verbs and their aliases, separated by commas').default(['read'], 'read')
@@ -80,7 +80,7 @@ async function create({ store, io }: Session, name: string, options: CreateOptio
   const { scope, brand, network: networks = null, expires: expiresAt = null } = options
   const { text, hash } = newApiKey()
   const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null, networks, expiresAt })
-  io.out(options.json === true ? JSON.stringify({ id, name, key: text, scopes: scope }, null, 2) : text)
+  io.out(options.json === true ? formatJson({ id, name, key: text, scopes: scope }) : text)
   const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
     `Key ${id} (${name}) with scope ${scope.join(', ')}${limits}. It is not shown again; keep it out of browsers and repositories.`,
@@ -90,7 +90,7 @@ async function create({ store, io }: Session, name: string, options: CreateOptio
 async function show({ store, io }: Session, id: string, { json }: { json?: true }): Promise<void> {
   const key = (await store.apiKeys.list()).find((one) => one.id === id)
   if (key === undefined) throw new CommandError(`There is no key ${id}; see touchstone key list.`)
-  if (json === true) return io.out(JSON.stringify({ ...key, verbs: verbsOf(key.scopes) }, null, 2))
+  if (json === true) return io.out(formatJson({ ...key, verbs: verbsOf(key.scopes) }))
   const { name, scopes: given, brands, networks, createdAt, expiresAt, lastUsedAt, revokedAt } = key
   const rows = {
     name,
@@ -108,10 +108,9 @@ async function show({ store, io }: Session, id: string, { json }: { json?: true 
 
 async function list({ store, io }: Session, { json }: { json?: true }): Promise<void> {
   const keys = await store.apiKeys.list()
-  if (json === true) return io.out(JSON.stringify(keys, null, 2))
+  if (json === true) return io.out(formatJson(keys))
   if (keys.length === 0) return io.out('There is no key yet: touchstone key create <name>')
-  for (const line of formatTable(['id', 'name', 'scope', 'brands', 'made', 'last used', ''], keys.map(toRow)))
-    io.out(line)
+  printTable(io.out, ['id', 'name', 'scope', 'brands', 'made', 'last used', ''], keys.map(toRow))
 }
 
 function toRow({
@@ -134,7 +133,7 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
     return askForApproval(session, { act: 'key-deletion', subject: id }, json)
   if (!(await store.apiKeys.revoke(id)))
     throw new CommandError(`There is no active key ${id}; see touchstone key list.`)
-  io.out(json === true ? JSON.stringify({ id, revoked: true }, null, 2) : `Key ${id} is revoked.`)
+  io.out(json === true ? formatJson({ id, revoked: true }) : `Key ${id} is revoked.`)
 }
 
 async function rotateKek(
@@ -142,7 +141,7 @@ async function rotateKek(
   { json }: { readonly json?: true },
 ): Promise<void> {
   const files = await inTurn(() => store.tagKeys.reseal())
-  if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(JSON.stringify({ sealed: files }, null, 2))
+  if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(formatJson({ sealed: files }))
   for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
   if (files.length > 0) return io.out('Remove TAG_KEK_PREVIOUS from every instance now.')
   if (hasPreviousKek)

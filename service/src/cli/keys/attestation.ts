@@ -1,10 +1,10 @@
 /** `touchstone attest key …`: the keys that sign attestations, and their rotation (spec §4.8). */
 import { InvalidArgumentError, type Command } from 'commander'
 import type { Hex, PublishedKey } from '@touchstone/verdict'
-import { argument, defineCommand, defineGroup, inSession, formatTable } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { AttestationKeys } from '../../payments/attestation/keys.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 /** Defines the group. `keysOf` opens the keys of the running gateway, so that it signs with the key that a command chose. */
 export function attestCommand(run: RunWork, keysOf: (session: Session) => Promise<AttestationKeys>): Command {
@@ -61,7 +61,7 @@ async function list(keys: AttestationKeys, print: Print, { json }: Options): Pro
     const signs = keyId === active && status === 'active' ? 'signs' : ''
     return [keyId, address, status, formatTime(validFrom), until, signs]
   })
-  for (const line of formatTable(['key', 'address', 'status', 'from', 'until', ''], rows)) print(line)
+  printTable(print, ['key', 'address', 'status', 'from', 'until', ''], rows)
 }
 
 async function add(keys: AttestationKeys, print: Print, { address, json }: Options & { address?: Hex }): Promise<void> {

@@ -5,8 +5,8 @@ import { readConfig } from '../../app/config/config.ts'
 import { storedEthereumKey } from '../../keys/ethereum.ts'
 import type { KeyStore, SigningKey } from '../../keys/key.ts'
 import { openToken } from '../../keys/pkcs11/token.ts'
-import { defineCommand, defineGroup, formatTable } from '../session/command.ts'
-import { CommandError, formatJson } from '../session/output.ts'
+import { defineCommand, defineGroup } from '../session/command.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 type Print = (line: string) => void
 type Options = { readonly json?: true }
@@ -55,7 +55,7 @@ async function list(store: KeyStore, { json }: Options, print: Print): Promise<v
   const keys = await store.signingKeys('')
   if (json === true) return print(formatJson(keys.map(toListed)))
   if (keys.length === 0) return print('The token has no signing key yet: touchstone hsm generate operator')
-  for (const line of formatTable(['key', 'curve', 'address'], keys.map(rowOf))) print(line)
+  printTable(print, ['key', 'curve', 'address'], keys.map(rowOf))
 }
 
 function toListed(key: SigningKey) {

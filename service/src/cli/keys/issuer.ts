@@ -1,9 +1,9 @@
 /** `touchstone issuer …`: the keys that sign passports and their status lists (spec §9), and what becomes of signatures when they change. */
 import { InvalidArgumentError, type Command } from 'commander'
 import type { IssuerKey, IssuerKeyChange } from '../../passport/signing/issuer-keys.ts'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 
 export function issuerCommand(run: RunWork): Command {
   const commands = [
@@ -52,11 +52,11 @@ type Options = { readonly json?: true }
 async function list({ store, io }: Session, { json }: Options): Promise<void> {
   await store.issuer.reload()
   const keys = store.issuer.keys()
-  if (json === true) return io.out(JSON.stringify(keys.map(toListed), null, 2))
+  if (json === true) return io.out(formatJson(keys.map(toListed)))
   if (keys.length === 0)
     return io.out('There is no issuer key yet: set PASSPORT_SIGNING=on, or touchstone issuer rotate')
   const rows = keys.map(({ id, algorithm, status, revoked }) => [id, algorithm, status, revoked ?? ''])
-  for (const line of formatTable(['key', 'algorithm', 'status', 'revoked'], rows)) io.out(line)
+  printTable(io.out, ['key', 'algorithm', 'status', 'revoked'], rows)
 }
 
 async function change(session: Session, wanted: IssuerKeyChange, options: Options): Promise<void> {

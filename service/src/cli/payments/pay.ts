@@ -19,6 +19,7 @@ import { formatDollars, parseDollars } from './money.ts'
 import { isIdentifier } from '../../payments/x402/identifier.ts'
 import { parseAddress } from '../../domain/address.ts'
 import { defineCommand } from '../session/command.ts'
+import { formatJson } from '../session/output.ts'
 
 type Options = {
   gateway: string
@@ -80,7 +81,7 @@ async function pay(assetId: string, options: Options): Promise<void> {
   const after = await fetchJson(keysUrl).catch(() => before)
   const { body: keys } = after.status === 200 ? after : before
   const report = verifyAttestation(bought.answer, { keys, tokenId, signer, contract })
-  if (options.json === true) process.stdout.write(`${JSON.stringify(bought.answer, null, 2)}\n`)
+  if (options.json === true) process.stdout.write(`${formatJson(bought.answer)}\n`)
   const lines = formatPurchase(bought, report, { payer: account.address, pinned: signer !== undefined })
   ;(options.json === true ? process.stderr : process.stdout).write(`${lines.join('\n')}\n`)
   process.exitCode = report.ok ? 0 : 1

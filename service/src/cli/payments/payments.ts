@@ -13,9 +13,9 @@ import {
   type Group,
 } from '../../payments/book.ts'
 import { channelFigures } from '../../payments/channels/store.ts'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 import { formatFixed } from './money.ts'
 
 export function paymentsCommand(run: RunWork): Command {
@@ -83,7 +83,7 @@ async function findRows(book: Book, key: Hex, nonce: Hex | undefined): Promise<B
 }
 
 function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void {
-  if (json === true) return io.out(JSON.stringify(rows.map(toRecord), null, 2))
+  if (json === true) return io.out(formatJson(rows.map(toRecord)))
   if (rows.length === 0) return io.out('There is no such payment.')
   const hasChannels = rows.some(({ kind }) => kind !== 'transfer')
   const cells = rows.map(({ time, outcome, kind, payer, nonce, assetId, units, gas, transaction, reason }) => [
@@ -108,7 +108,7 @@ function printRows({ io }: Session, rows: readonly BookRow[], json?: true): void
     'gas (ETH)',
     'transaction or reason',
   ]
-  for (const line of formatTable(head, cells, numeric)) io.out(line)
+  printTable(io.out, head, cells, numeric)
 }
 
 const numeric = new Set(['asset', 'payments', 'USDC', 'gas (ETH)'])
@@ -194,7 +194,7 @@ async function report(session: Session, { by, format, ...span }: ReportOptions):
       formatUsdc(units),
       formatEther(gas),
     ])
-    for (const line of formatTable([...head, 'USDC', 'gas (ETH)'], cells, numeric)) io.out(line)
+    printTable(io.out, [...head, 'USDC', 'gas (ETH)'], cells, numeric)
     return
   }
   const records = groups.map(({ key, payments, units, gas }) => ({
@@ -242,7 +242,7 @@ payer has taken the deposit back.`,
           uncovered_usdc: formatUsdc(BigInt(uncovered)),
         }
         const facts = { channels, ...money, oldest_unclaimed_seconds: Math.round(oldestSeconds) }
-        if (json === true) return io.out(JSON.stringify(facts, null, 2))
+        if (json === true) return io.out(formatJson(facts))
         for (const [name, value] of Object.entries(facts)) io.out(`${name.padEnd(25)} ${value}`)
       }),
     )

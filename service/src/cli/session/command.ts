@@ -159,21 +159,3 @@ const flagSentence = `A reason is one of ${flagNames.join(', ')}.`
 function invalid(sentence: string): never {
   throw new InvalidArgumentError(sentence)
 }
-
-/** `right` names the columns that are aligned to the right. */
-export function formatTable(
-  head: readonly string[],
-  rows: readonly (readonly string[])[],
-  right: ReadonlySet<string> = new Set(),
-): string[] {
-  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
-  return [head, ...rows].map((cells) =>
-    cells
-      .map((cell, column) => {
-        const width = widths[column] ?? 0
-        return right.has(head[column] ?? '') ? cell.padStart(width) : cell.padEnd(width)
-      })
-      .join('  ')
-      .trimEnd(),
-  )
-}

@@ -1,4 +1,4 @@
-/** The errors of a command, as its user reads them. */
+/** The output of commands: errors as their users read them, JSON for programs, tables. */
 import { styleText } from 'node:util'
 import type { Command } from 'commander'
 import { ConfigError } from '../../app/config/config.ts'
@@ -22,6 +22,23 @@ export function formatError(error: unknown): string {
 /** Formats a result for a program. Amounts and ids that a JSON number cannot hold are text. */
 export function formatJson(value: unknown, indent = 2): string {
   return JSON.stringify(value, (_key, each: unknown) => (typeof each === 'bigint' ? each.toString() : each), indent)
+}
+
+/** Prints rows below a head. `right` names the columns that are aligned to the right. */
+export function printTable(
+  print: (line: string) => void,
+  head: readonly string[],
+  rows: readonly (readonly string[])[],
+  right: ReadonlySet<string> = new Set(),
+): void {
+  const widths = head.map((name, column) => Math.max(name.length, ...rows.map((row) => row[column]?.length ?? 0)))
+  for (const cells of [head, ...rows]) {
+    const padded = cells.map((cell, column) => {
+      const width = widths[column] ?? 0
+      return right.has(head[column] ?? '') ? cell.padStart(width) : cell.padEnd(width)
+    })
+    print(padded.join('  ').trimEnd())
+  }
 }
 
 /** Visits a command and all commands below it. */

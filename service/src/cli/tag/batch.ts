@@ -1,8 +1,8 @@
 /** `touchstone tag batch …`: batches of tags, each with keys of its own, an epoch and a status (spec §4.4). */
 import type { Command } from 'commander'
-import { argument, defineCommand, defineGroup, formatTable, inSession } from '../session/command.ts'
+import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson, printTable } from '../session/output.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'
@@ -61,7 +61,7 @@ async function create({ store, io, inTurn }: Session, id: string, options: Creat
   if (isTaken) throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
   if (!made.ok) throw new CommandError(made.error)
-  if (json === true) return io.out(JSON.stringify({ id, epoch, status: 'active', demo, macInput, systemId }, null, 2))
+  if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
   const { record, appMaster } = store.tagKeys
   if (record(id)?.fileMaster === null)
@@ -81,13 +81,12 @@ async function list({ store, io }: Session, { json }: { json?: true }): Promise<
     const keys = store.tagKeys.record(id) !== undefined
     return { id, epoch, status, demo: demo === true, macInput, derivation, systemId, keys, createdAt }
   })
-  if (json === true) return io.out(JSON.stringify(batches, null, 2))
+  if (json === true) return io.out(formatJson(batches))
   if (batches.length === 0) return io.out('There is no batch yet: touchstone tag batch create <id>')
   const rows = batches.map(({ id, epoch, status, macInput, derivation, keys, demo }) => {
     return [id, `${epoch}`, status, macInput ?? '?', derivation ?? '?', keys ? 'here' : 'not here', demo ? 'demo' : '']
   })
-  for (const line of formatTable(['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows))
-    io.out(line)
+  printTable(io.out, ['batch', 'epoch', 'status', 'mac input', 'derivation', 'keys', ''], rows)
 }
 
 type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true }
@@ -107,7 +106,7 @@ async function setStatus(
   if (isChanged && status === 'revoked' && store.approvals.isRequired('batch-revoke'))
     return askForApproval(session, { act: 'batch-revoke', subject: id }, json)
   if (isChanged) await inTurn(() => store.tagKeys.setStatus(id, status))
-  if (json === true) return io.out(JSON.stringify({ id, epoch: known.epoch, status, changed: isChanged }, null, 2))
+  if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
   io.out(`Batch ${id} is ${status}. ${consequences[status]}`)
 }

@@ -8,6 +8,7 @@ import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { defineCommand, inSession } from '../session/command.ts'
+import { formatJson } from '../session/output.ts'
 import { chainOf, retryChain, tagHashOf, type RunWork, type Session } from '../session/session.ts'
 
 export function commitmentsCommand(run: RunWork): Command {
@@ -50,8 +51,7 @@ async function showCommitments(session: Session, { json }: { json?: true }): Pro
   const needed = former.some(({ state }) => state !== 'RECYCLED') || conflicts.length > 0
   const hasFormer = chainOf(session).formerTagHash !== undefined
   const report = { ...counts, former: former.length, conflicting: conflicts.length, previousPepperNeeded: needed }
-  if (json === true)
-    io.out(JSON.stringify({ ...report, previousPepperSet: hasFormer, list: former, conflicts }, null, 2))
+  if (json === true) io.out(formatJson({ ...report, previousPepperSet: hasFormer, list: former, conflicts }))
   else for (const line of format(report, { former, conflicts, hasFormer })) io.out(line)
   if (io.signal.aborted) io.err('touchstone: it was stopped, so that not all tags were read.')
   return conflicts.length > 0 || io.signal.aborted ? 1 : 0

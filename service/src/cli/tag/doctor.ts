@@ -10,7 +10,7 @@ import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
 import type { RegisteredTag } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { listUids } from './uids.ts'
 import { formatRefusal, parseHexPair, parseTapUrl } from './verify.ts'
 
@@ -39,7 +39,7 @@ async function doctor(session: Session, url: string, { uid, file, json }: Option
   if (url.length > 2_048) throw new CommandError('An address has at most 2048 characters.')
   const uids = uid === undefined && file === undefined ? [] : await listUids(session.io, { uid, file })
   const report = await examine(session, url, uids)
-  if (json === true) io.out(JSON.stringify(report, null, 2))
+  if (json === true) io.out(formatJson(report))
   else for (const line of format(report)) io.out(line)
   return report.ok ? 0 : 1
 }

@@ -8,7 +8,7 @@ import { createDemoTag } from '../../tap/provisioning/software-tag.ts'
 import { demoBatch, demoUid } from '../dev/catalogue.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { addAddressOptions, layOut, optionalAddress, type AddressOptions } from './template.ts'
 import { getBatch } from './keys.ts'
 
@@ -49,8 +49,7 @@ async function emulate(session: Session, options: Options): Promise<void> {
   const address = optionalAddress(options)
   const { batchId, uid } = await chooseTag(session, options)
   const { urls, counter, uid: name } = await emulateTaps(session, { batchId, uid, address, count: options.count ?? 1 })
-  if (options.json === true)
-    return session.io.out(JSON.stringify({ uid: name, batch: batchId, counter, urls }, null, 2))
+  if (options.json === true) return session.io.out(formatJson({ uid: name, batch: batchId, counter, urls }))
   for (const url of urls) session.io.out(url)
 }
 

@@ -10,7 +10,7 @@ import { createAuthenticate } from '../../tap/sun/authenticate.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { getBatch } from './keys.ts'
 import { parseHexPair } from './verify.ts'
 
@@ -78,7 +78,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }
   if (json === true) {
     const tap = proof === null ? null : { uid: proof.uid, counter: proof.counter }
-    return io.out(JSON.stringify({ ...shown, proved: tap !== null, tap }, null, 2))
+    return io.out(formatJson({ ...shown, proved: tap !== null, tap }))
   }
   io.out(`Batch ${id} imported: scheme ${shown.scheme}, epoch ${shown.epoch}, MAC input ${shown.macInput}.`)
   if (proof === null) io.err(unproved)
@@ -137,7 +137,7 @@ async function rekeyBatch(
   if (json === true) {
     const tap = proof === null ? null : { uid: proof.uid, counter: proof.counter }
     const shown = { id, scheme: formatScheme(record), epoch, macInput, proved: tap !== null, tap }
-    return io.out(JSON.stringify(shown, null, 2))
+    return io.out(formatJson(shown))
   }
   io.out(`Batch ${id} has other keys: scheme ${formatScheme(record)}, epoch ${epoch}, MAC input ${macInput}.`)
   if (proof !== null) io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)

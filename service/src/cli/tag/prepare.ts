@@ -17,7 +17,7 @@ import {
 import type { TagTemplate } from '../../tap/provisioning/template.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { assertNoErrors, readRows, type RowError } from './import/file.ts'
 import { type ImportRow, inColumn } from './import/rows.ts'
 import { getBatch, getMasters, writeNew } from './keys.ts'
@@ -81,7 +81,7 @@ async function prepare(session: Session, file: string, options: Options): Promis
   }
   const out = resolve(io.cwd, options.out ?? `${path}.prepared.${extensions[format]}`)
   await writeNew(out, renderKeyRows(rows, format))
-  if (json === true) return io.out(JSON.stringify({ rows: rows.length, keys: reveal, out }, null, 2))
+  if (json === true) return io.out(formatJson({ rows: rows.length, keys: reveal, out }))
   const keys = reveal ? ', keys included: remove it when the tags are made' : ', without keys'
   io.out(`${rows.length} ${rows.length === 1 ? 'chip' : 'chips'} prepared in ${out}${keys}.`)
 }

@@ -1,7 +1,7 @@
 /** `touchstone tag template`: the template of a chip for a URL (spec §4.4). It needs no store, no key and no chain. */
 import { type Command, Option } from 'commander'
 import { argument, defineCommand, parseAnyGtin } from '../session/command.ts'
-import { CommandError } from '../session/output.ts'
+import { CommandError, formatJson } from '../session/output.ts'
 import { encodeSerial, isRegistrableSerial } from '../../domain/serial.ts'
 import { toHex } from '../../tap/bytes.ts'
 import { batchHint } from '../../tap/keys/batch.ts'
@@ -42,7 +42,7 @@ settings with ChangeFileSettings (file 02, CommMode.Full, key 0). The batch of t
 function format(template: TagTemplate, asJson: boolean): string[] {
   const { url, macInput, piccOffset, macInputOffset, macOffset } = template
   const [ndef, settings] = [toHex(template.ndef), toHex(template.settings)]
-  if (asJson) return [JSON.stringify({ url, macInput, ndef, piccOffset, macInputOffset, macOffset, settings }, null, 2)]
+  if (asJson) return [formatJson({ url, macInput, ndef, piccOffset, macInputOffset, macOffset, settings })]
   return [
     `url               ${url}`,
     `ndef              ${ndef}`,

@@ -1,6 +1,7 @@
 /** `touchstone tag verify` verifies a tap as GET /api/verify does (spec §4.4). */
 import type { Command } from 'commander'
 import { argument, defineCommand, inSession } from '../session/command.ts'
+import { formatJson } from '../session/output.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import type { TapOutcome } from '../../tap/resolve-tap.ts'
@@ -25,7 +26,7 @@ ever. To look at an address without using it: touchstone tag doctor. Exit code 0
 async function verify(session: Session, url: string, { json }: { json?: true }): Promise<number> {
   const { io } = session
   const outcome = await resolveTapUrl(session, url)
-  if (json === true) io.out(JSON.stringify(toJson(outcome), null, 2))
+  if (json === true) io.out(formatJson(toJson(outcome)))
   else for (const line of outcome.kind === 'resolved' ? format(outcome) : [formatRefusal(outcome)]) io.out(line)
   return outcome.kind === 'resolved' ? 0 : 1
 }

@@ -7,7 +7,7 @@ import { type Cell, formatCsvRow } from '../../../lib/csv.ts'
 import { countRows, readWindows } from './file.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
 import { chainOf, operatorOf, tagHashOf, type RunWork, type Session } from '../../session/session.ts'
-import { CommandError } from '../../session/output.ts'
+import { CommandError, formatJson } from '../../session/output.ts'
 import { type ImportChain, type RowOutcome, importColumns } from './rows.ts'
 import { createImporter, type RowResult, type Sent, type Wanted } from './steps.ts'
 
@@ -86,8 +86,7 @@ async function importFile(
   }
   const sent = importer.sent()
   const isDone = tally.isClean() && end === null
-  if (json === true)
-    io.out(JSON.stringify({ rows, ...tally.json(), ...sent, report: `${path}.report.csv`, ended: end }, null, 2))
+  if (json === true) io.out(formatJson({ rows, ...tally.json(), ...sent, report: `${path}.report.csv`, ended: end }))
   else {
     io.out(`${tally.summary()}${wanted.dryRun ? ' (dry run)' : ''}. Report: ${path}.report.csv`)
     if (!wanted.dryRun && (wanted.mint || wanted.bind || wanted.activate)) io.out(formatSent(sent))

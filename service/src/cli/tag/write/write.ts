@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
 import type { RunWork, Session } from '../../session/session.ts'
-import { CommandError } from '../../session/output.ts'
+import { CommandError, formatJson } from '../../session/output.ts'
 import { getBatch, getMasters } from '../keys.ts'
 import { pcscSentence, removed } from './pcsc.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from '../template.ts'
@@ -103,7 +103,7 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
     await list?.close()
   }
   if (options.json === true)
-    io.out(JSON.stringify({ batch: batchId, count, written, failed, report: list?.report ?? null }, null, 2))
+    io.out(formatJson({ batch: batchId, count, written, failed, report: list?.report ?? null }))
   print(`${written} of ${count} tags written${failed === 0 ? '' : `, ${failed} tries failed`}.`)
   if (list !== null) print(`Report: ${list.report}`)
   return written === count ? 0 : 1
