@@ -1,7 +1,7 @@
 /** `touchstone chain roles`: the keys of this service, the roles that they hold on chain, and what is missing (contracts/README.md). */
-import type { Hex } from '@touchstone/verdict'
-import { checksumAddress } from '@touchstone/verdict'
+import { checksumAddress, type Hex } from '@touchstone/verdict'
 import type { Command } from 'commander'
+import { formatUnits } from 'viem'
 import { sharedRoles } from '../app/keys.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import { readRegistryVersion } from '../chain/transactions/registry-version.ts'
@@ -41,46 +41,58 @@ const needs: Readonly<Record<OperatorRole, readonly RegistryRole[]>> = {
 type Missing = Readonly<{ role: OperatorRole; what: string; address: Hex | null; remedy: string }>
 
 async function showRoles(session: Session, { json }: { json?: true }): Promise<number> {
-  const { io } = session
+  const report = await examineRoles(session)
+  if (json === true) session.io.out(formatJson(report))
+  else printReport(session.io.out, report)
+  return report.missing.length > 0 ? 1 : 0
+}
+
+type RolesReport = Awaited<ReturnType<typeof examineRoles>>
+
+/** Reads the holders of the roles, and compares them with the keys of this service. */
+async function examineRoles(session: Session) {
   const { contract, chainInterface, indexSource, startBlock, roleKeys, paymentRpc } = chainOf(session)
   if (chainInterface === 'foreign')
     throw new CommandError('CHAIN_CONTRACT is no registry of this project (CHAIN_INTERFACE).')
   const accounts = roleKeys.map(({ account }) => account.address)
   const read = () => readRoles({ source: indexSource, contract, startBlock, accounts })
-  const { head, roles, fully } = await retryChain(io, read)
-  const version = await retryChain(io, () => readRegistryVersion(paymentRpc, contract))
+  const { head, roles, fully } = await retryChain(session.io, read)
+  const version = await retryChain(session.io, () => readRegistryVersion(paymentRpc, contract))
   const balances = new Map<Hex, bigint>()
   for (const address of new Set(accounts))
     balances.set(address, BigInt((await paymentRpc('eth_getBalance', [address, 'latest'])) as Hex))
-
   const keys = roleKeys.map(({ role, account: { address }, from }) => {
-    const held = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
-    return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds: held }
+    const holds = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
+    return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds }
   })
-  const missing = [...missingRoles(keys, roles, contract), ...missingKeys(keys), ...missingEther(keys)]
-  const shared = sharedRoles(roleKeys)
-  const shownRoles = roles.map(({ role, id, holders }) => ({ role, id, holders: holders.map(checksumAddress) }))
-  if (json === true) {
-    const shown = { contract, version, block: String(head.number), complete: fully, roles: shownRoles }
-    const shownKeys = keys.map((key) => ({ ...key, balance: String(key.balance) }))
-    io.out(formatJson({ ...shown, keys: shownKeys, shared, missing }))
-    return missing.length > 0 ? 1 : 0
+  return {
+    contract,
+    version,
+    block: head.number,
+    complete: fully,
+    roles: roles.map(({ role, id, holders }) => ({ role, id, holders: holders.map(checksumAddress) })),
+    keys,
+    shared: sharedRoles(roleKeys),
+    missing: [...missingRoles(keys, roles, contract), ...missingKeys(keys), ...missingEther(keys)],
   }
-  io.out(`contract ${contract}, version ${version}, at block ${head.number}`)
-  io.out('')
+}
+
+function printReport(print: (line: string) => void, report: RolesReport): void {
+  const { contract, version, block, complete, roles, keys, shared, missing } = report
+  print(`contract ${contract}, version ${version}, at block ${block}`)
+  print('')
   const ownName = (holder: Hex) => keys.find(({ address }) => address === holder)?.key ?? ''
-  const rows = shownRoles.flatMap(({ role, holders }) =>
+  const rows = roles.flatMap(({ role, holders }) =>
     holders.length === 0 ? [[role, 'no account', '']] : holders.map((holder) => [role, holder, ownName(holder)]),
   )
-  printTable(io.out, ['role on chain', 'held by', 'key of this service'], rows)
-  if (!fully) io.out('There may be more holders: the providers did not give all events. Set CHAIN_START_BLOCK.')
-  io.out('')
+  printTable(print, ['role on chain', 'held by', 'key of this service'], rows)
+  if (!complete) print('There may be more holders: the providers did not give all events. Set CHAIN_START_BLOCK.')
+  print('')
   const keyRows = keys.map(({ role, key, address, balance }) => [role, key, address, formatEther(balance)])
-  printTable(io.out, ['writes as', 'key', 'address', 'ether'], keyRows)
-  for (const own of shared) io.out(`One key is ${own.join(', ')}: a thief of it is all of them.`)
-  for (const { role, what, remedy } of missing) io.out(`missing      ${role}: ${what}. ${remedy}`)
-  if (missing.length === 0) io.out('Nothing is missing.')
-  return missing.length > 0 ? 1 : 0
+  printTable(print, ['writes as', 'key', 'address', 'ether'], keyRows)
+  for (const own of shared) print(`One key is ${own.join(', ')}: a thief of it is all of them.`)
+  for (const { role, what, remedy } of missing) print(`missing      ${role}: ${what}. ${remedy}`)
+  if (missing.length === 0) print('Nothing is missing.')
 }
 
 type ShownKey = Readonly<{
@@ -128,5 +140,5 @@ function missingEther(keys: readonly ShownKey[]): Missing[] {
 
 /** Formats wei as ether with at most six digits behind the point. */
 function formatEther(wei: bigint): string {
-  return (Number(wei / 10n ** 12n) / 1e6).toString()
+  return formatUnits(wei / 10n ** 12n, 6)
 }

@@ -5,13 +5,12 @@ import { publishedAccounts } from '../../domain/published-accounts.ts'
 import { registryTypedData } from '../../chain/transactions/typed-data.ts'
 import { chainId } from '../../domain/chain.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
-import { parseHex } from '../../lib/bytes.ts'
 import { readRegistry } from './show.ts'
 import { addWriteOptions, write, type WriteOptions } from './write.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
-import { formatRefusal, parseTapUrl, resolveTapUrl } from '../tag/verify.ts'
+import { formatRefusal, parseTapBytes, resolveTapUrl } from '../tag/verify.ts'
 
 type Options = WriteOptions & {
   claimant?: Hex
@@ -110,11 +109,10 @@ async function consumeTap(session: Session, tokenId: bigint, url: string): Promi
 /** Checks the tap for a dry run and does not consume it. Whether it was used before stays unknown. */
 async function readTap(session: Session, tokenId: bigint, url: string): Promise<number> {
   const { reader, tagHash, formerTagHash, tagKeys } = chainOf(session)
-  const tap = parseTapUrl(url)
-  const [picc, cmac] = [tap.picc, tap.cmac].map(([text = '']) => parseHex(text))
-  if (picc?.length !== 16 || cmac?.length !== 8 || tagHash === undefined)
+  const tap = parseTapBytes(url)
+  if (tap === null || tagHash === undefined)
     throw new CommandError('--tap needs an address with picc (32 hex digits) and cmac (16).')
-  const found = await createAuthenticate({ keys: tagKeys.keys })(picc, cmac)
+  const found = await createAuthenticate({ keys: tagKeys.keys })(tap.picc, tap.cmac)
   if (!found.genuine) throw new CommandError(`not verified: counterfeit (${found.reason}).`)
   const bound = await reader.readByTag(tagHash(found.uid), formerTagHash?.(found.uid))
   if (bound.tokenId !== tokenId) throw new CommandError(`The tag is not bound to asset ${tokenId}.`)

@@ -1,5 +1,5 @@
 /** `touchstone backup`: all data of a service in one sealed file, while it serves. */
-import { access } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { writeBackup, type WriteLine } from './backup-file.ts'
@@ -38,11 +38,8 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
   const withStation = withStationKeys === true
   const { io, config } = session
   const path = resolve(io.cwd, file)
-  const isTaken = await access(path).then(
-    () => true,
-    () => false,
-  )
-  if (isTaken) throw new CommandError(`${path} exists. A backup is never written over another one: name a new file.`)
+  if (existsSync(path))
+    throw new CommandError(`${path} exists. A backup is never written over another one: name a new file.`)
   const key = backupKeyOf(config)
   if (key === null)
     throw new CommandError('A backup is sealed under a key: set BACKUP_KEY. Make one with: openssl rand -hex 32')

@@ -1,5 +1,6 @@
 /** `touchstone restore`: fills an empty service from a backup file. */
-import { mkdir, rm, stat } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { type BackupHead, DamagedBackup, readBackup, type ReadOptions } from './backup-file.ts'
@@ -66,10 +67,7 @@ async function restore(session: BareSession, path: string, { json, ...options }:
 
 /** Creates the folder and returns the function that removes its content again. The lock of the folder does not count as content. */
 async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
-  const wasThere = await stat(dataDir).then(
-    () => true,
-    () => false,
-  )
+  const wasThere = existsSync(dataDir)
   await mkdir(dataDir, { recursive: true })
   const found = await findObstacle(dataDir)
   if (found !== null)

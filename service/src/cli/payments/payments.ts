@@ -2,6 +2,7 @@
 import { Option, type Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
 import { chainId } from '../../domain/chain.ts'
+import { formatCsvRow } from '../../lib/csv.ts'
 import {
   createBook,
   dimensions,
@@ -51,8 +52,7 @@ function listCommand(run: RunWork): Command {
     .option('--json', 'print a JSON array')
     .action(
       inSession(run, async (session, { limit, json, ...filter }: Filter & { limit: number; json?: true }) => {
-        const rows = await bookOf(session).list(filter, limit)
-        printRows(session, rows, json)
+        printRows(session, await bookOf(session).list(filter, limit), json)
       }),
     )
 }
@@ -115,11 +115,7 @@ const numeric = new Set(['asset', 'payments', 'USDC', 'gas (ETH)'])
 
 function formatRow(row: BookRow): string[] {
   const gas = row.gas === null ? 'none, or not known' : `${formatEther(BigInt(row.gas))} ETH`
-  const facts = {
-    ...toRecord(row),
-    amount_usdc: formatUsdc(BigInt(row.units)),
-    gas_wei: gas,
-  }
+  const facts = { ...toRecord(row), gas_wei: gas }
   return Object.entries(facts).flatMap(([name, value]) =>
     value === null ? [] : [`${(labels[name as keyof typeof facts] ?? name).padEnd(12)} ${value}`],
   )
@@ -258,18 +254,18 @@ async function* recordPages(book: Book, filter: Filter) {
 
 type Records = readonly Readonly<Record<string, string | number | null>>[]
 
-/** Prints page after page, each when the caller has taken the one before. No value holds a comma, a quote or a line end. */
+/** Prints page after page, each when the caller has taken the one before. */
 async function printRecords(
   { io }: Session,
   format: 'csv' | 'json',
   head: readonly string[],
   pages: Iterable<Records> | AsyncIterable<Records>,
 ): Promise<void> {
-  io.out(format === 'csv' ? head.join(',') : '[')
+  io.out(format === 'csv' ? formatCsvRow(head) : '[')
   let before = ''
   for await (const page of pages) {
     for (const record of page) {
-      if (format === 'csv') io.out(head.map((name) => record[name] ?? '').join(','))
+      if (format === 'csv') io.out(formatCsvRow(head.map((name) => record[name] ?? null)))
       else {
         if (before !== '') io.out(`${before},`)
         before = JSON.stringify(record)

@@ -4,15 +4,16 @@
  */
 import type { Command } from 'commander'
 import { parseTokenId, type Verdict } from '@touchstone/verdict'
+import { parseHex } from '../../lib/bytes.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import { parseDigitalLink, parsePassportPath } from '../../passport/digital-link.ts'
 import { diagnose, type Diagnosis } from '../../tap/provisioning/doctor.ts'
-import type { RegisteredTag } from '../../tap/tag-registry.ts'
+import type { RegisteredTag, StoredBatch } from '../../tap/tag-registry.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { listUids } from './uids.ts'
-import { formatRefusal, parseHexPair, parseTapUrl } from './verify.ts'
+import { formatRefusal, parseTapBytes, parseTapUrl } from './verify.ts'
 
 type Options = { readonly uid?: readonly Uint8Array[]; readonly file?: string; readonly json?: true }
 
@@ -53,15 +54,15 @@ type Report = Omit<Diagnosis, 'ok' | 'findings'> & Readonly<{ ok: boolean }> & S
 async function examine(session: Session, url: string, uids: readonly Uint8Array[]): Promise<Report> {
   const { store } = session
   const diagnosis = await diagnose(url, { batches: store.tagKeys.keys.candidates(), uids })
-  const stages: Stage[] = [linkStage(session, url), await keyStage(session, diagnosis)]
-  const uid = diagnosis.uid === null ? null : Uint8Array.from(Buffer.from(diagnosis.uid, 'hex'))
+  const batch = (await store.tags.batches()).find(({ id }) => id === diagnosis.batchId)
+  const stages: Stage[] = [linkStage(session, url), keyStage(session, diagnosis, batch)]
+  const uid = diagnosis.uid === null ? null : parseHex(diagnosis.uid)
   if (uid !== null) {
     const known = await store.tags.tagOfUid(uid)
-    stages.push(
-      await ledgerStage(session, url, { uid, known, diagnosis }),
-      registrationStage(known, diagnosis),
-      await chainStage(session, url, { uid, known }),
-    )
+    const { counter } = diagnosis
+    if (counter !== null && batch !== undefined)
+      stages.push(await ledgerStage(session, url, { uid, known, counter, epoch: batch.epoch }))
+    stages.push(registrationStage(known, diagnosis), await chainStage(session, url, { uid, known }))
   }
   const findings = stages.flatMap((stage) => stage.findings)
   if (!findings.some(isFault)) findings.push(...(await verifierFindings(session, url)))
@@ -112,9 +113,8 @@ function targetOf(path: string): Target | null {
 }
 
 /** Names the keys and the batch. The status is that of the database, which all instances share. */
-async function keyStage({ store }: Session, diagnosis: Diagnosis): Promise<Stage> {
+function keyStage({ store }: Session, diagnosis: Diagnosis, batch: StoredBatch | undefined): Stage {
   const { findings, uid, counter, batchId, tagByte, macInput, scheme, fileKeyNo } = diagnosis
-  const batch = (await store.tags.batches()).find(({ id }) => id === batchId)
   const isRevoked = batch?.status === 'revoked' && !findings.some(({ code }) => code === 'revoked_batch')
   return {
     findings: [
@@ -138,54 +138,55 @@ async function keyStage({ store }: Session, diagnosis: Diagnosis): Promise<Stage
   }
 }
 
-type Tapped = Readonly<{ uid: Uint8Array; known: RegisteredTag | undefined; diagnosis: Diagnosis }>
+type Known = Readonly<{ uid: Uint8Array; known: RegisteredTag | undefined }>
+type Tapped = Known & Readonly<{ counter: number; epoch: number }>
 
 /** Holds the counter against the ledger. Times are those of the database. */
-async function ledgerStage({ store, chain }: Session, url: string, { uid, known, diagnosis }: Tapped): Promise<Stage> {
-  const { counter, batchId } = diagnosis
-  const batch = (await store.tags.batches()).find(({ id }) => id === batchId)
-  if (counter === null || batch === undefined) return { findings: [], facts: {} }
-  const { epoch } = batch
-  const isNewest = known?.epoch === epoch
-  const lastCounter = isNewest ? known.lastCounter : 0
+async function ledgerStage({ store, chain }: Session, url: string, tapped: Tapped): Promise<Stage> {
+  const { uid, known, counter, epoch } = tapped
+  const lastCounter = known?.epoch === epoch ? known.lastCounter : 0
   const facts = { 'last counter': lastCounter }
   const use = await store.tags.useOf({ uid, epoch, counter })
-  if (use !== undefined) {
-    const at = formatTime(use.firstSeen)
-    const used = { ...facts, used: at }
-    if (Buffer.compare(use.picc, parseHexPair(url)?.picc ?? new Uint8Array()) !== 0) {
-      const text = `Counter ${counter} was used at ${at} with other bytes: another chip has these keys, or SDM was switched on again.`
-      return { findings: [fault('other_bytes', text)], facts: used }
-    }
-    const windowSeconds = chain?.pages.windowSeconds ?? 0
-    const until = new Date(use.firstSeen.getTime() + windowSeconds * 1_000)
-    if (use.ageSeconds < windowSeconds)
-      return {
-        findings: [
-          note(
-            'used',
-            `Used at ${at}, last counter ${lastCounter}; the same link passes again until ${formatTime(until)}.`,
-          ),
-        ],
-        facts: used,
-      }
-    return {
-      findings: [
-        fault('replayed', `Used at ${at}, last counter ${lastCounter}: a link verifies once. Tap the tag again.`),
-      ],
-      facts: used,
-    }
+  if (use === undefined) return { findings: unusedFindings(tapped, lastCounter), facts }
+  const windowSeconds = chain?.pages.windowSeconds ?? 0
+  const isSame = Buffer.compare(use.picc, parseTapBytes(url)?.picc ?? new Uint8Array()) === 0
+  return {
+    findings: [isSame ? usedFinding(use, { lastCounter, windowSeconds }) : otherBytes(use, counter)],
+    facts: { ...facts, used: formatTime(use.firstSeen) },
   }
+}
+
+type Use = NonNullable<Awaited<ReturnType<Session['store']['tags']['useOf']>>>
+
+function otherBytes({ firstSeen }: Use, counter: number): Finding {
+  const text = `Counter ${counter} was used at ${formatTime(firstSeen)} with other bytes: another chip has these keys, or SDM was switched on again.`
+  return fault('other_bytes', text)
+}
+
+/** A link passes again for a while after its first use. */
+function usedFinding(
+  { firstSeen, ageSeconds }: Use,
+  { lastCounter, windowSeconds }: { readonly lastCounter: number; readonly windowSeconds: number },
+): Finding {
+  const used = `Used at ${formatTime(firstSeen)}, last counter ${lastCounter}`
+  if (ageSeconds >= windowSeconds) return fault('replayed', `${used}: a link verifies once. Tap the tag again.`)
+  const until = new Date(firstSeen.getTime() + windowSeconds * 1_000)
+  return note('used', `${used}; the same link passes again until ${formatTime(until)}.`)
+}
+
+/** Explains why a counter that was not used verifies no more. */
+function unusedFindings({ known, counter, epoch }: Tapped, lastCounter: number): Finding[] {
   if (known !== undefined && known.epoch > epoch) {
     const text = `The tag was registered again under epoch ${known.epoch}, batch ${known.batchId}: links of epoch ${epoch} verify no more.`
-    return { findings: [fault('old_epoch', text)], facts }
+    return [fault('old_epoch', text)]
   }
-  if (counter > lastCounter) return { findings: [], facts }
-  const isBaseline = counter <= (known?.baselineCounter ?? 0)
-  const text = isBaseline
-    ? `Counter ${counter} was used up when the tag was registered, at counter ${known?.baselineCounter}.`
-    : `Counter ${counter} is below the last counter ${lastCounter}: a link verifies only before a later one, and once.`
-  return { findings: [fault('replayed', text)], facts }
+  if (counter > lastCounter) return []
+  const baseline = known?.baselineCounter ?? 0
+  const text =
+    counter <= baseline
+      ? `Counter ${counter} was used up when the tag was registered, at counter ${baseline}.`
+      : `Counter ${counter} is below the last counter ${lastCounter}: a link verifies only before a later one, and once.`
+  return [fault('replayed', text)]
 }
 
 function registrationStage(known: RegisteredTag | undefined, { batchId }: Diagnosis): Stage {
@@ -204,10 +205,8 @@ function registrationStage(known: RegisteredTag | undefined, { batchId }: Diagno
   }
 }
 
-type Found = Pick<Tapped, 'uid' | 'known'>
-
 /** Reads the binding from the chain, at the block that it names. */
-async function chainStage({ chain, store }: Session, url: string, { uid, known }: Found): Promise<Stage> {
+async function chainStage({ chain, store }: Session, url: string, { uid, known }: Known): Promise<Stage> {
   const nothing = { findings: [], facts: {} }
   if (chain === null) {
     const text = 'No chain is configured here (CHAIN_RPC_URLS, CHAIN_CONTRACT), so that the binding cannot be read.'

@@ -12,7 +12,7 @@ import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { getBatch } from './keys.ts'
-import { parseHexPair } from './verify.ts'
+import { parseTapBytes } from './verify.ts'
 
 type Options = {
   readonly scheme: Scheme
@@ -72,18 +72,15 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const keys = await readMasterFile(resolve(io.cwd, masterFile), scheme)
   const record = importedBatch({ ...settings, id, scheme, ...keys })
   if (record === null) throw new CommandError(wrongSystemId)
-  const proof = check === undefined ? null : await proved(session, record, check)
+  const proof = await prove(session, record, check)
   const made = await inTurn(() => store.tagKeys.add(record))
   if (!made.ok) throw new CommandError(made.error)
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }
-  if (json === true) {
-    const tap = proof === null ? null : { uid: proof.uid, counter: proof.counter }
-    return io.out(formatJson({ ...shown, proved: tap !== null, tap }))
-  }
+  if (json === true) return io.out(formatJson({ ...shown, ...toJson(proof) }))
   io.out(`Batch ${id} imported: scheme ${shown.scheme}, epoch ${shown.epoch}, MAC input ${shown.macInput}.`)
   if (proof === null) io.err(unproved)
-  else io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)
-  if (proof !== null && proof.note !== null) io.err(`${proof.note} A proxy must rename them.`)
+  else io.out(formatProof(proof))
+  if (proof?.note) io.err(`${proof.note} A proxy must rename them.`)
 }
 
 const wrongSystemId =
@@ -130,17 +127,14 @@ async function rekeyBatch(
     masterFile === undefined
       ? await withRandomKeys(session, former, changes)
       : await withKeysOf(resolve(io.cwd, masterFile), former, changes)
-  const proof = check === undefined ? null : await proved(session, record, check)
+  const proof = await prove(session, record, check)
   const changed = await inTurn(() => store.tagKeys.rekey(record))
   if (!changed.ok) throw new CommandError(changed.error)
   const { epoch, macInput } = record
-  if (json === true) {
-    const tap = proof === null ? null : { uid: proof.uid, counter: proof.counter }
-    const shown = { id, scheme: formatScheme(record), epoch, macInput, proved: tap !== null, tap }
-    return io.out(formatJson(shown))
-  }
-  io.out(`Batch ${id} has other keys: scheme ${formatScheme(record)}, epoch ${epoch}, MAC input ${macInput}.`)
-  if (proof !== null) io.out(`Proved by tag ${proof.uid}, tap ${proof.counter}, which is not used up.`)
+  const scheme = formatScheme(record)
+  if (json === true) return io.out(formatJson({ id, scheme, epoch, macInput, ...toJson(proof) }))
+  io.out(`Batch ${id} has other keys: scheme ${scheme}, epoch ${epoch}, MAC input ${macInput}.`)
+  if (proof !== null) io.out(formatProof(proof))
   else if (masterFile !== undefined) io.err(unproved)
 }
 
@@ -171,11 +165,12 @@ async function withRandomKeys(
   return { ...made.record, status }
 }
 
-/** Proves the keys by a tap. Throws `CommandError` for keys that do not fit, and for a tap that another batch explains already. */
-async function proved({ store }: Pick<Session, 'store'>, record: BatchRecord, url: string) {
+/** Proves the keys by a tap; null without one. Throws `CommandError` for keys that do not fit, and for a tap that another batch explains already. */
+async function prove({ store }: Session, record: BatchRecord, url: string | undefined): Promise<Proof | null> {
+  if (url === undefined) return null
   const proof = await proveKeys(record, url)
   if (!proof.ok) throw new CommandError(`These keys did not make this tap. Nothing is stored. ${proof.error}`)
-  const pair = parseHexPair(url)
+  const pair = parseTapBytes(url)
   const others = store.tagKeys.keys.candidates().filter(({ id }) => id !== record.id)
   const authenticate = createAuthenticate({ keys: createKeyRing(others), fileKeys: null })
   const known = pair === null ? null : await authenticate(pair.picc, pair.cmac)
@@ -183,6 +178,16 @@ async function proved({ store }: Pick<Session, 'store'>, record: BatchRecord, ur
   if (known?.genuine === true)
     throw new CommandError(`Tags of this batch verify in batch ${known.batch.id} already. Nothing is stored.`)
   return proof
+}
+
+type Proof = Extract<Awaited<ReturnType<typeof proveKeys>>, { ok: true }>
+
+function formatProof({ uid, counter }: Proof): string {
+  return `Proved by tag ${uid}, tap ${counter}, which is not used up.`
+}
+
+function toJson(proof: Proof | null) {
+  return { proved: proof !== null, tap: proof && { uid: proof.uid, counter: proof.counter } }
 }
 
 const mostFileBytes = 4_096

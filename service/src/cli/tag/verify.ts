@@ -51,12 +51,14 @@ export function parseTapUrl(url: string): {
   }
 }
 
+type TapBytes = Readonly<{ picc: Uint8Array; cmac: Uint8Array; hint: string | undefined }>
+
 /** Parses PICC data and MAC of a URL to bytes, or returns null when they are not there once each. */
-export function parseHexPair(url: string): { readonly picc: Uint8Array; readonly cmac: Uint8Array } | null {
-  const { picc, cmac } = parseTapUrl(url)
-  if (picc.length !== 1 || cmac.length !== 1) return null
-  const [piccBytes, cmacBytes] = [parseHex(picc[0] ?? ''), parseHex(cmac[0] ?? '')]
-  return piccBytes?.length === 16 && cmacBytes?.length === 8 ? { picc: piccBytes, cmac: cmacBytes } : null
+export function parseTapBytes(url: string): TapBytes | null {
+  const { picc: piccs, cmac: cmacs, hint } = parseTapUrl(url)
+  if (piccs.length !== 1 || cmacs.length !== 1) return null
+  const [picc, cmac] = [parseHex(piccs[0] ?? ''), parseHex(cmacs[0] ?? '')]
+  return picc?.length === 16 && cmac?.length === 8 ? { picc, cmac, hint } : null
 }
 
 /** Formats the reason why a tap resolves to no item. */

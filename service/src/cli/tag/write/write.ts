@@ -8,7 +8,7 @@ import { CommandError, formatJson } from '../../session/output.ts'
 import { getBatch, getMasters } from '../keys.ts'
 import { pcscSentence, removed } from './pcsc.ts'
 import { addAddressOptions, type AddressOptions, layOut, requiredAddress } from '../template.ts'
-import { parseTapUrl } from '../verify.ts'
+import { parseTapBytes } from '../verify.ts'
 import { type ChipList, openChipList } from './chip-list.ts'
 import {
   ChipError,
@@ -19,7 +19,6 @@ import {
 } from '../../../tap/provisioning/personalise.ts'
 import { isOriginal } from '../../../tap/provisioning/originality.ts'
 import type { TagTemplate } from '../../../tap/provisioning/template.ts'
-import { parseHex } from '../../../lib/bytes.ts'
 import { ifMissing } from '../../../lib/errors.ts'
 import { writePrivateFile } from '../../../lib/sealed/file.ts'
 import { toHex } from '../../../tap/bytes.ts'
@@ -147,10 +146,9 @@ async function createWriter(session: Session, options: Options, list: ChipList |
       ...(originality && { isOriginal }),
     })
     const name = toHex(uid)
-    const { picc, cmac, hint } = parseTapUrl(shown)
-    const bytes = ([text = '']: readonly string[]) => parseHex(text) ?? new Uint8Array()
-    const found = await authenticate(bytes(picc), bytes(cmac), { hint })
-    if (!found.genuine || toHex(found.uid) !== name || found.batch.id !== batchId)
+    const tap = parseTapBytes(shown)
+    const found = tap && (await authenticate(tap.picc, tap.cmac, { hint: tap.hint }))
+    if (found?.genuine !== true || toHex(found.uid) !== name || found.batch.id !== batchId)
       throw new ChipError(
         `Chip ${name} was written but does not verify; touchstone tag doctor '${urls.get(name)}' may say why.`,
       )
