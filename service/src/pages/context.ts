@@ -1,6 +1,7 @@
 /** A page context holds the language and the asset folder of a page. The helpers here write the small pieces that all cards share. */
 import { formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
 import { html, type Html } from './html.ts'
+import { icon, type IconName } from './icons.ts'
 
 export type PageContext = {
   readonly language: Language
@@ -22,16 +23,24 @@ export function hrefIn({ chosen, language }: PageContext, path: string): string 
 
 /** Writes unix seconds for people and for machines. */
 export function timeElement({ language }: PageContext, seconds: number): Html {
-  return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z"
-    >${formatTime(language, seconds)}</time
-  >`
+  return html`<time datetime="${instant(seconds)}">${formatTime(language, seconds)}</time>`
 }
 
 /** Writes the day of unix seconds for people, and the moment for machines. */
 export function dateElement({ language }: PageContext, seconds: number): Html {
-  return html`<time datetime="${new Date(seconds * 1000).toISOString().slice(0, 19)}Z" data-day
-    >${formatDate(language, seconds)}</time
-  >`
+  return html`<time datetime="${instant(seconds)}" data-day>${formatDate(language, seconds)}</time>`
+}
+
+function instant(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+}
+
+/** Cuts a text in code points. */
+export function cut(text: string, most: number): string {
+  const points = Array.from(text)
+  if (points.length <= most) return text
+  const kept = points.slice(0, most - 1).join('')
+  return `${kept.trimEnd()}…`
 }
 
 /** Isolates the direction of supplier text, so that it cannot reorder the text around it. */
@@ -52,4 +61,27 @@ export function row(name: string, value: Html | '' | null | undefined): Html | u
         <dd>${value}</dd>
       </div>`
     : undefined
+}
+
+/** A line that opens: icon, title, what it is. */
+export function fold(name: IconName, title: string, what: string, body: Html | string | false): Html {
+  return html`<details>
+    ${summary(name, title, what)}
+    <div>${body}</div>
+  </details>`
+}
+
+/** Writes the line of what opens. */
+export function summary(name: IconName, title: string, what: string): Html {
+  return html`<summary>
+    ${icon(name)}<span><b>${title}</b><small>${what}</small></span
+    >${icon('down', 'turn')}
+  </summary>`
+}
+
+/** Writes the button that loads the page once more. */
+export function retryButton(context: PageContext): Html {
+  return html`<p class="btns">
+    <a class="btn" href="" data-retry>${icon('retry')}<span>${textsIn(context).verdict.tryAgain}</span></a>
+  </p>`
 }

@@ -4,16 +4,16 @@
  */
 import type { LifecycleState } from '@touchstone/verdict'
 import type { ProductDetails } from '../domain/product-details.ts'
-import { code, hrefIn, supplierText, textsIn, type PageContext } from './context.ts'
+import { code, hrefIn, row, summary, supplierText, textsIn, type PageContext } from './context.ts'
 import { fill, html, jsonBlock, type Html } from './html.ts'
-import { icon, tapDrawing } from './icons.ts'
+import { tapDrawing } from './icons.ts'
 import { careCard, makerPicture, makerWords } from './item/about.ts'
 import { makerFrame } from './item/frame.ts'
 import type { ItemView } from './item/view.ts'
 import { documentOf } from './layout.ts'
 import { scanCard } from './lookup/scan.ts'
 import { itemForm, searchCard, tapCard, type Brand, type SearchView } from './search.ts'
-import { plainVerdict } from './verdict/card.ts'
+import { placesFor, plainVerdict } from './verdict/card.ts'
 import { seal } from './verdict/seals.ts'
 import { tones } from './verdict/situation.ts'
 
@@ -73,20 +73,8 @@ export function classPage(context: PageContext, view: ClassView): string {
     path,
     field: 'empty',
     body: html`<div class="flow">
-      ${plainVerdict(context, { tone: 'none', title, text })}
-      <dl class="facts2">
-        <div>
-          <dt>${product.gtin}</dt>
-          <dd>${code(gtin)}</dd>
-        </div>
-        ${
-          batch !== undefined &&
-          html`<div>
-            <dt>${product.batch}</dt>
-            <dd>${code(batch)}</dd>
-          </div>`
-        }
-      </dl>
+      ${plainVerdict({ tone: 'none', title, text })}
+      <dl class="facts2">${row(product.gtin, code(gtin))} ${row(product.batch, batch && code(batch))}</dl>
       ${view.product !== null && commonCards(context, view.product)} ${tapCard(context)}
       <section class="card search" aria-labelledby="search">
         <h2 id="search">${classSerial}</h2>
@@ -98,9 +86,9 @@ export function classPage(context: PageContext, view: ClassView): string {
 
 /** The maker's words about a model or a batch, in their frame, and the same as data. */
 function commonCards(context: PageContext, view: NonNullable<ClassView['product']>): Html {
-  const { kinds, verdict, product } = textsIn(context)
+  const { product } = textsIn(context)
   const { details, information } = view
-  const places = { this: kinds[details.kind ?? 'item'], maker: verdict.maker, brand: '', genuine: verdict.genuineChip }
+  const places = placesFor(context, { kind: details.kind })
   const words = makerWords(context, view, makerPicture(context, details, places))
   return html`${
     words !== null &&
@@ -134,10 +122,7 @@ function colours(context: PageContext): Html {
 function examplesCard(context: PageContext, examples: readonly Example[]): Html {
   const { home, product, states } = textsIn(context)
   return html`<details class="proof">
-    <summary>
-      ${icon('layers')}<span><b>${home.examples}</b><small>${home.examplesText}</small></span
-      >${icon('down', 'turn')}
-    </summary>
+    ${summary('layers', home.examples, home.examplesText)}
     <ul class="examples in">
       ${examples.map(
         ({ path, tokenId, state, name = product.unnamed.replace('{token}', tokenId) }) =>

@@ -1,10 +1,9 @@
 /** Pages without an item: taps that lead to none, links that cannot be read, faults. None of them guesses a verdict (spec §4.4, §7). */
-import { hrefIn, textsIn, type PageContext } from './context.ts'
+import { hrefIn, retryButton, textsIn, type PageContext } from './context.ts'
 import { fill, html, type Html } from './html.ts'
-import { icon } from './icons.ts'
 import { documentOf } from './layout.ts'
 import { searchCard } from './search.ts'
-import { nextSteps, plainVerdict, tapFact, verdictCard, type VerdictView } from './verdict/card.ts'
+import { nextSteps, placesFor, plainVerdict, tapFact, verdictCard, type VerdictView } from './verdict/card.ts'
 import { type Role, type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
@@ -37,7 +36,7 @@ export type NoticeKind = Notice['kind']
 
 /** Returns the document. `path` is the page's own path, without query. */
 export function noticePage(context: PageContext, path: string, notice: Notice): string {
-  const { notices, verdict } = textsIn(context)
+  const { notices } = textsIn(context)
   const situation = situations[notice.kind]
   const { title, body } =
     situation === undefined ? plainNotice(context, notice) : situationOf(context, notice, situation)
@@ -50,13 +49,7 @@ export function noticePage(context: PageContext, path: string, notice: Notice): 
     tap: isRetry ? 'retry' : undefined,
     checkedAt: 'checkedAt' in notice ? notice.checkedAt : undefined,
     body: html`<div class="flow">
-      ${body}
-      ${
-        isRetry &&
-        html`<p class="btns">
-          <a class="btn" href="" data-retry>${icon('retry')}<span>${verdict.tryAgain}</span></a>
-        </p>`
-      }
+      ${body} ${isRetry && retryButton(context)}
       ${record !== undefined && html`<p class="btns"><a class="btn quiet" href="${hrefIn(context, record)}">${notices.openRecord}</a></p>`}
       ${hasSearch(notice.kind) && searchCard(context)}
     </div>`,
@@ -82,13 +75,12 @@ export function hasSearch(kind: NoticeKind): boolean {
 
 function situationOf(context: PageContext, notice: Notice, situation: Situation): { title: string; body: Html } {
   const texts = textsIn(context)
-  const { kinds, verdict } = texts
-  const places = { this: kinds.item, maker: verdict.maker, brand: '', genuine: verdict.genuineChip }
+  const { verdict } = texts
   const isUnread = notice.kind === 'chain'
   const isProof = 'checkedAt' in notice
   const view: VerdictView = {
     situation,
-    places,
+    places: placesFor(context, {}),
     eyebrow: isProof ? verdict.checkedNow : isUnread ? verdict.undecided : verdict.noProof,
     facts: factsOf(context, notice),
     seal: isUnread ? 'wait' : undefined,
@@ -129,5 +121,5 @@ function plainNotice(context: PageContext, notice: Notice): { title: string; bod
   const isWait = retried.includes(notice.kind)
   const more = notice.kind === 'reported' ? notices[reportedNext[notice.role]] : undefined
   const card = { tone: 'none', title, text: filled, more, seal: isWait ? 'wait' : undefined } as const
-  return { title, body: plainVerdict(context, card) }
+  return { title, body: plainVerdict(card) }
 }

@@ -2,9 +2,8 @@
  * The page of a visit without a connection. It is a file like the style: the script fills it with the last answer of this tab, in grey and
  * marked as old. Without one it says that nothing was checked.
  */
-import { textsIn, type PageContext } from './context.ts'
+import { retryButton, textsIn, type PageContext } from './context.ts'
 import { html, jsonBlock } from './html.ts'
-import { icon } from './icons.ts'
 import { languages, textsOf } from './languages.ts'
 import { documentOf } from './layout.ts'
 import { plainVerdict } from './verdict/card.ts'
@@ -12,7 +11,7 @@ import { plainVerdict } from './verdict/card.ts'
 /** Returns the document. It is in English until the script knows the language of the visitor. */
 export function offlinePage(assets: string): string {
   const context: PageContext = { language: 'en', chosen: false, assets }
-  const { notices, verdict } = textsIn(context)
+  const { notices } = textsIn(context)
   const texts = Object.fromEntries(
     languages.map((language) => [
       language,
@@ -30,11 +29,8 @@ export function offlinePage(assets: string): string {
     field: 'empty',
     isOffline: true,
     body: html`<div class="flow">
-      ${plainVerdict(context, { tone: 'none', title: notices.offlineTitle, text: notices.offlineText, seal: 'wait' })}
-      <p class="btns">
-        <a class="btn" href="" data-retry>${icon('retry')}<span>${verdict.tryAgain}</span></a>
-      </p>
-      ${jsonBlock('offline', 'application/json', JSON.stringify(texts))}
+      ${plainVerdict({ tone: 'none', title: notices.offlineTitle, text: notices.offlineText, seal: 'wait' })}
+      ${retryButton(context)} ${jsonBlock('offline', 'application/json', JSON.stringify(texts))}
     </div>`,
   })
 }

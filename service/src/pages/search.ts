@@ -2,7 +2,7 @@
 import { hrefIn, textsIn, type PageContext } from './context.ts'
 import { html, type Html } from './html.ts'
 import { icon, tapDrawing } from './icons.ts'
-import { bulkPath } from './lookup/path.ts'
+import { bulkPath } from './lookup/bulk.ts'
 
 /** The text that was typed before, and the field that was wrong. */
 export type SearchView = {
@@ -67,9 +67,9 @@ export function searchCard(context: PageContext, view: SearchView = {}, brands: 
 export function itemForm(context: PageContext, view: SearchView): Html {
   const { search, product } = textsIn(context)
   const gtin = { name: 'gtin', label: product.gtin, hint: search.gtinHint, numeric: true, max: 20 } as const
-  const serial = { name: 'serial', label: product.serial, hint: search.serialHint, numeric: false, max: 40 } as const
   return html`<form action="/" method="get" aria-label="${search.byItem}">
-    ${languageField(context)} ${field(gtin, view, search.badGtin)} ${field(serial, view, search.badSerial)}
+    ${languageField(context)} ${field(gtin, view, search.badGtin)}
+    ${field(serialField(context), view, search.badSerial)}
     <button>${search.button}</button>
   </form>`
 }
@@ -77,13 +77,6 @@ export function itemForm(context: PageContext, view: SearchView): Html {
 /** The brand comes from the operator's list, so that no maker's text decides which items it stands for. */
 function brandForm(context: PageContext, view: SearchView, brands: readonly Brand[]): Html {
   const { search, product } = textsIn(context)
-  const serial = {
-    name: 'serial',
-    id: 'brandSerial',
-    label: product.serial,
-    hint: search.serialHint,
-    numeric: false,
-  } as const
   return html`<form action="/" method="get" aria-label="${search.byBrand}">
     ${languageField(context)}
     <label for="brand">${product.brand}</label>
@@ -91,7 +84,7 @@ function brandForm(context: PageContext, view: SearchView, brands: readonly Bran
       ${brands.map(({ id, name }) => html`<option value="${id}" ${id === view.brand && html` selected`}>${name}</option>`)}
     </select>
     ${view.wrong === 'brand' && html`<p class="error">${search.badBrand}</p>`}
-    ${field({ ...serial, max: 40 }, view, search.badSerial)}
+    ${field({ ...serialField(context), id: 'brandSerial' }, view, search.badSerial)}
     <button>${search.button}</button>
   </form>`
 }
@@ -109,6 +102,11 @@ type Field = {
   readonly hint: string
   readonly numeric: boolean
   readonly max: number
+}
+
+function serialField(context: PageContext): Field {
+  const { search, product } = textsIn(context)
+  return { name: 'serial', label: product.serial, hint: search.serialHint, numeric: false, max: 40 }
 }
 
 function field({ name, id = name, label, hint, numeric, max }: Field, view: SearchView, error: string): Html {

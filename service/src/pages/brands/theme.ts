@@ -161,7 +161,7 @@ function areAlike(one: string, other: string): boolean {
 }
 
 function hslOf(colourText: string): { hue: number; lightness: number; chroma: number } {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => Number.parseInt(colourText.slice(at, at + 2), 16) / 255)
+  const [red, green, blue] = sharesOf(colourText)
   const [max, min] = [Math.max(red, green, blue), Math.min(red, green, blue)]
   const chroma = max - min
   const sixth =
@@ -175,20 +175,10 @@ function hslOf(colourText: string): { hue: number; lightness: number; chroma: nu
   return { hue: sixth * 60, lightness: (max + min) / 2, chroma }
 }
 
+/** Writes the colours as custom properties: `onAccent` is `--on-accent`. */
 function declarations(all: Colours): string {
-  return [
-    ['ground', all.ground],
-    ['surface', all.surface],
-    ['ink', all.ink],
-    ['ink-2', all.ink2],
-    ['line', all.line],
-    ['accent', all.accent],
-    ['on-accent', all.onAccent],
-    ['stage', all.stage],
-    ['stage-line', all.stageLine],
-    ['stage-ink', all.stageInk],
-  ]
-    .map(([name, value]) => `--${name}:${value};`)
+  return Object.entries(all)
+    .map(([name, value]) => `--${name.replace(/[A-Z0-9]/, (sign) => `-${sign.toLowerCase()}`)}:${value};`)
     .join('')
 }
 
@@ -248,9 +238,13 @@ export function contrastOf(one: string, other: string): number {
 }
 
 function luminanceOf(colour: string): number {
-  const [red = 0, green = 0, blue = 0] = [1, 3, 5].map((at) => {
-    const share = Number.parseInt(colour.slice(at, at + 2), 16) / 255
-    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
-  })
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+  const linear = (share: number) => (share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4)
+  const [red, green, blue] = sharesOf(colour)
+  return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+}
+
+/** Returns red, green and blue of `#rrggbb`, each from 0 to 1. */
+function sharesOf(colour: string): readonly [red: number, green: number, blue: number] {
+  const shareAt = (at: number) => Number.parseInt(colour.slice(at, at + 2), 16) / 255
+  return [shareAt(1), shareAt(3), shareAt(5)]
 }

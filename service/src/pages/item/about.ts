@@ -1,12 +1,12 @@
 /** The maker's description of an item: product, care, repair, recycling, materials, recall. It stands in frames (spec §2.3). */
-import { code, row, supplierText, textsIn, type PageContext } from '../context.ts'
+import { code, cut, fold, row, supplierText, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
-import { icon, type IconName } from '../icons.ts'
+import type { IconName } from '../icons.ts'
 import { countryName } from '../languages.ts'
 import type { Places } from '../verdict/card.ts'
 import type { Situation } from '../verdict/situation.ts'
 import { hasComparison } from './compare.ts'
-import { cut, makerFrame, makerLink } from './frame.ts'
+import { makerFrame, makerLink } from './frame.ts'
 import { altOf, pictureElement } from './picture.ts'
 import type { ItemView } from './view.ts'
 
@@ -37,18 +37,26 @@ export function aboutCard(
   // Elsewhere the picture stands beside the verdict, or in the comparison.
   const isHere = theme === null && !hasComparison(view, situation)
   const words = makerWords(context, view, isHere ? makerPicture(context, details, places) : false)
-  const tokenId = verdict.token_id
   return html`<section class="card product" aria-labelledby="product">
     <h2 id="product">${fill(texts.about, places)}</h2>
     ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
     ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
     ${words !== null && makerFrame(context, places, words, details?.language)}
-    <dl class="facts2">
-      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
-      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
-    </dl>
+    ${numbersOf(context, item, verdict.token_id)}
   </section>`
 }
+
+/** Lists the numbers under which an item is registered. */
+export function numbersOf(context: PageContext, item: ItemView['item'], tokenId: string): Html {
+  const { serial, gtin, record } = textsIn(context).product
+  return html`<dl class="facts2">
+    ${row(serial, item && code(item.serial))} ${row(gtin, item && code(item.gtin))}
+    ${row(record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
+  </dl>`
+}
+
+/** Longest description on a page, in code points; the passport holds all of it. */
+const longestDescription = 1_500
 
 /** The maker's fields, to stand in a frame; null without any. */
 export function makerWords(
@@ -68,7 +76,7 @@ export function makerWords(
   const words = [
     picture,
     name !== undefined && html`<p class="name">${supplierText(name)}</p>`,
-    description !== undefined && html`<p class="lines">${cut(description)}</p>`,
+    description !== undefined && html`<p class="lines">${supplierText(cut(description, longestDescription))}</p>`,
     facts.length > 0 && html`<dl class="facts2">${facts}</dl>`,
   ].filter((one) => one !== false)
   return words.length === 0 ? null : html`${words}`
@@ -120,17 +128,6 @@ export function careCard(context: PageContext, { details }: Pick<ItemView, 'deta
       details.language,
     )}
   </section>`
-}
-
-/** A line that opens: icon, title, what it is. */
-export function fold(name: IconName, title: string, what: string, body: Html | string | false): Html {
-  return html`<details>
-    <summary>
-      ${icon(name)}<span><b>${title}</b><small>${what}</small></span
-      >${icon('down', 'turn')}
-    </summary>
-    <div>${body}</div>
-  </details>`
 }
 
 function list(lines: readonly Html[]): Html {

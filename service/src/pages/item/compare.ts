@@ -88,7 +88,7 @@ function reportForm(context: PageContext, ticket: string | null): Html | false {
     class="report"
     id="${reportFormId}"
     method="post"
-    action="${`${reportPath}?lang=${context.language}`}"
+    action="${reportPath}?lang=${context.language}"
     autocomplete="off"
   >
     <input type="hidden" name="ticket" value="${ticket}" />

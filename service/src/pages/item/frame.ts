@@ -1,5 +1,5 @@
 /** Frames around the maker's words: a label before them names the maker and says that they are not checked (spec §2.3). */
-import { supplierText, textsIn, type PageContext } from '../context.ts'
+import { textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import type { Places } from '../verdict/card.ts'
 
@@ -15,17 +15,4 @@ export function makerFrame(context: PageContext, { maker }: Places, body: Html, 
 /** Links a page of the maker. Following it shows the host the visitor's address and nothing more. */
 export function makerLink(url: string): Html {
   return html`<a href="${url}" rel="noreferrer noopener nofollow" dir="ltr">${URL.parse(url)?.host ?? url}</a>`
-}
-
-/** Cuts a text in code points; the passport holds all of it. */
-export function cut(text: string, max = 1_500): Html {
-  const points = Array.from(text)
-  return supplierText(
-    points.length <= max
-      ? text
-      : `${points
-          .slice(0, max - 1)
-          .join('')
-          .trimEnd()}…`,
-  )
 }

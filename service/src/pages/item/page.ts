@@ -9,7 +9,7 @@ import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { documentOf } from '../layout.ts'
 import { ownershipCard } from '../ownership/card.ts'
 import { searchCard, tapHelp } from '../search.ts'
-import { nextSteps, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
+import { nextSteps, placesFor, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
 import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison, reportFormId } from './compare.ts'
@@ -87,13 +87,9 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
  * The kind is one of a closed list, and the maker one of the operator's. No text of a supplier stands in a sentence.
  */
 function placesOf(context: PageContext, { details, theme, tap, history }: ItemView): Places {
-  const { kinds, verdict } = textsIn(context)
   const claimedAt = history?.find(({ kind }) => kind === 'claimed')?.at ?? null
   return {
-    this: kinds[details?.kind ?? 'item'],
-    maker: theme?.name ?? verdict.maker,
-    brand: theme?.name ?? '',
-    genuine: theme === null ? verdict.genuineChip : verdict.genuine,
+    ...placesFor(context, { kind: details?.kind, theme }),
     taps: tap.kind === 'tapped' ? String(tap.counter) : '',
     date: claimedAt === null ? '' : dateElement(context, claimedAt),
   }

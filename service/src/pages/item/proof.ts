@@ -1,8 +1,7 @@
 /** The folded proof: how anyone repeats the result without this service: contract, block, commands, a recheck in the browser (spec §1, §2.2). */
 import { clientCommand } from '../../domain/release.ts'
-import { code, row, textsIn, type PageContext } from '../context.ts'
+import { code, row, summary, textsIn, type PageContext } from '../context.ts'
 import { fill, html, jsonBlock, type Html } from '../html.ts'
-import { icon } from '../icons.ts'
 import { eventRows } from './history.ts'
 import type { ItemView } from './view.ts'
 
@@ -15,10 +14,7 @@ export function proofCard(context: PageContext, view: ItemView): Html {
   const program = clientCommand(new URL(verdictLink).origin) ?? 'touchstone'
   const verify = `${program} verify ${verdictLink} --rpc ${rpc} --contract ${contract}`
   return html`<details class="proof">
-      <summary>
-        ${icon('code')}<span><b>${proof.title}</b><small>${proof.what}</small></span
-        >${icon('down', 'turn')}
-      </summary>
+      ${summary('code', proof.title, proof.what)}
       <div class="in">
         <p>${proof.text}</p>
         <dl class="facts2">

@@ -40,7 +40,7 @@ export function shareCard(context: PageContext, view: ItemView): Html {
 function certificateForm(context: PageContext, { certificateTicket: ticket, wallets }: ItemView): Html | false {
   const { certificate } = textsIn(context)
   if (ticket === null) return false
-  return html`<form class="certificate" method="post" action="${`${certificatePath}?lang=${context.language}`}">
+  return html`<form class="certificate" method="post" action="${certificatePath}?lang=${context.language}">
     <input type="hidden" name="ticket" value="${ticket}" />
     <h3>${certificate.keep}</h3>
     <p class="hint">${certificate.keepText} <a href="${hrefIn(context, checkPath)}">${certificate.checkLink}</a></p>

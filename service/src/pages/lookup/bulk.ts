@@ -3,8 +3,9 @@ import { code, hrefIn, supplierText, textsIn, timeElement, type PageContext } fr
 import { fill, html, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
 import { documentOf } from '../layout.ts'
-import { bulkPath } from './path.ts'
 import type { LookupItem, LookupRow } from './row.ts'
+
+export const bulkPath = '/bulk'
 
 /** Why a list was not looked up. */
 export type BulkProblem =

@@ -23,7 +23,7 @@ export function findPage(context: PageContext, { kind, typed, items }: FindView)
     field: 'empty',
     links: html`<link rel="stylesheet" href="${context.assets}/lookup.css" />`,
     body: html`<div class="flow">
-      ${plainVerdict(context, { tone: 'none', title, text: find[`${kind}Text`] })}
+      ${plainVerdict({ tone: 'none', title, text: find[`${kind}Text`] })}
       <section class="card read" aria-labelledby="read">
         <h2 id="read">${find.read}</h2>
         <p><bdi class="typed">${typed}</bdi></p>

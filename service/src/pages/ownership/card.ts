@@ -1,8 +1,7 @@
 /** Ownership of an item: claimed or not, nothing more, because a commitment to an owner is personal data (spec §2.1). */
-import { textsIn, type PageContext } from '../context.ts'
+import { fold, summary, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import { icon } from '../icons.ts'
-import { fold } from '../item/about.ts'
 import { tool } from '../item/proof.ts'
 import type { ItemView } from '../item/view.ts'
 import type { Places } from '../verdict/card.ts'
@@ -120,10 +119,7 @@ function transferActs(context: PageContext, { transfers, passkeys }: ItemView): 
 function ownerTest(context: PageContext, { verdictPath }: ItemView): Html {
   const { proof, item } = textsIn(context)
   return html`<details data-scripted hidden>
-    <summary>
-      ${icon('lock')}<span><b>${item.testOwner}</b><small>${item.testOwnerHow}</small></span
-      >${icon('down', 'turn')}
-    </summary>
+    ${summary('lock', item.testOwner, item.testOwnerHow)}
     <div>
       ${tool({
         data: html`data-owner="${verdictPath}"`,

@@ -4,14 +4,14 @@
  * Neither account stands on it.
  */
 import type { Untrusted } from '@touchstone/verdict'
-import { code, hrefIn, row, textsIn, timeElement, type PageContext } from '../context.ts'
+import { fold, hrefIn, textsIn, timeElement, type PageContext } from '../context.ts'
 import { fill, html, jsonBlock, type Html } from '../html.ts'
-import { fold, makerWords } from '../item/about.ts'
+import { makerWords, numbersOf } from '../item/about.ts'
 import { makerFrame } from '../item/frame.ts'
 import { documentOf } from '../layout.ts'
 import { qrCode } from '../qr.ts'
 import type { PageTheme } from '../theme.ts'
-import { plainVerdict } from '../verdict/card.ts'
+import { placesFor, plainVerdict } from '../verdict/card.ts'
 import { transferPath, walletForm, walletTexts } from './wallet-form.ts'
 
 export type OfferPageView = {
@@ -46,7 +46,7 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
     theme,
     field: 'empty',
     body: html`<div class="flow">
-      ${plainVerdict(context, {
+      ${plainVerdict({
         tone: isHeld ? 'stop' : 'none',
         title: isHeld ? transfer.heldTitle : transfer.title,
         text: isHeld ? transfer.heldText : fill(transfer.say, { time }),
@@ -61,17 +61,11 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
 
 /** Describes the item by its numbers and in the maker’s words. */
 function whatCard(context: PageContext, { product, item, tokenId, record, theme }: OfferPageView): Html {
-  const { transfer, verdict, kinds, product: texts } = textsIn(context)
-  const maker = theme?.name ?? verdict.maker
-  const places = { this: kinds.item, maker, brand: theme?.name ?? '', genuine: verdict.genuineChip }
+  const { transfer } = textsIn(context)
   const words = makerWords(context, { product }, false)
   return html`<section class="card product" aria-labelledby="what">
     <h2 id="what">${transfer.what}</h2>
-    ${words !== null && makerFrame(context, places, words)}
-    <dl class="facts2">
-      ${row(texts.serial, item && code(item.serial))} ${row(texts.gtin, item && code(item.gtin))}
-      ${row(texts.record, code(tokenId.length <= 20 ? tokenId : `${tokenId.slice(0, 8)}…${tokenId.slice(-8)}`))}
-    </dl>
+    ${words !== null && makerFrame(context, placesFor(context, { theme }), words)} ${numbersOf(context, item, tokenId)}
     <p class="btns"><a class="btn quiet" href="${hrefIn(context, record)}">${transfer.openItem}</a></p>
   </section>`
 }

@@ -2,9 +2,8 @@
  * Loss and theft, reported and lifted by the owner's own wallet (spec §3, FLAGGED). The contract lets the owner of a claimed item and the
  * maker set and clear LOST and STOLEN; the other reports are the maker's alone.
  */
-import { textsIn, type PageContext } from '../context.ts'
+import { fold, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
-import { fold } from '../item/about.ts'
 import type { ItemView, OwnerReports } from '../item/view.ts'
 import type { Places } from '../verdict/card.ts'
 import { walletForm } from './wallet-form.ts'

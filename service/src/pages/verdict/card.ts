@@ -2,9 +2,11 @@
  * The verdict: seal, headline with product and brand, one sentence, chip and record, and then what to do (spec §4.4, §4.6). The visitor
  * says by three radio buttons whether the item is bought new or second-hand, or owned; the style shows what belongs to the answer.
  */
-import { code, supplierText, textsIn, type PageContext } from '../context.ts'
+import { code, cut, supplierText, textsIn, type PageContext } from '../context.ts'
 import { fill, html, type Html } from '../html.ts'
 import { icon, type IconName } from '../icons.ts'
+import type { Texts } from '../languages.ts'
+import type { PageTheme } from '../theme.ts'
 import { seal, type Seal } from './seals.ts'
 import { defaultRole, roles, type Situation, stageOf, type Tone, type Variant, variantsOf } from './situation.ts'
 
@@ -20,6 +22,23 @@ export type Fact = {
  * as «the maker».
  */
 export type Places = Readonly<Record<'this' | 'maker' | 'brand' | 'genuine', string> & Record<string, Html | string>>
+
+/** Returns the words for an item of a maker, and of a brand where the operator lists it. */
+export function placesFor(
+  context: PageContext,
+  {
+    kind = 'item',
+    theme = null,
+  }: { readonly kind?: keyof Texts['kinds'] | undefined; readonly theme?: PageTheme | null },
+): Places {
+  const { kinds, verdict } = textsIn(context)
+  return {
+    this: kinds[kind],
+    maker: theme?.name ?? verdict.maker,
+    brand: theme?.name ?? '',
+    genuine: theme === null ? verdict.genuineChip : verdict.genuine,
+  }
+}
 
 export type VerdictView = {
   readonly situation: Situation
@@ -76,7 +95,7 @@ export function verdictCard(context: PageContext, view: VerdictView): Html {
         view.name !== undefined &&
         html`<p class="named">
           <span class="tab">${textsIn(context).verdict.named}</span
-          ><span class="thing">${supplierText(shortened(view.name))}</span>
+          ><span class="thing">${supplierText(cut(view.name, longestName))}</span>
         </p>`
       }
       ${sentences} ${factList(context, view.facts)}
@@ -85,27 +104,17 @@ export function verdictCard(context: PageContext, view: VerdictView): Html {
     ${!isOne && roleChoice(context, view.situation, view.form)}`
 }
 
+type PlainVerdict = {
+  readonly tone: Tone
+  readonly title: string
+  readonly text: Html | string
+  readonly more?: string | undefined
+  readonly eyebrow?: string | undefined
+  readonly seal?: Seal | undefined
+}
+
 /** A headline of the pages that are no situation, such as that of a broken link. */
-export function plainVerdict(
-  context: PageContext,
-  {
-    tone,
-    title,
-    text,
-    more,
-    eyebrow,
-    seal: shape,
-    facts = [],
-  }: {
-    readonly tone: Tone
-    readonly title: string
-    readonly text: Html | string
-    readonly more?: string | undefined
-    readonly eyebrow?: string | undefined
-    readonly seal?: Seal | undefined
-    readonly facts?: VerdictView['facts']
-  },
-): Html {
+export function plainVerdict({ tone, title, text, more, eyebrow, seal: shape }: PlainVerdict): Html {
   return html`<section
     class="verdict alone tone-${tone}"
     ${tone === 'stop' && html` role="alert"`}
@@ -115,7 +124,7 @@ export function plainVerdict(
     ${eyebrow !== undefined && html`<p class="label">${eyebrow}</p>`}
     <h1 id="verdict"><span class="word tone-${tone}${isLong(title) && ' long'}">${title}</span></h1>
     <p class="say">${text}</p>
-    ${more !== undefined && html`<p class="say">${more}</p>`} ${factList(context, facts)}
+    ${more !== undefined && html`<p class="say">${more}</p>`}
   </section>`
 }
 
@@ -193,16 +202,6 @@ function roleChoice(context: PageContext, situation: Situation, form?: string): 
 
 /** Longest name in the verdict, in code points; the frame below holds all of it. */
 const longestName = 60
-
-function shortened(name: string): string {
-  const points = Array.from(name)
-  return points.length <= longestName
-    ? name
-    : `${points
-        .slice(0, longestName - 1)
-        .join('')
-        .trimEnd()}…`
-}
 
 function isLong(word: string): boolean {
   return word.length > 16

@@ -74,7 +74,7 @@ export function variantsOf(texts: Texts, situation: Situation): readonly Variant
   const { role: first, tone } = looks[situation]
   const variants: Variant[] = []
   for (const role of roles) {
-    const words = wordsFor(texts, situation, role)
+    const words = wordsFor(texts.situations, situation, role)
     const own = typeof tone === 'string' ? tone : tone[role]
     const at = variants.findIndex((one) => one.title === words.title && one.say === words.say && one.tone === own)
     const same = variants[at]
@@ -90,10 +90,10 @@ export function defaultRole(situation: Situation): Role {
 }
 
 /** A role without words of its own has those of the situation behind it, else those of the first role. */
-function wordsFor({ situations }: Texts, situation: Situation, role: Role): Words {
+function wordsFor(situations: Texts['situations'], situation: Situation, role: Role): Words {
   const own: Partial<Record<Role, Words>> = situations[situation]
   const behind = wordsOf[situation]
-  const words = own[role] ?? (behind === undefined ? own.new : wordsFor({ situations } as Texts, behind, role))
+  const words = own[role] ?? (behind === undefined ? own.new : wordsFor(situations, behind, role))
   return words as Words
 }
 
