@@ -25,7 +25,6 @@ export function createSignedWrites({ writer, operations, transfers }: SignedWrit
       writer.write(request, { idempotencyKey: tried === 1 ? key : `${key}:${tried}`, by }),
     )
     if (!result.ok) return outcomes[result.code] ?? 'refused'
-    if (result.status === 'SIMULATED') throw new Error('A step was only simulated.')
     if (result.status === 'CONFIRMED') transfers.reached(result.blockNumber)
     return { status: result.status === 'CONFIRMED' ? 'mined' : 'sent', txHash: result.txHash }
   }

@@ -45,13 +45,12 @@ export type WriterOptions = Readonly<{
 }>
 
 /** `by` is who asks for the write; left out, the user of this process. */
-export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor } | { dryRun: true }>
+export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor }>
 
 /** `repeated`: the key was used for this very request before. */
 export type WriteResult =
   | (Mined & Readonly<{ ok: true; status: 'CONFIRMED'; repeated: boolean }>)
   | Readonly<{ ok: true; status: 'PENDING'; txHash: Hex; repeated: boolean }>
-  | Readonly<{ ok: true; status: 'SIMULATED'; gas: bigint }>
   | WriteFailure
 
 type TappedClaim = Readonly<{ tokenId: bigint; claimant: Hex; tapCounter: number; deadline: bigint }>
@@ -81,18 +80,26 @@ export function createWriter(options: WriterOptions) {
    * Executes a request. A rejection by the contract is a value and is not kept under the key; a signed transaction is kept.
    * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
    */
-  function write(request: WriteRequest, how: WriteOptions): Promise<WriteResult> {
-    const work = 'dryRun' in how ? simulate(request) : once(request, how.idempotencyKey, how.by ?? localActor())
+  function write(request: WriteRequest, { idempotencyKey, by = localActor() }: WriteOptions): Promise<WriteResult> {
+    return awaitedByClose(once(request, idempotencyKey, by))
+  }
+
+  /** Returns the most gas that a request would cost now, or why the contract would reject it. Sends nothing. Throws CHAIN_UNAVAILABLE. */
+  function simulate(request: WriteRequest): Promise<Readonly<{ ok: true; gas: bigint }> | WriteFailure> {
+    return awaitedByClose(estimate(request))
+  }
+
+  function awaitedByClose<T>(work: Promise<T>): Promise<T> {
     const tracked = work.finally(() => running.delete(tracked))
     running.add(tracked)
     return tracked
   }
 
-  async function simulate(request: WriteRequest): Promise<WriteResult> {
+  async function estimate(request: WriteRequest): Promise<Readonly<{ ok: true; gas: bigint }> | WriteFailure> {
     const call = callOf(request)
     if ('ok' in call) return call
     const prepared = await prepare(rpc, { from: addressOf(call.account), to: contract, data: call.data }, maxFeePerGas)
-    return prepared.ok ? { ok: true, status: 'SIMULATED', gas: prepared.gas } : prepared
+    return prepared.ok ? { ok: true, gas: prepared.gas } : prepared
   }
 
   async function once(request: WriteRequest, key: string, by: Actor): Promise<WriteResult> {
@@ -196,7 +203,7 @@ export function createWriter(options: WriterOptions) {
     await Promise.allSettled(running)
   }
 
-  return { write, recover: recovery.recover, attestClaim, close }
+  return { write, simulate, recover: recovery.recover, attestClaim, close }
 }
 
 function rejectPublishedKeys(keys: OperatorKeys, local: boolean): void {

@@ -124,7 +124,7 @@ async function recycleByTwo(
   const known = key === undefined ? null : await session.store.approvals.findByKey(key)
   if (known?.subject === subject && known.txHash !== null)
     return (await write(session, request, { key: operationKeyOf(known.id), ...(json && { json }) }, change)).exit
-  const simulated = known === null ? await retryChain(session.io, () => writer.write(request, { dryRun: true })) : null
+  const simulated = known === null ? await retryChain(session.io, () => writer.simulate(request)) : null
   if (simulated?.ok === false) throw new CommandError(simulated.message)
   return askForApproval(session, { act: 'recycle', subject, ...(key !== undefined && { key }) })
 }

@@ -44,21 +44,19 @@ export async function write(
   const { io } = session
   const { writer, reader } = chainOf(session)
   if (dryRun === true) {
-    const result = await retryChain(io, () => writer.write(request, { dryRun: true }))
+    const result = await retryChain(io, () => writer.simulate(request))
     if (!result.ok) throw new CommandError(result.message)
-    const gas = result.status === 'SIMULATED' ? result.gas : null
-    const cost = gas === null ? '' : `, for at most ${gas} gas`
+    const { gas } = result
     io.out(
       json === true
         ? formatJson({ status: 'SIMULATED', change, gas })
-        : `Dry run: would ${change}${cost}. Nothing was sent.`,
+        : `Dry run: would ${change}, for at most ${gas} gas. Nothing was sent.`,
     )
     return { exit: 0 }
   }
   const result = await writer.write(request, { idempotencyKey: key })
   if (!result.ok)
     throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
-  if (result.status === 'SIMULATED') return { exit: 1 } // cannot happen: no dry run
   const { status, txHash: transaction, repeated } = result
   if (json !== true) io.out(`transaction  ${transaction}${repeated ? '  (done before under this key)' : ''}`)
   if (result.status !== 'CONFIRMED') {

@@ -8,7 +8,6 @@ import { writeWithNextKey } from '../../chain/transactions/failures.ts'
 import type { OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
-import { ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { ApiKey } from '../../access/api-keys.ts'
 import type { GraphqlContext } from '../context.ts'
@@ -48,7 +47,7 @@ export async function productPayload(tokenId: bigint, result: WriteOutcome, { lo
 }
 
 export type WriteDeps = Readonly<{
-  writer: Pick<Writer, 'write'>
+  writer: Pick<Writer, 'write' | 'simulate'>
   operations: Pick<OperationStore, 'find'>
   transfers: Pick<TransferReads, 'reached'>
   /** Announces a mined block to the readers of this process. Resolves whether it was indexed within two seconds. */
@@ -85,7 +84,6 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
   ): Promise<WriteOutcome> {
     const result = await writer.write(request, { idempotencyKey, by: { who: `key:${key.id}`, requestId } })
     if (!result.ok) return failed(result, fields)
-    if (result.status === 'SIMULATED') throw new ServiceError('INTERNAL', 'A write was only simulated.')
     const { txHash } = result
     log.info('written', { kind: request.kind, apiKey: key.id, repeated: result.repeated, txHash })
     if (result.status === 'PENDING') return { ok: true, txHash, mined: false, indexed: false, tokenIds: [] }
@@ -101,7 +99,7 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
 
   /** Returns why the contract would reject a request now, or null. Throws CHAIN_UNAVAILABLE. */
   async function rejectionOf(request: WriteRequest): Promise<Extract<WriteOutcome, { ok: false }> | null> {
-    const result = await writer.write(request, { dryRun: true })
+    const result = await writer.simulate(request)
     return result.ok ? null : failed(result, {})
   }
 

@@ -27,7 +27,7 @@ describe('the writer executes', () => {
   before(async () => void ({ writer } = world = await startWriterOver()))
   after(() => world.end())
 
-  const rejection = async (request: WriteRequest) => codeOf(await writer.write(request, { dryRun: true }))
+  const rejection = async (request: WriteRequest) => codeOf(await writer.simulate(request))
   const done = async (request: WriteRequest) =>
     minted(await writer.write(request, { idempotencyKey: String((count += 1)) }))
   const signed = <Type extends keyof RegistryMessages>(

@@ -95,10 +95,10 @@ for (const { name, open, skip } of testDatabases()) {
 
     it('can try a request without sending it', async () => {
       const supply = await world.supply()
-      const tried = await writer.write(mint(), { dryRun: true })
-      assert.ok(tried.ok && tried.status === 'SIMULATED' && tried.gas > 50_000n && tried.gas < 200_000n)
+      const tried = await writer.simulate(mint())
+      assert.ok(tried.ok && tried.gas > 50_000n && tried.gas < 200_000n)
       assert.equal(
-        codeOf(await writer.write({ kind: 'bindTag', tokenId: 999n, tagHash: hash(1) }, { dryRun: true })),
+        codeOf(await writer.simulate({ kind: 'bindTag', tokenId: 999n, tagHash: hash(1) })),
         'ASSET_NOT_FOUND',
       )
       assert.equal(await world.supply(), supply)
@@ -173,19 +173,13 @@ describe('the writer', () => {
 
   it('names a step without a key, and a value that does not fit', async () => {
     const writer = createWriter({ ...options, keys: { issuer: privateKeyToAccount(generatePrivateKey()) } })
-    assert.equal(
-      codeOf(await writer.write({ kind: 'activate', tokenId: 1n }, { dryRun: true })),
-      'OPERATOR_KEY_MISSING',
-    )
+    assert.equal(codeOf(await writer.simulate({ kind: 'activate', tokenId: 1n })), 'OPERATOR_KEY_MISSING')
     const tooMany = {
       kind: 'mintBatch',
       to: operator.address,
       metadataHashes: Array.from({ length: 201 }, () => hash(1)),
     } as const
-    assert.equal(codeOf(await writer.write(tooMany, { dryRun: true })), 'INVALID_REQUEST')
-    assert.equal(
-      codeOf(await writer.write({ kind: 'mint', to: '0x12', metadataHash: hash(1) }, { dryRun: true })),
-      'INVALID_REQUEST',
-    )
+    assert.equal(codeOf(await writer.simulate(tooMany)), 'INVALID_REQUEST')
+    assert.equal(codeOf(await writer.simulate({ kind: 'mint', to: '0x12', metadataHash: hash(1) })), 'INVALID_REQUEST')
   })
 })

@@ -10,6 +10,7 @@ import { deployLocal } from '../../../src/chain/devchain/deploy.ts'
 import {
   createWriter,
   type OperatorKeys,
+  type Writer,
   type WriteResult,
   type WriterOptions,
 } from '../../../src/chain/transactions/writer.ts'
@@ -87,7 +88,8 @@ export async function storeIn(database: Database): Promise<OperationStore> {
 }
 
 /** Returns the status of a successful write, or the code of a failure. */
-export const codeOf = (result: WriteResult): string => (result.ok ? result.status : result.code)
+export const codeOf = (result: WriteResult | Awaited<ReturnType<Writer['simulate']>>): string =>
+  !result.ok ? result.code : 'status' in result ? result.status : 'SIMULATED'
 
 /** Asserts that a write was mined, and returns the tokens that it minted. */
 export function minted(result: WriteResult): readonly bigint[] {

@@ -220,7 +220,7 @@ type Write = ImportChain['writer']['write']
 type Result = Awaited<ReturnType<Write>>
 
 function isSent(result: Result): boolean {
-  return result.ok && result.status !== 'SIMULATED' && !result.repeated
+  return result.ok && !result.repeated
 }
 
 function endOf(result: Extract<Result, { ok: true }>, done: string): string | null | Stop {
