@@ -3,6 +3,8 @@ import type { TaskStream } from './agent.ts'
 
 export type EventStreams = ReturnType<typeof createEventStreams>
 
+const nobody: Parameters<TaskStream>[0] = { event: () => {}, end: () => {} }
+
 /** Proxies close idle connections. */
 const keepAliveMs = 15_000
 
@@ -13,7 +15,10 @@ export function createEventStreams({ maxStreams = 1_000 }: { readonly maxStreams
   return {
     /** Returns the body of a response, or null if too many streams are open. `wrap` puts an event into the envelope of its binding. */
     open(stream: TaskStream, wrap: (event: object) => object): ReadableStream<Uint8Array> | null {
-      if (opened >= maxStreams) return null
+      if (opened >= maxStreams) {
+        stream(nobody)() // its message is worked on all the same: the task would wait for ever
+        return null
+      }
       opened += 1
       let close = () => {}
       return new ReadableStream<Uint8Array>({

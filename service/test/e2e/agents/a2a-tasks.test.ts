@@ -228,6 +228,19 @@ describe('the streams of the A2A agent', () => {
     }
   })
 
+  it('that is one too many leaves no task behind that waits for ever', async () => {
+    const a2a = await startA2a({ ...scriptedTools(), maxStreams: 0 })
+    try {
+      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+      const refused = await a2a.post('/a2a/v1/message:stream', said('42', { taskId: task.id }))
+      assert.equal(refused.status, 429)
+      const stateOf = async () => (await a2a.rest('GET', `/tasks/${task.id}`))['status'].state as string
+      await until(async () => (await stateOf()) === 'TASK_STATE_COMPLETED')
+    } finally {
+      await a2a.close()
+    }
+  })
+
   async function statusOf(answer: Promise<Response>): Promise<number> {
     const response = await answer
     await response.body?.cancel()
