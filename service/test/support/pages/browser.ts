@@ -89,25 +89,33 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export type Audit = { readonly broken: readonly string[]; readonly held: number }
 export type Scheme = 'light' | 'dark'
 
-/** Rules whose outcome depends on colours. They take most of the time of an audit. */
-const colourRules = ['color-contrast', 'link-in-text-block']
+/** Rules whose outcome depends on colours. */
+export const colourRules: readonly string[] = ['color-contrast', 'link-in-text-block']
+/** Rules that compare elements with what is around them, which takes most of the time of an audit. */
+export const visualRules: readonly string[] = [...colourRules, 'target-size']
 
-/** Returns the rules that were broken, and how many held. `rules` leaves the others out. */
-export async function audit(
-  page: Page,
-  colorScheme: Scheme,
-  rules: 'all' | 'colours' | 'others' = 'all',
-): Promise<Audit> {
+/** Rules that alone are looked at, or that are not. */
+export type Rules = { readonly only?: readonly string[]; readonly without?: typeof visualRules }
+
+/** Returns the rules that were broken, and how many held. */
+export async function audit(page: Page, colorScheme: Scheme, { only, without = [] }: Rules = {}): Promise<Audit> {
   await page.emulateMedia({ colorScheme })
   if (await page.evaluate("typeof axe === 'undefined'")) await page.evaluate(axe)
-  const off = Object.fromEntries(rules === 'others' ? colourRules.map((id) => [id, { enabled: false }]) : [])
   const options = {
     resultTypes: ['violations'],
     preload: false,
-    ...(rules === 'colours' ? { runOnly: colourRules } : { rules: { 'target-size': { enabled: true }, ...off } }),
+    ...(only === undefined
+      ? { rules: Object.fromEntries(visualRules.map((id) => [id, { enabled: !without.includes(id) }])) }
+      : { runOnly: only }),
   }
   return page.evaluate(`axe.run(document, ${JSON.stringify(options)}).then(({ violations, passes }) => ({
     held: passes.length,
     broken: violations.map(({ id, nodes }) => id + ': ' + nodes.map(({ target }) => target.join(' ')).slice(0, 3).join(', ')),
   }))`)
+}
+
+/** Returns the kinds of elements on a page: name, class, role, and the tone that they stand in. */
+export function kindsOf(page: Page): Promise<readonly string[]> {
+  return page.evaluate(`[...new Set(Array.from(document.querySelectorAll('[class], [role], main *'),
+    (element) => [element.localName, element.className, element.role, element.closest('[class*=tone-]')?.className].join('.')))]`)
 }
