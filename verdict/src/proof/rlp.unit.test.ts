@@ -101,9 +101,10 @@ describe('RLP', () => {
     for (let depth = 0; depth < 100_000; depth += 1) {
       const size = integerBytes(BigInt(length))
       const prefix = length <= 55 ? [0xc0 + length] : [0xf7 + size.length, ...size]
-      prefixes.unshift(prefix)
+      prefixes.push(prefix)
       length += prefix.length
-      if (depth % 20_000 === 0) assert.equal(decodeRlp(Uint8Array.from(prefixes.flat())) === null, depth > 15)
+      if (depth % 20_000 === 0)
+        assert.equal(decodeRlp(Uint8Array.from(prefixes.toReversed().flat())) === null, depth > 15)
     }
   })
 })
