@@ -49,7 +49,7 @@ describe('every page in Chromium', { skip: noBrowser }, () => {
     { width: 320, height: 640 },
   ]
 
-  /** What is audited in a language: the dark pages differ in colours only, and the Arabic ones in anything but colours. */
+  /** The audits of each language. Dark pages differ from light ones by their colours only; Arabic ones have the same colours. */
   const auditsIn = {
     en: { light: {}, dark: { only: colourRules } },
     de: {},
