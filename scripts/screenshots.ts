@@ -14,6 +14,7 @@ import { args, executablePath } from '../service/test/support/pages/browser.ts'
 import { testCamera } from '../service/test/support/pages/camera.ts'
 import { startPageWorld } from '../service/test/support/pages/pages.ts'
 import { openState, pageStates, scriptedStates, type ScriptedState } from '../service/test/support/pages/states.ts'
+import { makeWalletKeys } from '../service/test/support/pages/wallets.ts'
 
 const options = { lang: { type: 'string' }, readme: { type: 'boolean' } } as const
 const { positionals, values } = parseArgs({ allowPositionals: true, options })
@@ -34,7 +35,9 @@ const loadPictures = `Promise.all(Array.from(document.images, (picture) => {
 
 await mkdir(target, { recursive: true })
 const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
-const world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3500' } }) // taps stay good while the pictures are taken
+await using walletKeys = await makeWalletKeys()
+// Taps stay good while the pictures are taken.
+const world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3500', ...walletKeys.env } })
 const browser = await chromium.launchPersistentContext(profile, { executablePath, args: [...args, ...testCamera] })
 try {
   const known: ScriptedState[] = [...(await pageStates(world)), ...(await scriptedStates(world))]
