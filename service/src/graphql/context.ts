@@ -30,8 +30,12 @@ export type GraphqlContext = {
 type Refusal = Readonly<{ act: string; subject: string; because: string }>
 export type NoteRefusal = (refusal: Refusal, by: Actor) => Promise<void>
 
-/** Creates the context of one operation. `listing`: the operation reads lists only. */
-export type CreateContext = (key: ApiKey, requestId: string, listing?: boolean) => GraphqlContext
+/** Creates the context of an operation, or of an event. `listing`: the operation reads lists only. */
+export type CreateContext = (
+  key: ApiKey,
+  requestId: string,
+  operation?: { readonly listing: boolean; readonly cost: number },
+) => GraphqlContext
 
 /** An operation reads one database: `listStores`, which may be a few seconds behind, when it only lists, else `stores`. */
 export function contextFactory(
@@ -39,11 +43,13 @@ export function contextFactory(
   listStores: IndexStores = stores,
   note: NoteRefusal = async () => {},
 ): CreateContext {
-  return (key, requestId, listing = false) => {
-    const all = listing ? listStores : stores
+  return (key, requestId, operation) => {
+    const all = operation?.listing === true ? listStores : stores
     const lists = key.brands === null ? all : scopedStores(all, key.brands)
     const noteRefusal = (refusal: Refusal) => note(refusal, { who: `key:${key.id}`, requestId })
-    return { key, verbs: new Set(verbsOf(key.scopes)), requestId, noteRefusal, lists, loaders: createLoaders(lists) }
+    const verbs = new Set(verbsOf(key.scopes))
+    const context = { key, verbs, requestId, noteRefusal, lists, loaders: createLoaders(lists) }
+    return operation === undefined ? context : { ...context, cost: operation.cost }
   }
 }
 

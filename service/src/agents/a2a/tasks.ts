@@ -31,16 +31,16 @@ export type TaskStore = ReturnType<typeof createTaskStore>
 type TaskStoreOptions = {
   readonly maxTasks?: number
   readonly maxBytes?: number
-  /** Since the last change. */
-  readonly lifetimeMs?: number
   /** Monotonic milliseconds. */
   readonly now?: () => number
 }
 
+/** The life of a task after its last change. */
+const lifetimeMs = 3_600_000
+
 export function createTaskStore({
   maxTasks = 10_000,
   maxBytes = 64 * 1024 * 1024,
-  lifetimeMs = 3_600_000,
   now = () => performance.now(),
 }: TaskStoreOptions = {}) {
   const stored = new LRUCache<string, StoredTask>({

@@ -28,16 +28,16 @@ export type Connections = {
 export type ConnectionsOptions = {
   readonly keys: Pick<ApiKeyStore, 'active'>
   readonly log: Log
-  readonly maxConnections?: number
   readonly maxConnectionsPerKey?: number
   /** Interval of checks for revoked keys, in ms. */
   readonly checkKeysMs?: number
 }
 
+const maxConnections = 10_000
+
 export function createConnections({
   keys,
   log,
-  maxConnections = 10_000,
   maxConnectionsPerKey = 100,
   checkKeysMs = 1_000,
 }: ConnectionsOptions): Connections {

@@ -53,15 +53,14 @@ export function createStreamOperation(options: EventStreamOptions): StreamOperat
     response.once('close', () => connections.remove(output.connection))
 
     const requestId = requestIdOf(response)
-    const newContext = (listing = false) => createContext(key, requestId, listing)
-    const results = createResultMaker(options, newContext)
+    const results = createResultMaker(options, () => createContext(key, requestId))
     const handler = createHandler<IncomingMessage, undefined, GraphqlContext>({
       authenticate: () => null, // the host has; null leaves distinct connections mode alone
       validate: () => [], // `prepare` has
       onSubscribe(_request, parameters) {
         const prepared = prepare(parameters)
         if (!prepared.ok) return onlyResult({ errors: prepared.errors.map((error) => formatError(error, requestId)) })
-        return { ...prepared.args, contextValue: { ...newContext(prepared.listing), cost: prepared.cost } }
+        return { ...prepared.args, contextValue: createContext(key, requestId, prepared) }
       },
       execute: results.execute,
       async subscribe(args) {

@@ -15,7 +15,7 @@ export type ResultMaker = {
 
 /** Errors of the results are those that clients receive. `newContext` creates the context of an event. */
 export function createResultMaker(
-  { formatError, timeoutMs = 30_000 }: Pick<OperationSteps, 'formatError' | 'timeoutMs'>,
+  { formatError, timeoutMs }: Pick<OperationSteps, 'formatError' | 'timeoutMs'>,
   newContext: () => GraphqlContext,
 ): ResultMaker {
   function format({ errors, ...result }: ExecutionResult, { contextValue }: ExecutionArgs): ExecutionResult {

@@ -205,7 +205,8 @@ function connectionOperations(
   let key: ApiKey | null = null
   let running = 0
   // graphql-ws acknowledges a connection, and so reads operations, only after `admit` has returned a key.
-  const newContext = (listing = false) => createContext(key as ApiKey, newRequestId(), listing)
+  const newContext = (operation?: Parameters<typeof createContext>[2]) =>
+    createContext(key as ApiKey, newRequestId(), operation)
   const results = createResultMaker(options, newContext)
 
   async function quotaError(): Promise<GraphQLError | null> {
@@ -232,8 +233,7 @@ function connectionOperations(
       running += 1 // before the quota is read, which may take a moment
       const overQuota = await quotaError()
       const prepared = overQuota === null ? prepare(parameters) : ({ ok: false, errors: [overQuota] } as const)
-      if (prepared.ok)
-        return { ...prepared.args, contextValue: { ...newContext(prepared.listing), cost: prepared.cost } }
+      if (prepared.ok) return { ...prepared.args, contextValue: newContext(prepared) }
       running -= 1
       return prepared.errors
     },

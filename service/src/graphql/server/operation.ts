@@ -31,12 +31,7 @@ export type OperationSteps = {
   readonly timeoutMs?: number
 }
 
-export function createHttpOperation({
-  prepare,
-  createContext,
-  formatError,
-  timeoutMs = 30_000,
-}: OperationSteps): HttpOperation {
+export function createHttpOperation({ prepare, createContext, formatError, timeoutMs }: OperationSteps): HttpOperation {
   return async (request, body, key, requestId) => {
     let isAway = false
     const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
@@ -49,12 +44,8 @@ export function createHttpOperation({
       onSubscribe: (_request, parameters) => {
         const prepared = prepare(parameters)
         if (prepared.ok && prepared.kind === 'subscription') return [graphqlError('BAD_USER_INPUT', needsStream)]
-        return prepared.ok
-          ? {
-              ...prepared.args,
-              contextValue: { ...createContext(key, requestId, prepared.listing), cost: prepared.cost },
-            }
-          : [...prepared.errors]
+        if (!prepared.ok) return [...prepared.errors]
+        return { ...prepared.args, contextValue: createContext(key, requestId, prepared) }
       },
     })
     const parts = operationRequest(request, body)
@@ -116,7 +107,10 @@ const messages: Readonly<Record<number, string>> = {
 }
 
 /** Executes within a time, and adds the cost of the operation to the result. */
-export async function executeWithin(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
+export async function executeWithin(
+  args: ExecutionArgs,
+  timeoutMs: OperationSteps['timeoutMs'] = 30_000,
+): Promise<ExecutionResult> {
   const { cost } = args.contextValue as GraphqlContext
   const result = await resultWithin(args, timeoutMs)
   return cost === undefined ? result : { ...result, extensions: costExtensions(cost) }
