@@ -49,11 +49,11 @@ export function createRegisterProduct(
     const { key } = registration
     const outcome = await registrations.add(registration)
     if (outcome !== 'added' && outcome !== 'known') return rejected([takenErrors[outcome]])
-    if (outcome === 'added' && (await isItemTaken(registration))) {
-      await registrations.remove(key)
-      return rejected([takenErrors.item_taken])
-    }
     try {
+      if (outcome === 'added' && (await isItemTaken(registration))) {
+        await registrations.remove(key)
+        return rejected([takenErrors.item_taken])
+      }
       await metadata.put(product.metadata)
       const { tokenId, result } = await mint(registration, to, context)
       if (result.ok) {

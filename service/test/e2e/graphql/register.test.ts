@@ -112,6 +112,16 @@ describe('registerProduct', () => {
     assert.deepEqual([fieldsOf(taken), await registrations()], [['serialNumber'], count])
   })
 
+  it('looks for the item again when the first look failed: a repeat under the key mints no second one', async () => {
+    const input = { tagId: 'tag-5', name: 'Watch', gtin, serialNumber: 'S-9', idempotencyKey: 'again' }
+    await world.database.query('alter table token_of_item rename to away')
+    await assert.rejects(register(input), /token_of_item/)
+    await world.database.query('alter table away rename to token_of_item')
+    const supply = await world.supply()
+    assert.deepEqual(fieldsOf(await register(input)), ['serialNumber'])
+    assert.equal(await world.supply(), supply)
+  })
+
   it('reports everything that is wrong at once, each at its field', async () => {
     const wrong = await register({
       tagId: 'a\u202eb',
