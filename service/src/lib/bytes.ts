@@ -5,7 +5,7 @@ import { timingSafeEqual } from 'node:crypto'
 export function parseHex(text: string): Uint8Array | null {
   if (text.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(text)) return null
   // A copy, because a small Buffer is a window into memory shared with others.
-  return Uint8Array.from(Buffer.from(text, 'hex'))
+  return new Uint8Array(Buffer.from(text, 'hex'))
 }
 
 /** Decodes percent-encoding once, or returns null where it is broken. */

@@ -19,7 +19,9 @@ export function join(...parts: readonly (Uint8Array | readonly number[])[]): Uin
 
 /** Encodes an unsigned number in `width` bytes, least significant first. */
 export function littleEndian(value: number, width: number): Uint8Array {
-  return Uint8Array.from({ length: width }, (_, index) => Math.floor(value / 256 ** index) & 0xff)
+  const bytes = new Uint8Array(width)
+  for (let index = 0; index < width; index++) bytes[index] = Math.floor(value / 256 ** index) & 0xff
+  return bytes
 }
 
 /** XORs two byte strings of one length. */

@@ -27,6 +27,6 @@ export function createTagHash(options: TagHashOptions): TagHash {
 function hashOnce(hash: (uid: Uint8Array) => Uint8Array): TagHash {
   return memoize((uid: Uint8Array) => `0x${bytesToHex(hash(uid))}` as const, {
     max: 10_000,
-    keyOf: (uid) => Buffer.from(uid.buffer, uid.byteOffset, uid.length).toString('latin1'),
+    keyOf: (uid) => String.fromCharCode(...uid),
   })
 }

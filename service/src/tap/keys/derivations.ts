@@ -176,7 +176,7 @@ export function systemIdBytes(text: string): Uint8Array | null {
  * Builds M of a tag key. It has UID (7), name of the NDEF application (AID), slot of the key, system id of the operator (1 to 16 ASCII).
  */
 export function diversificationInput(uid: Uint8Array, keyNo: number, systemId: string): Uint8Array {
-  return join(uid, applicationId, [keyNo], utf8ToBytes(systemId))
+  return join(uid, applicationId, [keyNo], Buffer.from(systemId, 'latin1'))
 }
 
 const aes128Constant = [0x01]

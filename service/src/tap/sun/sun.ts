@@ -74,7 +74,9 @@ export function sunMac(sessionKey: Uint8Array, input: Uint8Array): Uint8Array {
 
 /** AN12196 truncates a 16-byte MAC to its odd-indexed bytes, not to its first half. */
 export function oddBytes(mac: Uint8Array): Uint8Array {
-  return mac.filter((_, index) => index % 2 === 1)
+  const odd = new Uint8Array(mac.length >> 1)
+  for (let index = 0; index < odd.length; index++) odd[index] = mac[2 * index + 1] ?? 0
+  return odd
 }
 
 function counterAt(plain: Uint8Array, at: number): number {
