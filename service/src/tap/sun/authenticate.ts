@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { deriveFileKey } from '../keys/derivations.ts'
 import type { KeyRing, TagBatch } from '../keys/batch.ts'
-import { createAesKey, wordsOf, type AesKey, type AesKeyRef } from './aes.ts'
+import { cmacOnce, createAesKey, wordsOf, type AesKey, type AesKeyRef } from './aes.ts'
 import { macUnits, slowUnits, type SearchBudget } from './search-budget.ts'
 import {
   isMacValid,
@@ -30,7 +30,7 @@ type AuthenticateOptions = { readonly hint?: string | undefined; readonly maySea
 /** `picc` has 16 bytes, `cmac` 8. */
 export type Authenticate = (picc: Uint8Array, cmac: Uint8Array, options?: AuthenticateOptions) => Promise<Authenticated>
 
-/** Expanded file keys of tags by the master that they were derived from, and UID. The least recently used leaves first. */
+/** Expanded file keys of tags that are slow to derive, by their master and UID. The least recently used leaves first. */
 export type FileKeyCache = Readonly<{
   get: (master: AesKeyRef, uid: Uint8Array) => AesKey | undefined
   /** Takes over the key, and destroys it when it leaves. */
@@ -180,27 +180,30 @@ async function isSigned(
 ): Promise<boolean> {
   const vector = sessionVector(uid, counter)
   const input = macInputBytes(batch.macInput, picc)
-  const known = uid === null ? undefined : fileKeys?.get(batch.fileMaster, uid)
-  if (known !== undefined) return isMacValid(known.cmac(vector), input, cmac)
   if (batch.derivation === 'direct') return isMacValid(await batch.fileMaster.cmac(vector), input, cmac)
   // A diversified key needs the UID, so a tap without one cannot be checked.
   if (uid === null) return false
-  const derived = await deriveFileKey(batch, uid)
+  const kept = isSlowToDerive(batch) ? fileKeys : null
+  const known = kept?.get(batch.fileMaster, uid)
+  if (known !== undefined) return isMacValid(known.cmac(vector), input, cmac)
+  const bytes = deriveFileKey(batch, uid)
+  const derived = bytes instanceof Uint8Array ? bytes : await bytes
   if (derived === null) return false
-  const key = createAesKey(derived)
-  derived.fill(0)
-  const isValid = isMacValid(key.cmac(vector), input, cmac)
+  const isValid = isMacValid(cmacOnce(derived, vector), input, cmac)
   // Only keys of tags whose MAC is valid are cached, so that forged taps cannot evict those of real tags.
-  if (isValid && fileKeys !== null) fileKeys.set(batch.fileMaster, uid, key)
-  else key.destroy()
+  if (isValid) kept?.set(batch.fileMaster, uid, createAesKey(derived))
+  derived.fill(0)
   return isValid
+}
+
+/** A key store elsewhere, and PBKDF2, take milliseconds. All others derive a key in less time than it takes to keep one. */
+function isSlowToDerive({ derivation, fileMaster }: TagBatch): boolean {
+  return derivation === 'sdm-backend-legacy' || fileMaster.secret === undefined
 }
 
 /** Derives a key, a session key and a MAC, over as many blocks as `isSigned` does. */
 function spendTimeOfOneMac(picc: Uint8Array, cmac: Uint8Array): void {
-  const key = createAesKey(randomMaster.cmac(diversified))
-  isMacValid(key.cmac(picc), new Uint8Array(), cmac)
-  key.destroy()
+  isMacValid(cmacOnce(randomMaster.cmac(diversified), picc), new Uint8Array(), cmac)
 }
 
 const randomMaster = createAesKey(randomBytes(16))
