@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { InvalidArgumentError, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
 import { createAuthenticate } from '../access/api-keys.ts'
-import { type ApprovalAct, verbsOf } from '../access/rights.ts'
+import { verbsOf } from '../access/rights.ts'
 import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
@@ -59,26 +59,23 @@ type Options = { readonly keyFile?: string; readonly json?: true }
 
 /** Asks for an act, and prints what the request waits for. Returns the exit code 1, because nothing is done yet. */
 export async function askForApproval(
-  session: Session,
-  { act, subject, key = null }: { readonly act: ApprovalAct; readonly subject: string; readonly key?: string | null },
+  { store, io }: Session,
+  { act, subject, requestKey = null }: Parameters<Session['store']['approvals']['request']>[0],
   json = false,
 ): Promise<number> {
-  const asked = await session.store.approvals.request({ act, subject, requestKey: key })
+  const asked = await store.approvals.request({ act, subject, requestKey })
   if (!asked.ok)
     throw new CommandError(
       asked.because === 'missing'
         ? `There is no ${subjectNames[act]} ${subject} on which this can be done.`
         : 'This key was used for another request.',
     )
-  printWaiting(session, asked.approval, json)
-  return 1
-}
-
-function printWaiting({ io }: Session, approval: Approval, json = false): void {
+  const { approval } = asked
   if (json) io.out(formatJson({ approval: toJson(approval) }))
   else io.out(`approval     ${approval.id}  ${approval.status}`)
   if (!json && approval.status === 'PENDING') io.out(`second one   touchstone approval approve ${approval.id}`)
   io.err(`touchstone: ${formatWaiting(approval)}`)
+  return 1
 }
 
 const subjectNames = { recycle: 'asset', 'batch-revoke': 'batch', 'key-deletion': 'active key' } as const

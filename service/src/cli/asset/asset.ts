@@ -126,7 +126,7 @@ async function recycleByTwo(
     return (await write(session, request, { key: operationKeyOf(known.id), ...(json && { json }) }, change)).exit
   const simulated = known === null ? await retryChain(session.io, () => writer.simulate(request)) : null
   if (simulated?.ok === false) throw new CommandError(simulated.message)
-  return askForApproval(session, { act: 'recycle', subject, ...(key !== undefined && { key }) })
+  return askForApproval(session, { act: 'recycle', subject, requestKey: key ?? null }, json)
 }
 
 type FlagOptions = WriteOptions & { reason: number | 'all'; note?: string }

@@ -156,6 +156,8 @@ describe('acts that take two', () => {
     const asked = await run('asset', 'recycle', String(tokenId), '--key', 'mine')
     const [, id = ''] = /^approval +(\w{12}) +PENDING$/m.exec(asked.out) ?? []
     assert.deepEqual([asked.exit, id.length], [1, 12])
+    const again = await run('asset', 'recycle', String(tokenId), '--key', 'mine', '--json')
+    assert.equal((JSON.parse(again.out) as { approval: Row }).approval.id, id)
     assert.match(await ok('approval', 'list'), new RegExp(`${id} +recycle +${tokenId} +local:\\S+ .*PENDING`))
     assert.match(await refused('approval', 'approve', id), /the one that asked may only reject it/)
     const { status } = JSON.parse(await ok('approval', 'approve', id, '--key-file', keyFile, '--json')) as Row
