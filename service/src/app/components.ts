@@ -34,7 +34,7 @@ import { createLedger, createTapAnnouncement, createTapPruning } from '../tap/re
 import { createResolveTap, type ResolveTap } from '../tap/resolve-tap.ts'
 import { type Claims, createClaims } from '../ownership/claims.ts'
 import { createPageTransfers, type PageTransfers } from '../ownership/page-transfers.ts'
-import type { SignedWriteParts } from '../ownership/signed-writes.ts'
+import type { SignedWriteDeps } from '../ownership/signed-writes.ts'
 import { createAuthenticate } from '../tap/sun/authenticate.ts'
 import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
@@ -303,7 +303,7 @@ function openTickets({ tap: { kek } }: Config): Pick<Components, 'reportTickets'
 /** Lets visitors take steps of ownership in a page. Throws a ConfigError where a key is missing. */
 function openPageSteps(
   { pages: { ownership }, tap: { kek } }: Config,
-  { keys, ...parts }: SignedWriteParts & { readonly keys: ReturnType<typeof keysByRole> },
+  { keys, ...deps }: SignedWriteDeps & { readonly keys: ReturnType<typeof keysByRole> },
 ): Pick<Components, 'pageClaims' | 'pageTransfers'> {
   if (!ownership.has('claim') && !ownership.has('transfer')) return { pageClaims: undefined, pageTransfers: undefined }
   if (kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
@@ -311,10 +311,10 @@ function openPageSteps(
   const secret = tapSecret(kek)
   return {
     pageClaims: ownership.has('claim')
-      ? { claims: createClaims(parts), tickets: createTapTickets({ secret, purpose: 'claim' }) }
+      ? { claims: createClaims(deps), tickets: createTapTickets({ secret, purpose: 'claim' }) }
       : undefined,
     pageTransfers: ownership.has('transfer')
-      ? { steps: createPageTransfers(parts), tickets: createTapTickets({ secret, purpose: 'transfer' }) }
+      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ secret, purpose: 'transfer' }) }
       : undefined,
   }
 }

@@ -5,7 +5,7 @@
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
 import { consentOf } from './consents.ts'
-import { createSignedWrites, type SendOutcome, type SignedWriteParts, stepKey } from './signed-writes.ts'
+import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the visitor made, and the account that becomes the owner. */
 type Claim = { readonly tokenId: bigint; readonly tapCounter: number; readonly claimant: Hex }
@@ -22,9 +22,9 @@ export type Claims = ReturnType<typeof createClaims>
 /** Seconds for which a consent is good. */
 const consentSeconds = 600n
 
-export function createClaims(parts: SignedWriteParts) {
-  const { writer, transfers } = parts
-  const { send, previous } = createSignedWrites(parts)
+export function createClaims(deps: SignedWriteDeps) {
+  const { writer, transfers } = deps
+  const { send, previous } = createSignedWrites(deps)
 
   return {
     /** Returns what the claimant's wallet signs; null where the item cannot be claimed. Throws CHAIN_UNAVAILABLE. */

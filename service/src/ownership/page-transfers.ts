@@ -10,7 +10,7 @@ import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { digestOf, type Signable, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferId } from './transfer-id.ts'
 import { answers, clockSlack, invalidationOf, longestOffer, offerOf } from './consents.ts'
-import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteParts, stepKey } from './signed-writes.ts'
+import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the owner made. */
 type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
@@ -50,9 +50,9 @@ export type OfferView = {
 
 export type PageTransfers = ReturnType<typeof createPageTransfers>
 
-export function createPageTransfers(parts: SignedWriteParts) {
-  const { transfers } = parts
-  const { send, previous } = createSignedWrites(parts)
+export function createPageTransfers(deps: SignedWriteDeps) {
+  const { transfers } = deps
+  const { send, previous } = createSignedWrites(deps)
 
   function isSigned(position: TransferPosition, signer: Hex, signable: Signable, signature: Hex): Promise<boolean> {
     return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, position.block)

@@ -11,13 +11,13 @@ export type Sent = { readonly status: 'mined' | 'sent'; readonly txHash: Hex }
 /** `taken`: the state of the item does not allow the step. `used`: the key was used for another step. `refused`: it cannot be sent now. */
 export type SendOutcome = Sent | 'taken' | 'used' | 'refused'
 
-export type SignedWriteParts = {
+export type SignedWriteDeps = {
   readonly writer: Pick<Writer, 'write' | 'attestClaim'>
   readonly operations: Pick<OperationStore, 'find'>
   readonly transfers: TransferReads
 }
 
-export function createSignedWrites({ writer, operations, transfers }: SignedWriteParts) {
+export function createSignedWrites({ writer, operations, transfers }: SignedWriteDeps) {
   /** Sends a step once: the same step under the same key gets the first outcome. Throws CHAIN_UNAVAILABLE. */
   async function send(request: WriteRequest, key: string, requestId?: string): Promise<SendOutcome> {
     const by = { who: 'page', ...(requestId !== undefined && { requestId }) }

@@ -92,7 +92,7 @@ export function createApprovals({
     const wanted = { act, subject, requestKey, facts: JSON.stringify(facts) }
     const { approval, added } = await store.add(wanted, hours, by)
     if (approval.status === 'PENDING' && approval.facts !== wanted.facts && approval.subject === subject) {
-      await store.end(approval.id, refusals.changed) // it waits for what is not so any more
+      await store.end(approval.id, refusals.changed) // the subject has changed since it was asked for
       return request({ act, subject, requestKey }, by)
     }
     if (approval.subject !== subject || approval.act !== act) return { ok: false, because: 'other_request' }

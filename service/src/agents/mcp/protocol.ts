@@ -9,6 +9,8 @@ export const modernVersion = '2026-07-28'
 /** Revisions with a handshake, the newest first. The newest is offered to a client that asks for an unknown one. */
 export const legacyVersions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const
 
+const supportedVersions = [modernVersion, ...legacyVersions]
+
 /** The server in the protocol and in its descriptors. */
 export type McpIdentity = {
   /** Reverse-DNS, with exactly one slash, such as `com.example.verify/touchstone`. */
@@ -46,20 +48,15 @@ export function mcpDocuments(identity: McpIdentity): ReadonlyMap<string, StaticD
 }
 
 /** The entry of the MCP registry: `server.json` of 2025-12-11. */
-function registryEntry({ name, title, description, version, baseUrl }: McpIdentity): object {
+function registryEntry(identity: McpIdentity): object {
   return {
-    $schema: 'https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json',
-    name,
-    title,
-    description,
-    version,
-    websiteUrl: baseUrl,
-    remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp` }],
+    ...describe(identity, '2025-12-11/server.schema.json'),
+    remotes: [remoteOf(identity)],
     _meta: {
       'io.modelcontextprotocol.registry/publisher-provided': {
         tools: toolNames,
         readOnly: true,
-        protocolVersions: [modernVersion, ...legacyVersions],
+        protocolVersions: supportedVersions,
         network: chainName,
         chainId: verdictChainId,
         audit_status: 'unaudited',
@@ -70,15 +67,18 @@ function registryEntry({ name, title, description, version, baseUrl }: McpIdenti
 }
 
 /** The server card (MCP SEP-2127, experimental): how to connect; it names no tool. */
-function serverCard({ name, title, description, version, baseUrl }: McpIdentity): object {
-  const supportedProtocolVersions = [modernVersion, ...legacyVersions]
+function serverCard(identity: McpIdentity): object {
   return {
-    $schema: 'https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json',
-    name,
-    title,
-    description,
-    version,
-    websiteUrl: baseUrl,
-    remotes: [{ type: 'streamable-http', url: `${baseUrl}/mcp`, supportedProtocolVersions }],
+    ...describe(identity, 'v1/server-card.schema.json'),
+    remotes: [{ ...remoteOf(identity), supportedProtocolVersions: supportedVersions }],
   }
+}
+
+function describe({ name, title, description, version, baseUrl }: McpIdentity, schema: string) {
+  const $schema = `https://static.modelcontextprotocol.io/schemas/${schema}`
+  return { $schema, name, title, description, version, websiteUrl: baseUrl }
+}
+
+function remoteOf({ baseUrl }: McpIdentity) {
+  return { type: 'streamable-http', url: `${baseUrl}/mcp` }
 }

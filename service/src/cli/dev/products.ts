@@ -32,6 +32,15 @@ const product = (
   later: Pick<Product, 'consumer' | 'flag' | 'recycled' | 'model'> = {},
 ): Product => ({ gtin, serial, state, metadata, ...later })
 
+const satchel = {
+  name: 'Satchel No. 7',
+  brand: 'Maison Orvelle',
+  sku: 'MO-S7-COG',
+  origin: 'FR',
+  size: '32 × 24 × 9 cm',
+  description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
+}
+
 export const products: readonly Product[] = [
   product('09520001000003', 'H38-000417', 'MINTED', {
     name: 'Harrow 38 Field Watch',
@@ -59,20 +68,7 @@ export const products: readonly Product[] = [
     image: 'https://example.com/images/meridian-41.jpg',
   }),
   product('09520001000027', 'X00-000001', 'ACTIVATED', null),
-  product(
-    '09520003000001',
-    'S7-1182',
-    'CLAIMED',
-    {
-      name: 'Satchel No. 7',
-      brand: 'Maison Orvelle',
-      sku: 'MO-S7-COG',
-      origin: 'FR',
-      size: '32 × 24 × 9 cm',
-      description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
-    },
-    { consumer: 0, model: 'satchel' },
-  ),
+  product('09520003000001', 'S7-1182', 'CLAIMED', satchel, { consumer: 0, model: 'satchel' }),
   product(
     '09520004000000',
     'RTS43-77120',
@@ -188,20 +184,7 @@ export const products: readonly Product[] = [
     size: '72 × 78 × 80 cm',
     description: 'Oiled oak frame, wool cushions, made to be repaired.',
   }),
-  product(
-    '09520003000001',
-    'S7-1207',
-    'ACTIVATED',
-    {
-      name: 'Satchel No. 7',
-      brand: 'Maison Orvelle',
-      sku: 'MO-S7-COG',
-      origin: 'FR',
-      size: '32 × 24 × 9 cm',
-      description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
-    },
-    { model: 'satchel' },
-  ),
+  product('09520003000001', 'S7-1207', 'ACTIVATED', satchel, { model: 'satchel' }),
   product(
     '09520004000017',
     'TRJM-00384',

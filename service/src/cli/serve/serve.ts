@@ -54,11 +54,7 @@ async function serveAlone(config: Config): Promise<void> {
   process.on('SIGHUP', () => log.info('SIGHUP ignored', { reason: 'a single process has no worker to replace' }))
   const notify = createNotifier(readServiceManager(process.env), log)
   await using running = await open(config, log)
-  signals.started()
-  await notify.ready()
-  const signal = await signals.stop
-  log.info('stopping', { signal })
-  void notify.stopping()
+  await untilStopped({ signals, notify, log })
   await running.close()
 }
 
@@ -73,12 +69,25 @@ async function superviseWorkers(config: Config): Promise<void> {
   })
   const notify = createNotifier(readServiceManager(process.env), log)
   workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
+  await untilStopped({ signals, notify, log })
+  await workers.stop()
+}
+
+/** Reports that the service serves. Resolves when a signal stops it. */
+async function untilStopped({
+  signals,
+  notify,
+  log,
+}: {
+  readonly signals: ReturnType<typeof handleSignals>
+  readonly notify: ReturnType<typeof createNotifier>
+  readonly log: Log
+}): Promise<void> {
   signals.started()
   await notify.ready()
   const signal = await signals.stop
   log.info('stopping', { signal })
   void notify.stopping()
-  await workers.stop()
 }
 
 /**
