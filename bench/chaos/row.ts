@@ -26,10 +26,10 @@ export type Plant = {
   readonly after?: (fleet: Fleet, load: Load) => Promise<void>
 }
 
-const steadyMs = 3_000
+/** Without a refusal before the fault and after it; a shorter fault needs no longer calm than it lasts. */
+const calmMs = 3_000
 /** The service must be back within this time, without a hand. A busy machine needs most of it; a hang needs more. */
 const backWithinMs = 120_000
-const quietMs = 3_000
 
 export async function runRow(
   fleet: Fleet,
@@ -38,6 +38,7 @@ export async function runRow(
   { ms, plant }: { readonly ms: number; readonly plant?: Plant },
 ): Promise<Row> {
   await using made = new AsyncDisposableStack()
+  const calm = Math.min(calmMs, ms)
   await fault.prepare?.(fleet, made)
   const record = createRecord()
   const crashesBefore = fleet.instances.map((instance) => instance.crashes())
@@ -48,8 +49,8 @@ export async function runRow(
   await settled(() => listeners.every(({ setUps }) => setUps() > 0), 10_000)
   const load = beginLoad(fleet, record, { run: `${name}-${before.outbox}` })
   try {
-    if (!(await steady(record)))
-      record.broke(`before the fault: no ${steadyMs / 1_000} s without a refusal in ${backWithinMs / 1_000} s`)
+    if (!(await steady(record, calm)))
+      record.broke(`before the fault: no ${calm / 1_000} s without a refusal in ${backWithinMs / 1_000} s`)
     const undo = plant?.during?.(fleet)
     const remark = (await fault.strike(fleet, ms, record)) ?? ''
     undo?.()
@@ -59,8 +60,8 @@ export async function runRow(
     const isBack = () =>
       load.taps.stale.size > 0 &&
       record.silentSince(mended, kinds, names).length === 0 &&
-      performance.now() - mended > record.badUntil(mended) * 1_000 + quietMs
-    await settled(isBack, backWithinMs + quietMs)
+      performance.now() - mended > record.badUntil(mended) * 1_000 + calm
+    await settled(isBack, backWithinMs + calm)
     const silent = record.silentSince(mended, kinds, names)
     if (silent.length > 0) record.broke(`not back ${backWithinMs / 1_000} s after the fault: ${silent.join(', ')}`)
     await load.end()
@@ -92,13 +93,13 @@ export async function runRow(
 }
 
 /** Waits until no request was refused for a while: instances that have just started may be slow. */
-async function steady(record: Record): Promise<boolean> {
+async function steady(record: Record, calm: number): Promise<boolean> {
   let seen = -1
   let since = performance.now()
   const isSteady = () => {
     const { refused, gone } = record.counts()
     if (refused + gone !== seen) [seen, since] = [refused + gone, performance.now()]
-    return performance.now() - since >= steadyMs
+    return performance.now() - since >= calm
   }
   await settled(isSteady, backWithinMs)
   return isSteady()
