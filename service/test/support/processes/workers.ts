@@ -1,5 +1,6 @@
 /** `touchstone serve` with several workers as a child process, and a load on it that counts unanswered requests. */
 import { Agent, request } from 'node:http'
+import { sleep } from '../../../src/lib/async/sleep.ts'
 import { touchstone, type Running } from './cli.ts'
 import { eventually } from '../wait.ts'
 
@@ -35,8 +36,11 @@ export async function startWorkers(count: number, env: Readonly<Record<string, s
   return { ...running, lines, pids, portOf }
 }
 
-/** Sends requests over kept-alive connections until no process listens, or `stop` is called. */
-export function startLoad({ port, path, clients = 16 }: { port: number; path: string; clients?: number }) {
+/** A load that takes the whole processor would slow down what happens beside it. */
+const pauseMs = 20
+
+/** Sends requests over kept-alive connections until no process listens, or `stop` is called. Each client pauses after an answer. */
+export function startLoad({ port, path, clients = 8 }: { port: number; path: string; clients?: number }) {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   const failures: string[] = []
   let [answered, isOver] = [0, false]
@@ -46,6 +50,7 @@ export function startLoad({ port, path, clients = 16 }: { port: number; path: st
       if (outcome === 'ECONNREFUSED') return
       if (outcome === '200') answered += 1
       else failures.push(outcome)
+      await sleep(pauseMs)
     }
   })
   return {
