@@ -26,7 +26,7 @@ export type Plant = {
   readonly after?: (fleet: Fleet, load: Load) => Promise<void>
 }
 
-/** Without a refusal before the fault and after it; a shorter fault needs no longer calm than it lasts. */
+/** The time without a refusal before and after a fault. A fault that is shorter needs only its own length. */
 const calmMs = 3_000
 /** The service must be back within this time, without a hand. A busy machine needs most of it; a hang needs more. */
 const backWithinMs = 120_000
