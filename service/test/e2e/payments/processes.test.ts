@@ -38,14 +38,17 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await world.heal()
   })
 
-  async function start() {
-    const started = await startGatewayProcess({
+  const start = () =>
+    startGatewayProcess({
       databaseUrl: database.url,
       rpcUrl: world.payFaults.url,
       contract: world.contract,
       facilitatorKey: world.facilitatorSecret,
       signerKey: world.signer.secret,
     })
+  /** Starts one that ends with its test. */
+  async function startForNow() {
+    const started = await start()
     running.push(started)
     return started
   }
@@ -57,46 +60,52 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     return (await world.store.find({ payer: from.toLowerCase() as `0x${string}`, nonce }))?.state
   }
 
-  it('the same header at once settles once and is answered with the same bytes', async () => {
-    const [one, two] = await Promise.all([start(), start()])
-    for (let round = 0; round < 3; round += 1) {
-      held = await world.balance()
+  describe('beside each other', () => {
+    let one: Awaited<ReturnType<typeof start>>
+    let two: typeof one
+    before(async () => {
+      ;[one, two] = await Promise.all([start(), start()])
+    })
+    after(() => Promise.all([one, two].map((it) => it?.kill())))
+
+    it('the same header at once settles once and is answered with the same bytes', async () => {
+      for (let round = 0; round < 3; round += 1) {
+        held = await world.balance()
+        const payment = await longLived()
+        const answers = await Promise.all(
+          Array.from({ length: 10 }, (_, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
+        )
+        assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+        assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
+        assert.equal(await charged(), price)
+      }
+    })
+
+    it('the same header at once for two assets proves one', async () => {
       const payment = await longLived()
-      const answers = await Promise.all(
-        Array.from({ length: 10 }, (_, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
+      const answers = await Promise.all([buySettled(one.url, token, payment), buySettled(two.url, another, payment)])
+      assert.deepEqual(
+        answers.map(({ status }) => status).toSorted((a, b) => a - b),
+        [200, 402],
       )
-      assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
-      assert.equal(new Set(answers.map(({ text }) => text)).size, 1)
       assert.equal(await charged(), price)
-    }
-  })
+    })
 
-  it('the same header at once for two assets proves one', async () => {
-    const [one, two] = await Promise.all([start(), start()])
-    const payment = await longLived()
-    const answers = await Promise.all([buySettled(one.url, token, payment), buySettled(two.url, another, payment)])
-    assert.deepEqual(
-      answers.map(({ status }) => status).toSorted((a, b) => a - b),
-      [200, 402],
-    )
-    assert.equal(await charged(), price)
-  })
-
-  it('twenty payments at once over both, with one facilitator key, all settle', async () => {
-    const [one, two] = await Promise.all([start(), start()])
-    const payments = await Promise.all(Array.from({ length: 20 }, longLived))
-    const answers = await Promise.all(
-      payments.map((payment, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
-    )
-    assert.deepEqual(
-      answers.map(({ status }) => status),
-      Array(20).fill(200),
-    )
-    assert.equal(await charged(), 20n * price)
+    it('twenty payments at once over both, with one facilitator key, all settle', async () => {
+      const payments = await Promise.all(Array.from({ length: 20 }, longLived))
+      const answers = await Promise.all(
+        payments.map((payment, n) => buySettled(n % 2 === 0 ? one.url : two.url, token, payment)),
+      )
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        Array(20).fill(200),
+      )
+      assert.equal(await charged(), 20n * price)
+    })
   })
 
   it('killed after the broadcast: the next process answers the retry, charged once', async () => {
-    const first = await start()
+    const first = await startForNow()
     const payment = await longLived()
     await world.automine(false)
     const lost = buy(first.url, token, payment).catch(() => 'broken off')
@@ -105,7 +114,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     assert.equal(await lost, 'broken off')
     await world.automine(true)
     await world.mine()
-    const second = await start()
+    const second = await startForNow()
     const answer = await buySettled(second.url, token, payment)
     assert.equal(answer.status, 200)
     assert.equal((await buy(second.url, token, payment)).text, answer.text)
@@ -113,7 +122,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
   })
 
   it('killed between the stored proof and the broadcast: retries get 503, then the proof, charged once', async () => {
-    const first = await start()
+    const first = await startForNow()
     const payment = await longLived()
     world.payFaults.set({ name: 'hang', methods: ['eth_getTransactionCount'] })
     const lost = buy(first.url, token, payment).catch(() => 'broken off')
@@ -121,7 +130,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await first.kill()
     await lost
     await world.heal()
-    const second = await start()
+    const second = await startForNow()
     await until(async () => {
       const answer = await buy(second.url, token, payment)
       if (answer.status !== 200) assert.deepEqual([answer.status, answer.body.error], [503, 'settlement_pending'])
@@ -131,7 +140,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
   })
 
   it('killed, and no buyer retries: the next process settles by itself, charged once', async () => {
-    const first = await start()
+    const first = await startForNow()
     const payment = await longLived()
     await world.automine(false)
     void buy(first.url, token, payment).catch(() => {})
@@ -139,7 +148,7 @@ describe('gateway processes on one PostgreSQL', { skip }, () => {
     await first.kill()
     await world.automine(true)
     await world.mine()
-    await start()
+    await startForNow()
     await until(async () => (await stateOf(payment)) === 'done')
     assert.equal(await charged(), price)
   })
