@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync, spawn, spawnSync, type ChildProcess } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders } from 'node:http'
+import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -35,6 +35,7 @@ describe('nginx in front of two instances', { skip }, () => {
   let second: Service
   let folder: string
   let port: number
+  let plainPort: number
   let nginx: ChildProcess
   let graphql: Awaited<ReturnType<typeof graphqlOf>>
   let id: string
@@ -48,6 +49,7 @@ describe('nginx in front of two instances', { skip }, () => {
     graphql = await graphqlOf(world)
     tap = await boundTap()
     port = await freePort()
+    plainPort = await freePort()
     folder = mkdtempSync(join(tmpdir(), 'touchstone-nginx-'))
     chmodSync(folder, 0o755)
     nginx = startNginx()
@@ -88,7 +90,7 @@ describe('nginx in front of two instances', { skip }, () => {
     const site = read('deploy/nginx/touchstone.conf')
       .replaceAll(/^\s*listen \[::\]:.*\n/gm, '')
       .replaceAll('listen 443 ', `listen 127.0.0.1:${port} `)
-      .replaceAll(/^server \{\n\s*listen 80;[^]*?^\}\n/gm, '')
+      .replaceAll('listen 80;', `listen 127.0.0.1:${plainPort};`)
       .replaceAll(/\/etc\/letsencrypt\/live\/[a-z.]+\/fullchain\.pem/g, at('cert.pem'))
       .replaceAll(/\/etc\/letsencrypt\/live\/[a-z.]+\/privkey\.pem/g, at('key.pem'))
       .replaceAll('/var/log/nginx/', `${folder}/`)
@@ -167,6 +169,19 @@ describe('nginx in front of two instances', { skip }, () => {
     for (let n = 0; n < 40 && last !== 429; n += 1) last = await statusOf('127.0.0.2', `198.51.100.${n}`)
     assert.equal(last, 429)
     assert.equal(await statusOf('127.0.0.3', '127.0.0.2'), 400)
+  })
+
+  it('leads from HTTP to the same address in HTTPS, as it was sent', async () => {
+    for (const path of ['/01/09520123456788/21/A%2FB?picc=00', '/%0D%0ASet-Cookie:%20a=b', '//other.example/x']) {
+      const headers = { Host: 'verify.example.com' }
+      const answer = await new Promise<IncomingMessage>((resolve, reject) =>
+        getPlain({ port: plainPort, host: '127.0.0.1', path, headers, agent: false }, resolve).on('error', reject),
+      )
+      answer.resume()
+      assert.equal(answer.statusCode, 308, path)
+      assert.equal(answer.headers.location, `https://verify.example.com${path}`)
+      assert.equal(answer.headers['set-cookie'], undefined)
+    }
   })
 
   it('passes WebSockets to the GraphQL host', async () => {
