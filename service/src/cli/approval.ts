@@ -1,5 +1,4 @@
 /** `touchstone approval …`: irreversible acts that a second key or operator must approve (APPROVALS), their list and their decision. */
-import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { InvalidArgumentError, type Command } from 'commander'
 import { localActor } from '../db/audit.ts'
@@ -9,6 +8,7 @@ import { type Decider, formatWaiting } from '../access/approvals/approvals.ts'
 import { type Approval, parseFacts } from '../access/approvals/store.ts'
 import { createLog } from '../lib/log.ts'
 import { argument, defineCommand, defineGroup, inSession } from './session/command.ts'
+import { readTextFile } from './session/files.ts'
 import type { RunWork, Session } from './session/session.ts'
 import { CommandError, formatJson, printTable } from './session/output.ts'
 
@@ -125,13 +125,15 @@ async function decide(session: Session, step: 'approve' | 'reject', id: string, 
   return approval.status === 'APPROVED' ? 1 : 0
 }
 
+const mostKeyBytes = 1_000
+
 /** Reads an API key from a file. It has the rights that it has at the GraphQL host, from this machine. */
 async function keyIn({ store, io }: Session, file: string, step: 'approve' | 'reject'): Promise<Decider> {
-  const text = await readFile(resolve(io.cwd, file), 'utf8').catch(() => {
+  const text = await readTextFile(resolve(io.cwd, file), mostKeyBytes).catch(() => {
     throw new CommandError(`${file} cannot be read.`)
   })
   const authenticate = createAuthenticate({ keys: store.apiKeys, log: createLog(() => {}) })
-  const found = await authenticate(`Bearer ${text.trim()}`, '', '127.0.0.1')
+  const found = await authenticate(`Bearer ${text?.trim() ?? ''}`, '', '127.0.0.1')
   if (!found.ok) throw new CommandError(`${file} holds no API key that is active and may be used from this machine.`)
   const { key } = found
   if (!verbsOf(key.scopes).includes('approve'))

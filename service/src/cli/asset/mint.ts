@@ -8,7 +8,7 @@ import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import { addWriteOptions, type Item, itemOf, write, type WriteOptions } from './write.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import { detailsHashOf } from '../../domain/product-details.ts'
-import { readJsonFile } from '../session/json-file.ts'
+import { readJsonFile } from '../session/files.ts'
 import { operatorOf, type RunWork, type Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 

@@ -85,7 +85,13 @@ export async function startWorkers({
     throw error
   }
   /** Replaces every worker. Calls during a replacement become one more. */
-  const restart = () => (next ??= turn = turn.then(() => ((next = undefined), restartAll())))
+  function restart(): Promise<void> {
+    next ??= turn = turn.then(() => {
+      next = undefined
+      return restartAll()
+    })
+    return next
+  }
   return { restart, stop }
 }
 

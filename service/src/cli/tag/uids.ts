@@ -1,9 +1,9 @@
 /** UIDs of a command: on the command line by --uid, or in a file by --file. */
 import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { toHex } from '../../tap/bytes.ts'
 import { parseUid, uidSentence } from '../session/command.ts'
+import { requireFile } from '../session/files.ts'
 import type { Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
 import { readCsv } from './import/csv.ts'
@@ -21,8 +21,7 @@ export async function listUids(io: Pick<Session['io'], 'cwd'>, { uid, file }: Ui
 
 /** Reads a file with one UID in each line, or a table whose first line names a column uid. */
 async function readUids(path: string): Promise<Uint8Array[]> {
-  const found = await stat(path).catch(() => null)
-  if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
+  await requireFile(path)
   const uids: Uint8Array[] = []
   let place: number | undefined
   for await (const { line, cells } of readCsv(createReadStream(path) as AsyncIterable<Buffer>)) {

@@ -1,13 +1,13 @@
 /** The CSV file of `tag prepare`, `tag write --from` and `tag import`: one file from blank chips to products (spec §4.4). */
 import { createReadStream } from 'node:fs'
-import { stat } from 'node:fs/promises'
+import { requireFile } from '../../session/files.ts'
 import { CommandError } from '../../session/output.ts'
 import { readCsv } from './csv.ts'
 import { type ImportRow, parseHead, type ParsedRow, parseRow, type RowDefaults } from './rows.ts'
 
 /** Reads the whole file before the first row is acted on, so that a malformed one changes nothing. */
 export async function countRows(path: string, defaults: RowDefaults): Promise<number> {
-  await assertFile(path)
+  await requireFile(path)
   let rows = 0
   for await (const window of readWindows(path, defaults)) rows += window.length
   return rows
@@ -36,7 +36,7 @@ export type RowError = { readonly line: number; readonly reason: string }
 
 /** Reads all rows. Throws `CommandError` with the first wrong rows, so that nothing is done for a file that must be corrected. */
 export async function readRows(path: string, defaults: RowDefaults): Promise<ImportRow[]> {
-  await assertFile(path)
+  await requireFile(path)
   const rows: ImportRow[] = []
   const errors: RowError[] = []
   const lineOf = new Map<string, number>()
@@ -69,9 +69,4 @@ export function assertNoErrors(path: string, errors: readonly RowError[]): void 
   throw new CommandError(
     `${errors.length} ${errors.length === 1 ? 'row' : 'rows'} of ${path} must be corrected; nothing was done.${shown.join('')}${more}`,
   )
-}
-
-async function assertFile(path: string): Promise<void> {
-  const found = await stat(path).catch(() => null)
-  if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
 }

@@ -229,8 +229,8 @@ async function* chipsOn(
   nfc.on('reader', (reader: Reader) => {
     reader.autoProcessing = false
     onReader(reader.reader.name)
-    reader.on('error', () => {}) // A chip taken away in the middle shows in its own transmit. A command for one chip must never reach the next one.
-    let present = 0
+    reader.on('error', () => {}) // a chip that is taken away shows in its own transmit
+    let present = 0 // a command for one chip must never reach the next one
     reader.on('card.off', () => void present++)
     reader.on('card', () => {
       const mine = ++present

@@ -1,0 +1,31 @@
+/** Files that a command is given by name. The running service may read them, so that a device or a pipe must not hold it up. */
+import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { textWithin } from '../../lib/bytes.ts'
+import { parseUniqueJson } from '../../lib/json.ts'
+import { CommandError } from './output.ts'
+
+const maxLength = 100_000
+
+/** Reads a JSON file of at most 100,000 characters. Throws a CommandError for another, or one that names a member twice. */
+export async function readJsonFile(path: string): Promise<unknown> {
+  const text = await readTextFile(path, 4 * maxLength)
+  if (text === null || text.length > maxLength) throw new CommandError(`${path} has more than ${maxLength} characters.`)
+  const value = parseUniqueJson(text)
+  if (value === undefined) throw new CommandError(`${path} is not JSON, or names a member twice.`)
+  return value
+}
+
+/** Reads a text, or returns null when it has more than `maxBytes`. Throws a CommandError where there is no file. */
+export async function readTextFile(path: string, maxBytes: number): Promise<string | null> {
+  await requireFile(path)
+  return textWithin(createReadStream(path), maxBytes).catch(() => {
+    throw new CommandError(`${path} cannot be read.`)
+  })
+}
+
+/** Throws a CommandError where a path names no regular file. */
+export async function requireFile(path: string): Promise<void> {
+  const found = await stat(path).catch(() => null)
+  if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
+}

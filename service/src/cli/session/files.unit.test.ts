@@ -1,0 +1,24 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { readJsonFile, readTextFile } from './files.ts'
+import { CommandError } from './output.ts'
+
+describe('a file that a command is given', () => {
+  let folder: string
+  before(async () => void (folder = await mkdtemp(join(tmpdir(), 'touchstone-given-'))))
+  after(() => rm(folder, { recursive: true, force: true }))
+
+  it('is read up to its bound, which a device would never reach', async () => {
+    const path = join(folder, 'a.json')
+    await writeFile(path, `{"a": "${'é'.repeat(40_000)}"}`)
+    assert.deepEqual(await readJsonFile(path), { a: 'é'.repeat(40_000) })
+    await writeFile(path, `"${'a'.repeat(100_000)}"`)
+    await assert.rejects(readJsonFile(path), new CommandError(`${path} has more than 100000 characters.`))
+    await assert.rejects(readJsonFile('/dev/zero'), new CommandError('There is no file /dev/zero.'))
+    await assert.rejects(readTextFile('/dev/zero', 1_000), CommandError)
+    await assert.rejects(readJsonFile(folder), new CommandError(`There is no file ${folder}.`))
+  })
+})
