@@ -1,4 +1,4 @@
-/** Files that a command is given by name. The running service may read them, so that a device or a pipe must not hold it up. */
+/** Files that a command is given by name. The running service may read them, so that none is read without a bound. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { textWithin } from '../../lib/bytes.ts'
@@ -16,11 +16,10 @@ export async function readJsonFile(path: string): Promise<unknown> {
   return value
 }
 
-/** Reads a text, or returns null when it has more than `maxBytes`. Throws a CommandError where there is no file. */
-export async function readTextFile(path: string, maxBytes: number): Promise<string | null> {
-  await requireFile(path)
+/** Reads a text, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
+export function readTextFile(path: string, maxBytes: number): Promise<string | null> {
   return textWithin(createReadStream(path), maxBytes).catch(() => {
-    throw new CommandError(`${path} cannot be read.`)
+    throw new CommandError(`There is no file ${path}.`)
   })
 }
 
