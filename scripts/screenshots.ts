@@ -10,7 +10,7 @@ import { parseArgs } from 'node:util'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
 import { languages } from '../service/src/pages/languages.ts'
-import { args, executablePath } from '../service/test/support/pages/browser.ts'
+import { args, desktop } from '../service/test/support/pages/browser.ts'
 import { testCamera } from '../service/test/support/pages/camera.ts'
 import { startPageWorld } from '../service/test/support/pages/pages.ts'
 import { openState, pageStates, scriptedStates, type ScriptedState } from '../service/test/support/pages/states.ts'
@@ -38,7 +38,10 @@ const profile = await mkdtemp(join(tmpdir(), 'touchstone-screenshots-'))
 await using walletKeys = await makeWalletKeys()
 // Taps stay good while the pictures are taken.
 const world = await startPageWorld({ env: { TAP_WINDOW_SECONDS: '3500', ...walletKeys.env } })
-const browser = await chromium.launchPersistentContext(profile, { executablePath, args: [...args, ...testCamera] })
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath: desktop,
+  args: [...args, ...testCamera],
+})
 try {
   const known: ScriptedState[] = [...(await pageStates(world)), ...(await scriptedStates(world))]
   const states = isReadme

@@ -5,7 +5,7 @@
  */
 import { parseArgs } from 'node:util'
 import { chromium, type Browser, type CDPSession } from 'playwright-core'
-import { args, executablePath } from '../../service/test/support/pages/browser.ts'
+import { args, desktop } from '../../service/test/support/pages/browser.ts'
 import { verdictPaint, watchVerdict } from '../../service/test/support/pages/paint.ts'
 import { startPageWorld } from '../../service/test/support/pages/pages.ts'
 import { bounded } from '../lib/bounded.ts'
@@ -32,7 +32,7 @@ await bounded(300_000, async (made) => {
   await warnWhenBusy()
   const world = await startPageWorld()
   made.defer(() => world.end())
-  const browser = await chromium.launch({ executablePath, args })
+  const browser = await chromium.launch({ executablePath: desktop, args })
   made.defer(() => browser.close())
   await visit(browser, await world.tapped('claimed'), networks[0][1]) // the first page loads modules of the service
   console.log('network              product    requests     bytes   fastest    median   slowest')
