@@ -8,7 +8,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { applyLoad } from './load.ts'
+import { applyLoad, type LoadResult } from './load.ts'
 
 const program = '/usr/bin/wrk'
 const canPin = existsSync('/usr/bin/taskset')
@@ -21,12 +21,12 @@ export async function applyWrk(load: {
   readonly paths: readonly string[]
   readonly connections: number
   readonly seconds: number
-}): Promise<{ readonly requests: number; readonly rate: number }> {
+}): Promise<Omit<LoadResult, 'statuses'>> {
   const { port, paths, connections, seconds } = load
   if (!existsSync(program)) {
-    const { requests, rate, statuses } = await applyLoad(load)
+    const { statuses, ...result } = await applyLoad(load)
     if (Object.keys(statuses).join() !== '200') throw new Error(`unexpected statuses ${JSON.stringify(statuses)}`)
-    return { requests, rate }
+    return result
   }
   const folder = await mkdtemp(join(tmpdir(), 'touchstone-wrk-'))
   try {
@@ -39,6 +39,7 @@ export async function applyWrk(load: {
       String(connections),
       '-d',
       `${seconds}s`,
+      '--latency',
       '--timeout',
       '20s',
       '-s',
@@ -50,10 +51,15 @@ export async function applyWrk(load: {
     const requests = Number(/(\d+) requests in/.exec(stdout)?.[1])
     const rate = Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1])
     if (!(requests > 0) || /Non-2xx|Socket errors/.test(stdout)) throw new Error(`wrk: ${stdout}`)
-    return { requests, rate }
+    return { requests, rate, p50: millisecondsOf('50%', stdout), p99: millisecondsOf('99%', stdout) }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
+}
+
+function millisecondsOf(percentile: string, report: string): number {
+  const [, value, unit = ''] = new RegExp(`^ *${percentile} +([\\d.]+)(us|ms|s)$`, 'm').exec(report) ?? []
+  return Number(value) * ({ us: 0.001, ms: 1, s: 1000 }[unit] ?? Number.NaN)
 }
 
 /** The requests are made once, so that one costs a look into a table. */

@@ -8,6 +8,7 @@ import { batchToJson, type BatchRecord } from '../../service/src/tap/keys/batch.
 import { commitBefore, extractVersion } from '../../service/test/support/processes/previous-version.ts'
 import { cpuSecondsOf } from '../lib/cost.ts'
 import { applyLoad, type LoadResult } from '../lib/load.ts'
+import { applyWrk, generator } from '../lib/wrk.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
 import { median, startServer } from '../lib/processes.ts'
 
@@ -43,29 +44,46 @@ export async function benchTapHttp(batch: BatchRecord, paths: readonly string[])
   const contenders = builds.filter((build) => build !== null)
   const each = Math.floor(paths.length / (1 + ledgerRounds))
   for (let round = 0; round <= ledgerRounds; round += 1)
-    for (const { port, pid, results } of contenders) {
-      const before = cpuSecondsOf([pid])
-      const result = await load(port, paths.slice(round * each, (round + 1) * each), 3)
-      const cpuMicroseconds = (1e6 * (cpuSecondsOf([pid]) - before)) / result.requests
-      if (round > 0) results.push({ ...result, cpuMicroseconds }) // the first is to warm up
+    for (const { port, costs: read, results } of contenders) {
+      const before = await read()
+      const fresh = paths.slice(round * each, (round + 1) * each)
+      const result = await applyWrk({ port, paths: fresh, connections: 64, seconds: 2 })
+      const after = await read()
+      const perTap = (part: keyof Costs) => (1e6 * (after[part] - before[part])) / result.requests
+      // The first round is to warm up.
+      if (round > 0) results.push({ ...result, ours: perTap('ours'), postgres: perTap('postgres') })
     }
   for (const { name, results } of contenders) {
     if (results.some(({ requests }) => requests > each)) throw new Error('More taps were presented than are new.')
-    const of = (part: 'rate' | 'p50' | 'p99' | 'cpuMicroseconds') => median(results.map((result) => result[part]))
+    const of = (part: keyof Result) => median(results.map((result) => result[part]))
     console.log(
-      `PostgreSQL ledger, ${name.padEnd(11)} ${whole(of('rate'))}/s   p50 ${of('p50').toFixed(1)} ms   p99 ${of('p99').toFixed(1)} ms   CPU ${whole(of('cpuMicroseconds'))} µs a tap   ${statusesOf(results)}`,
+      `PostgreSQL ledger, ${name.padEnd(14)} ${whole(of('rate'))}/s   p50 ${of('p50').toFixed(1)} ms   p99 ${of('p99').toFixed(1)} ms   CPU of a tap: ${whole(of('ours'))} µs, and ${whole(of('postgres'))} µs of PostgreSQL`,
     )
   }
   const [ours, former] = contenders
-  const ratios = former && ours?.results.map(({ rate }, at) => rate / (former.results[at]?.rate ?? Number.NaN))
-  if (ratios) console.log(`this build beside the one before  ×${median(ratios).toFixed(1)}`)
+  if (ours === undefined || former === undefined) return
+  const ratioOf = (of: (result: Result) => number) =>
+    median(ours.results.map((result, at) => of(result) / of(former.results[at] ?? result)))
+  console.log(
+    `this build beside the one before   taps a second ×${ratioOf(({ rate }) => rate).toFixed(1)}   for a second of processor time ×${(1 / ratioOf((result) => result.ours + result.postgres)).toFixed(1)}   load by ${generator}`,
+  )
 }
 
 const ledgerRounds = 3
 const present = fileURLToPath(new URL('../../service/src', import.meta.url))
 
-type Contender = { readonly name: string; readonly port: number; readonly pid: number; readonly results: Result[] }
-type Result = LoadResult & { readonly cpuMicroseconds: number }
+type Contender = {
+  readonly name: string
+  readonly port: number
+  readonly costs: () => Promise<Costs>
+  readonly results: Result[]
+}
+/** Seconds of processor time until now, of the server and of its sessions. A PostgreSQL on another machine counts nothing. */
+type Costs = { readonly ours: number; readonly postgres: number }
+/** `ours` and `postgres` are microseconds a tap. */
+type Result = Omit<LoadResult, 'statuses'> & Costs
+
+const sessionsStatement = `select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
 
 /** Serves taps with the ledger of a build, on a database of its own, and announces each of them. */
 async function startLedger(
@@ -74,11 +92,15 @@ async function startLedger(
   sources: string,
   batch: string,
 ): Promise<Contender> {
-  const { url, drop } = await createOwnDatabase()
+  const { url, sql, drop } = await createOwnDatabase()
   made.defer(drop)
   const { port, pid, stop } = await startServer(script, ['ledger', sources, url], batch)
   made.defer(async () => void (await stop()))
-  return { name, port, pid, results: [] }
+  const costs = async (): Promise<Costs> => {
+    const sessions = await sql.query<{ pid: number }>(sessionsStatement)
+    return { ours: cpuSecondsOf([pid]), postgres: cpuSecondsOf(sessions.map((session) => session.pid)) }
+  }
+  return { name, port, costs, results: [] }
 }
 
 /** Serves the build before taps were accepted in groups. Returns `null` where the history is not here. */
@@ -91,11 +113,4 @@ async function startFormer(made: AsyncDisposableStack, batch: string): Promise<C
   const { cli, remove } = await extractVersion(found.commit)
   made.defer(remove)
   return startLedger(made, 'the one before', dirname(cli), batch)
-}
-
-function statusesOf(results: readonly LoadResult[]): string {
-  const all: Record<string, number> = {}
-  for (const { statuses } of results)
-    for (const [status, count] of Object.entries(statuses)) all[status] = (all[status] ?? 0) + count
-  return JSON.stringify(all)
 }
