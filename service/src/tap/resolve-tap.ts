@@ -5,7 +5,7 @@
 import type { Hex, Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../assets/verdicts.ts'
 import { traced } from '../lib/async/span.ts'
-import type { ServiceError } from '../lib/errors.ts'
+import { ServiceError } from '../lib/errors.ts'
 import { bindCookieName } from './tap-tokens.ts'
 import type { TappedTag, TapRequest, TapResult } from './verify-tap.ts'
 
@@ -26,6 +26,16 @@ export type TapOutcome =
 type Block = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint }
 
 export type ResolveTap = (request: TapRequest) => Promise<TapOutcome>
+
+/** A fault behind a genuine tap, which counts by now. */
+class UnresolvedTap extends ServiceError {
+  readonly tag: TappedTag
+
+  constructor({ code, message, cause }: ServiceError, tag: TappedTag) {
+    super(code, message, { cause })
+    this.tag = tag
+  }
+}
 
 /** Creates the resolution. It throws CHAIN_UNAVAILABLE after a genuine tap, INTERNAL when the ledger does not answer. */
 export function createResolveTap({
@@ -54,9 +64,15 @@ export function createResolveTap({
       onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
       return tag
     }
+    return assetOf(tag, request).catch((error: unknown) => {
+      throw error instanceof ServiceError ? new UnresolvedTap(error, tag) : error
+    })
+  }
+
+  async function assetOf(tag: TappedTag, { consume }: TapRequest): Promise<TapOutcome> {
     const { block, asset } = await verdicts.byTag(tag.tagHash, tag.formerTagHash)
     if (asset === null) return { kind: 'unbound', tag, block }
-    if (request.consume !== false) await traced({ name: 'tap announcement' }, () => announce(tag, asset.verdict))
+    if (consume !== false) await traced({ name: 'tap announcement' }, () => announce(tag, asset.verdict))
     return { kind: 'resolved', tag, block, ...asset }
   }
 }
@@ -123,15 +139,23 @@ const [bindCookie, challengeCookie] = [bindCookieName, challengeCookieName].map(
 
 /** Formats the cookies of a response. `__Host-` ties them to this host and TLS; they end with the browser session. */
 export function tapCookies(answer: TapOutcome): string[] {
-  const bind = answer.kind === 'challenge' ? answer.bindToken : 'tag' in answer ? answer.tag.bindToken : undefined
-  const attributes = 'Path=/; Secure; HttpOnly; SameSite=Lax'
+  if (answer.kind !== 'challenge') return 'tag' in answer ? bindCookies(answer.tag) : []
   return [
-    ...(bind === undefined ? [] : [`${bindCookieName}=${bind}; ${attributes}`]),
-    ...(answer.kind === 'challenge'
-      ? [`${challengeCookieName}=${answer.token}; Max-Age=${answer.seconds}; ${attributes}`]
-      : []),
+    ...bindCookies(answer),
+    `${challengeCookieName}=${answer.token}; Max-Age=${answer.seconds}; ${cookieAttributes}`,
   ]
 }
+
+/** Formats the cookies of an answer to a fault. Under TAP_BIND the tap is lost without them, because it counts before the chain is read. */
+export function tapCookiesOfFault(fault: unknown): string[] {
+  return fault instanceof UnresolvedTap ? bindCookies(fault.tag) : []
+}
+
+function bindCookies({ bindToken }: { readonly bindToken?: string }): string[] {
+  return bindToken === undefined ? [] : [`${bindCookieName}=${bindToken}; ${cookieAttributes}`]
+}
+
+const cookieAttributes = 'Path=/; Secure; HttpOnly; SameSite=Lax'
 
 /** Headers that keep a tap out of caches and its URL out of the Referer. */
 export const tapHeaders = { 'Cache-Control': 'no-store', 'Referrer-Policy': 'no-referrer' } as const

@@ -10,6 +10,8 @@ import {
   isPrefetch,
   parseTapParameters,
   prefetchRefused,
+  tapCookies,
+  tapCookiesOfFault,
   tapFailure,
   tapHeaders,
   type ResolveTap,
@@ -82,17 +84,18 @@ export function tapRoute(
     const header = headerReader(c)
     if (isPrefetch(header)) return reject({ status: 503, error: prefetchRefused }, { ...headers, 'Retry-After': '1' })
     const parameters = parseTapParameters(rawQuery(c))
-    const resolve = () =>
-      resolveTapOf(c, helpers, site, {
-        ...parameters,
-        ...getTapTokens(header),
-        country: helpers.countryOf(c),
-        consume: !isHead,
-      })
+    let outcome: TapOutcome | undefined
+    const resolve = async () => {
+      const request = { ...parameters, ...getTapTokens(header), country: helpers.countryOf(c), consume: !isHead }
+      return (outcome = await resolveTapOf(c, helpers, site, request))
+    }
     try {
       return await answer({ c, headers, header, parameters, resolve })
     } catch (error) {
-      return reject(tapFailure(helpers.faultOf(error, c)), headers)
+      const response = reject(tapFailure(helpers.faultOf(error, c)), headers)
+      const cookies = outcome === undefined ? tapCookiesOfFault(error) : tapCookies(outcome)
+      for (const cookie of isHead ? [] : cookies) response.headers.append('Set-Cookie', cookie)
+      return response
     }
   })
 }

@@ -19,7 +19,14 @@ import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { productDocument } from '../../../passport/public/document.ts'
-import { getTapTokens, isPrefetch, parseTapParameters, tapCookies, type TapOutcome } from '../../../tap/resolve-tap.ts'
+import {
+  getTapTokens,
+  isPrefetch,
+  parseTapParameters,
+  tapCookies,
+  tapCookiesOfFault,
+  type TapOutcome,
+} from '../../../tap/resolve-tap.ts'
 import { certificateRoutes, type CertificateSite } from '../certificate/routes.ts'
 import { bulkRoute } from '../lookup/bulk.ts'
 import { findOfBrand, findText, type Finding, type FindSite } from '../lookup/find.ts'
@@ -108,10 +115,16 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       if (c.req.path === '/') return await homeResponse(site, context, parameters, visit.headers)
       return await targetResponse(visit)
     } catch (error) {
-      const { code, status } = helpers.faultOf(error, c)
-      const kind = code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault'
-      return noticeResponse(visit, status, { kind, tapped: hasTap })
+      return faultResponse(visit, error)
     }
+  }
+
+  function faultResponse(visit: Visit, error: unknown): Response {
+    const { code, status } = helpers.faultOf(error, visit.c)
+    const kind = code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault'
+    const response = noticeResponse(visit, status, { kind, tapped: visit.hasTap })
+    for (const cookie of tapCookiesOfFault(error)) response.headers.append('Set-Cookie', cookie)
+    return response
   }
 
   async function targetResponse(visit: Visit): Promise<Response> {
@@ -159,7 +172,9 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       ...getTapTokens(header),
       country: helpers.countryOf(visit.c),
     })
-    const response = await outcomeResponse(visit, target, outcome)
+    const response = await outcomeResponse(visit, target, outcome).catch((error: unknown) =>
+      faultResponse(visit, error),
+    )
     for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
     return response
   }

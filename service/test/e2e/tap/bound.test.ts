@@ -1,0 +1,40 @@
+/** TAP_BIND over HTTP: the client that presented a tap may repeat it. That holds also when the chain did not answer at first. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { type FaultRpc, startFaultRpc } from '../../support/fault-rpc.ts'
+import { openItems, queryOf } from '../../support/passport/passport.ts'
+import { startWorld, type World } from '../../support/world.ts'
+
+describe('a tap that is bound to its client', () => {
+  let world: World
+  let chain: FaultRpc
+  before(async () => {
+    const rpcUrl = async (target: string) => (chain = await startFaultRpc({ target })).url
+    world = await startWorld({ env: { TAP_BIND: 'cookie' }, rpcUrl })
+  })
+  after(async () => {
+    await world?.end()
+    await chain?.close()
+  })
+
+  it('is not lost when the chain cannot be read behind it', async () => {
+    const { tag, tokenId } = await (await openItems(world)).bound()
+    for (const path of ['/tap', '/api/verify', `/api/dpp/token/${tokenId}`]) {
+      const query = queryOf(tag.next())
+      const ask = (cookie = '') => world.get(`${path}?${query}`, { headers: { cookie } })
+      chain.set('rpc-error')
+      const failed = await ask()
+      assert.equal(failed.status, 502, path)
+      chain.set('none')
+      const [cookie = ''] = failed.headers.getSetCookie().map((one) => one.split(';', 1)[0] ?? '')
+      assert.equal(await isShown(await ask(cookie)), true, path)
+      assert.equal(await isShown(await ask()), false, 'of another client')
+    }
+  })
+})
+
+/** Returns whether an answer to a tap shows the item as present. */
+async function isShown(response: Response): Promise<boolean> {
+  const text = await response.text()
+  return /"verified":true|<body data-tap="tapped"|"tapCounter":/.test(text)
+}
