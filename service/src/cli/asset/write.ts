@@ -41,20 +41,9 @@ export async function write(
   { dryRun, key = `cli-${randomUUID()}`, json }: WriteOptions,
   change: string,
 ): Promise<Written> {
+  if (dryRun === true) return simulate(session, request, change, json)
   const { io } = session
-  const { writer, reader } = chainOf(session)
-  if (dryRun === true) {
-    const result = await retryChain(io, () => writer.simulate(request))
-    if (!result.ok) throw new CommandError(result.message)
-    const { gas } = result
-    io.out(
-      json === true
-        ? formatJson({ status: 'SIMULATED', change, gas })
-        : `Dry run: would ${change}, for at most ${gas} gas. Nothing was sent.`,
-    )
-    return { exit: 0 }
-  }
-  const result = await writer.write(request, { idempotencyKey: key })
+  const result = await chainOf(session).writer.write(request, { idempotencyKey: key })
   if (!result.ok)
     throw new CommandError(result.message + (result.txHash === undefined ? '' : ` (transaction ${result.txHash})`))
   const { status, txHash: transaction, repeated } = result
@@ -65,16 +54,30 @@ export async function write(
     return { exit: 1 }
   }
   const ids = 'tokenId' in request ? [request.tokenId] : result.tokenIds
-  const assets = await Promise.all(
-    ids.slice(0, 3).map(async (id) => ({ id, record: (await retryChain(io, () => reader.read(id))).asset.record })),
-  )
-  if (json === true) {
-    const block = { number: result.blockNumber, hash: result.blockHash }
-    const states = assets.map(({ id, record }) => ({ tokenId: id, state: formatState(record) }))
-    io.out(formatJson({ status, transaction, repeated, block, tokenIds: ids, states }))
-    return { exit: 0, confirmed: result }
+  const states = await Promise.all(ids.slice(0, 3).map((tokenId) => readState(session, tokenId)))
+  const block = { number: result.blockNumber, hash: result.blockHash }
+  if (json === true) io.out(formatJson({ status, transaction, repeated, block, tokenIds: ids, states }))
+  else {
+    io.out(`block        ${block.number} ${block.hash}`)
+    for (const { tokenId, state } of states) io.out(`asset        ${tokenId}  ${state}`)
   }
-  io.out(`block        ${result.blockNumber} ${result.blockHash}`)
-  for (const { id, record } of assets) io.out(`asset        ${id}  ${formatState(record)}`)
   return { exit: 0, confirmed: result }
+}
+
+async function simulate(session: Session, request: WriteRequest, change: string, json?: true): Promise<Written> {
+  const { io } = session
+  const result = await retryChain(io, () => chainOf(session).writer.simulate(request))
+  if (!result.ok) throw new CommandError(result.message)
+  const { gas } = result
+  io.out(
+    json === true
+      ? formatJson({ status: 'SIMULATED', change, gas })
+      : `Dry run: would ${change}, for at most ${gas} gas. Nothing was sent.`,
+  )
+  return { exit: 0 }
+}
+
+async function readState(session: Session, tokenId: bigint) {
+  const { asset } = await retryChain(session.io, () => chainOf(session).reader.read(tokenId))
+  return { tokenId, state: formatState(asset.record) }
 }

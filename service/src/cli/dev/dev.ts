@@ -22,7 +22,7 @@ import type { Service } from '../../app/service.ts'
 import { createLog } from '../../lib/log.ts'
 import { isListening } from '../doctor/port.ts'
 import { type ApiKeyStore, newApiKey } from '../../access/api-keys.ts'
-import { fundAccounts, openDemoAccounts } from './accounts.ts'
+import { type DemoAccounts, fundAccounts, openDemoAccounts } from './accounts.ts'
 import { demoThemes, demoBatch, type DemoItem, openDemoCatalogue } from './catalogue.ts'
 import { readOrCreateDemoSecrets } from './secrets.ts'
 import { handleSignals } from '../serve/signals.ts'
@@ -66,9 +66,8 @@ async function dev(): Promise<void> {
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   const signals = handleSignals()
   await assertDataFolderFree(dataDir)
-  await assertFree(hosts.bind, hosts.verification.port, 'VERIFICATION_PORT')
-  await assertFree(hosts.bind, hosts.gateway.port, 'GATEWAY_PORT')
-  await assertFree(hosts.bind, hosts.graphql.port, 'GRAPHQL_PORT')
+  for (const host of ['verification', 'gateway', 'graphql'] as const)
+    await assertFree(hosts.bind, hosts[host].port, `${host.toUpperCase()}_PORT`)
   await assertFree('127.0.0.1', localChain.port, 'LOCAL_CHAIN_PORT')
 
   await using opened = new AsyncDisposableStack()
@@ -80,24 +79,7 @@ async function dev(): Promise<void> {
   )
   opened.defer(() => chain.close())
   const accounts = await openDemoAccounts({ keys })
-  const { contract, codeHash } = await step('registry and test money', async () => {
-    const payer = publishedAddresses[moneyAccounts.payer] ?? '0x'
-    await installTestMoney({ rpcUrl: chain.url, fund: [{ address: payer, amount: 100_000_000n }] })
-    const deployed = await deployLocal({ rpcUrl: chain.url, ...accounts.addresses })
-    await fundAccounts(chain.url, accounts.addresses)
-    await deployLocalAgents({ rpcUrl: chain.url })
-    return deployed
-  })
-  const deployed = {
-    CHAIN_RPC_URLS: chain.url,
-    CHAIN_CONTRACT: contract,
-    CHAIN_CODE_HASH: codeHash,
-    PUBLIC_RPC_URL: chain.url,
-    AGENT_ID: localAgentId.toString(),
-    AGENT_IDENTITY_REGISTRY: localAgentRegistries.identity,
-    AGENT_REPUTATION_REGISTRY: localAgentRegistries.reputation,
-    PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
-  }
+  const deployed = await step('registry and test money', () => deployDemonstration(chain.url, accounts))
   const { kek, stationKek, pepper } = await readOrCreateDemoSecrets(dataDir)
   const own = { ...deployed, ...accounts.settings, TAG_KEK: kek, STATION_KEK: stationKek, TAG_PEPPER: pepper }
   const noFiles = Object.fromEntries(Object.keys(own).map((name) => [`${name}_FILE`, '']))
@@ -127,6 +109,25 @@ async function dev(): Promise<void> {
   process.stdout.write(text)
   await signals.stop
   process.stdout.write('\nStopping …\n')
+}
+
+/** Deploys what the demonstration needs on its chain, and returns the settings that name it. */
+async function deployDemonstration(rpcUrl: string, { addresses }: DemoAccounts) {
+  const payer = publishedAddresses[moneyAccounts.payer] ?? '0x'
+  await installTestMoney({ rpcUrl, fund: [{ address: payer, amount: 100_000_000n }] })
+  const { contract, codeHash } = await deployLocal({ rpcUrl, ...addresses })
+  await fundAccounts(rpcUrl, addresses)
+  await deployLocalAgents({ rpcUrl })
+  return {
+    CHAIN_RPC_URLS: rpcUrl,
+    CHAIN_CONTRACT: contract,
+    CHAIN_CODE_HASH: codeHash,
+    PUBLIC_RPC_URL: rpcUrl,
+    AGENT_ID: localAgentId.toString(),
+    AGENT_IDENTITY_REGISTRY: localAgentRegistries.identity,
+    AGENT_REPUTATION_REGISTRY: localAgentRegistries.reputation,
+    PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
+  }
 }
 
 /** Makes an API key to try GraphQL, and revokes that of the start before. */

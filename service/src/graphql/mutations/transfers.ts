@@ -17,6 +17,16 @@ import { mutation, productPayload, rejected, rejectedAt, type Writes } from './m
 import { putTransferMessage } from './stores.ts'
 import { answerErrors, howToSign, invalidationErrors, isSignedBy, longestMessage, offerErrors } from './typed-data.ts'
 
+/** `nonce` is the one that was signed. `isPending`: the offer was sent before. */
+type CheckedOffer =
+  | { readonly ok: true; readonly nonce: number; readonly isPending: boolean }
+  | { readonly ok: false; readonly errors: readonly InputError[] }
+type SignedOffer = Omit<Extract<CheckedOffer, { ok: true }>, 'ok'> & {
+  readonly position: TransferPosition
+  readonly terms: Terms
+  readonly signature: Hex
+}
+
 type OfferInput = Input<'productId' | 'toAddress', 'message' | 'signature' | 'deadline'>
 
 export function createTransferMutations(
@@ -27,46 +37,50 @@ export function createTransferMutations(
     readOffer,
     async ({ tokenId, to, message, signature, deadline: expiry }, context) => {
       const position = await transfers.position(tokenId)
-      const { record, offer } = position
-      const terms: Terms = { tokenId, from: record.owner, to, expiry, messageHash: message.hash }
-      const isSigned = async (nonce: number) =>
-        nonce >= 0 &&
-        isSignedBy(transfers, position, { signer: record.owner, signable: offerOf(terms, nonce), signature })
-      const before = offer.nonce - 1
-      // The same signed offer, sent again while it is pending, is the same transfer.
-      const isPending = offer.to === to && offer.expiry === expiry && (await isSigned(before))
-      if (!isPending) {
-        const errors = offerErrors(position, { to, expiry })
-        if (errors.length > 0) return rejected(errors)
-        if (!(await isSigned(offer.nonce)))
-          return rejectedAt(
-            'signature',
-            (await isSigned(before))
-              ? `This signature is over nonce ${before}, which is used up: its transfer is over, or the owner has voided it. Ask transferTypedData again and have it signed anew.`
-              : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it). Send productId, toAddress, message and deadline as you gave them to transferTypedData; no other transfer may have come between.`,
-          )
-      }
-
+      const terms: Terms = { tokenId, from: position.record.owner, to, expiry, messageHash: message.hash }
+      const signed = await checkOffer(position, terms, signature)
+      if (!signed.ok) return rejected(signed.errors)
       if (message.body !== null) await putTransferMessage(database, { hash: message.hash, body: message.body })
-      const nonce = isPending ? before : offer.nonce
-      const id = `${tokenId}-${nonce + 1}`
-      const digest = digestOf(transfers.domain, offerOf(terms, nonce))
-      const { from: _, ...call } = terms
-      const request = { kind: 'initiateTransferBySig', ...call, signature } as const
-      const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
-      if (result.ok) {
-        const indexed = result.indexed ? await indexedTransfer(context, id) : null
-        const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
-        return { success: true, errors: [], txHash: result.txHash, transfer }
-      }
-      // The same terms may have been signed twice, or sent by another client: the transfer exists all the same.
-      const exists = isPending || result.code === 'IDEMPOTENCY_CONFLICT'
-      const transfer = exists ? await indexedTransfer(context, id) : null
-      if (transfer === null) return rejected(result.errors, result.txHash)
-      return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
+      return sendOffer({ position, terms, signature, ...signed }, context)
     },
     explainOffer,
   )
+
+  /** Returns the nonce over which the owner signed these terms, or every reason against the offer. */
+  async function checkOffer(position: TransferPosition, terms: Terms, signature: Hex): Promise<CheckedOffer> {
+    const { offer } = position
+    const isSigned = async (nonce: number) =>
+      nonce >= 0 && isSignedBy(transfers, position, { signer: terms.from, signable: offerOf(terms, nonce), signature })
+    const before = offer.nonce - 1
+    // The same signed offer, sent again while it is pending, is the same transfer.
+    if (offer.to === terms.to && offer.expiry === terms.expiry && (await isSigned(before)))
+      return { ok: true, nonce: before, isPending: true }
+    const errors = offerErrors(position, terms)
+    if (errors.length > 0) return { ok: false, errors }
+    if (await isSigned(offer.nonce)) return { ok: true, nonce: offer.nonce, isPending: false }
+    const message = (await isSigned(before))
+      ? `This signature is over nonce ${before}, which is used up: its transfer is over, or the owner has voided it. Ask transferTypedData again and have it signed anew.`
+      : `This is not the owner’s signature over these values at nonce ${offer.nonce}: it must be the current owner’s (65 bytes, low s, v 27 or 28; a smart account’s as ERC-1271 takes it). Send productId, toAddress, message and deadline as you gave them to transferTypedData; no other transfer may have come between.`
+    return { ok: false, errors: [{ field: 'signature', message }] }
+  }
+
+  async function sendOffer({ position, terms, signature, nonce, isPending }: SignedOffer, context: GraphqlContext) {
+    const id = `${terms.tokenId}-${nonce + 1}`
+    const digest = digestOf(transfers.domain, offerOf(terms, nonce))
+    const { from: _, ...call } = terms
+    const request = { kind: 'initiateTransferBySig', ...call, signature } as const
+    const result = await executeSigned(request, `initiate:${digest}`, context, { IDEMPOTENCY_CONFLICT: 'signature' })
+    if (result.ok) {
+      const indexed = result.indexed ? await indexedTransfer(context, id) : null
+      const transfer = indexed ?? pendingTransfer(id, terms, result.txHash, position)
+      return { success: true, errors: [], txHash: result.txHash, transfer }
+    }
+    // The same terms may have been signed twice, or sent by another client: the transfer exists all the same.
+    const exists = isPending || result.code === 'IDEMPOTENCY_CONFLICT'
+    const transfer = exists ? await indexedTransfer(context, id) : null
+    if (transfer === null) return rejected(result.errors, result.txHash)
+    return { success: true, errors: [], txHash: transfer.initiatedTx, transfer }
+  }
 
   /** A product that does not exist needs no signature. */
   async function explainOffer({ productId }: OfferInput, errors: readonly InputError[]) {

@@ -54,7 +54,7 @@ function claimAct(context: PageContext, { claimTicket, verdictPath, theme, passk
 
 /** Offering, withdrawing and receiving. An offer needs a fresh tap; the address of a wallet needs none. */
 function transferActs(context: PageContext, { transfers, passkeys }: ItemView): readonly Html[] {
-  const { item, transfer, scan } = textsIn(context)
+  const { item, transfer } = textsIn(context)
   if (transfers === null) return [fold('give', item.transferHow, item.transferWhat, item.transferText)]
   const receive = fold(
     'swap',
@@ -73,46 +73,53 @@ function transferActs(context: PageContext, { transfers, passkeys }: ItemView): 
     const text = html`<p>${item.transferText} ${transfer.tapFirst}</p>`
     return [fold('give', item.transferHow, item.transferWhat, text), receive]
   }
-  const data = html`data-path="${transferPath}" data-ticket="${ticket}" data-offers="${offersPrefix}"`
+  const step = {
+    data: html`data-path="${transferPath}" data-ticket="${ticket}" data-offers="${offersPrefix}"`,
+    passkeys,
+  }
   const offer = walletForm(context, {
+    ...step,
     step: 'offer',
-    data,
     text: html`${transfer.offerText} ${item.transferText}`,
     button: transfer.offerButton,
-    passkeys,
-    fields: html`<label for="to">${transfer.to}</label>
-      <input
-        id="to"
-        name="to"
-        dir="ltr"
-        placeholder="0x…"
-        maxlength="42"
-        aria-describedby="to-hint"
-        autocomplete="off"
-        spellcheck="false"
-        autocapitalize="off"
-      />
-      <p class="hint" id="to-hint">${transfer.toHint}</p>
-      <button type="button" class="btn quiet" data-scan-to hidden>
-        ${icon('camera')}<span>${transfer.scanTo}</span>
-      </button>
-      <div class="viewer" hidden>
-        <video muted playsinline aria-hidden="true"></video>
-        <button type="button" class="btn quiet" data-stop>${scan.stop}</button>
-      </div>`,
+    fields: recipientField(context),
   })
   const withdraw = walletForm(context, {
+    ...step,
     step: 'withdraw',
-    data,
     text: transfer.voidText,
     button: transfer.withdrawButton,
-    passkeys,
   })
   return [
     fold('give', item.transferHow, item.transferWhat, offer),
     fold('retry', transfer.voidHow, transfer.voidWhat, withdraw),
     receive,
   ]
+}
+
+/** The address of the recipient is typed, or read from a code. */
+function recipientField(context: PageContext): Html {
+  const { transfer, scan } = textsIn(context)
+  return html`<label for="to">${transfer.to}</label>
+    <input
+      id="to"
+      name="to"
+      dir="ltr"
+      placeholder="0x…"
+      maxlength="42"
+      aria-describedby="to-hint"
+      autocomplete="off"
+      spellcheck="false"
+      autocapitalize="off"
+    />
+    <p class="hint" id="to-hint">${transfer.toHint}</p>
+    <button type="button" class="btn quiet" data-scan-to hidden>
+      ${icon('camera')}<span>${transfer.scanTo}</span>
+    </button>
+    <div class="viewer" hidden>
+      <video muted playsinline aria-hidden="true"></video>
+      <button type="button" class="btn quiet" data-stop>${scan.stop}</button>
+    </div>`
 }
 
 /** A form that only the script can run, so that it is hidden until there is one. */
