@@ -1,11 +1,11 @@
 /** The newest block and the fees that follow from it, shared by everything that settles at the same moment. */
 import type { Hex } from '@touchstone/verdict'
+import { requireQuantity } from '../chain/rpc/answer.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
+import type { Fees } from '../chain/transactions/transaction.ts'
 
 /** `timestamp` is in unix seconds, `baseFee` in wei. */
 export type Head = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint; readonly baseFee: bigint }
-/** In wei per gas. */
-export type Fees = { readonly maxFeePerGas: bigint; readonly maxPriorityFeePerGas: bigint }
 
 export type Heads = ReturnType<typeof createHeads>
 
@@ -22,13 +22,13 @@ export function createHeads(rpc: RpcClient) {
     }
     const { number, hash, timestamp, baseFeePerGas } = block
     return {
-      number: parseQuantity(number),
+      number: requireQuantity(number),
       hash,
-      timestamp: parseQuantity(timestamp),
-      baseFee: parseQuantity(baseFeePerGas),
+      timestamp: requireQuantity(timestamp),
+      baseFee: requireQuantity(baseFeePerGas),
     }
   })
-  const tip = shared(tipMs, async () => parseQuantity(await rpc('eth_maxPriorityFeePerGas')))
+  const tip = shared(tipMs, async () => requireQuantity(await rpc('eth_maxPriorityFeePerGas')))
   return {
     /** Returns the newest block as it was at most `maxAgeMs` ago. */
     head,
@@ -54,10 +54,4 @@ function shared<T>(milliseconds: number, read: () => Promise<T>): (maxAgeMs?: nu
     }
     return last.value
   }
-}
-
-/** Parses a JSON-RPC quantity. Throws for any other answer. */
-export function parseQuantity(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value)) throw new Error('The node returned no quantity.')
-  return BigInt(value)
 }

@@ -1,11 +1,9 @@
-/** The names by which payments are known: their authorization, and the block of their transfer. */
+/** The name by which a payment is known: its authorization. */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex } from '../db/columns.ts'
 
 /** An EIP-3009 authorization of one token; both in lower case. */
 export type PaymentKey = { readonly payer: Hex; readonly nonce: Hex }
-/** A block by number and hash. */
-export type BlockRef = { readonly number: bigint; readonly hash: Hex }
 
 /** Returns the name of a payment in maps of this process. */
 export function paymentName({ payer, nonce }: PaymentKey): string {

@@ -5,10 +5,11 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes, numbers, texts } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
+import type { BlockId } from '../domain/chain.ts'
 import { createBatcher } from '../lib/async/batch.ts'
 import { channelIdOf } from './channels/channel.ts'
 import type { Holder } from './holder.ts'
-import { paymentName, withHexColumns, type BlockRef, type PaymentKey, type Stored } from './key.ts'
+import { paymentName, withHexColumns, type PaymentKey, type Stored } from './key.ts'
 import type { Payment } from './x402/payment.ts'
 
 /** settling: proof stored, a transfer may be pending. done: paid. rejected: proven never to pay. */
@@ -47,7 +48,7 @@ export type NewPayment = PaymentKey & {
 /** A payment to look for, with its request and the buyer's name for it where these are known. */
 type Sought = PaymentKey & { readonly requestHash?: string; readonly identifier?: string | undefined }
 
-type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; readonly block: BlockRef | null }
+type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; readonly block: BlockId | null }
 
 export type Ledger = ReturnType<typeof createLedger>
 
@@ -274,7 +275,7 @@ export function createLedger(
     },
 
     /** Returns the blocks of payments that were settled within `seconds`, with the seconds since. */
-    async recentBlocks(seconds: number): Promise<(BlockRef & { readonly age: number })[]> {
+    async recentBlocks(seconds: number): Promise<(BlockId & { readonly age: number })[]> {
       const rows = await run<{ number: bigint; hash: Uint8Array; age: number }>(
         `select block_number as number, block_hash as hash, extract(epoch from clock_timestamp() - min(settled_at))::float8 as age
          from payment p where settled_at > clock_timestamp() - make_interval(secs => $3::float8) and ${ours}
@@ -285,7 +286,7 @@ export function createLedger(
     },
 
     /** Returns the payments that were settled in a block. */
-    async settledIn({ hash }: BlockRef): Promise<PaymentRow[]> {
+    async settledIn({ hash }: BlockId): Promise<PaymentRow[]> {
       const rows = await run<Row>(
         `select ${columns} from payment p where ${ours} and state = 'done' and block_hash = $3
            and settled_at > clock_timestamp() - interval '1 day'`,

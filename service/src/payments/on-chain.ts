@@ -3,14 +3,16 @@
  * proves nothing, because a cancelled nonce and one spent elsewhere are «used» too.
  */
 import type { Hex } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex, type Abi } from 'viem'
+import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'viem'
+import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
+import { type BlockAt, readContract } from '../chain/rpc/contract.ts'
 import { chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
 import { channelContract, encodeDeposit } from './channels/channel.ts'
 import { simulateBatch } from './facilitator/call-batch.ts'
-import { createHeads, parseQuantity } from './heads.ts'
-import type { BlockRef } from './key.ts'
+import { createHeads } from './heads.ts'
+import type { BlockId } from '../domain/chain.ts'
 import type { Payment } from './x402/payment.ts'
 
 export const tokenAbi = parseAbi([
@@ -33,7 +35,7 @@ const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view retur
  * time. `unused`: it may still be paid. `unknown`: the logs do not match the state.
  */
 export type TransferStatus =
-  | { readonly kind: 'paid'; readonly transaction: Hex; readonly block: BlockRef }
+  | { readonly kind: 'paid'; readonly transaction: Hex; readonly block: BlockId }
   | { readonly kind: 'spent' | 'expired' | 'unused' | 'unknown' }
 
 /** Reasons that the buyer can remove. */
@@ -65,12 +67,12 @@ const [transferTopic] = encodeEventTopics({ abi: tokenAbi, eventName: 'Transfer'
 /** Every function throws when the provider gives no usable answer. */
 export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; readonly asset: Hex }) {
   const pending = onPendingBlock(rpc)
-  const token = { to: asset, abi: tokenAbi as Abi }
+  const token = { to: asset, abi: tokenAbi }
   const heads = createHeads(rpc)
 
   /** Returns whether the authorization is used or cancelled. */
-  const isUsed = async ({ from, nonce }: Payment, at: BlockAt) =>
-    (await readContract(rpc, { ...token, functionName: 'authorizationState', args: [from, nonce], at })) === true
+  const isUsed = ({ from, nonce }: Payment, at: BlockAt) =>
+    readContract(rpc, { ...token, functionName: 'authorizationState', args: [from, nonce], at })
 
   /** Reads everything at one block. `fromBlock` is the head from before the payment was claimed. */
   async function transferStatus(payment: Payment, fromBlock: bigint): Promise<TransferStatus> {
@@ -85,7 +87,7 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     const { transactionHash: transaction, blockHash: hash, blockNumber } = found
     return status === 'spent'
       ? { kind: 'spent' }
-      : { kind: 'paid', transaction, block: { number: parseQuantity(blockNumber), hash } }
+      : { kind: 'paid', transaction, block: { number: requireQuantity(blockNumber), hash } }
   }
 
   async function authorizationLog({ from, nonce }: Payment, fromBlock: bigint, toBlock: bigint) {
@@ -131,11 +133,11 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       used.topics[0] === usedTopic &&
       next !== undefined &&
       isOfToken(next) &&
-      parseQuantity(next.logIndex) === parseQuantity(used.logIndex) + 1n &&
+      requireQuantity(next.logIndex) === requireQuantity(used.logIndex) + 1n &&
       next.topics[0] === transferTopic &&
       next.topics[1] === payer &&
       next.topics[2] === payee &&
-      parseQuantity(next.data) === value
+      requireQuantity(next.data) === value
     return isPaid ? 'paid' : 'spent'
   }
 
@@ -155,8 +157,8 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     }
     // Read afterwards, because money that is spent meanwhile stays spent.
     const used = await readContract(pending, { ...token, functionName: 'authorizationState', args: [from, nonce] })
-    if (used === true) return 'nonce_already_used'
-    const held = (await readContract(pending, { ...token, functionName: 'balanceOf', args: [from] })) as bigint
+    if (used) return 'nonce_already_used'
+    const held = await readContract(pending, { ...token, functionName: 'balanceOf', args: [from] })
     return held < value ? 'insufficient_funds' : 'payment_rejected'
   }
 
@@ -167,9 +169,8 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     findTransfer,
     rejectionReason,
     /** Returns an account's balance at the newest block, in the token's smallest units. */
-    balance: async (holder: Hex) =>
-      (await readContract(rpc, { ...token, functionName: 'balanceOf', args: [holder] })) as bigint,
-    async isCanonical({ number, hash }: BlockRef): Promise<boolean> {
+    balance: (holder: Hex) => readContract(rpc, { ...token, functionName: 'balanceOf', args: [holder] }),
+    async isCanonical({ number, hash }: BlockId): Promise<boolean> {
       const block = await rpc('eth_getBlockByNumber', [toHex(number), false])
       return isObject(block) && block['hash'] === hash
     },
@@ -190,32 +191,14 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       const blocks = await Promise.all(
         ['latest', 'pending'].map((tag) => rpc('eth_getBlockByNumber', [tag, false]).catch(() => null)),
       )
-      const times = blocks.flatMap((block) => (isObject(block) ? [parseTimestamp(block)] : []))
+      const times = blocks.flatMap((block) => (isObject(block) ? [requireQuantity(block['timestamp'])] : []))
       if (times.length === 0) throw new Error('The node returned no block.')
       return times.reduce((latest, one) => (one > latest ? one : latest))
     },
     async isRightChain(): Promise<boolean> {
-      return parseQuantity(await rpc('eth_chainId')) === BigInt(chainId)
+      return requireQuantity(await rpc('eth_chainId')) === BigInt(chainId)
     },
   }
-}
-
-function parseTimestamp(block: unknown): bigint {
-  return parseQuantity((block as { timestamp: unknown }).timestamp)
-}
-
-/** A block number, `latest`, or a block by its hash (EIP-1898). */
-type BlockAt = Hex | 'latest' | { readonly blockHash: Hex }
-
-/** Calls a view function. Throws what `rpc` throws, and for bytes that do not decode. */
-export async function readContract(
-  rpc: RpcClient,
-  call: { to: Hex; abi: Abi; functionName: string; args?: readonly unknown[]; at?: BlockAt },
-): Promise<unknown> {
-  const { to, abi, functionName, args = [], at = 'latest' } = call
-  const data = encodeFunctionData({ abi, functionName, args: [...args] })
-  const result = (await rpc('eth_call', [{ to, data }, at])) as Hex
-  return decodeFunctionResult({ abi, functionName, args: [...args], data: result })
 }
 
 /**

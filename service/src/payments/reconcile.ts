@@ -4,11 +4,11 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
+import type { BlockId } from '../domain/chain.ts'
 import { mapConcurrently } from '../lib/async/concurrency.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Slots } from './facilitator/slots.ts'
-import type { BlockRef } from './key.ts'
 import { toSettling, type PaymentComponents, type Settlement, type Settling } from './settlement.ts'
 
 const rowsPerPass = 200
@@ -62,7 +62,7 @@ export function createReconciler(options: ReconcilerOptions) {
   }
 
   /** Looks at all payments of a block that is no longer in the chain. Returns the failures. */
-  async function recheckRemoved(block: BlockRef): Promise<readonly unknown[]> {
+  async function recheckRemoved(block: BlockId): Promise<readonly unknown[]> {
     await slots.orphaned(block)
     const failures: unknown[] = []
     await mapConcurrently(await ledger.settledIn(block), atOnce, async (row) => {

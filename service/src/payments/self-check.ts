@@ -3,9 +3,12 @@
  * health `degraded`, because each request finds out for itself: a paid one when it pays, an offer by `canSell`.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { AbiDecodingZeroDataError, domainSeparator, keccak256, parseAbi, toHex, type Abi } from 'viem'
+import { AbiDecodingZeroDataError, domainSeparator, keccak256, toHex } from 'viem'
+import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../chain/rpc/client.ts'
+import { readContract } from '../chain/rpc/contract.ts'
 import { chainId } from '../domain/chain.ts'
+import { assetRegistryAbi } from '../domain/registry-abi.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -13,8 +16,7 @@ import type { AttestationKey } from './attestation/attest.ts'
 import { channelContract, depositCollector } from './channels/channel.ts'
 import type { Facilitator } from './facilitator/facilitator.ts'
 import type { Ledger } from './ledger.ts'
-import { readContract, tokenAbi } from './on-chain.ts'
-import { parseQuantity } from './heads.ts'
+import { tokenAbi } from './on-chain.ts'
 import { highestUsualPrice, tokenDomain, type Terms } from './x402/terms.ts'
 
 /** wrong: the sale stops. missing: no answer, or a warning for the operator. */
@@ -113,16 +115,17 @@ const checks = {
   },
 
   async chain({ rpc }) {
-    const found = parseQuantity(await rpc('eth_chainId'))
+    const found = requireQuantity(await rpc('eth_chainId'))
     return found === BigInt(chainId) ? ok(`Chain ${chainId}.`) : wrong(`The provider serves chain ${found}.`)
   },
 
   async token({ rpc, terms }) {
-    const read = (functionName: string) => readContract(rpc, { to: terms.asset, abi: tokenAbi as Abi, functionName })
+    const read = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
+      readContract(rpc, { to: terms.asset, abi: tokenAbi, functionName, args: [] })
     if ((await rpc('eth_getCode', [terms.asset, 'latest'])) === '0x')
       return wrong('There is no contract at the payment token’s address.')
     const [name, version, decimals, separator] = await Promise.all(
-      ['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'].map(read),
+      (['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const).map(read),
     )
     const right =
       name === terms.tokenName &&
@@ -150,7 +153,7 @@ const checks = {
   async gas({ rpc, facilitatorAddresses, onBalance }) {
     if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
     const balances = await Promise.all(
-      facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(parseQuantity)),
+      facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)),
     )
     for (const [index, address] of facilitatorAddresses.entries()) onBalance?.(address, balances[index] ?? 0n)
     return balances.some((balance) => balance < lowGas)
@@ -185,9 +188,9 @@ const checks = {
     if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
       return wrong('The attestation key is also the recipient, the facilitator, or the key of the payment channels.')
     const [count, code, balance, holdsRole] = await Promise.all([
-      rpc('eth_getTransactionCount', [address, 'latest']).then(parseQuantity),
+      rpc('eth_getTransactionCount', [address, 'latest']).then(requireQuantity),
       rpc('eth_getCode', [address, 'latest']),
-      rpc('eth_getBalance', [address, 'latest']).then(parseQuantity),
+      rpc('eth_getBalance', [address, 'latest']).then(requireQuantity),
       holdsAnyRole(rpc, contract, address),
     ])
     if (count > 0n || code !== '0x') return wrong('The attestation key has sent transactions or holds code.')
@@ -209,15 +212,14 @@ const needed: readonly ((options: SelfCheckOptions) => Promise<CheckResult>)[] =
 async function nextSettlement({ rpc, facilitatorAddresses }: SelfCheckOptions): Promise<CheckResult> {
   if (facilitatorAddresses.length === 0) return ok('The remote facilitator pays for settlements.')
   const [gasPrice, ...balances] = await Promise.all([
-    rpc('eth_gasPrice').then(parseQuantity),
-    ...facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(parseQuantity)),
+    rpc('eth_gasPrice').then(requireQuantity),
+    ...facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)),
   ])
   return balances.some((balance) => balance >= settlementGas * gasPrice)
     ? ok('An account of the facilitator pays for a settlement.')
     : missing('No account of the facilitator can pay for a settlement.')
 }
 
-const roleAbi = parseAbi(['function hasRole(bytes32 role, address account) view returns (bool)']) as Abi
 const roles: readonly Hex[] = [
   `0x${'0'.repeat(64)}`,
   ...['ISSUER', 'BINDER', 'QA', 'ATTESTER', 'GUARDIAN', 'RECYCLER', 'MINTER'].map((name) =>
@@ -228,7 +230,7 @@ const roles: readonly Hex[] = [
 /** A contract without roles reverts or returns no data. */
 async function holdsAnyRole(rpc: RpcClient, contract: Hex, address: Hex): Promise<boolean> {
   const held = roles.map((role) =>
-    readContract(rpc, { to: contract, abi: roleAbi, functionName: 'hasRole', args: [role, address] }).catch(
+    readContract(rpc, { to: contract, abi: assetRegistryAbi, functionName: 'hasRole', args: [role, address] }).catch(
       (error: unknown) => {
         if (isRefusal(error) || error instanceof AbiDecodingZeroDataError) return false
         throw error

@@ -3,7 +3,7 @@
  * the row stays `settling` and the same authorization is settled again, which its nonce makes harmless. A buyer does not wait for that.
  */
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { chainName } from '../domain/chain.ts'
+import { type BlockId, chainName } from '../domain/chain.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { backoff, retry } from '../lib/async/retry.ts'
 import { sleep } from '../lib/async/sleep.ts'
@@ -13,7 +13,7 @@ import { withPayment } from './attestation/attest.ts'
 import { failure, type ErrorCode, type Outcome } from './errors.ts'
 import type { Facilitator, Report } from './facilitator/facilitator.ts'
 import { parsePayload, type Ledger, type PaymentRow } from './ledger.ts'
-import { paymentName, type BlockRef, type PaymentKey } from './key.ts'
+import { paymentName, type PaymentKey } from './key.ts'
 import type { PaymentChain, TransferStatus } from './on-chain.ts'
 import type { Payment } from './x402/payment.ts'
 import type { Terms } from './x402/terms.ts'
@@ -186,7 +186,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   /** The proof does not wait for a ledger that fails: a retry gets the same bytes from the same row. */
   async function complete(
     row: Settling,
-    { transaction, block }: { transaction: Hex; block: BlockRef },
+    { transaction, block }: { transaction: Hex; block: BlockId },
   ): Promise<Outcome> {
     const answer = formatAnswer(row, transaction)
     if (row.payment.deposit === undefined) {

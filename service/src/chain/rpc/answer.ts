@@ -142,3 +142,9 @@ export function quantity(value: bigint): Hex {
 export function parseQuantity(value: unknown): bigint | null {
   return typeof value === 'string' && /^0x(0|[1-9a-f][0-9a-f]{0,15})$/.test(value) ? BigInt(value) : null
 }
+
+/** Parses a quantity of up to 256 bits, with leading zeros or without. Throws for anything else. */
+export function requireQuantity(value: unknown): bigint {
+  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value)) throw new Error('The node returned no quantity.')
+  return BigInt(value)
+}

@@ -1,4 +1,4 @@
-/** Reads of contracts at the newest block, without a check of the provider: for writes and for the local chain. */
+/** Reads of contracts without a check of the provider: for writes, payments and the local chain. */
 import type { Hex } from '@touchstone/verdict'
 import {
   type Abi,
@@ -13,18 +13,20 @@ import {
 import type { RpcClient } from './client.ts'
 
 type View = 'pure' | 'view'
+/** A block by its number or tag, or by its hash (EIP-1898). */
+export type BlockAt = Hex | 'latest' | Readonly<{ blockHash: Hex }>
 
-/** Returns the decoded result of a view function. Throws `RpcError`, or an error of viem for a result of another shape. */
+/** Returns the decoded result of a view function, at the newest block unless `at` is given. Throws `RpcError`, or an error of viem for a result of another shape. */
 export async function readContract<
   const A extends Abi,
   Name extends ContractFunctionName<A, View>,
   const Args extends ContractFunctionArgs<A, View, Name>,
 >(
   rpc: RpcClient,
-  call: Readonly<{ to: Hex; abi: A; functionName: Name; args: Args }>,
+  { at = 'latest', ...call }: Readonly<{ to: Hex; abi: A; functionName: Name; args: Args; at?: BlockAt }>,
 ): Promise<ContractFunctionReturnType<A, View, Name, Args>> {
   const data = encodeFunctionData(call as unknown as EncodeFunctionDataParameters)
-  const result = await rpc('eth_call', [{ to: call.to, data }, 'latest'])
+  const result = await rpc('eth_call', [{ to: call.to, data }, at])
   return decodeFunctionResult({ ...call, data: result } as unknown as DecodeFunctionResultParameters) as Awaited<
     ReturnType<typeof readContract<A, Name, Args>>
   >

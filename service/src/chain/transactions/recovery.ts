@@ -9,7 +9,7 @@ import { minedOutcome, type Outcome, send, supersededOutcome } from './outcome.t
 import type { RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { currentFees, numberFrom, pendingCount, signTransaction } from './transaction.ts'
+import { currentFees, numberFrom, pendingCount, raisedFees, signTransaction } from './transaction.ts'
 
 type RecoveryOptions = Readonly<{
   rpc: RpcClient
@@ -76,20 +76,11 @@ export function createRecovery(options: RecoveryOptions) {
    */
   async function withHigherFees(operation: Operation): Promise<Operation> {
     const account = accounts.get(operation.signer)
-    const {
-      to,
-      data,
-      gas,
-      maxFeePerGas: oldMax = 0n,
-      maxPriorityFeePerGas: oldTip = 0n,
-    } = parseTransaction(operation.raw)
+    const { to, data, gas, ...before } = parseTransaction(operation.raw)
     const current = await currentFees(rpc)
-    if (account === undefined || !to || data === undefined || gas === undefined || current.maxFeePerGas <= oldMax)
-      return operation
-    const fees = {
-      maxFeePerGas: larger(current.maxFeePerGas, raised(oldMax)),
-      maxPriorityFeePerGas: larger(current.maxPriorityFeePerGas, raised(oldTip)),
-    }
+    if (account === undefined || !to || data === undefined || gas === undefined) return operation
+    if (current.maxFeePerGas <= (before.maxFeePerGas ?? 0n)) return operation
+    const fees = raisedFees(before, current)
     if (fees.maxFeePerGas > maxFeePerGas) return operation
     const replacement = await signTransaction(account, { chainId, to, data, gas, nonce: operation.nonce, fees })
     if (!(await operations.replace(operation.txHash, replacement))) return operation
@@ -114,11 +105,3 @@ export function createRecovery(options: RecoveryOptions) {
 const inFlightMs = 2_000
 /** A transaction that was settled longer ago, and is still not counted by the node, has left the chain. */
 const lostAfterMs = 30_000
-
-function raised(fee: bigint): bigint {
-  return (fee * 9n) / 8n + 1n
-}
-
-function larger(one: bigint, other: bigint): bigint {
-  return one > other ? one : other
-}

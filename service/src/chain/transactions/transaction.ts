@@ -3,11 +3,12 @@ import type { Hex } from '@touchstone/verdict'
 import { keccak256, type LocalAccount } from 'viem'
 import { chainUnavailable } from '../../lib/errors.ts'
 import { revertFailure, writeFailure, type WriteFailure } from './failures.ts'
+import { requireQuantity } from '../rpc/answer.ts'
 import { isRevert, type RpcClient } from '../rpc/client.ts'
 import type { SignedTransaction } from './operations.ts'
 
 /** Wei per unit of gas. */
-type Fees = Readonly<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }>
+export type Fees = Readonly<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint }>
 /** `nonce` is the chain's pending count of the signer. */
 type Prepared = Readonly<{ ok: true; gas: bigint; nonce: bigint; fees: Fees }>
 
@@ -50,8 +51,18 @@ export async function currentFees(rpc: RpcClient): Promise<Fees> {
     rpc('eth_getBlockByNumber', ['latest', false]),
     numberFrom(rpc, 'eth_maxPriorityFeePerGas', []),
   ])
-  const baseFee = parseNumber((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas)
+  const baseFee = requireQuantity((head as { baseFeePerGas?: unknown } | null)?.baseFeePerGas)
   return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
+}
+
+/** Returns fees for a transaction that replaces another one: nodes ask for a tenth more than before (EIP-1559). */
+export function raisedFees(before: Readonly<{ [Name in keyof Fees]?: bigint | undefined }>, now: Fees): Fees {
+  const raised = (fee = 0n) => (fee * 9n) / 8n + 1n
+  const larger = (one: bigint, other: bigint) => (one > other ? one : other)
+  return {
+    maxFeePerGas: larger(raised(before.maxFeePerGas), now.maxFeePerGas),
+    maxPriorityFeePerGas: larger(raised(before.maxPriorityFeePerGas), now.maxPriorityFeePerGas),
+  }
 }
 
 export async function signTransaction(
@@ -64,12 +75,5 @@ export async function signTransaction(
 }
 
 export async function numberFrom(rpc: RpcClient, method: string, params: readonly unknown[]): Promise<bigint> {
-  return parseNumber(await rpc(method, params))
-}
-
-/** Parses a hexadecimal quantity. */
-export function parseNumber(value: unknown): bigint {
-  if (typeof value !== 'string' || !/^0x[0-9a-f]{1,64}$/i.test(value))
-    throw new Error('the answer of the node is not a number')
-  return BigInt(value)
+  return requireQuantity(await rpc(method, params))
 }

@@ -7,9 +7,9 @@ import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
+import { quantity, requireQuantity } from '../rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
 import { readRegistryVersion } from './registry-version.ts'
-import { parseNumber } from './transaction.ts'
 import type { RegistryDomain } from './typed-data.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 
@@ -77,7 +77,7 @@ export function createTransferReads({ rpc, contract, chainId }: RegistryDomain &
 function parseBlock(found: unknown): TransferBlock {
   const { number, hash, timestamp } = (found ?? {}) as { number?: unknown; hash?: unknown; timestamp?: unknown }
   if (typeof hash !== 'string' || !/^0x[0-9a-f]{64}$/.test(hash)) throw new Error('the newest block has no hash')
-  return { number: parseNumber(number), hash: hash as Hex, timestamp: parseNumber(timestamp) }
+  return { number: requireQuantity(number), hash: hash as Hex, timestamp: requireQuantity(timestamp) }
 }
 
 function throwUnavailable(error: unknown): never {
@@ -94,7 +94,7 @@ function pinnedTo(rpc: RpcClient, { number, hash }: TransferBlock): PinnedRpc {
       return await rpc(method, [...params, { blockHash: hash }])
     } catch (error) {
       if (!isRefusal(error) || isFailedCall(error)) throw error
-      return rpc(method, [...params, `0x${number.toString(16)}`])
+      return rpc(method, [...params, quantity(number)])
     }
   }
 }

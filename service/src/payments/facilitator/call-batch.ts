@@ -7,7 +7,7 @@ import callBatch from '../../../../contracts/artifacts/CallBatch.json' with { ty
 import { toHex } from 'viem'
 import type { RpcClient } from '../../chain/rpc/client.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
-import type { Fees } from '../heads.ts'
+import type { Fees } from '../../chain/transactions/transaction.ts'
 
 /** Empty `data`: no call is made, and the report has the code hash of the target. */
 export type Call = { readonly target: Hex; readonly gasLimit: number; readonly data: Hex }

@@ -1,7 +1,7 @@
 /** A facilitator checks and executes payments, in this process or behind a URL. Its reports are advice; the chain decides (on-chain.ts). */
 import type { Hex } from '@touchstone/verdict'
 import { GatewayFault, type ErrorCode } from '../errors.ts'
-import type { BlockRef } from '../key.ts'
+import type { BlockId } from '../../domain/chain.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
 import { requirementsV2, type Terms } from '../x402/terms.ts'
@@ -15,7 +15,7 @@ type Verified = { readonly ok: true } | { readonly ok: false; readonly error: Er
  */
 export type Report = {
   readonly sent: 'no' | 'perhaps' | 'reverted' | 'mined'
-  readonly paid?: { readonly transaction: Hex; readonly block: BlockRef }
+  readonly paid?: { readonly transaction: Hex; readonly block: BlockId }
   readonly rejection?: ErrorCode
 }
 

@@ -4,13 +4,14 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, parseTransaction, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
+import { requireQuantity } from '../../chain/rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
+import { type Fees, raisedFees } from '../../chain/transactions/transaction.ts'
 import { chainId } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Fees, Heads } from '../heads.ts'
+import type { Heads } from '../heads.ts'
 import { onPendingBlock } from '../on-chain.ts'
-import { parseQuantity } from '../heads.ts'
 import type { Payment } from '../x402/payment.ts'
 import { encodeBatch, gasOverhead, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
 import type { Signed, Slot, Slots } from './slots.ts'
@@ -89,7 +90,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
       passed.map(({ member }) => member),
       fees,
     )
-    const count = Number(parseQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
+    const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
     const members = passed.flatMap(({ member: { payment } }) =>
       'from' in payment ? [{ payer: payment.from, nonce: payment.nonce }] : [],
     )
@@ -148,21 +149,12 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
     return { raw, hash: keccak256(raw) }
   }
 
-  /** EIP-1559: a node takes a replacement that pays at least a tenth more. */
   async function resign(slot: Slot, fees: Fees, isEmpty: boolean): Promise<Signed> {
     const account = accounts[addresses.indexOf(slot.sender)] as LocalAccount
-    const { to, data, gas, maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = parseTransaction(slot.raw)
-    const bump = (before: bigint, now: bigint) => max((before * 9n) / 8n + 1n, now)
-    const bumped = {
-      type: 'eip1559',
-      chainId,
-      nonce: slot.nonce,
-      value: 0n,
-      maxFeePerGas: bump(maxFeePerGas, fees.maxFeePerGas),
-      maxPriorityFeePerGas: bump(maxPriorityFeePerGas, fees.maxPriorityFeePerGas),
-    } as const
-    if (isEmpty) return sign(account, { ...bumped, to: slot.sender, gas: 21_000n })
-    return sign(account, { ...bumped, ...(to && { to }), ...(data && { data }), ...(gas && { gas }) })
+    const { to, data, gas, ...before } = parseTransaction(slot.raw)
+    const raised = { type: 'eip1559', chainId, nonce: slot.nonce, value: 0n, ...raisedFees(before, fees) } as const
+    if (isEmpty) return sign(account, { ...raised, to: slot.sender, gas: 21_000n })
+    return sign(account, { ...raised, ...(to && { to }), ...(data && { data }), ...(gas && { gas }) })
   }
 
   async function fillGap(sender: Hex, count: number): Promise<void> {

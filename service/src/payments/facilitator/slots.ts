@@ -7,9 +7,10 @@ import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
+import type { BlockId } from '../../domain/chain.ts'
 import type { Holder } from '../holder.ts'
 import { parsePayload } from '../ledger.ts'
-import { type BlockRef, type PaymentKey } from '../key.ts'
+import type { PaymentKey } from '../key.ts'
 import type { Payment } from '../x402/payment.ts'
 
 /** `raw` is the newest signed transaction of this nonce, `hashes` those of all; the last one is the newest. */
@@ -26,7 +27,7 @@ export type MinedSlot = {
   readonly gasUsed: bigint
   readonly gasPrice: bigint
   readonly l1Fee: bigint
-  readonly block: BlockRef
+  readonly block: BlockId
 }
 
 export type Slots = ReturnType<typeof createSlots>
@@ -124,7 +125,7 @@ export function createSlots(
     },
 
     /** Gives the nonces of a block free that is no longer in the chain. */
-    async orphaned({ hash }: BlockRef): Promise<void> {
+    async orphaned({ hash }: BlockId): Promise<void> {
       await database.query(
         `update settlement set state = 'lost' where block_hash = $1 and chain_id = $2 and state = 'mined'`,
         [hexToBytes(hash), chainId],

@@ -4,14 +4,15 @@
  * none is stuck.
  */
 import type { Hex } from '@touchstone/verdict'
+import { requireQuantity } from '../../chain/rpc/answer.ts'
 import type { RpcClient } from '../../chain/rpc/client.ts'
+import type { Fees } from '../../chain/transactions/transaction.ts'
 import { mapConcurrently } from '../../lib/async/concurrency.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
-import type { Fees, Head, Heads } from '../heads.ts'
+import type { Head, Heads } from '../heads.ts'
 import { type LoggedEvent } from '../on-chain.ts'
-import { parseQuantity } from '../heads.ts'
 import type { MinedSlot, Signed, Slot, Slots } from './slots.ts'
 
 export type Receipt = MinedSlot & {
@@ -111,7 +112,7 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
       ({ movedAt, movedMs }) => head.number >= movedAt + stuckBlocks || performance.now() - movedMs > stuckMs,
     )
     for (const sender of new Set(stuck.map(({ slot }) => slot.sender))) {
-      const count = Number(parseQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
+      const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
       const own = stuck.filter(({ slot }) => slot.sender === sender)
       if (own.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
       for (const entry of own) await mendOne(entry, head, count).catch(notStored)
@@ -172,10 +173,10 @@ export function parseReceipt(transaction: Hex, answer: unknown): Receipt | null 
     transaction,
     ok: receipt.status === '0x1',
     logs: receipt.logs,
-    gasUsed: parseQuantity(receipt.gasUsed),
-    gasPrice: parseQuantity(receipt.effectiveGasPrice),
+    gasUsed: requireQuantity(receipt.gasUsed),
+    gasPrice: requireQuantity(receipt.effectiveGasPrice),
     // Chains of the OP stack have it; a deposit and other chains do not.
-    l1Fee: parseQuantity(receipt.l1Fee ?? '0x0'),
-    block: { number: parseQuantity(receipt.blockNumber), hash: receipt.blockHash },
+    l1Fee: requireQuantity(receipt.l1Fee ?? '0x0'),
+    block: { number: requireQuantity(receipt.blockNumber), hash: receipt.blockHash },
   }
 }

@@ -5,7 +5,7 @@
  */
 import { type AssetRecord, type Hex, recordOfGetAsset, recordOfWord } from '@touchstone/verdict'
 import { toFunctionSelector } from 'viem'
-import { encodeWord } from '../../../lib/words.ts'
+import { encodeAddress, encodeWord, padToWords } from '../../../lib/words.ts'
 
 /** The state of one token on the chain. `metadataHash` is `null` for the zero hash and for a contract without such hashes. */
 export type DecodedState = Readonly<{ record: AssetRecord; metadataHash: Hex | null }>
@@ -109,8 +109,8 @@ export function encodeAggregate(target: Hex, datas: readonly Hex[]): Hex {
   let offset = BigInt(32 * datas.length)
   for (const data of datas) {
     const bytes = BigInt((data.length - 2) / 2)
-    const padded = data.slice(2).padEnd(Math.ceil((data.length - 2) / digitsOfWord) * digitsOfWord, '0')
-    const tail = [encodeWord(BigInt(target)), encodeWord(1n), encodeWord(96n), encodeWord(bytes), padded].join('')
+    const words = [encodeAddress(target), encodeWord(1n), encodeWord(96n), encodeWord(bytes)].join('')
+    const tail = `${words}${padToWords(data.slice(2))}`
     heads.push(encodeWord(offset))
     tails.push(tail)
     offset += BigInt(tail.length / 2)
