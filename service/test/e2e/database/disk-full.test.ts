@@ -79,8 +79,8 @@ describe('an embedded database on a full disk', { skip }, () => {
   })
 
   it('is named by a command with folder and remedy', { timeout: 120_000 }, async () => {
-    rmSync(store, { recursive: true })
-    fill(10_000_000)
+    rmSync(join(store, 'pg_wal'), { recursive: true })
+    fill(1_000_000)
     const { exit, err } = await touchstone(['key', 'list'], { DATA_DIR: disk }).ended
     assert.deepEqual([exit, err], [1, `touchstone: ${remedy}\n`])
   })

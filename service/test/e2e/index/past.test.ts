@@ -58,7 +58,7 @@ for (const { name, open, skip } of testDatabases())
       let tags = 0
       const story = createStory(chain, () => hash((tags += 1)))
       await wholeLife(chain, hash(0xffff))
-      const acts = fc.sample(fc.tuple(fc.nat(7), fc.nat(10_000)), name === 'PGlite' ? 120 : 60)
+      const acts = fc.sample(fc.tuple(fc.nat(7), fc.nat(10_000)), 60)
       const seen: Awaited<ReturnType<typeof present>>[] = []
       for (const act of acts) {
         await story(act)
