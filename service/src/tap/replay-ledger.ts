@@ -22,9 +22,12 @@ export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; pi
  */
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
 
-/** `lastCounter` is the counter before this tap; `null` for a chip without a row. */
+/**
+ * `lastCounter` is the counter before this tap; `null` for a chip without a row. `OTHER_BATCH`: the chip is registered in another batch, whose
+ * keys did not make this tap.
+ */
 export type LedgerAnswer = Readonly<{
-  outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED'
+  outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED' | 'OTHER_BATCH'
   anomalies: readonly AnomalyKind[]
   lastCounter: number | null
 }>
@@ -207,6 +210,7 @@ type LedgerRow = {
 /** Decides what the row already decides: everything but a counter that was never used. */
 function judge(row: LedgerRow, tap: Tap, windowSeconds: number): Omit<LedgerAnswer, 'lastCounter'> | 'unused' {
   if (row.status === 'revoked') return { outcome: 'REVOKED', anomalies: [] }
+  if (row.status === 'elsewhere') return { outcome: 'OTHER_BATCH', anomalies: [] }
   if (row.picc !== null && row.age !== null) {
     if (Buffer.compare(row.picc, tap.picc) !== 0) return { outcome: 'REPLAY', anomalies: ['other_picc'] }
     const isInside = windowSeconds > 0 && row.age < windowSeconds

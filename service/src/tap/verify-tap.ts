@@ -118,6 +118,7 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindToken)
     keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
+    if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch' }
     if (outcome === 'REPLAY') return { kind: 'replayed' }
     const fresh = outcome === 'FRESH'
     if (!isBound) return { kind: 'replayed' }
@@ -140,9 +141,10 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
   }
 }
 
-/** A revoked batch, and a known counter under other bytes, contradict a chip that is genuine and used once. */
+/** A revoked or wrong batch contradicts a chip that is genuine, and so does a known counter under other bytes. */
 function recordedOutcome(outcome: LedgerAnswer['outcome'], anomalies: readonly AnomalyKind[]): TapRecordOutcome {
-  if (outcome === 'REVOKED' || anomalies.includes('other_picc')) return 'COUNTERFEIT_SUSPECTED'
+  if (outcome === 'REVOKED' || outcome === 'OTHER_BATCH' || anomalies.includes('other_picc'))
+    return 'COUNTERFEIT_SUSPECTED'
   return ({ FRESH: 'FRESH', SAME_TAP: 'REPEATED', REPLAY: 'REPLAYED' } as const)[outcome]
 }
 

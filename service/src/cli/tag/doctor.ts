@@ -189,6 +189,10 @@ function unusedFindings({ known, counter, epoch }: Tapped, lastCounter: number):
   return [fault('replayed', text)]
 }
 
+function otherBatch({ batchId }: RegisteredTag): string {
+  return `The tag is registered in batch ${batchId}, so that the keys of no other batch verify it. Register a chip that was written anew: touchstone tag import.`
+}
+
 function registrationStage(known: RegisteredTag | undefined, { batchId }: Diagnosis): Stage {
   if (known === undefined || !known.isRegistered) {
     const text = 'The tag is not registered here: touchstone tag import, or touchstone asset bind.'
@@ -197,7 +201,7 @@ function registrationStage(known: RegisteredTag | undefined, { batchId }: Diagno
   const { tokenId, gtin, serial } = known
   const isElsewhere = batchId !== null && known.batchId !== batchId
   return {
-    findings: isElsewhere ? [note('other_batch', `The tag is registered in batch ${known.batchId}.`)] : [],
+    findings: isElsewhere ? [fault('other_batch', otherBatch(known))] : [],
     facts: withoutNull({
       registered: tokenId === null ? 'without an asset' : `asset ${tokenId}`,
       item: gtin === null ? null : `${gtin}/${serial}`,

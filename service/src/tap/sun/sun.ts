@@ -18,6 +18,7 @@ export type CounterfeitReason =
   | 'bad_picc_tag'
   | 'counter_zero'
   | 'revoked_batch'
+  | 'other_batch'
   | 'placeholders'
   | 'counter_not_mirrored'
   | 'uid_not_mirrored'

@@ -20,8 +20,9 @@ for (const { name, open, skip } of testDatabases()) {
     after(() => database.close())
 
     const [first, second] = [testBatch({ id: 'first', epoch: 0 }), testBatch({ id: 'second', epoch: 1 })]
+    const other = testBatch({ id: 'other', epoch: 0 })
     async function instance() {
-      const keys = createKeyRing(await testBatches(first, second))
+      const keys = createKeyRing(await testBatches(first, second, other))
       const ledger = createLedger({ sql: database })
       return createVerifyTap({
         keys,
@@ -52,6 +53,21 @@ for (const { name, open, skip } of testDatabases()) {
       const uid = newUid()
       await tagStore(database).importTag({ uid, epoch: 1, batchId: 'second' })
       assert.deepEqual(await verifyTap((await testTag(first, { uid, counter: 4 })).next()), { kind: 'replayed' })
+    })
+
+    it('is of one batch: the keys of another one make no tap of a registered chip, and use up none', async () => {
+      const verifyTap = await instance()
+      const tags = tagStore(database)
+      const uid = newUid()
+      const chip = await testTag(first, { uid })
+      await tags.importTag({ uid, epoch: 0, batchId: 'first' })
+      for (const leaked of [second, other]) {
+        const forged = await testTag(leaked, { uid, counter: 1_000 })
+        assert.deepEqual(await verifyTap(forged.next()), { kind: 'counterfeit', reason: 'other_batch' })
+        assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+      }
+      await tags.importTag({ uid, epoch: 1, batchId: 'second' })
+      assert.equal((await verifyTap((await testTag(second, { uid })).next())).kind, 'tapped')
     })
 
     it('starts above the counter that personalisation read', async () => {
