@@ -8,6 +8,7 @@ import { chainId } from '../../../domain/chain.ts'
 import { detailsHashOf, parseDetails, type ProductDetails, type Tier, tiers } from '../../../domain/product-details.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
+import { memoize } from '../../../lib/memoize.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
 import { passportMetadata, type ProductText } from '../../../passport/metadata.ts'
 import type { Anchor } from '../../../passport/public/document.ts'
@@ -102,22 +103,32 @@ async function tokensOf(site: ProductSite, subject: Subject): Promise<readonly b
   const items = await site.classes.itemsOfClass(subject.gtin)
   const isMember = await Promise.all(
     items.map(
-      async ({ metadataHash }) =>
-        subject.kind === 'class' || isOfBatch(subject, await knownDetails(site, metadataHash)),
+      async ({ metadataHash }) => subject.kind === 'class' || isOfBatch(subject, await knownBatch(site, metadataHash)),
     ),
   )
   return items.filter((_item, index) => isMember[index]).map(({ tokenId }) => tokenId)
 }
 
-async function knownDetails({ metadataTexts }: ProductSite, metadataHash: Hex): Promise<ProductDetails | null> {
-  const text = await metadataTexts.get(metadataHash)
-  const hash = text === undefined ? null : detailsHashOf(parseJson(text))
-  const details = hash === null ? undefined : await metadataTexts.get(hash)
-  return details === undefined ? null : parseDetails(details)
+async function knownBatch({ metadataTexts }: ProductSite, metadataHash: Hex): Promise<BatchNames | null> {
+  const metadata = await metadataTexts.get(metadataHash)
+  const hash = metadata === undefined ? null : detailsHashOf(parseJson(metadata))
+  const text = hash === null ? undefined : await metadataTexts.get(hash)
+  return hash === null || text === undefined ? null : batchIn({ hash, text })
 }
 
+type BatchNames = Pick<ProductDetails, 'gtin' | 'batch'>
+
+/** Returns the batch that product details name. Each text is parsed once, because one request may ask for 100 batches among 500 texts. */
+const batchIn = memoize(
+  ({ text }: { readonly hash: Hex; readonly text: string }): BatchNames => {
+    const { gtin, batch } = parseDetails(text) ?? {}
+    return { gtin, batch }
+  },
+  { max: 10_000, keyOf: ({ hash }) => hash },
+)
+
 /** Returns whether an item belongs to the subject. Only product details, which the chain covers, name a batch. */
-function isOfBatch(subject: Subject, details: ProductDetails | null): boolean {
+function isOfBatch(subject: Subject, details: BatchNames | null): boolean {
   if (subject.kind !== 'batch') return true
   return details?.batch === subject.batch && (details.gtin === undefined || details.gtin === subject.gtin)
 }
