@@ -4,8 +4,9 @@
  * everything before it. Files of format 1 have no seal.
  */
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { createReadStream } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { pipeline as streamPipeline } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
@@ -35,31 +36,21 @@ export type BackupKey = Readonly<{ setting: 'BACKUP_KEY' | 'TAG_KEK'; keys: read
 export class DamagedBackup extends Error {}
 /** A file that this program cannot or may not open, though it may be whole. The message is a predicate of the file. */
 export class ClosedBackup extends Error {}
+/** A file that could not be written. The message is the code of the fault, and the cause the fault. */
+export class UnwrittenBackup extends Error {}
 
 export type WriteLine = (line: BackupLine) => Promise<void>
 
-/** Writes a new file (mode 0600) that gets its name only when it is complete. `fill` writes the lines. */
+/** Writes a new file (mode 0600) that gets its name only when it is complete. `fill` writes the lines. Throws UnwrittenBackup. */
 export async function writeBackup(
   path: string,
   by: BackupKey,
   fill: (write: WriteLine) => Promise<void>,
 ): Promise<BackupCounts> {
   const unfinished = `${path}.unfinished-${process.pid}`
-  const handle = await open(unfinished, 'wx', 0o600)
+  const handle = await open(unfinished, 'wx', 0o600).catch(unwritten)
+  const output = openOutput(handle, by)
   try {
-    const zip = createGzip()
-    const { line: first, key } = createEnvelope(by)
-    const written = pipeline(
-      zip,
-      async function* (source: AsyncIterable<Buffer>) {
-        yield first
-        yield* sealChunks(source, { key, associated: first })
-      },
-      handle.createWriteStream({ flush: true }),
-    )
-    written.catch(() => {}) // the write that follows rejects with it
-    const put = (text: string) =>
-      new Promise<void>((resolve, reject) => zip.write(text, (error) => (error ? reject(error) : resolve())))
     const hash = createHash('sha256')
     const count = createCount()
     let waiting = ''
@@ -67,28 +58,58 @@ export async function writeBackup(
       const text = waiting
       waiting = ''
       hash.update(text)
-      await put(text)
+      await output.write(text)
     }
     await fill(async (line) => {
       count.add(line)
       waiting += `${formatLine(line)}\n`
       if (waiting.length > 65_536) await flush()
-    }).catch(async (error: unknown) => {
-      zip.destroy()
-      await written.catch(() => {})
-      throw error
     })
     await flush()
-    await put(`${JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })}\n`)
-    zip.end()
-    await written
-    await rename(unfinished, path)
+    await output.write(`${JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })}\n`)
+    await output.end()
+    await rename(unfinished, path).catch(unwritten)
     return count.counts()
   } catch (error) {
-    await handle.close().catch(() => {}) // the stream may have closed it
+    await output.abort()
     await rm(unfinished, { force: true })
     throw error
   }
+}
+
+/** Compresses and seals what is written into a new file. Each function but `abort` throws UnwrittenBackup. */
+function openOutput(handle: FileHandle, by: BackupKey) {
+  const zip = createGzip()
+  const { line: first, key } = createEnvelope(by)
+  const written = pipeline(
+    zip,
+    async function* (source: AsyncIterable<Buffer>) {
+      yield first
+      yield* sealChunks(source, { key, associated: first })
+    },
+    handle.createWriteStream({ flush: true }),
+  ).catch(unwritten)
+  written.catch(() => {}) // `write` or `end` rejects with it
+  return {
+    // The pipeline has the fault. A stream that is destroyed never calls back for a write in progress.
+    async write(text: string): Promise<void> {
+      if (zip.destroyed) return written
+      if (!zip.write(text)) await once(zip, 'drain').catch(() => written)
+    },
+    end: () => {
+      zip.end()
+      return written
+    },
+    abort: async () => {
+      zip.destroy()
+      await written.catch(() => {})
+      await handle.close().catch(() => {}) // the stream may have closed it
+    },
+  }
+}
+
+function unwritten(cause: NodeJS.ErrnoException): never {
+  throw new UnwrittenBackup(cause.code ?? cause.message, { cause })
 }
 
 /** A new data key, and the line with it under the backup key. */

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { writeBackup, type WriteLine } from './backup-file.ts'
+import { UnwrittenBackup, writeBackup, type WriteLine } from './backup-file.ts'
 import { backupKeyOf, checkBackup, formatCounts, unsealedOption, type UnsealedOption } from './check.ts'
 import { readDataFiles } from './data-files.ts'
 import { defineCommand } from '../session/command.ts'
@@ -10,6 +10,7 @@ import { type BareSession, type RunBare, withDatabase } from '../session/session
 import { CommandError, formatJson } from '../session/output.ts'
 import { dumpDatabase } from '../../db/backup.ts'
 import { chainId } from '../../domain/chain.ts'
+import { fileFault } from '../../lib/sealed/file.ts'
 import { programVersion } from '../../lib/version.ts'
 
 export function backupCommand(run: RunBare): Command {
@@ -49,10 +50,11 @@ async function backup(session: BareSession, file: string, { withStationKeys, jso
       // Files come after the rows. A key without a row is harmless; a row without a key is not.
       for await (const part of readDataFiles(config.dataDir, { withStation })) await write({ kind: 'file', part })
     }),
-  ).catch((error: NodeJS.ErrnoException) => {
-    if (['ENOENT', 'EACCES', 'EROFS', 'ENOSPC'].includes(error.code ?? '') && error.path !== undefined)
-      throw new CommandError(`${path} cannot be written (${error.code}).`, { cause: error })
-    throw error
+  ).catch((error: unknown) => {
+    if (!(error instanceof UnwrittenBackup)) throw error
+    const { message, cause } = error
+    const fault = fileFault(path, cause)
+    throw fault === cause ? new CommandError(`${path} cannot be written (${message}).`, { cause }) : fault
   })
   io.out(json === true ? formatJson({ file: path, ...counts }) : `${formatCounts(counts)}: ${path}`)
   const left = withStation ? 'TAG_KEK, STATION_KEK and TAG_PEPPER are' : 'TAG_KEK, TAG_PEPPER and station.keys are'

@@ -1,7 +1,8 @@
 /** A disk that is full under the embedded database. The error names folder and remedy; nothing lasts longer than the fault. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { randomBytes } from 'node:crypto'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, beforeEach, describe, it } from 'node:test'
@@ -83,6 +84,23 @@ describe('an embedded database on a full disk', { skip }, () => {
     fill(1_000_000)
     const { exit, err } = await touchstone(['key', 'list'], { DATA_DIR: disk }).ended
     assert.deepEqual([exit, err], [1, `touchstone: ${remedy}\n`])
+  })
+
+  it('is named by a backup, which leaves no file there', { timeout: 120_000 }, async () => {
+    const data = mkdtempSync(join(tmpdir(), 'touchstone-data-'))
+    mkdirSync(join(data, 'keys'))
+    await copyEmptyPglite(join(data, 'store'))
+    writeFileSync(join(data, 'keys/large.json'), randomBytes(3_000_000))
+    fill(1_000_000)
+    const path = join(disk, 'new.backup')
+    const { exit, err } = await touchstone(['backup', path], { DATA_DIR: data, TAG_KEK: '11'.repeat(32) }).ended
+    rmSync(data, { recursive: true })
+    const sentence = `${path} cannot be written: the disk of ${disk} is full. Free space on it, then run this again; what was there before is intact.`
+    assert.deepEqual([exit, err.trim()], [1, `touchstone: ${sentence}`])
+    assert.deepEqual(
+      readdirSync(disk).filter((name) => name.includes('backup')),
+      [],
+    )
   })
 
   it('refuses what needs space, and goes on as soon as there is some', async () => {
