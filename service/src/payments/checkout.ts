@@ -2,19 +2,25 @@
  * The checkout of one proof, step by step (spec §4.8): ledger, facilitator's check, chain read, signature, one durable write, settlement.
  * Nothing is charged before the proof is stored. After that nothing stops: a buyer who disconnects gets the proof by retrying.
  */
-import { poll, sleep } from '../lib/async/sleep.ts'
+import { poll } from '../lib/async/sleep.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Attest } from './attestation/attest.ts'
-import { failure, GatewayFault, within, type ErrorCode, type Outcome } from './errors.ts'
+import {
+  attemptUntil,
+  chainMs,
+  failure,
+  GatewayFault,
+  ledgerMs,
+  within,
+  type ErrorCode,
+  type Outcome,
+} from './errors.ts'
 import { parsePayload, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
 import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
 import { checkSignature, checkTerms, checkTimes, digestOf, type Payment, type Presented } from './x402/payment.ts'
 
-const ledgerMs = 6_000
-const chainMs = 5_000
-const pollMs = 400
 /** A clock that is off by more seconds cannot decide which payments have expired. */
 const clockTolerance = 60n
 
@@ -53,12 +59,7 @@ export function createCheckout(options: CheckoutOptions) {
     const isWallet =
       badSignature !== undefined && (await within(chainMs, 'payment_unavailable', chain.hasCode(payment.from)))
     if (badSignature !== undefined && !isWallet) return failure(badSignature)
-    while (performance.now() < request.until) {
-      const outcome = await attempt(request)
-      if (outcome !== 'retry') return outcome
-      await sleep(pollMs)
-    }
-    return failure('settlement_pending')
+    return attemptUntil(request.until, () => attempt(request))
   }
 
   /** Returns 'retry' when another process is working on this payment, or has just stopped. */

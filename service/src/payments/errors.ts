@@ -1,6 +1,7 @@
 /** The answers of POST {gateway_url}/verify that carry no proof (spec §4.8, §7). Codes, statuses and messages come from the error table. */
 import type { Hex } from '@touchstone/verdict'
 import { withDeadline } from '../lib/async/deadline.ts'
+import { sleep } from '../lib/async/sleep.ts'
 import { errorRows, type GatewayCode } from '../lib/error-codes.ts'
 import type { PaymentKey } from './key.ts'
 
@@ -39,9 +40,25 @@ export class GatewayFault extends Error {
   }
 }
 
+/** A purchase waits this long for one statement of the ledger, and for one answer of the chain. */
+export const ledgerMs = 6_000
+export const chainMs = 5_000
+
 /** Returns the result of `work`, or throws a fault with this code when it fails or takes longer. */
 export function within<T>(milliseconds: number, error: ErrorCode, work: Promise<T>): Promise<T> {
   return withDeadline(work, milliseconds).catch((cause: unknown) => {
     throw cause instanceof GatewayFault ? cause : new GatewayFault(error, { cause })
   })
 }
+
+/** Repeats an attempt that another process or request got in the way of, until that moment of `performance.now()`. */
+export async function attemptUntil(until: number, attempt: () => Promise<Outcome | 'retry'>): Promise<Outcome> {
+  while (performance.now() < until) {
+    const outcome = await attempt()
+    if (outcome !== 'retry') return outcome
+    await sleep(retryMs)
+  }
+  return failure('settlement_pending')
+}
+
+const retryMs = 400

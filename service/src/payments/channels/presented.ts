@@ -2,12 +2,13 @@
  * A payment through a channel on the wire. It has the payload of x402 version 2 with scheme `batch-settlement`, and the checks that need no
  * RPC.
  */
-import { isAddress, zeroAddress, type Hex } from '@touchstone/verdict'
+import { zeroAddress, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import type { JsonObject } from '../../lib/json.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { PaymentKey } from '../key.ts'
+import { account, amountOf, hexBytes } from '../x402/fields.ts'
 import type { Payment } from '../x402/payment.ts'
 import type { ChannelTerms, Terms } from '../x402/terms.ts'
 import { channelIdOf, depositCollector, depositNonce, voucherDigest, type Voucher } from './channel.ts'
@@ -24,21 +25,8 @@ export type PresentedVoucher = Voucher & {
   readonly identifier?: string | undefined
 }
 
-const toLower = (text: string) => text.toLowerCase() as Hex
-const hex = (bytes: number) =>
-  z
-    .string()
-    .regex(new RegExp(`^0x[0-9a-fA-F]{${2 * bytes}}$`))
-    .transform(toLower)
-const account = z.string().refine(isAddress).transform(toLower)
-const amountUnder = (limit: bigint) =>
-  z
-    .string()
-    .regex(/^(?:0|[1-9][0-9]{0,77})$/)
-    .transform(BigInt)
-    .refine((value) => value < limit)
-const units = amountUnder(2n ** 128n)
-const time = amountUnder(2n ** 256n)
+const units = amountOf(128)
+const time = amountOf(256)
 
 const schema = z.object({
   type: z.enum(['voucher', 'deposit']),
@@ -52,14 +40,19 @@ const schema = z.object({
       .int()
       .min(0)
       .max(2 ** 40 - 1),
-    salt: hex(32),
+    salt: hexBytes(32),
   }),
-  voucher: z.object({ channelId: hex(32), maxClaimableAmount: units, signature: hex(65) }),
+  voucher: z.object({ channelId: hexBytes(32), maxClaimableAmount: units, signature: hexBytes(65) }),
   deposit: z
     .object({
       amount: units,
       authorization: z.object({
-        erc3009Authorization: z.object({ validAfter: time, validBefore: time, salt: hex(32), signature: hex(65) }),
+        erc3009Authorization: z.object({
+          validAfter: time,
+          validBefore: time,
+          salt: hexBytes(32),
+          signature: hexBytes(65),
+        }),
       }),
     })
     .optional(),

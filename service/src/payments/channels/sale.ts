@@ -9,7 +9,7 @@ import { chainName } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
 import type { Checkout } from '../checkout.ts'
-import { failure, within, type ErrorCode, type Outcome } from '../errors.ts'
+import { attemptUntil, chainMs, failure, ledgerMs, within, type ErrorCode, type Outcome } from '../errors.ts'
 import type { Heads } from '../heads.ts'
 import type { Ledger, PaymentRow } from '../ledger.ts'
 import type { Order } from '../order.ts'
@@ -19,8 +19,7 @@ import { checkChannelTerms, checkVoucher, type PresentedVoucher } from './presen
 import type { ReadChannels } from './state.ts'
 import type { Channel, ChannelStore } from './store.ts'
 
-const ledgerMs = 6_000
-const chainMs = 5_000
+/** The pause between two looks for a deposit that was mined. */
 const pollMs = 400
 
 export type VoucherRequest = {
@@ -55,12 +54,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
   async function buy(request: VoucherRequest): Promise<Outcome> {
     const badSignature = checkVoucher(request.voucher)
     if (badSignature !== undefined) return failure(badSignature)
-    while (performance.now() < request.until) {
-      const outcome = await attempt(request)
-      if (outcome !== 'retry') return outcome
-      await sleep(pollMs)
-    }
-    return failure('settlement_pending')
+    return attemptUntil(request.until, () => attempt(request))
   }
 
   /** One voucher is at work once in a process, so that a flood of the same one makes one proof. */

@@ -4,7 +4,6 @@ import { GatewayFault, type ErrorCode } from '../errors.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
-import { requirementsV2, type Terms } from '../x402/terms.ts'
 import type { Call } from './call-batch.ts'
 
 type Verified = { readonly ok: true } | { readonly ok: false; readonly error: ErrorCode }
@@ -30,18 +29,6 @@ export type Facilitator = AsyncDisposable & {
   readonly execute?: (call: Omit<Call, 'gasLimit'>) => Promise<'sent' | 'rejected'>
   /** Follows transactions that no living process follows. */
   readonly adopt: () => Promise<void>
-}
-
-/** Converts a payment to x402 version 2: version 1 carries the same authorization, and version 2 has the precise reasons. */
-export function facilitatorInput({ signature, ...authorization }: Payment, terms: Terms) {
-  const { to, value, validAfter, validBefore } = authorization
-  const requirements = requirementsV2(terms, value, to)
-  const texts = { value: String(value), validAfter: String(validAfter), validBefore: String(validBefore) }
-  const signed = { ...authorization, ...texts }
-  return {
-    requirements,
-    payload: { x402Version: 2, accepted: requirements, payload: { signature, authorization: signed } },
-  }
 }
 
 /** Returns an error of the buyer. Throws `payment_unavailable` when there is none, and when the provider serves another chain. */

@@ -6,9 +6,9 @@ import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { PaymentChain } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
-import type { Terms } from '../x402/terms.ts'
+import { requirementsV2, type Terms } from '../x402/terms.ts'
 import { readSecretHeaders, type SecretHeaders } from './headers.ts'
-import { buyerError, facilitatorInput, type Facilitator } from './facilitator.ts'
+import { buyerError, type Facilitator } from './facilitator.ts'
 
 const maxBytes = 64 * 1024
 const timeoutMs = 15_000
@@ -44,8 +44,7 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
   }
 
   function post(path: 'verify' | 'settle', payment: Payment): Promise<JsonObject> {
-    const { payload, requirements } = facilitatorInput(payment, terms)
-    return request(path, { x402Version: 2, paymentPayload: payload, paymentRequirements: requirements })
+    return request(path, facilitatorRequest(payment, terms))
   }
 
   return {
@@ -69,6 +68,19 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
     },
     adopt: async () => {}, // the other operator follows its own
     [Symbol.asyncDispose]: async () => {},
+  }
+}
+
+/** Returns the body for `/verify` and `/settle`. It is version 2 for every payment, because that version has the precise reasons. */
+function facilitatorRequest({ signature, ...authorization }: Payment, terms: Terms): object {
+  const { to, value, validAfter, validBefore } = authorization
+  const requirements = requirementsV2(terms, value, to)
+  const texts = { value: String(value), validAfter: String(validAfter), validBefore: String(validBefore) }
+  const payload = { signature, authorization: { ...authorization, ...texts } }
+  return {
+    x402Version: 2,
+    paymentPayload: { x402Version: 2, accepted: requirements, payload },
+    paymentRequirements: requirements,
   }
 }
 

@@ -2,13 +2,14 @@
  * A payment on the wire. It is `X-PAYMENT` (x402 version 1) or `PAYMENT-SIGNATURE` (version 2), both the base64 of a JSON object around the
  * same EIP-3009 authorization (spec §4.8, §5). Here are its decoding and the checks that need no RPC.
  */
-import { isAddress, type Hex } from '@touchstone/verdict'
+import type { Hex } from '@touchstone/verdict'
 import { domainSeparator, keccak256, stringToHex } from 'viem'
 import { z } from 'zod'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import type { ErrorCode } from '../errors.ts'
 import { channelScheme, type Deposit } from '../channels/channel.ts'
+import { account, amountOf, anyBytes, hexBytes } from './fields.ts'
 import { parseIdentifier } from './identifier.ts'
 import { maxTimeoutSeconds, requirementsV2, tokenDomain, type Terms } from './terms.ts'
 import { memoizeLast } from '../../lib/memoize.ts'
@@ -83,28 +84,16 @@ function decodePayload(payload: unknown, more: Omit<Presented, 'payment'> = {}):
   return payment === undefined ? failed('invalid_payload') : { kind: 'payment', payment, ...more }
 }
 
-const toLower = (text: string) => text.toLowerCase() as Hex
-const hexText = (pattern: RegExp) => z.string().regex(pattern).transform(toLower)
-
-const account = z.string().refine(isAddress).transform(toLower)
-
-/** A decimal string that fits 256 bits, in the one way to write it. */
-const amount = z
-  .string()
-  .regex(/^(?:0|[1-9][0-9]{0,77})$/)
-  .transform(BigInt)
-  .refine((value) => value < 2n ** 256n)
-
 const paymentSchema = z
   .object({
-    signature: hexText(/^0x(?:[0-9a-fA-F]{2})+$/).transform(withUsualParity),
+    signature: anyBytes.transform(withUsualParity),
     authorization: z.object({
       from: account,
       to: account,
-      value: amount,
-      validAfter: amount,
-      validBefore: amount,
-      nonce: hexText(/^0x[0-9a-fA-F]{64}$/),
+      value: amountOf(256),
+      validAfter: amountOf(256),
+      validBefore: amountOf(256),
+      nonce: hexBytes(32),
     }),
   })
   .transform(({ signature, authorization }): Payment => ({ ...authorization, signature }))
