@@ -62,6 +62,15 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await tap(1), 'REPLAY')
     })
 
+    it('bounds the window also after the clock of the database was set back', async () => {
+      const { at, tap } = world()
+      await tap(1)
+      at(-299)
+      assert.equal(await tap(1), 'SAME_TAP')
+      at(-86_400)
+      assert.equal(await tap(1), 'REPLAY')
+    })
+
     it('keeps the window of counter n after n + 1', async () => {
       const { at, tap } = world()
       await tap(1)
