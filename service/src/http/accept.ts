@@ -31,6 +31,7 @@ export function qualityOf(ranges: readonly MediaRange[], type: string): number {
 
 /** Returns whether a browser navigates: it names HTML, and prefers it to JSON. A program that accepts anything does not. */
 export function prefersPage(accept: string | null): boolean {
+  if (accept === null || !/text\/html/i.test(accept)) return false // most programs, at a fraction of the cost
   const ranges = mediaRanges(accept)
   return namedQuality(ranges, 'text/html') > qualityOf(ranges, 'application/json')
 }

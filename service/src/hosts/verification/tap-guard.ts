@@ -67,8 +67,15 @@ export function tapRoute(
     tapLimiter,
     headers: own,
     methods = 'GET, OPTIONS',
+    instead,
     ...site
-  }: TapRouteOptions & { readonly path: string; readonly headers?: Headers; readonly methods?: string },
+  }: TapRouteOptions & {
+    readonly path: string
+    readonly headers?: Headers
+    readonly methods?: string
+    /** Returns an answer that consumes neither tap nor quota; undefined for all other requests. */
+    readonly instead?: (c: Context<Env>) => Response | undefined
+  },
   answer: (visit: TapVisit) => Promise<Response>,
   reject: (failure: TapFailure, headers: Headers) => Response,
 ): void {
@@ -76,6 +83,8 @@ export function tapRoute(
   app.options(pattern, () => preflight(methods))
   app.all(pattern, async (c) => {
     if (!c.req.path.startsWith(path)) return c.notFound() // the pattern also matches without the slash
+    const other = instead?.(c)
+    if (other !== undefined) return other
     const quota = await helpers.consume(c, tapLimiter)
     const headers = { ...tapHeaders, ...own, ...quotaHeaders(quota) }
     const isHead = c.req.method === 'HEAD'

@@ -2,33 +2,23 @@
  * GET {base_url}/api/verify: a tap and the asset of the tapped item (spec §2.7, §4.4). Clients branch on `verified`, never on the status.
  */
 import type { Hex } from '@touchstone/verdict'
-import type { Hono } from 'hono'
+import type { Context, Hono } from 'hono'
 import { chainId, chainTitle } from '../../../domain/chain.ts'
 import { prefersPage } from '../../../http/accept.ts'
 import { failure } from '../../../http/responses.ts'
 import { busyFailure, notConfigured, tapCookies, tapHeaders, type TapOutcome } from '../../../tap/resolve-tap.ts'
 import { tapPath } from '../pages/routes.ts'
-import { rawQuery, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
+import { headerReader, rawQuery, sendJson, type Env, type Headers, type RequestHelpers } from '../request.ts'
 import { tapRoute, type TapFailure, type TapRouteOptions } from '../tap-guard.ts'
 
 /** `contract` is the registry's address, EIP-55 checksummed. */
 export type VerifyRoutes = TapRouteOptions & { readonly contract: string }
 
 export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: VerifyRoutes): void {
-  // A browser gets a page: links of chips that were written with this path open it too. Nothing is consumed here.
-  app.get('/api/verify', async (c, next) => {
-    const query = rawQuery(c)
-    const isPlain = query.length <= 2_000 && /^[\x21-\x7e]*$/.test(query)
-    if (c.req.method !== 'GET' || !isPlain || !prefersPage(c.req.header('accept') ?? null)) return next()
-    return new Response(null, {
-      status: 303,
-      headers: { ...tapHeaders, Vary: 'Accept', Location: `${tapPath}?${query}` },
-    })
-  })
   tapRoute(
     app,
     helpers,
-    { ...site, path: '/api/verify' },
+    { ...site, path: '/api/verify', instead: toPage },
     async ({ c, headers, resolve }) => {
       const outcome = await resolve()
       if (outcome.kind === 'malformed') return errorResponse({ status: 400, error: outcome.error }, headers)
@@ -41,6 +31,17 @@ export function verifyRoutes(app: Hono<Env>, helpers: RequestHelpers, site: Veri
     },
     errorResponse,
   )
+}
+
+/** A browser gets a page: links of chips that were written with this path open it too. Nothing is consumed here. */
+function toPage(c: Context<Env>): Response | undefined {
+  if (c.req.method !== 'GET' || !prefersPage(headerReader(c)('accept') ?? null)) return undefined
+  const query = rawQuery(c)
+  if (query.length > 2_000 || !/^[\x21-\x7e]*$/.test(query)) return undefined
+  return new Response(null, {
+    status: 303,
+    headers: { ...tapHeaders, Vary: 'Accept', Location: `${tapPath}?${query}` },
+  })
 }
 
 /** A tap that could not be judged is not verified either, so that clients branch on `verified` alone. */
