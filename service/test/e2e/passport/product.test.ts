@@ -198,7 +198,16 @@ describe('public product information', () => {
         { productId: `${world.url}/01/${gtin}/21/none` },
       ])
       const many = JSON.stringify({ productIds: Array.from({ length: 101 }, () => gtin) })
-      for (const body of ['', '[]', '{}', '{"productIds":[]}', '{"productIds":[7]}', many, ' '.repeat(70_000)])
+      for (const body of [
+        '',
+        '[]',
+        '{}',
+        '{"productIds":[]}',
+        '{"productIds":[7]}',
+        '{"productIds":["\\ud800"]}',
+        many,
+        ' '.repeat(70_000),
+      ])
         assert.equal((await post(body)).status, 400, body.slice(0, 30))
     })
 

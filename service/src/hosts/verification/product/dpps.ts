@@ -141,7 +141,8 @@ async function readIds(request: Request): Promise<readonly string[] | null> {
   const value = body.ok ? parseJson(body.text) : undefined
   const ids = isObject(value) ? value['productIds'] : undefined
   if (!Array.isArray(ids) || ids.length === 0 || ids.length > mostIds) return null
-  return ids.every((id): id is string => typeof id === 'string' && id.length <= 500) ? ids : null
+  const isId = (id: unknown): id is string => typeof id === 'string' && id.length <= 500 && id.isWellFormed()
+  return ids.every(isId) ? ids : null
 }
 
 type Query = { readonly at: number | undefined; readonly compressed: boolean }
