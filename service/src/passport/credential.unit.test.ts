@@ -90,7 +90,8 @@ describe('a passport', () => {
       linkName: name,
       mediaType: 'image/png',
     })
-    assert.deepEqual(linkOf('https://a.example/picture'), { linkURL: 'https://a.example/picture', linkName: name })
+    for (const linkURL of ['https://a.example/picture', 'https://a.example/picture.constructor'])
+      assert.deepEqual(linkOf(linkURL), { linkURL, linkName: name })
     const refused = [
       'http://a.example/a.png',
       'ipfs://bafy/a.png',

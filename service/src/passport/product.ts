@@ -118,21 +118,21 @@ export function timeText(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
 
-const imageTypes: Readonly<Record<string, string>> = {
-  avif: 'image/avif',
-  gif: 'image/gif',
-  jpeg: 'image/jpeg',
-  jpg: 'image/jpeg',
-  png: 'image/png',
-  svg: 'image/svg+xml',
-  webp: 'image/webp',
-}
+const imageTypes = new Map([
+  ['avif', 'image/avif'],
+  ['gif', 'image/gif'],
+  ['jpeg', 'image/jpeg'],
+  ['jpg', 'image/jpeg'],
+  ['png', 'image/png'],
+  ['svg', 'image/svg+xml'],
+  ['webp', 'image/webp'],
+])
 
 /** Links an https image without user name or password; null for everything else. The server never fetches it. */
 function imageLink(image: string | undefined) {
   const url = image === undefined ? null : parseHttpsUrl(image)
   if (url === null) return null
-  const mediaType = imageTypes[/\.([a-z]+)$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? '']
+  const mediaType = imageTypes.get(/\.([a-z]+)$/i.exec(url.pathname)?.[1]?.toLowerCase() ?? '')
   return {
     linkURL: url.href,
     linkName: 'Product image (supplier-provided)',
