@@ -9,6 +9,8 @@ export type Stage = {
   readonly command: Command
   /** Returns the command that runs the failed part again; its result is the stage's then. Undefined when there is none. */
   readonly again?: () => Command | undefined
+  /** Prints its output as it comes, also beside others; theirs is printed when they are done. */
+  readonly isLive?: boolean
 }
 
 /** No stage is so slow, not even on a busy machine: what takes longer hangs, and is ended. */
@@ -26,16 +28,16 @@ export async function runStages(stages: readonly Stage[], lanes = 1): Promise<vo
   let failed = 0
   async function lane(): Promise<void> {
     for (let stage = waiting.shift(); stage !== undefined; stage = waiting.shift()) {
-      const { name, command, again } = stage
+      const { name, command, again, isLive = lanes === 1 } = stage
       const title = `\n── ${name}: ${command.join(' ').slice(0, 160)}`
-      if (lanes === 1) console.log(title)
+      if (isLive) console.log(title)
       const began = performance.now()
-      const first = await run(command, lanes > 1)
+      const first = await run(command, !isLive)
       const second = first.code === 0 ? undefined : again?.()
       if (second !== undefined) console.log(`\n── ${name}, what failed again: ${second.join(' ')}`)
-      const { code, output } = second === undefined ? first : await run(second, lanes > 1)
+      const { code, output } = second === undefined ? first : await run(second, !isLive)
       const seconds = ((performance.now() - began) / 1000).toFixed(1)
-      if (lanes > 1) console.log(`${title}\n${output}`)
+      if (!isLive) console.log(`${title}\n${output}`)
       if (code !== 0) failed += 1
       const unsteady = first.code !== 0 && code === 0 ? ', unsteady: a part failed once and passed alone' : ''
       lines.push(`${code === 0 ? '✔' : '✖'} ${name.padEnd(24)} ${seconds.padStart(6)} s${unsteady}`)

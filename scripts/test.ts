@@ -3,7 +3,7 @@
  * where they are missing under `REQUIRE_SERVICES=1`. With `--retry`, files that failed beside others run again one at a time, and the
  * result names them as unsteady when they pass.
  */
-import { chmodSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import { chmodSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeDatabaseTemplate } from '../service/test/support/database/databases.ts'
@@ -20,26 +20,36 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
-const failed = join(evidence, 'failed-files')
-
-const testCommand = (concurrency: number, files: readonly string[]): Stage['command'] => [
-  'node',
-  '--test',
-  '--import=./scripts/test-process.ts',
-  '--test-timeout=900000',
-  `--test-concurrency=${concurrency}`,
-  '--test-reporter=spec',
-  '--test-reporter-destination=stdout',
-  '--test-reporter=./scripts/failed-files.ts',
-  `--test-reporter-destination=${failed}`,
-  ...files,
-]
-
-/** Returns the files that failed, as arguments; undefined where a failure names no file. */
-function failedAgain(): Stage['command'] | undefined {
-  const files = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
-  return files.length === 0 ? undefined : testCommand(1, files)
+/** Runs tests, and with `--retry` the files again that failed. */
+function tests(name: string, lanes: number, files: readonly string[], ...more: readonly string[]): Stage {
+  const failed = join(evidence, `failed-files-${name.replaceAll(' ', '-')}`)
+  const command = (concurrency: number, chosen: readonly string[]): Stage['command'] => [
+    'node',
+    '--test',
+    '--import=./scripts/test-process.ts',
+    '--test-timeout=900000',
+    `--test-concurrency=${concurrency}`,
+    '--test-reporter=spec',
+    '--test-reporter-destination=stdout',
+    '--test-reporter=./scripts/failed-files.ts',
+    `--test-reporter-destination=${failed}`,
+    ...chosen,
+  ]
+  /** Returns the command for the files that failed; undefined where a failure names no file. */
+  function again(): Stage['command'] | undefined {
+    const files_ = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
+    return files_.length === 0 ? undefined : command(1, files_)
+  }
+  return { name, command: command(lanes, [...more, ...files]), ...(process.argv.includes('--retry') && { again }) }
 }
+
+/**
+ * Files of a folder that begin nothing at their top level. They run in one process: most of the time of such a file is that of reading the
+ * sources it shares with others.
+ */
+const beginsAtOnce = /^(?:await|before|after|beforeEach|afterEach)\b|^const .*= await /m
+const modules = globSync('service/src/**/!(*.unit).test.ts').toSorted()
+const together = modules.filter((file) => !beginsAtOnce.test(readFileSync(file, 'utf8')))
 
 made.use(await makeDatabaseTemplate())
 // Each of the two keeps one core busy.
@@ -50,19 +60,23 @@ await runStages(
   ],
   2,
 )
-await runStages([
-  {
-    name: 'all other tests',
-    // More lanes than there are cores: many tests wait for a block, a process or a timer.
-    command: testCommand(6, [
-      'contracts/*.test.ts',
-      'verdict/test/*.test.ts',
-      'service/{src,test}/**/!(*.unit).test.ts',
-    ]),
-    ...(process.argv.includes('--retry') && { again: failedAgain }),
-  },
-  { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
-])
+await runStages(
+  [
+    tests('tests of modules', 1, together, '--test-isolation=none'),
+    {
+      // More lanes than there are cores: many tests wait for a block, a process or a timer.
+      ...tests('all other tests', 5, [
+        'contracts/*.test.ts',
+        'verdict/test/*.test.ts',
+        'service/test/**/!(*.unit).test.ts',
+        ...modules.filter((file) => !together.includes(file)),
+      ]),
+      isLive: true,
+    },
+  ],
+  2,
+)
+await runStages([{ name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] }])
 
 function hasRoom(path: string): boolean {
   try {
