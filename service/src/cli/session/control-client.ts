@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
+import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { readConfig } from '../../app/config/config.ts'
@@ -74,11 +75,13 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   if (io.signal.aborted) throw new Error('The command was interrupted before it began.')
   io.signal.addEventListener('abort', interrupt, { once: true })
   const body = JSON.stringify({ id, argv, cwd: io.cwd })
-  const response = await fetch(urlOf(address), { method: 'POST', headers, body }).catch(() => null)
+  const response = await post(address, body)
   if (response === null) throw new Error(ended)
-  if (response.status !== 200 || response.body === null)
+  if (response.statusCode !== 200) {
+    response.destroy()
     throw new Error('The service did not take the command: it may be too long.')
-  const exit = await relay(response.body, io).catch(() => null)
+  }
+  const exit = await relay(response, io).catch(() => null)
   io.signal.removeEventListener('abort', interrupt)
   if (exit === null) throw new Error(ended)
   return exit
@@ -86,7 +89,18 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
 
 const ended = 'The service ended before the command did. Start it again, then repeat the command.'
 
-async function relay(body: ReadableStream<Uint8Array>, io: CommandIo): Promise<number | null> {
+/** Returns the response, or null when the service has ended. A command may be quiet for hours, and `fetch` would give it five minutes. */
+async function post(address: Address, body: string): Promise<IncomingMessage | null> {
+  const sent = request(urlOf(address), { method: 'POST', headers: authorization(address) })
+  sent.on('error', () => {}) // later than the response, which fails too
+  const response = once(sent.end(body), 'response') as Promise<[IncomingMessage]>
+  return response.then(
+    ([first]) => first,
+    () => null,
+  )
+}
+
+async function relay(body: AsyncIterable<Uint8Array>, io: CommandIo): Promise<number | null> {
   let rest = ''
   let exit: number | null = null
   const decoder = new TextDecoder()

@@ -1,10 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
+import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
+import { sleep } from '../../lib/async/sleep.ts'
 import { addressFile, holderOf, runInService } from './control-client.ts'
 import { tryAcquire, type DataDirectoryLock, type RunCommand } from './data-directory-lock.ts'
 
@@ -124,6 +129,42 @@ describe('the data directory lock', () => {
     assert.deepEqual(await ask(['import'], asking.signal), { exit: 1, out: ['import: stopped after row 12'], err: [] })
     other.resolve()
     assert.deepEqual(await otherAsked, { exit: 0, out: ['other: done'], err: [] })
+  })
+
+  it('waits for a command that is quiet for longer than fetch would wait for a body', async () => {
+    await using lock = await held()
+    lock.serve(async (_argv, { out }) => {
+      out('Place a chip on the reader.')
+      await sleep(1_500)
+      out('written')
+      return 0
+    })
+    const before = getGlobalDispatcher()
+    setGlobalDispatcher(new Agent({ bodyTimeout: 100 })) // 300 s by default, checked once a second
+    const asked = ask(['tag']).finally(() => setGlobalDispatcher(before))
+    assert.deepEqual(await asked, { exit: 0, out: ['Place a chip on the reader.', 'written'], err: [] })
+  })
+
+  it('reports a service that is killed during a command, or before it answers', async () => {
+    let answered = false
+    const killed = createServer((request, response) => {
+      if (request.method === 'GET') return void response.writeHead(204).end()
+      if (!answered) return void request.socket.resetAndDestroy()
+      response.write(`${JSON.stringify({ out: 'begun' })}\n`, () =>
+        setImmediate(() => request.socket.resetAndDestroy()),
+      )
+    })
+    await once(killed.listen(0, '127.0.0.1'), 'listening')
+    const { port } = killed.address() as AddressInfo
+    const path = addressFile(dataDir)
+    await writeFile(path, JSON.stringify({ pid: process.pid, port, token: 'x' }))
+    try {
+      for (answered of [false, true])
+        await assert.rejects(ask(['tag']), { message: /^The service ended before the command did\./ })
+    } finally {
+      killed.close()
+      await rm(path)
+    }
   })
 
   it('aborts running commands and waits for them before it is released', async () => {
