@@ -5,6 +5,7 @@
 import { metadataHashOf, type Hex } from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
 import { detailsError, detailsHashOf } from '../domain/product-details.ts'
+import { parseDay } from '../domain/text.ts'
 import { isObject } from '../lib/json.ts'
 
 /** The keys of flat text (spec §2.3). */
@@ -52,17 +53,11 @@ function fieldError(key: string, value: unknown): string | null {
     return isPlainObject(value) ? customError(value, 0) : 'Metadata field customFields must be one JSON object.'
   if (typeof value !== 'string') return `Metadata field ${key} must be text.`
   if (!value.isWellFormed()) return `Metadata field ${key} holds half of a surrogate pair; send well-formed Unicode.`
-  if (key === 'manufactureDate' && !isDay(value)) return 'Metadata field manufactureDate is a day such as 2026-03-01.'
+  if (key === 'manufactureDate' && parseDay(value) === null)
+    return 'Metadata field manufactureDate is a day such as 2026-03-01.'
   if (key === 'details' && detailsHashOf({ details: value }) === null)
     return 'Metadata field details is the hash of product details: 0x and 64 lower-case hex digits.'
   return null
-}
-
-/** Returns whether a text is a day of the calendar as `YYYY-MM-DD`. */
-function isDay(text: string): boolean {
-  if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return false
-  const time = Date.parse(`${text}T00:00:00Z`)
-  return !Number.isNaN(time) && new Date(time).toISOString().startsWith(text)
 }
 
 const maxDepth = 4

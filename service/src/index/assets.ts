@@ -1,5 +1,6 @@
 /** The newest state of every token (spec §2.9), with what the operator has registered for it: the table `asset`. */
-import { type Hex, metadataHashOf, untrustedOf } from '@touchstone/verdict'
+import { type Hex, metadataHashOf, untrustedOf, zeroAddress } from '@touchstone/verdict'
+import { zeroHash } from 'viem'
 import { bytes, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
@@ -7,10 +8,6 @@ import { parseJson } from '../lib/json.ts'
 import type { AssetChange } from './project.ts'
 import { waitForStep } from './steps.ts'
 import { keepSums, returned, returnedBoth, withSums } from './sums.ts'
-
-const zeroAddress = `0x${'0'.repeat(40)}` as const
-
-const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /** Completes a projection of all events of a token: what no event set is not there. */
 export function withoutGaps(change: AssetChange): AssetChange {

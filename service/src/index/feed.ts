@@ -3,6 +3,7 @@
  * A row of its own retracts each event that a reorganisation or a repair took back.
  */
 import { zeroAddress } from '@touchstone/verdict'
+import { zeroHash } from 'viem'
 import { numbers, seconds, texts } from '../db/columns.ts'
 import type { Sql } from '../db/database.ts'
 import { clampSeconds, type TransferStatus } from '../domain/chain-index.ts'
@@ -71,8 +72,6 @@ function transferAnnouncement({ transfer, cause }: Pick<TransferStep, 'transfer'
   }
   return { kind: 'TRANSFER', tokenId, at, payload, retracts: null }
 }
-
-const zeroHash = `0x${'0'.repeat(64)}`
 
 /** Large numbers are decimal text. */
 function causeOf({ tokenId: _tokenId, ...event }: AssetEvent): NonNullable<Payload['cause']> {

@@ -2,7 +2,7 @@
  * The Digital Product Passport (spec §2.8, §4.5, §4.6): an unsigned W3C credential (VCDM 2.0) whose product follows UNTP 0.7.0.
  * It has fixed keys and is neither processed as JSON-LD nor validated at request time; tests expand and validate it.
  */
-import type { Hex } from '@touchstone/verdict'
+import { zeroHash } from 'viem'
 import { contextUrl, linksOf } from './links.ts'
 import type { PassportMetadata } from './metadata.ts'
 import { productOf, timeText, type Product, type ProductInput } from './product.ts'
@@ -55,8 +55,6 @@ export function passportOf(input: PassportInput) {
 /** The part of the description that signed and unsigned documents share. */
 export const scope =
   'The evidence entry anchors the supplier-written product fields to the on-chain metadataHash; assetStatus is assembled by the server and is not covered by that hash. Testnet only, contracts unaudited.'
-
-const zeroHash: Hex = `0x${'0'.repeat(64)}`
 
 const canonicalForm = 'keccak256 over the RFC 8785 (JCS) form of the off-chain product metadata,'
 const explanation: Readonly<Record<PassportMetadata['status'], string>> = {

@@ -7,7 +7,7 @@ import { type Hex, isBytes } from '../lib/hex.ts'
 import { isObject, isSameJson } from '../lib/json.ts'
 import { isAddress } from '../rules/address.ts'
 import { isAuthentic, isFlagged, lifecycleStates, reportFlags, type StateCode } from '../rules/lifecycle.ts'
-import { parseTokenId } from '../rules/token-id.ts'
+import { askedTokenId } from '../rules/token-id.ts'
 import { verdictChainId } from '../rules/verdict.ts'
 import { easAttestation, easDigest } from './eas.ts'
 import { type TypedData, typedDataDigest } from './eip712.ts'
@@ -183,7 +183,7 @@ function trustChecks(
   const age = Math.floor(now - timestamp)
   const young = age <= maxAgeSeconds && age >= -clockTolerance
   const checks = [
-    pin('token asked for', String(statement.tokenId), tokenId === undefined ? undefined : decimal(tokenId)),
+    pin('token asked for', String(statement.tokenId), tokenId === undefined ? undefined : askedTokenId(tokenId)),
     pin('contract trusted', statement.verifyingContract, contract),
     { field: 'age', ok: young, claimed: `${age} s`, found: `at most ${maxAgeSeconds} s` },
   ]
@@ -229,8 +229,4 @@ function same(field: string, claimed: unknown, expected: unknown): Check {
 function lowerContract(domain: unknown): unknown {
   if (!isObject(domain) || !isAddress(domain['verifyingContract'])) return domain
   return { ...domain, verifyingContract: domain['verifyingContract'].toLowerCase() }
-}
-
-function decimal(tokenId: bigint | string): string {
-  return String(parseTokenId(String(tokenId)) ?? 'no token id')
 }

@@ -1,12 +1,13 @@
 /** Reads the chain id and the block that a verdict names from a JSON-RPC endpoint (spec §2.2). */
-import { VerdictError, isRefusal } from '../lib/errors.ts'
+import { VerdictError, isRefusal, unavailable } from '../lib/errors.ts'
 import type { Hex } from '../lib/hex.ts'
 import { isObject } from '../lib/json.ts'
 import { headerHash, type RpcHeader } from '../proof/header.ts'
-import type { Rpc } from '../rpc.ts'
+import { createRpc, type Rpc } from '../rpc.ts'
 import { verdictChainId } from '../rules/verdict.ts'
 import type { Claim } from './claim.ts'
-import { type Check, compare, fails, undecided } from './report.ts'
+import { askEndpoints, defaultMaxAgeSeconds, type Endpoints } from './endpoints.ts'
+import { type Check, compare, fails, type Report, reportOf, undecided } from './report.ts'
 
 /**
  * Holds the block of a claim as the RPC gives it. `number` is its quantity, the form in which it is asked for again.
@@ -14,11 +15,36 @@ import { type Check, compare, fails, undecided } from './report.ts'
 export type PinnedBlock = Readonly<{ header: RpcHeader; number: Hex }>
 
 /**
+ * Reads the claim's block at each endpoint and makes the checks that `read` returns. Whether the block is still canonical is asked after
+ * those reads, so that no reorganisation came between. `checks` are those made before.
+ */
+export function checkAtBlock(
+  claim: Claim,
+  options: Endpoints,
+  checks: readonly Check[],
+  read: (rpc: Rpc, block: PinnedBlock) => Promise<readonly Check[]>,
+): Promise<Report> {
+  const { maxAgeSeconds = defaultMaxAgeSeconds } = options
+  return askEndpoints(options, async (url) => {
+    const rpc = createRpc({ ...options, url })
+    try {
+      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
+      if (block === null) return reportOf([...checks, ...blockChecks])
+      const found = await read(rpc, block)
+      const standing = await checkStanding(rpc, claim, block.number, maxAgeSeconds)
+      return reportOf([...checks, ...blockChecks, ...found, ...standing])
+    } catch (cause) {
+      throw unavailable(cause)
+    }
+  })
+}
+
+/**
  * Looks the claim's block up by its hash. `block` is `null`, and a check says why, when the RPC is on another chain,
  * knows no such block, or answers with a header of another hash. A header with members of a later fork cannot be
  * hashed; then its own `hash` must do.
  */
-export async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
+async function readPinnedBlock(rpc: Rpc, claim: Claim): Promise<{ checks: Check[]; block: PinnedBlock | null }> {
   const checks = [await checkChainId(rpc)]
   const header = await rpc('eth_getBlockByHash', [claim.blockHash, false]).catch(nullIfUnknown)
   if (header === null)

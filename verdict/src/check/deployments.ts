@@ -1,6 +1,6 @@
 /** The deployments of the registry that this library knows, and the facts that a caller trusts about a contract. */
 import type { Hex } from '../lib/hex.ts'
-import { parseTokenId } from '../rules/token-id.ts'
+import { askedTokenId } from '../rules/token-id.ts'
 import { verdictChainId } from '../rules/verdict.ts'
 import type { Claim } from './claim.ts'
 import { type Check, compare, undecided } from './report.ts'
@@ -88,15 +88,11 @@ function deploymentOf({ deployment, contract }: Pins): Deployment | undefined {
 
 /** Compares the verdict's token and contract with the pinned ones. An unpinned contract leaves the whole report undecided. */
 export function pinChecks({ tokenId, contract }: Claim, { tokenId: asked }: Pins, trusted: ResolvedPins): Check[] {
-  const token = asked === undefined ? [] : [compare('token asked for', String(tokenId), decimal(asked))]
+  const token = asked === undefined ? [] : [compare('token asked for', String(tokenId), askedTokenId(asked))]
   if (trusted.contract === null)
     return [...token, undecided('contract', contract, 'not pinned: name the contract or the deployment you trust')]
   const ok = isSameHex(contract, trusted.contract)
   return [...token, { field: 'contract', ok, claimed: contract, found: trusted.contract }]
-}
-
-function decimal(tokenId: bigint | string): string {
-  return String(parseTokenId(String(tokenId)) ?? 'no token id')
 }
 
 /** Returns whether two texts of hex are equal in any case of letters. */

@@ -1,11 +1,9 @@
 /** Proves a verdict from the hash of its block. The RPC cannot forge the record of a block, only a whole block. */
-import { isRefusal, unavailable } from '../lib/errors.ts'
+import { isRefusal } from '../lib/errors.ts'
 import type { EthProof } from '../proof/storage.ts'
-import { createRpc } from '../rpc.ts'
-import { checkStanding, readPinnedBlock } from './block.ts'
+import { checkAtBlock } from './block.ts'
 import { readClaim } from './claim.ts'
 import { pinChecks, resolvePins } from './deployments.ts'
-import { askEndpoints, defaultMaxAgeSeconds } from './endpoints.ts'
 import { proofChecks, proofSlots } from './proof.ts'
 import type { RecheckOptions } from './recheck.ts'
 import { type Report, reportOf, undecided } from './report.ts'
@@ -26,7 +24,6 @@ export type ProveOptions = RecheckOptions &
  * `RPC_UNAVAILABLE` when too few endpoints can be asked; many prove recent blocks only.
  */
 export async function prove(verdict: unknown, options: ProveOptions): Promise<Report> {
-  const { maxAgeSeconds = defaultMaxAgeSeconds } = options
   const { checks: formChecks, claim } = readClaim(verdict)
   if (claim === null) return reportOf(formChecks)
   const pins = resolvePins(claim.contract, options)
@@ -37,23 +34,14 @@ export async function prove(verdict: unknown, options: ProveOptions): Promise<Re
       ...checks,
       undecided('proof.storage', '', 'the slot of the records is not published: give recordsSlot'),
     ])
-  return askEndpoints(options, async (url) => {
-    const rpc = createRpc({ ...options, url })
-    try {
-      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
-      if (block === null) return reportOf([...checks, ...blockChecks])
-      const facts = { ...options, codeHash: pins.codeHash, recordsSlot }
-      const ask = (pinnedTo: unknown) => rpc('eth_getProof', [claim.contract, proofSlots(claim, facts), pinnedTo])
-      // By number is as good where hashes are refused: the proof must fit the header in any case.
-      const proof = await ask({ blockHash: claim.blockHash }).catch((error: unknown) => {
-        if (isRefusal(error)) return ask(block.number)
-        throw error
-      })
-      const { checks: proven } = proofChecks(claim, block.header, proof as EthProof, facts)
-      const standing = await checkStanding(rpc, claim, block.number, maxAgeSeconds)
-      return reportOf([...checks, ...blockChecks, ...proven, ...standing])
-    } catch (cause) {
-      throw unavailable(cause)
-    }
+  const facts = { ...options, codeHash: pins.codeHash, recordsSlot }
+  return checkAtBlock(claim, options, checks, async (rpc, block) => {
+    const ask = (pinnedTo: unknown) => rpc('eth_getProof', [claim.contract, proofSlots(claim, facts), pinnedTo])
+    // By number is as good where hashes are refused: the proof must fit the header in any case.
+    const proof = await ask({ blockHash: claim.blockHash }).catch((error: unknown) => {
+      if (isRefusal(error)) return ask(block.number)
+      throw error
+    })
+    return proofChecks(claim, block.header, proof as EthProof, facts).checks
   })
 }

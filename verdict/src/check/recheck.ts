@@ -1,13 +1,13 @@
 /** Re-derives a verdict by reading the contract at the verdict's own block (spec §1, «Trust model»). */
-import { VerdictError, isRefusal, unavailable } from '../lib/errors.ts'
+import { VerdictError, isRefusal } from '../lib/errors.ts'
 import type { Hex } from '../lib/hex.ts'
 import { isObject } from '../lib/json.ts'
-import { createRpc, getAssetCall, metadataHashCall, type Rpc } from '../rpc.ts'
+import { getAssetCall, metadataHashCall, type Rpc } from '../rpc.ts'
 import { recordOfGetAsset } from '../rules/record.ts'
-import { checkCanonical, checkStanding, type PinnedBlock, readPinnedBlock } from './block.ts'
+import { checkAtBlock, checkCanonical, type PinnedBlock } from './block.ts'
 import { type Claim, readClaim } from './claim.ts'
 import { pinChecks, type Pins, resolvePins } from './deployments.ts'
-import { askEndpoints, defaultMaxAgeSeconds, type Endpoints } from './endpoints.ts'
+import type { Endpoints } from './endpoints.ts'
 import { metadataChecks } from './metadata.ts'
 import { compareRecord } from './record.ts'
 import { type Check, type Report, reportOf } from './report.ts'
@@ -30,23 +30,10 @@ export type RecheckOptions = Endpoints &
  * `VerdictError` with `RPC_UNAVAILABLE` when too few endpoints can be asked.
  */
 export async function recheck(verdict: unknown, options: RecheckOptions): Promise<Report> {
-  const { maxAgeSeconds = defaultMaxAgeSeconds } = options
   const { checks: formChecks, claim } = readClaim(verdict)
   if (claim === null) return reportOf(formChecks)
   const checks = [...formChecks, ...pinChecks(claim, options, resolvePins(claim.contract, options))]
-  return askEndpoints(options, async (url) => {
-    const rpc = createRpc({ ...options, url })
-    try {
-      const { checks: blockChecks, block } = await readPinnedBlock(rpc, claim)
-      if (block === null) return reportOf([...checks, ...blockChecks])
-      const recordChecks = await checkRecord(rpc, claim, block, options.metadata)
-      // After the reads, so that no reorganisation came between.
-      const standing = await checkStanding(rpc, claim, block.number, maxAgeSeconds)
-      return reportOf([...checks, ...blockChecks, ...recordChecks, ...standing])
-    } catch (cause) {
-      throw unavailable(cause)
-    }
-  })
+  return checkAtBlock(claim, options, checks, (rpc, block) => checkRecord(rpc, claim, block, options.metadata))
 }
 
 async function checkRecord(rpc: Rpc, claim: Claim, block: PinnedBlock, metadata: string | undefined): Promise<Check[]> {

@@ -15,3 +15,8 @@ export function parseTokenId(text: string): bigint | null {
   const id = BigInt(text)
   return id <= maxTokenId ? id : null
 }
+
+/** Returns the token id that a caller asked for, as decimal text without leading zeros. */
+export function askedTokenId(tokenId: bigint | string): string {
+  return String(parseTokenId(String(tokenId)) ?? 'no token id')
+}

@@ -2,6 +2,7 @@
  * Reads the finalized part of the chain in ranges of blocks (spec §2.5). Each range has about as many events as one answer may hold. These
  * blocks do not change any more, so only the ends of a range are checked against their block hashes.
  */
+import { zeroHash } from 'viem'
 import type { BlockId } from '../../domain/chain.ts'
 import { type AssetEvent, eventTopics, type ChainLog, parseEvents } from '../../domain/registry-event.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -17,7 +18,6 @@ export type Backfill = ReturnType<typeof createBackfill>
 
 const mostBlocks = 100_000
 const headersAtOnce = 64
-const zeroHash = `0x${'0'.repeat(64)}` as const
 
 /** `wantedLogs` is the number of logs that a range should have; an answer of 8 MiB holds about 11,000. */
 export function createBackfill({ source, wantedLogs }: { source: PatientSource; wantedLogs: number }) {
