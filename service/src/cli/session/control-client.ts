@@ -12,6 +12,7 @@ import { readConfig } from '../../app/config/config.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import { handleSignals } from '../serve/signals.ts'
+import { commandRights } from './command-rights.ts'
 
 export type Address = { readonly pid: number; readonly port: number; readonly token: string }
 /** One line of the response, a JSON object. */
@@ -155,18 +156,9 @@ function authorization({ token }: Address): { Authorization: string } {
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */
-export const serviceGroups: ReadonlySet<string> = new Set([
-  'approval',
-  'asset',
-  'attest',
-  'audit',
-  'chain',
-  'export',
-  'index',
-  'key',
-  'payments',
-  'tag',
-])
+export const serviceGroups: ReadonlySet<string> = new Set(
+  Object.entries(commandRights).flatMap(([name, right]) => (right === 'apart' ? [] : name.split(' ', 1))),
+)
 
 /**
  * Returns false when this process must run the command itself. Then no service holds the folder, or the command is no work for a service.
