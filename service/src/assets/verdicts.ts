@@ -35,10 +35,15 @@ export type Answer = {
   readonly etag: string
 }
 
-/** The asset of a tag at one block, null for an unbound tag. `timestamp` is the record's, in unix seconds. */
+/** The asset of a tag at one block, null for an unbound tag. `flags` and `timestamp` are the record's, the time in unix seconds. */
 type TagAnswer = {
   readonly block: TimedBlock
-  readonly asset: { readonly verdict: Verdict; readonly timestamp: number; readonly metadataHash: Hex | null } | null
+  readonly asset: {
+    readonly verdict: Verdict
+    readonly flags: number
+    readonly timestamp: number
+    readonly metadataHash: Hex | null
+  } | null
 }
 
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
@@ -149,8 +154,8 @@ export function createVerdicts({
         const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
         if (asset === null || asset.record.state === 0) return { block, asset: null }
         const { verdict } = await answerOf(asset, block)
-        const timestamp = Number(asset.record.timestamp)
-        return { block, asset: { verdict, timestamp, metadataHash: asset.metadataHash } }
+        const { flags, timestamp } = asset.record
+        return { block, asset: { verdict, flags, timestamp: Number(timestamp), metadataHash: asset.metadataHash } }
       }),
     ready(key) {
       const known = rendered.peek(key)

@@ -308,7 +308,7 @@ describe('the verdict on the token of a tag', () => {
     const former: Hex = `0x${'ee'.repeat(32)}`
     assert.deepEqual(await verdicts.byTag(tagHash, former), {
       block: state.block,
-      asset: { verdict: expected(one, state.block, { name: 'Bag' }), timestamp: 1_800_000_000, metadataHash },
+      asset: { verdict: expected(one, state.block, { name: 'Bag' }), flags: 0, timestamp: 1_800_000_000, metadataHash },
     })
     assert.deepEqual(state.tags, [tagHash, former])
   })

@@ -18,6 +18,8 @@ export type TapOutcome =
       readonly tag: TappedTag
       readonly block: Block
       readonly verdict: Verdict
+      /** Bits of the record. */
+      readonly flags: number
       readonly timestamp: number
       readonly metadataHash: Hex | null
     }

@@ -50,7 +50,7 @@ type PageOptions = {
 export type ItemSite = PassportSite &
   ProductSite &
   Pick<PictureSite, 'pictureForms'> & {
-    /** Reads the record with its flag bits, which a verdict does not contain. */
+    /** Reads the record with what a verdict does not contain. */
     readonly reader: {
       readonly read: (
         tokenId: bigint,
@@ -73,11 +73,13 @@ export type ItemSite = PassportSite &
 
 export type Found = {
   readonly verdict: Verdict
+  /** Bits of the record of this verdict. A warning never depends on another reading, which may fail. */
+  readonly flags: number
   readonly item: ItemKey | null
   readonly tap: Exclude<TapView, { kind: 'tapped' }> | Resolved
 }
 
-export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found): Promise<ItemView> {
+export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: Found): Promise<ItemView> {
   const { baseUrl, pages, now = Date.now } = site
   const tokenId = BigInt(verdict.token_id)
   const subject = item === null ? ({ kind: 'token', tokenId } as const) : ({ kind: 'item', ...item } as const)
@@ -127,8 +129,8 @@ export async function itemViewOf(site: ItemSite, { verdict, item, tap }: Found):
         : null,
     reportTicket:
       tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
-    reports: reportsOf(verdict, asset?.record.flags ?? 0),
-    tampered: ((asset?.record.flags ?? 0) & assetFlags.TAMPER) !== 0,
+    reports: reportsOf(verdict, flags),
+    tampered: (flags & assetFlags.TAMPER) !== 0,
     owner: ownerOf(verdict, asset?.record.reserved ?? 0),
     checkedAt: Math.floor(now() / 1000),
     link: page,

@@ -1,0 +1,34 @@
+/** The page of a tap whose chip reports an opened seal, with a chain that fails behind the tap. */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { assetFlags } from '@touchstone/verdict'
+import { type FaultRpc, startFaultRpc } from '../../support/fault-rpc.ts'
+import { openItems, queryOf } from '../../support/passport/passport.ts'
+import { noMetadata, startWorld, type World } from '../../support/world.ts'
+
+describe('the page of an item whose seal was opened', () => {
+  let world: World
+  let chain: FaultRpc
+  before(async () => {
+    const rpcUrl = async (target: string) => (chain = await startFaultRpc({ target })).url
+    world = await startWorld({ rpcUrl })
+  })
+  after(async () => {
+    await world?.end()
+    await chain?.close()
+  })
+
+  it('says so, also when the chain is read once only', async () => {
+    const items = await openItems(world)
+    for (const most of [Infinity, 1]) {
+      const { tag, tokenId } = await items.bound()
+      await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: noMetadata })
+      let calls = 0
+      chain.set({ name: 'rpc-error', methods: ['eth_call'], when: () => (calls += 1) > most })
+      const page = await (await world.get(`/token/${tokenId}?${queryOf(tag.next())}`)).text()
+      chain.set('none')
+      assert.match(page, /<body data-tap="tapped"/)
+      assert.match(page, /class="verdict tone-stop/, `${most} calls`)
+    }
+  })
+})
