@@ -2,7 +2,7 @@
  * Certificates of what the record said of an item, at one block, soon after a tap of its chip. A certificate is a credential of few
  * members (VCDM 2.0 in the terms of the passport), so that its JWS fits into a QR code. It is evidence of a past moment and does not end.
  */
-import type { Verdict } from '@touchstone/verdict'
+import { assetFlags, type Verdict } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
 import { timeText } from './product.ts'
@@ -51,7 +51,10 @@ export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now
   }
 }
 
-/** Returns whether a record may be certified: released or owned, and not reported. */
-export function isCertifiable({ state, flagged }: Pick<Verdict, 'state' | 'flagged'>): boolean {
-  return (state === 'ACTIVATED' || state === 'CLAIMED') && !flagged
+/**
+ * Returns whether a record may be certified: released or owned, not reported, and its seal not opened. A certificate has no place for the
+ * bits of the record, `flags`.
+ */
+export function isCertifiable({ state, flagged }: Pick<Verdict, 'state' | 'flagged'>, flags: number): boolean {
+  return (state === 'ACTIVATED' || state === 'CLAIMED') && !flagged && (flags & assetFlags.TAMPER) === 0
 }

@@ -8,18 +8,30 @@ import { noMetadata, startWorld, type World } from '../../support/world.ts'
 
 describe('the page of an item whose seal was opened', () => {
   let world: World
+  let items: Awaited<ReturnType<typeof openItems>>
   let chain: FaultRpc
   before(async () => {
     const rpcUrl = async (target: string) => (chain = await startFaultRpc({ target })).url
-    world = await startWorld({ rpcUrl })
+    world = await startWorld({ rpcUrl, env: { PASSPORT_SIGNING: 'on' } })
+    items = await openItems(world)
   })
   after(async () => {
     await world?.end()
     await chain?.close()
   })
 
+  it('offers no certificate', async () => {
+    const { tag, tokenId } = await items.bound()
+    await world.write({ kind: 'activate', tokenId })
+    const pageOf = async () => (await world.get(`/token/${tokenId}?${queryOf(tag.next())}`)).text()
+    const [, ticket = ''] = /name="ticket" value="([^"]+)"\s*\/>\s*<h3>/.exec(await pageOf()) ?? []
+    await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: noMetadata })
+    assert.doesNotMatch(await pageOf(), /action="\/certificate/)
+    const body = new URLSearchParams({ as: 'jwt', ticket })
+    assert.equal((await world.get('/certificate', { method: 'POST', body })).status, 409)
+  })
+
   it('says so, also when the chain is read once only', async () => {
-    const items = await openItems(world)
     for (const most of [Infinity, 1]) {
       const { tag, tokenId } = await items.bound()
       await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: noMetadata })

@@ -99,7 +99,8 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       return refuse(400, { kind: 'certificateExpired' })
     try {
       const [answer, item] = await Promise.all([verdicts.answer(tap.tokenId), items.itemOfToken(tap.tokenId)])
-      if (answer === null || !isCertifiable(answer.verdict)) return refuse(409, { kind: 'certificateRefused' })
+      if (answer === null || !isCertifiable(answer.verdict, answer.flags))
+        return refuse(409, { kind: 'certificateRefused' })
       const { verdict } = answer
       const at = await site.statusIndexOf(tap.tokenId)
       const certificate = certificateOf({ baseUrl, did, verdict, item, at, tapCounter: tap.tapCounter, now: now() })

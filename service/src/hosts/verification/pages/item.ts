@@ -106,7 +106,7 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
     certificateTicket:
-      tap.kind === 'resolved' && isSigned && isCertifiable(verdict)
+      tap.kind === 'resolved' && isSigned && isCertifiable(verdict, flags)
         ? (site.certificateTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
         : null,
     wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
