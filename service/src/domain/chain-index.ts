@@ -52,8 +52,7 @@ export type IndexStore = Readonly<{
   clear: (epoch: bigint) => Promise<boolean>
 }>
 
-const transferStatuses = ['PENDING', 'CONFIRMED', 'FAILED'] as const
-export type TransferStatus = (typeof transferStatuses)[number]
+export type TransferStatus = 'PENDING' | 'CONFIRMED' | 'FAILED'
 
 /**
  * A token of the index. `pending` is its open offer; `expiry` is in unix seconds; hashes are `null` for none. `strayed` names the fields

@@ -67,14 +67,17 @@ export function methodRefused(methods: string, headers: Readonly<Record<string, 
   return failure(405, { error: `This route answers ${methods}.` }, { Allow: methods, ...headers })
 }
 
-/** Returns the answer to a CORS preflight: 204 with the methods of the route. */
-export function preflight(methods: string): Response {
+/** Returns the answer to a CORS preflight: 204 with the methods and the request headers of the route. */
+export function preflight(
+  methods: string,
+  headers = 'Content-Type, If-None-Match, X-Request-Id, X-Tap-Challenge',
+): Response {
   return new Response(null, {
     status: 204,
     headers: {
       ...openToAll,
       'Access-Control-Allow-Methods': methods,
-      'Access-Control-Allow-Headers': 'Content-Type, If-None-Match, X-Request-Id, X-Tap-Challenge',
+      'Access-Control-Allow-Headers': headers,
       'Access-Control-Max-Age': '86400',
     },
   })

@@ -3,7 +3,7 @@ import type { Curve } from '../key.ts'
 
 export const ckf = { RW_SESSION: 0x2, SERIAL_SESSION: 0x4 } as const
 export const cko = { PUBLIC_KEY: 2, PRIVATE_KEY: 3, SECRET_KEY: 4 } as const
-export const ckk = { EC: 3, AES: 0x1f } as const
+export const ckk = { AES: 0x1f } as const
 export const cka = {
   CLASS: 0x0,
   TOKEN: 0x1,
@@ -58,7 +58,6 @@ export type Module = {
   C_FindObjects: (session: Handle, most: number) => Handle[]
   C_FindObjectsFinal: (session: Handle) => void
   C_GetAttributeValue: (session: Handle, object: Handle, template: { type: number }[]) => { value: Buffer }[]
-  C_DestroyObject: (session: Handle, object: Handle) => void
   C_GenerateKey: (session: Handle, mechanism: Mechanism, template: Attribute[]) => Handle
   C_GenerateKeyPair: (
     session: Handle,

@@ -4,16 +4,9 @@
  */
 import { readFileSync } from 'node:fs'
 import type { Hono } from 'hono'
-import {
-  type BrowserFiles,
-  browserFiles,
-  documentResponse,
-  lazyDocument,
-  staticDocument,
-} from '../../../http/static-document.ts'
-import { methodRefused, preflight } from '../../../http/responses.ts'
+import { type BrowserFiles, browserFiles, lazyDocument, staticDocument } from '../../../http/static-document.ts'
 import { referenceDocument } from '../../../pages/docs/reference.ts'
-import { isRead, readMethods, type Env } from '../request.ts'
+import { documentRoute, type Env } from '../request.ts'
 import type { DocsSite } from './sources.ts'
 
 const path = '/docs/api/try'
@@ -22,12 +15,7 @@ export function referenceRoutes(app: Hono<Env>, site: DocsSite): void {
   const document = lazyDocument(() =>
     staticDocument('text/html; charset=utf-8', referenceDocument(`${path}/${files().version}`), headersOf(site)),
   )
-  app.options(path, () => preflight(readMethods))
-  app.all(path, (c) =>
-    isRead(c.req.method)
-      ? documentResponse(document, c.req.method, c.req.header('if-none-match'))
-      : methodRefused(readMethods),
-  )
+  documentRoute(app, path, document)
   app.get(`${path}/*`, async (c) => {
     const file = await files().respond(c.req.path.slice(path.length + 1), {
       acceptEncoding: c.req.header('accept-encoding'),

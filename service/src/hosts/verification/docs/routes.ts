@@ -4,13 +4,13 @@
  */
 import type { Context, Hono } from 'hono'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { methodRefused, preflight } from '../../../http/responses.ts'
+import { preflight } from '../../../http/responses.ts'
 import { documentResponse, lazyDocument, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { docsDocument, docsSearchDocument } from '../../../pages/docs/document.ts'
 import { docsPath } from '../../../pages/docs/markdown.ts'
 import { createDocsSearch } from '../../../pages/docs/search.ts'
 import { pageAssets } from '../pages/assets.ts'
-import { isRead, readMethods, readRoute, type Env, type RequestHelpers } from '../request.ts'
+import { readMethods, readRoute, type Env, type RequestHelpers } from '../request.ts'
 import { referenceRoutes } from './reference.ts'
 import { docsSources, type DocsSite } from './sources.ts'
 
@@ -53,7 +53,6 @@ export function docsRoutes(
       if (c.req.path === '/docs/') return new Response(null, { status: 308, headers: { Location: '/docs' } })
       const document = documents.get(c.req.path)
       if (document === undefined) return c.notFound()
-      if (!isRead(c.req.method)) return methodRefused(readMethods)
       return documentResponse(document, c.req.method, c.req.header('if-none-match'))
     })
   }

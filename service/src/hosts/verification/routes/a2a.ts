@@ -17,7 +17,7 @@ import { httpStatusOf, isFault, toRestError, type Fault } from '../../../agents/
 import { createEventStreams, type EventStreams } from '../../../agents/a2a/streams.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { openToAll, quotaHeaders } from '../../../http/responses.ts'
+import { openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { parseJson } from '../../../lib/json.ts'
 import { rateLimitMessage, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
@@ -36,16 +36,18 @@ type Encoding = {
   readonly mediaType: string
 }
 
+const requestHeaders = 'Content-Type, A2A-Version, A2A-Extensions, X-Request-Id'
+
 export function a2aRoutes(
   app: Hono<Env>,
   helpers: RequestHelpers,
   { a2a, a2aLimiter, a2aStreams = createEventStreams() }: A2aRoutes,
 ): void {
   for (const path of [a2aPath, `${a2aPath}/`]) {
-    app.options(path, () => preflight('POST, OPTIONS'))
+    app.options(path, () => preflight('POST, OPTIONS', requestHeaders))
     app.all(path, (c) => limited(c, rpcEncoding(null), byRpc))
   }
-  app.options(`${a2aRestPath}/*`, () => preflight('GET, POST, DELETE, OPTIONS'))
+  app.options(`${a2aRestPath}/*`, () => preflight('GET, POST, DELETE, OPTIONS', requestHeaders))
   app.all(`${a2aRestPath}/*`, (c) => limited(c, restEncoding(c), byRest))
 
   /** Consumes the quota of the client, and writes an unexpected error in the encoding of the binding. */
@@ -173,18 +175,6 @@ function respond(status: number, body: object, { mediaType }: Encoding, headers:
       'Content-Type': mediaType,
       'Cache-Control': 'no-store',
       'X-Content-Type-Options': 'nosniff',
-    },
-  })
-}
-
-function preflight(methods: string): Response {
-  return new Response(null, {
-    status: 204,
-    headers: {
-      ...openToAll,
-      'Access-Control-Allow-Methods': methods,
-      'Access-Control-Allow-Headers': 'Content-Type, A2A-Version, A2A-Extensions, X-Request-Id',
-      'Access-Control-Max-Age': '86400',
     },
   })
 }
