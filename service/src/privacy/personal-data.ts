@@ -159,6 +159,11 @@ const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }
     select: `${hex('p.nonce')} as nonce, p.token_id::text as "tokenId", p.amount::text as amount, p.state, ${instant('p.created_at')} as at,
       ${hex('p.tx_hash')} as "txHash" from payment p where exists (select from subject_account s where s.address = p.payer) order by p.pk`,
   },
+  channel: {
+    select: `${hex('c.id')} as channel, ${hex('c.payer')} as payer, c.balance::text as balance, c.claimed::text as claimed,
+      c.charged::text as charged, ${instant('c.created_at')} as at from channel c
+      where exists (select from subject_account s where s.address in (c.payer, c.payer_authorizer)) order by c.created_at, c.id`,
+  },
   tag: {
     select: `encode(t.uid, 'hex') as uid, t.epoch, t.batch_id as batch, t.last_counter as "lastCounter", t.token_id::text as "tokenId"
       from tag t where exists (select from subject_tag s where s.uid = t.uid) order by t.uid, t.epoch`,
@@ -188,5 +193,11 @@ const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }
       and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')}) order by o.seq`,
     erase: `update outbox o set topic = 'erased', kind = null, happened_at = null, payload = '{}', token_id = 0 where o.topic = 'tap'
       and exists (select from subject_item i where i.token_id = o.token_id and ${during('i', 'o.created_at')})`,
+  },
+  // Reports of a counterfeit are not its holder's to erase: `touchstone report close` removes them.
+  report: {
+    select: `r.token_id::text as "tokenId", r.tap_counter as counter, r.role, r.note, ${instant('r.reported_at')} as at
+      from difference_report r where exists (
+        select from subject_item i where i.token_id = r.token_id and ${during('i', 'r.reported_at')}) order by r.id`,
   },
 }

@@ -52,16 +52,20 @@ for (const { name, open, skip } of testDatabases())
         message: 1,
         event: 2,
         payment: 1,
+        channel: 1,
         tag: 1,
         tap: 1,
         presentation: 1,
         anomaly: 1,
         announcement: 1,
+        report: 1,
       })
       const lines = await found({ owner: alice })
       assert.equal(lines.find(({ kind }) => kind === 'message')?.['body'], 'Enjoy it')
       assert.equal(lines.find(({ kind }) => kind === 'tap')?.['counter'], 1)
       assert.equal(lines.find(({ kind }) => kind === 'payment')?.['amount'], '10000')
+      assert.equal(lines.find(({ kind }) => kind === 'channel')?.['balance'], '50000')
+      assert.equal(lines.find(({ kind }) => kind === 'report')?.['note'], 'Other buckle')
       assert.ok(!JSON.stringify(lines).includes('Unrelated'))
       assert.deepEqual(await found({ owner: address('d') }), [])
     })
@@ -82,7 +86,8 @@ for (const { name, open, skip } of testDatabases())
       const place = { seq: first?.seq ?? 0n, micros: await microsOf(database, first?.seq ?? 0n) }
       const counts = { message: 1, tap: 1, presentation: 1, anomaly: 1, announcement: 1 }
       assert.deepEqual(await erase({ owner: alice }), counts)
-      assert.deepEqual(await countsOf({ owner: alice }), { item: 1, transfer: 1, event: 2, payment: 1, tag: 1 })
+      const stays = { item: 1, transfer: 1, event: 2, payment: 1, channel: 1, tag: 1, report: 1 }
+      assert.deepEqual(await countsOf({ owner: alice }), stays)
       const later = await countsOf({ owner: bob })
       assert.deepEqual([later['tap'], later['presentation'], later['announcement']], [1, 1, 1])
       assert.deepEqual(await database.query('select body from transfer_message'), [{ body: 'Unrelated' }])
@@ -177,6 +182,17 @@ async function fill(database: Database): Promise<void> {
     ),
     `insert into payment (chain_id, asset, payer, nonce, request_hash, payload, valid_before, amount)
       values (84532, ${bytes(address('e'))}, ${bytes(alice)}, ${hash('5')}, ${hash('6')}, '{}', 1, 10000)`,
+    `insert into channel (id, chain_id, asset, payer, payer_authorizer, receiver, receiver_authorizer, withdraw_delay, salt,
+        balance, claimed, withdrawal, read_block, charged)
+      values (${hash('9')}, 84532, ${bytes(address('e'))}, ${bytes(alice)}, ${bytes(alice)}, ${bytes(address('f'))},
+        ${bytes(address('f'))}, 900, ${hash('1')}, 50000, 0, 0, 1, 0)`,
+    ...[
+      [1, early, 'Other buckle'],
+      [2, late, 'Unrelated'],
+    ].map(
+      ([counter, at, note]) => `insert into difference_report (token_id, tap_counter, reported_at, role, note)
+        values (1, ${counter}, '${at}', 'mine', '${note}')`,
+    ),
     `select append_audit('{"act":"key.create"}')`,
   ]
   for (const statement of statements) await database.query(statement)
