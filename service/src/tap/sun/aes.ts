@@ -57,8 +57,8 @@ export function createAesKey(key: Uint8Array): AesKey {
 /** Returns a block as its words. Throws a `RangeError` for another length than 16. */
 export function wordsOf(block: Uint8Array): Words {
   if (block.length !== 16) throw new RangeError('An AES block has 16 bytes.')
-  const words = new Int32Array(4)
-  mix(words, block, 0, 16)
+  const words = zeroBlock()
+  mix(words, block)
   return words
 }
 
@@ -107,8 +107,8 @@ export function twoBlockMac(key: Uint8Array, message: Uint8Array): Uint8Array {
   padded.set(message)
   padded[message.length] = 0x80
   const state = encrypt(schedule, wordsOf(padded.subarray(0, 16)))
-  mix(state, padded, 16, 16)
-  mix(state, k2, 0, 16)
+  mix(state, padded, 16)
+  mix(state, k2)
   const mac = bytesOf(encrypt(schedule, state))
   schedule.fill(0)
   return mac
@@ -130,7 +130,7 @@ type CmacKey = Readonly<{ schedule: Uint32Array; k1: Uint8Array; k2: Uint8Array 
 function expandForward(key: Uint8Array): CmacKey {
   if (key.length !== 16) throw new RangeError('An AES-128 key has 16 bytes.')
   const schedule = expand(unsafe.expandKeyLE, key)
-  const k1 = unsafe.dbl(bytesOf(encrypt(schedule, new Int32Array(4))))
+  const k1 = unsafe.dbl(bytesOf(encrypt(schedule, zeroBlock())))
   return { schedule, k1, k2: unsafe.dbl(Uint8Array.from(k1)) }
 }
 
@@ -146,23 +146,25 @@ const keyCopy = new Uint8Array(new ArrayBuffer(16))
 
 /** Masks the last block with K1 when it is whole and with K2 when it is padded (RFC 4493 §2.4). */
 function cmacWith({ schedule, k1, k2 }: CmacKey, message: Uint8Array): Uint8Array {
-  const state = new Int32Array(4)
+  const state = zeroBlock()
   const last = Math.max(0, Math.ceil(message.length / 16) - 1) * 16
   for (let at = 0; at < last; at += 16) {
-    mix(state, message, at, 16)
+    mix(state, message, at)
     encrypt(schedule, state)
   }
   const rest = message.length - last
   mix(state, message, last, rest)
   if (rest < 16) mix(state, padding, 0, 1, rest)
-  mix(state, rest < 16 ? k2 : k1, 0, 16)
+  mix(state, rest < 16 ? k2 : k1)
   return bytesOf(encrypt(schedule, state))
 }
 
 const padding = Uint8Array.of(0x80)
 
+const zeroBlock = (): Words => new Int32Array(4)
+
 /** XORs bytes of a source into a block, from its byte `to`. */
-function mix(state: Words, source: Uint8Array, from: number, length: number, to = 0): void {
+function mix(state: Words, source: Uint8Array, from = 0, length = 16, to = 0): void {
   for (let index = 0; index < length; index++) {
     const at = to + index
     state[at >> 2] = (state[at >> 2] ?? 0) ^ ((source[from + index] ?? 0) << (8 * (at & 3)))
