@@ -93,4 +93,14 @@ describe('encodePicture', () => {
   it('ends a decoder that takes too long', async () => {
     assert.deepEqual(await encodePicture(photo, 'picture', 1), { ok: false, reason: 'it cannot be decoded' })
   })
+
+  it('rejects when its process cannot be started', async () => {
+    const { execPath } = process
+    process.execPath = '/nonexistent/node'
+    try {
+      await assert.rejects(encodePicture(new Uint8Array(1), 'picture', 100), { code: 'ENOENT' })
+    } finally {
+      process.execPath = execPath
+    }
+  })
 })

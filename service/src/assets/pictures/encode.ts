@@ -29,10 +29,12 @@ export async function encodePicture(file: Uint8Array, use: PictureUse, timeoutMs
   )
   child.stdin.on('error', () => {}) // the process ended before it had read everything
   child.stdin.end(file)
-  const ended = once(child, 'close')
-  const written = await textWithin(child.stdout, maxAnswerBytes)
-  if (written === null) child.kill('SIGKILL')
-  await ended
+  const read = textWithin(child.stdout, maxAnswerBytes).then((text) => {
+    if (text === null) child.kill('SIGKILL')
+    return text
+  })
+  // Both are awaited at once, because a process that cannot be started ends with an error only.
+  const [written] = await Promise.all([read, once(child, 'close')])
   return pictureOf(parseJson(written ?? ''))
 }
 
