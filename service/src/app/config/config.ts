@@ -48,6 +48,10 @@ export function readConfig(env: Environment) {
     throw new ConfigError('STATION_KEK must be another key than TAG_KEK: a verifier has no key of the station.')
   if (config.tap.countryHeader !== null && limits.trustedProxies.length === 0)
     throw new ConfigError('TAP_COUNTRY_HEADER needs TRUSTED_PROXIES, the proxies that set it.')
+  if (chain.trust === 'proof' && (chain.interface !== 'registry' || chain.codeHash === null))
+    throw new ConfigError(
+      'CHAIN_TRUST=proof needs CHAIN_INTERFACE=registry and CHAIN_CODE_HASH: the storage of another contract means something else.',
+    )
   if (gateway.facilitatorHeadersFile !== null && !confidential.test(gateway.facilitatorUrl ?? ''))
     throw new ConfigError('FACILITATOR_HEADERS_FILE needs a FACILITATOR_URL with https, or on this machine.')
   const { endpoint, headers } = config.traces

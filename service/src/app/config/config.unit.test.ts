@@ -118,6 +118,16 @@ describe('the configuration', () => {
       assert.throws(() => readConfig(env), message)
   })
 
+  it('takes proofs of the own registry only, whose storage is known', () => {
+    const proof = { CHAIN_TRUST: 'proof', CHAIN_CODE_HASH: `0x${'ab'.repeat(32)}`, CHAIN_INTERFACE: 'registry' }
+    assert.equal(readConfig(proof).chain.trust, 'proof')
+    for (const missing of [{ CHAIN_INTERFACE: 'auto' }, { CHAIN_INTERFACE: 'foreign' }, { CHAIN_CODE_HASH: '' }])
+      assert.throws(
+        () => readConfig({ ...proof, ...missing }),
+        /^Error: CHAIN_TRUST=proof needs CHAIN_INTERFACE=registry/,
+      )
+  })
+
   it('sends secret headers to a facilitator over https, or on this machine, only', () => {
     const headers = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_HEADERS_FILE: '/run/headers.json' }
     for (const url of ['', 'http://x402.example.com', 'http://127.0.0.1.example.com'])

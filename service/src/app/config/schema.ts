@@ -199,7 +199,7 @@ export const configSchema = z.object({
     codeHash: setting(
       'CHAIN_CODE_HASH',
       optional(mapped(pattern(/^0x[0-9a-f]{64}$/, '0x and 64 hex digits'), (text) => text as Hex)),
-      'keccak256 of the deployed contract code; needed in proof mode.',
+      'keccak256 of the deployed contract code; needed in proof mode, with CHAIN_INTERFACE=registry.',
     ),
     recordsSlot: setting(
       'CHAIN_RECORDS_SLOT',
