@@ -57,9 +57,12 @@ export async function startAnvil({ folder, port, statePath, blockTimeMs }: Anvil
     await exited
     clearTimeout(timer)
   }
+  // Node drains the output of a process that has ended, so that a later listener would wait in vain.
+  const listened = listeningPort(child, port)
+  listened.catch(() => {})
   try {
     await writeFile(pidFile, JSON.stringify({ anvil: child.pid, service: process.pid }))
-    const listening = await listeningPort(child, port)
+    const listening = await listened
     child.stdout.resume()
     child.stderr.resume()
     return { url: `http://127.0.0.1:${listening}`, port: listening, exited, stop }
