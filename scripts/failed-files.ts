@@ -7,7 +7,8 @@ type TestEvent = { readonly type: string; readonly data: Partial<EventData.TestF
 export default async function* failedFiles(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
   const failed = new Set<string>()
   for await (const { type, data } of events) {
-    const file = data.file ?? data.name
+    // A file that shares a process is a test of that name.
+    const file = data.name?.endsWith('.test.ts') === true ? data.name : (data.file ?? data.name)
     if (type !== 'test:fail' || file === undefined || failed.has(file)) continue
     failed.add(file)
     yield `${file}\n`

@@ -15,8 +15,8 @@ enableCompileCache(cache)
 // would open the cache before the flag; each of them would then replace the entries of the programs.
 if (!process.execArgv.includes('--test')) process.env['NODE_COMPILE_CACHE'] ??= cache
 
-// `--test-timeout` ends tests, but not a process that something keeps alive. A file ends soon after its last test, or after this time.
-const longestMinutes = 20
+// `--test-timeout` ends tests, but not a process that something keeps alive. A process ends soon after its last test, or after this time.
+const longestMinutes = 45
 const graceSeconds = 60
 setTimeout(endProcess, longestMinutes * 60_000).unref()
 if (process.env['NODE_TEST_CONTEXT'] !== undefined)

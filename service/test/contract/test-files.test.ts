@@ -1,0 +1,60 @@
+/** Test files that share a process (`scripts/test-files.ts`): each is a test of its own, with its own hooks. */
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { groupFiles } from '../../../scripts/test-files.ts'
+
+const reporter = fileURLToPath(new URL('../../../scripts/failed-files.ts', import.meta.url))
+
+/** Files that write what happens to `order`. The second has what a test file may do at its top level. */
+const sources = {
+  'a.test.ts': "throw new Error('cannot be read')",
+  'b.test.ts': `import { after, afterEach, before, describe, it } from 'node:test'
+    import { appendFileSync } from 'node:fs'
+    const write = (text) => appendFileSync('order', text + ' ')
+    const opened = await new Promise((resolve) => setImmediate(resolve, 'opened'))
+    write(opened)
+    before(() => write('before'))
+    afterEach(() => write('each'))
+    after(() => write('after'))
+    describe('one', () => it('fails', () => { write('one'); throw new Error() }))
+    describe('two', () => it('works', () => write('two')))
+    it('three', () => write('three'))`,
+  'c.test.ts': `import { it } from 'node:test'
+    import { appendFileSync } from 'node:fs'
+    appendFileSync('order', 'next ')
+    it('works', () => appendFileSync('order', 'four'))`,
+}
+
+describe('test files of one process', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'touchstone-groups-'))
+  after(() => rmSync(folder, { recursive: true }))
+  const files = Object.keys(sources).map((name) => join(folder, name))
+  for (const [name, source] of Object.entries(sources)) writeFileSync(join(folder, name), source)
+  const groups = join(folder, 'groups')
+  mkdirSync(groups)
+  const written = groupFiles(files, groups)
+
+  it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))
+
+  it('run in turn with the hooks of each, behind one that fails too, and are named when they failed', () => {
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const args = ['--test', `--test-reporter=${reporter}`, '--test-reporter-destination=failed', ...written]
+    const { status } = spawnSync(process.execPath, args, { cwd: folder, env, timeout: 120_000 })
+    assert.equal(status, 1)
+    assert.equal(
+      readFileSync(join(folder, 'order'), 'utf8'),
+      'opened before one each two each three each each after next four', // the last «each» is that of the test that waits
+    )
+    assert.equal(readFileSync(join(folder, 'failed'), 'utf8'), `${files[0]}\n${files[1]}\n`)
+  })
+
+  it('stay apart where one reads its arguments', () => {
+    writeFileSync(join(folder, 'd.test.ts'), 'console.log(process.argv)')
+    assert.equal(groupFiles([...files, join(folder, 'd.test.ts')], groups).length, 2)
+  })
+})
