@@ -24,6 +24,8 @@ import { applyWrk, generator } from '../lib/wrk.ts'
 const tokens = 10_000
 const rounds = 5
 const cachedRounds = 11
+/** Processes of either kind for cached reads. */
+const processes = 3
 type Measured = { readonly rate: number; readonly micros: number }
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const ratio = (value: number) => `×${value.toFixed(2)}`
@@ -41,32 +43,45 @@ try {
   await rm(dataDir, { recursive: true, force: true })
 }
 
-/** Processor time of the server for each request is a steadier figure than its rate. A busy machine takes a share of the rate. */
+/**
+ * Processor time of the server for each request is a steadier figure than its rate. A busy machine takes a share of the rate. Processes of
+ * the same code differ by a tenth, because each compiles it anew: so there are several of either kind, and each round takes all in turn.
+ */
 async function cachedReads(): Promise<void> {
-  const ours = await startServer(script, ['touchstone', world.url, world.contract, 'events', join(dataDir, 'cached')])
-  const verdict = await (await fetch(`http://127.0.0.1:${ours.port}/api/asset/1`)).text()
-  const bare = await startServer(script, ['bare', String(Buffer.byteLength(verdict))])
+  await using made = new AsyncDisposableStack()
+  const start = async (args: readonly string[]) =>
+    made.adopt(await startServer(script, args), async (it) => void (await it.stop()))
+  const folderOf = (index: number) => join(dataDir, `cached-${index}`)
+  const ours = await startAll((index) => start(['touchstone', world.url, world.contract, 'events', folderOf(index)]))
+  const verdict = await (await fetch(`http://127.0.0.1:${ours[0]?.port}/api/asset/1`)).text()
+  const bare = await startAll(() => start(['bare', String(Buffer.byteLength(verdict))]))
   const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
-  async function measure({ port, pid }: { readonly port: number; readonly pid: number }, seconds = 2) {
+  async function measure({ port, pid }: Awaited<ReturnType<typeof start>>, seconds = 1.5): Promise<Measured> {
     const before = cpuSecondsOf([pid])
     const { requests, rate } = await applyWrk({ port, paths, connections: 32, seconds })
     return { rate, micros: ((cpuSecondsOf([pid]) - before) * 1_000_000) / requests }
   }
-  for (const server of [bare, ours]) await measure(server, 3) // until its code is compiled
+  for (const server of [...bare, ...ours]) await measure(server, 3) // until its code is compiled
   const pairs: { readonly bare: Measured; readonly ours: Measured }[] = []
-  for (let round = 0; round < cachedRounds; round += 1) {
-    const first = await measure(bare)
-    pairs.push({ bare: first, ours: await measure(ours) })
-  }
-  await bare.stop()
-  await ours.stop()
+  for (let round = 0; round < cachedRounds; round += 1)
+    for (const [index, server] of bare.entries()) {
+      const first = await measure(server)
+      pairs.push({ bare: first, ours: await measure(ours[index] ?? server) })
+    }
   const each = pairs.map((pair) => pair.bare.micros / pair.ours.micros)
+  const ofProcesses = bare.map((_, index) => median(each.filter((_ratio, at) => at % bare.length === index)))
   const middle = (pick: (pair: (typeof pairs)[number]) => number) => median(pairs.map(pick))
   console.log(
     `cached reads      bare ${middle((pair) => pair.bare.micros).toFixed(1)} µs   ours ${middle((pair) => pair.ours.micros).toFixed(1)} µs of processor time each   ` +
-      `ratio ${ratio(median(each))} (${ratio(Math.min(...each))} to ${ratio(Math.max(...each))}) in ${cachedRounds} rounds\n` +
+      `ratio ${ratio(median(each))} (of pairs of processes: ${ofProcesses.map(ratio).join(', ')}) in ${cachedRounds} rounds\n` +
       `                  bare ${whole(middle((pair) => pair.bare.rate))}/s   ours ${whole(middle((pair) => pair.ours.rate))}/s   load by ${generator}`,
   )
+}
+
+async function startAll<Server>(start: (index: number) => Promise<Server>): Promise<Server[]> {
+  const servers: Server[] = []
+  for (let index = 0; index < processes; index += 1) servers.push(await start(index))
+  return servers
 }
 
 async function coldReads(): Promise<void> {

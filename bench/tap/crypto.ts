@@ -1,6 +1,6 @@
 /**
  * The cryptography of a tap in one process: PICC block, derivation of the tag's key, session key, MAC, compare.
- * Ours, and the same steps plainly on `node:crypto`.
+ * The bench compares the service's code with the same steps written plainly on `node:crypto`.
  */
 import { createCipheriv, createDecipheriv, timingSafeEqual } from 'node:crypto'
 import { createAuthenticate } from '../../service/src/tap/sun/authenticate.ts'

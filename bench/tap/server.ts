@@ -9,7 +9,8 @@ import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import type { Verdicts } from '../../service/src/assets/verdicts.ts'
 import type { Ledger } from '../../service/src/tap/replay-ledger.ts'
-import { type Hex, verdictOf, zeroAddress } from '@touchstone/verdict'
+import type { TappedTag } from '../../service/src/tap/verify-tap.ts'
+import { type Hex, type Verdict, verdictOf, zeroAddress } from '@touchstone/verdict'
 import { getRequestListener } from '@hono/node-server'
 import { Hono } from 'hono'
 import type { Env } from '../../service/src/hosts/verification/request.ts'
@@ -63,7 +64,10 @@ async function verifying(): Promise<RequestListener> {
   const resolveTap = createResolveTap({
     verifyTap,
     verdicts: instantChain,
-    announce: async (tag, { token_id: tokenId }) => void (await announce({ ...tag, tokenId: BigInt(tokenId) })),
+    // The build before hands over the verdict as a second argument.
+    announce: async (tag: TappedTag & { readonly tokenId?: bigint }, verdict?: Verdict) =>
+      announce({ ...tag, tokenId: tag.tokenId ?? BigInt(verdict?.token_id ?? '') }),
+    onVerified: () => {},
     onRefused: () => {},
   })
   const app = new Hono<Env>({ getPath: rawPath })
@@ -100,7 +104,7 @@ type FormerLedgerModule = {
   readonly announceVerified?: (sql: unknown, tap: Parameters<Announce>[0]) => Promise<boolean>
 }
 
-const fresh = async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null }) as const
+const fresh = async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null, isAnnounced: true }) as const
 const instantLedger: { ledger: Ledger; announce: Announce } = {
   ledger: { consume: fresh, judge: fresh },
   announce: async () => true,

@@ -8,7 +8,7 @@ import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { type AuditHead, auditHead, formatHead, readAudit } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { locks, lockStatement } from '../db/locks.ts'
-import { reasonOf } from '../lib/errors.ts'
+import { ifMissing, reasonOf } from '../lib/errors.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import type { Issuer } from '../passport/signing/issuer.ts'
@@ -64,10 +64,7 @@ export async function readHeads(path: string): Promise<readonly string[]> {
 
 /** Reads the lines that have their end. A full disk or a kill can leave a last one without it. */
 async function wholeLines(path: string): Promise<string> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return ''
-    throw error
-  })
+  const text = await readFile(path, 'utf8').catch(ifMissing(''))
   return text.slice(0, text.lastIndexOf('\n') + 1)
 }
 

@@ -249,7 +249,7 @@ export async function openComponents(
       ...config.pages,
       windowSeconds: config.tap.windowSeconds,
       examples: config.demo ? demoTokens : [],
-      themes: readThemes(config.pages.themeDir),
+      themes: config.roles.has('verification') ? readThemes(config.pages.themeDir) : [],
     },
     statusIndexOf: createStatusIndexes(statusIndexes),
     statusBits: createStatusBits({ reader, store: statusIndexes }),
@@ -342,7 +342,6 @@ function createTapFlow(
   const { keys } = tagKeys
   const secret = tapSecret(kek ?? '')
   const notifyReaders = outboxNotices(database)
-  const announceTap = createTapAnnouncement(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
       keys: tagHash === undefined ? { likely: () => [] } : keys,
@@ -357,8 +356,8 @@ function createTapFlow(
         log.warn('unusual tap', { kind, batchId, counter, lastCounter }),
     }),
     verdicts,
-    announce: async (tag, verdict) => {
-      if (!(await announceTap({ ...tag, tokenId: BigInt(verdict.token_id) }))) return
+    announce: createTapAnnouncement(database),
+    onVerified: (tag, verdict) => {
       notifyReaders()
       log.info('product verified', { tokenId: verdict.token_id, tapCounter: tag.tapCounter })
     },

@@ -214,8 +214,10 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
  */
 function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
   const pass = singleFlight(() => writer.recover().then(approvals.resume))
-  const recover = () =>
-    void pass().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+  const recover = () => {
+    if (pass.inFlight() !== undefined) return
+    pass().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))
+  }
   recover()
   return setInterval(recover, 30_000).unref()
 }

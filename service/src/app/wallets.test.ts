@@ -43,6 +43,7 @@ describe('keys of wallet passes', () => {
     await refused({ APPLE_TEAM_ID: 'TEAM999999' }, /^APPLE_TEAM_ID is not the one that APPLE_PASS_CERTIFICATE names/)
     await refused({ APPLE_PASS_TYPE: 'pass.com.example' }, /^APPLE_PASS_TYPE is not the one/)
     await refused({ APPLE_PASS_CERTIFICATE: keys.at('none.pem') }, /^APPLE_PASS_CERTIFICATE cannot be read \(ENOENT\)/)
+    await refused({ APPLE_WWDR_CERTIFICATE: '/dev/zero' }, /^APPLE_WWDR_CERTIFICATE has more than 65536 bytes/)
     await refused(
       { APPLE_PASS_CERTIFICATE: keys.at('google.json') },
       /^APPLE_PASS_CERTIFICATE is no certificate in PEM/,

@@ -1,6 +1,7 @@
 /** Reads the operator's keys for wallet passes at the start, and checks that passes of them will be accepted. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
+import { textWithin } from '../lib/bytes.ts'
 import { parseJsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import { readPrivateFile } from '../lib/private-folder.ts'
@@ -15,20 +16,29 @@ const maxBytes = 64 * 1024
 const warnDays = 30
 const dayMs = 86_400_000
 
-/** Throws a ConfigError that names the setting and what is wrong. A certificate that has ended is a warning: all else goes on without passes. */
-export async function openWallets({ apple, applePasswordFile, google }: Passport, log: Log): Promise<Wallets> {
+/** Reads the keys, and warns in the log of a certificate that has ended or ends soon. Throws a ConfigError as `readWallets` does. */
+export async function openWallets(passport: Passport, log: Log): Promise<Wallets> {
+  const wallets = await readWallets(passport)
+  const { apple } = wallets
+  const until = apple === null ? '' : new Date(apple.until).toISOString()
+  const validity = apple === null ? 'valid' : validityAt(apple.until, Date.now())
+  if (validity === 'ended') log.warn('no passes of Apple Wallet: the certificate has ended, renew it', { until })
+  if (validity === 'ending') log.warn('the certificate of Apple Wallet passes ends soon: renew it', { until })
+  return wallets
+}
+
+/** Throws a ConfigError that names the setting and what is wrong. A certificate that has ended is none: all else goes on without passes. */
+export async function readWallets({ apple, applePasswordFile, google }: Passport): Promise<Wallets> {
   return {
-    apple: apple && warnOfEnd(await readApple(apple, applePasswordFile), log),
+    apple: apple && (await readApple(apple, applePasswordFile)),
     google: google && (await readGoogle(google)),
   }
 }
 
-function warnOfEnd(signer: AppleSigner, log: Log): AppleSigner {
-  const days = (signer.until - Date.now()) / dayMs
-  const until = new Date(signer.until).toISOString()
-  if (days <= 0) log.warn('no passes of Apple Wallet: the certificate has ended, renew it', { until })
-  else if (days < warnDays) log.warn('the certificate of Apple Wallet passes ends soon: renew it', { until })
-  return signer
+/** Returns whether a certificate ends within 30 days, or has ended. Both times are in milliseconds since 1970. */
+export function validityAt(until: number, now: number): 'valid' | 'ending' | 'ended' {
+  const days = (until - now) / dayMs
+  return days <= 0 ? 'ended' : days < warnDays ? 'ending' : 'valid'
 }
 
 async function readApple(
@@ -74,9 +84,10 @@ async function readGoogle({ issuerId, accountFile }: NonNullable<Passport['googl
 const emailText = /^[\w.+-]{1,64}@[\w.-]{1,255}$/
 
 async function readCertificate(setting: string, path: string): Promise<X509Certificate> {
-  const pem = await readFile(path).catch(({ code }: NodeJS.ErrnoException) => {
+  const pem = await textWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
     throw wrong(setting, `cannot be read (${code ?? 'unknown reason'})`)
   })
+  if (pem === null) throw wrong(setting, `has more than ${maxBytes} bytes`)
   try {
     return new X509Certificate(pem)
   } catch {

@@ -38,8 +38,11 @@ export type History =
   | { readonly available: false; readonly block: BlockId; readonly reason: HistoryGap }
 type HistoryGap = 'INDEX_BEHIND' | 'INDEX_UNAVAILABLE' | 'INDEX_MISMATCH'
 
-/** Throws CHAIN_UNAVAILABLE when the state cannot be read. */
-export type Histories = (tokenId: bigint) => Promise<History>
+/** A record with the block at which it was read. */
+type Reading = { readonly asset: { readonly record: AssetRecord }; readonly block: BlockId }
+
+/** Reads the history up to the block of `reading`, or of the newest one. Throws CHAIN_UNAVAILABLE when the state cannot be read. */
+export type Histories = (tokenId: bigint, reading?: Reading) => Promise<History>
 
 /** Milliseconds to wait for an index that is behind. */
 const indexWaitMs = 300
@@ -55,9 +58,7 @@ export function createHistories({
   log,
 }: {
   readonly assets: {
-    readonly read: (
-      tokenId: bigint,
-    ) => Promise<{ readonly asset: { readonly record: AssetRecord }; readonly block: BlockId }>
+    readonly read: (tokenId: bigint) => Promise<Reading>
   }
   readonly index: { readonly until: (blockNumber: bigint, withinMs: number) => Promise<boolean> }
   readonly store: Pick<HistoryStore, 'of'>
@@ -67,12 +68,13 @@ export function createHistories({
 }): Histories {
   async function eventsUpTo(tokenId: bigint, block: BlockId): Promise<readonly HistoryEvent[] | HistoryGap> {
     if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
-    const indexed = await store.of(tokenId, mostEvents + 1)
+    const indexed = await store.of(tokenId, mostEvents + 1, block.number)
     if (indexed === null || indexed.cursor.number < block.number) return 'INDEX_BEHIND'
     if (indexed.rows.length > mostEvents) throw new Error(`the token has more than ${mostEvents} events`)
     const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
-    // The index may still be on another branch than the block.
-    const places = [indexed.cursor, ...rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash }))]
+    // The index may be on another branch than the block, behind it or ahead of it.
+    const kept = { number: block.number, hash: indexed.hashAt ?? block.hash }
+    const places = [indexed.cursor, kept, ...rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash }))]
     if (places.some(({ number, hash }) => number === block.number && hash !== block.hash)) return 'INDEX_BEHIND'
     const commit = (owner: Hex) => ownerCommitment({ chainId, contract, tokenId, owner }) ?? undefined
     return rows.flatMap((row) => {
@@ -83,8 +85,8 @@ export function createHistories({
     })
   }
 
-  return async (tokenId) => {
-    const { asset, block } = await assets.read(tokenId)
+  return async (tokenId, reading) => {
+    const { asset, block } = reading ?? (await assets.read(tokenId))
     if (asset.record.state === 0) return { available: true, block, events: [] }
     const events = await eventsUpTo(tokenId, block).catch((error: unknown): HistoryGap => {
       log.warn('history not read', { tokenId, reason: reasonOf(error) })

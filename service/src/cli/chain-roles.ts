@@ -5,6 +5,7 @@ import { formatUnits } from 'viem'
 import { sharedRoles } from '../app/keys.ts'
 import type { OperatorRole } from '../chain/transactions/calls.ts'
 import { readRegistryVersion } from '../chain/transactions/registry-version.ts'
+import { numberFrom } from '../chain/transactions/transaction.ts'
 import { readRoles, type RegistryRole } from '../chain/transactions/roles.ts'
 import { defineCommand, defineGroup, inSession } from './session/command.ts'
 import { chainOf, retryChain, type RunWork, type Session } from './session/session.ts'
@@ -60,7 +61,10 @@ async function examineRoles(session: Session) {
   const version = await retryChain(session.io, () => readRegistryVersion(paymentRpc, contract))
   const balances = new Map<Hex, bigint>()
   for (const address of new Set(accounts))
-    balances.set(address, BigInt((await paymentRpc('eth_getBalance', [address, 'latest'])) as Hex))
+    balances.set(
+      address,
+      await retryChain(session.io, () => numberFrom(paymentRpc, 'eth_getBalance', [address, 'latest'])),
+    )
   const keys = roleKeys.map(({ role, account: { address }, from }) => {
     const holds = needs[role].filter((name) => holdersOf(roles, name).includes(address.toLowerCase() as Hex))
     return { role, key: from, address: checksumAddress(address), balance: balances.get(address) ?? 0n, holds }

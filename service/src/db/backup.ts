@@ -201,6 +201,7 @@ export const keptTables = [
   'product_name',
   'transfer',
   'transfer_message',
+  'erased_message',
   'outbox',
   'outbox_trim',
   'api_key',

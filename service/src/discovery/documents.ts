@@ -3,6 +3,7 @@ import { staticDocument, type StaticDocument } from '../http/static-document.ts'
 import type { DocPage, HostUrls, Instance } from './instance.ts'
 import { llmsFullText, llmsText } from './llms.ts'
 import { openApiDocument } from './openapi.ts'
+import { formatSecond } from '../domain/text.ts'
 
 const apiCatalogPath = '/.well-known/api-catalog'
 const apiCatalogType = 'application/linkset+json; profile="https://www.rfc-editor.org/info/rfc9727"'
@@ -99,9 +100,9 @@ const validDays = 364
 
 /** `/.well-known/security.txt` (RFC 9116): the contact for reports of vulnerabilities. */
 function securityText(baseUrl: string, contact: string, startedAt: Date): string {
-  const expires = new Date(startedAt.getTime() + validDays * 86_400_000)
+  const expires = Math.floor(startedAt.getTime() / 1_000) + validDays * 86_400
   return `Contact: ${contact}
-Expires: ${expires.toISOString().slice(0, 19)}Z
+Expires: ${formatSecond(expires)}
 Preferred-Languages: en
 Canonical: ${baseUrl}/.well-known/security.txt
 `

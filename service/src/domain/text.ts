@@ -19,6 +19,11 @@ export function formatInstant(seconds: bigint): string {
   return new Date(Number(clampSeconds(seconds)) * 1_000).toISOString()
 }
 
+/** Formats unix seconds by RFC 3339 without a fraction. */
+export function formatSecond(seconds: number): string {
+  return `${new Date(seconds * 1_000).toISOString().slice(0, 19)}Z`
+}
+
 /** Returns a day as it is, or null when the calendar has no such day, as 2026-02-30. */
 export function parseDay(text: string): string | null {
   const at = /^(?!0000)\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : null

@@ -7,6 +7,7 @@ import { reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import type { HistoryQuestion } from '../index/history.ts'
 import type { PastBlock } from '../index/queries/products.ts'
+import type { MessageOf } from '../index/queries/transfers.ts'
 import { type Verb, verbsOf } from '../access/rights.ts'
 import { scopedStores } from './access/scoped-stores.ts'
 import type { ApiKey } from '../access/api-keys.ts'
@@ -79,11 +80,13 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
       const rows = await transfers.newestOf(tokenIds)
       return tokenIds.map((tokenId) => rows.get(tokenId) ?? [])
     }),
-    /** Messages of transfers, by their hash. */
-    message: new DataLoader(async (hashes: readonly Hex[]) => {
-      const texts = await transfers.messages(hashes)
-      return hashes.map((hash) => texts.get(hash) ?? null)
-    }),
+    message: new DataLoader(
+      async (asked: readonly MessageOf[]) => {
+        const texts = await transfers.messages(asked)
+        return asked.map(({ id }) => texts.get(id) ?? null)
+      },
+      { cacheKeyFn: ({ id, messageHash }) => `${id} ${messageHash}` },
+    ),
     history: new DataLoader((questions: readonly HistoryQuestion[]) => history.pages(questions), {
       cacheKeyFn: ({ tokenId, after, limit, backward, upTo }) =>
         `${tokenId} ${after?.join(' ')} ${limit} ${backward} ${upTo}`,
@@ -125,8 +128,10 @@ function perBlock<Row>(read: (block: PastBlock, tokenIds: readonly bigint[]) => 
   return (asked: readonly PastToken[]): Promise<Row[]> => {
     const reads = new Map<bigint, Promise<(tokenId: bigint) => Row>>()
     const rowsAt = (block: PastBlock) => {
+      const known = reads.get(block.number)
+      if (known !== undefined) return known
       const tokenIds = asked.filter(({ at }) => at.number === block.number).map(({ tokenId }) => tokenId)
-      const rows = reads.get(block.number) ?? read(block, tokenIds)
+      const rows = read(block, tokenIds)
       reads.set(block.number, rows)
       return rows
     }

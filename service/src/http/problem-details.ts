@@ -19,6 +19,7 @@ export async function asProblem(answer: Response | Promise<Response>, docs: stri
   const response = await answer
   if (response.status < 400 || response.headers.get('content-type') !== 'application/json') return response
   const text = await response.text()
+  if (text === '') return new Response(null, response) // the answer to a HEAD request
   const body = JSON.parse(text) as { error: string | { code: string; message: string } }
   // Other protocols have error bodies of their own (A2A's codes are numbers).
   if (typeof body.error !== 'string' && typeof body.error?.code !== 'string') return new Response(text, response)

@@ -51,6 +51,12 @@ describe('problem details (RFC 9457)', () => {
     })
   })
 
+  it('leave the answer to a HEAD request its status and headers', async () => {
+    const { status, headers } = failure(429, { error: 'Too many requests.' }, { 'Retry-After': '7' })
+    const problem = await asProblem(new Response(null, { status, headers }), docs)
+    assert.deepEqual([problem.status, problem.headers.get('retry-after'), await problem.text()], [429, '7', ''])
+  })
+
   it('leave everything else as it is', async () => {
     for (const answer of [new Response('{}', { headers: { 'Content-Type': 'application/json' } }), html()])
       assert.equal(await asProblem(answer, docs), answer)

@@ -6,8 +6,11 @@ import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import type { AssetEvent } from '../domain/registry-event.ts'
 import { wholeReads } from './steps.ts'
 
-/** `rows` are in the order of the chain, and complete up to the block `cursor`. */
-type IndexedHistory = Readonly<{ cursor: BlockId; rows: readonly AssetEvent[] }>
+/**
+ * `rows` are in the order of the chain, and complete up to the block `cursor`. `hashAt` is the index's hash of the block asked for; null where
+ * none is kept, as of blocks that the chain does not replace any more.
+ */
+type IndexedHistory = Readonly<{ cursor: BlockId; hashAt: BlockId['hash'] | null; rows: readonly AssetEvent[] }>
 
 /** Asks for a page of a token's events. `after` is an event: its block and the index of its log. */
 export type HistoryQuestion = {
@@ -44,17 +47,17 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
   return {
     /** Returns `null` before the first leader of the index. */
     cursor: () => whole((sql) => readCursor(sql)),
-    /** Returns the first `limit` events of a token, in one snapshot with the cursor; `null` before the first leader. */
-    async of(tokenId: bigint, limit = 1_000): Promise<IndexedHistory | null> {
-      const rows = await whole((sql) => sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit]))
+    /** Returns the first `limit` events of a token; `null` before the first leader. Cursor and the hash of block `at` are of the same snapshot. */
+    async of(tokenId: bigint, limit = 1_000, at = -1n): Promise<IndexedHistory | null> {
+      const rows = await whole((sql) => sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit, at]))
       const [first] = rows
       if (first === undefined) return null
       const cursor = { number: first.cursorNumber, hash: first.cursorHash }
       // A token without events still has one row, of the cursor alone.
-      const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, ...row }) =>
+      const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, hashAt: _hashAt, ...row }) =>
         row.kind === null ? [] : [parseEvent(row)],
       )
-      return { cursor, rows: found }
+      return { cursor, hashAt: first.hashAt, rows: found }
     },
     /** Returns pages of events in the order of the questions, by one statement for each direction. */
     async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
@@ -189,7 +192,8 @@ export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<strin
 }
 
 type EventRow = Omit<AssetEvent, 'expiry'> & { readonly expiry: string | null }
-type HistoryRow = Readonly<{ cursorNumber: bigint; cursorHash: BlockId['hash'] }> & (EventRow | { readonly kind: null })
+type HistoryRow = Readonly<{ cursorNumber: bigint; cursorHash: BlockId['hash']; hashAt: BlockId['hash'] | null }> &
+  (EventRow | { readonly kind: null })
 type PlacedRow = Readonly<{ place: number; total: bigint }> & (EventRow | { readonly kind: null })
 
 function parseEvent({ expiry, ...row }: EventRow): AssetEvent {
@@ -201,8 +205,8 @@ const eventColumns = `kind, token_id as "tokenId", from_state as "fromState", to
   ${hex('data')} as data, block_number as "blockNumber", log_index as "logIndex", ${hex('block_hash')} as "blockHash",
   ${hex('tx_hash')} as "transactionHash", ${seconds('ts')} as timestamp`
 
-const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", h.*
-  from index_cursor c left join lateral (
+const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", ${hex('b.hash')} as "hashAt", h.*
+  from index_cursor c left join index_block b on b.number = $3 left join lateral (
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
   order by h."blockNumber", h."logIndex"`
 

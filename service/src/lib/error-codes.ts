@@ -98,6 +98,7 @@ export const errorCodes = {
   INVALID_REQUEST: {
     meaning: 'The body is not a JSON-RPC 2.0 request.',
     remedy: 'Send one request object with `jsonrpc`, `method` and `id`.',
+    mcp: [-32_600, 400],
     a2a: ['INVALID_REQUEST', -32_600, 400, 'INVALID_ARGUMENT'],
   },
   PARSE_ERROR: {

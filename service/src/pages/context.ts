@@ -1,4 +1,5 @@
 /** A page context holds the language and the asset folder of a page. The helpers here write the small pieces that all cards share. */
+import { formatSecond } from '../domain/text.ts'
 import { formatDate, formatTime, textsOf, type Language, type Texts } from './languages.ts'
 import { html, type Html } from './html.ts'
 import { icon, type IconName } from './icons.ts'
@@ -23,16 +24,12 @@ export function hrefIn({ chosen, language }: PageContext, path: string): string 
 
 /** Writes unix seconds for people and for machines. */
 export function timeElement({ language }: PageContext, seconds: number): Html {
-  return html`<time datetime="${instant(seconds)}">${formatTime(language, seconds)}</time>`
+  return html`<time datetime="${formatSecond(seconds)}">${formatTime(language, seconds)}</time>`
 }
 
 /** Writes the day of unix seconds for people, and the moment for machines. */
 export function dateElement({ language }: PageContext, seconds: number): Html {
-  return html`<time datetime="${instant(seconds)}" data-day>${formatDate(language, seconds)}</time>`
-}
-
-function instant(seconds: number): string {
-  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+  return html`<time datetime="${formatSecond(seconds)}" data-day>${formatDate(language, seconds)}</time>`
 }
 
 /** Cuts a text in code points. */

@@ -5,7 +5,7 @@
 import { assetFlags, type Verdict } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
-import { timeText } from './product.ts'
+import { formatSecond } from '../domain/text.ts'
 import { untpStatusEntry } from './signing/status-list.ts'
 import type { StatusIndex } from './signing/status-store.ts'
 
@@ -29,7 +29,7 @@ export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now
     '@context': ['https://www.w3.org/ns/credentials/v2', contextUrl(baseUrl)],
     type: ['VerifiableCredential'],
     issuer: did,
-    validFrom: timeText(Math.floor(now / 1000)),
+    validFrom: formatSecond(Math.floor(now / 1000)),
     credentialStatus: { ...entry, statusListIndex: String(statusListIndex) },
     credentialSubject: {
       id: linksOf(baseUrl, { tokenId, item }).page,

@@ -5,7 +5,8 @@
 import { zeroHash } from 'viem'
 import { contextUrl, linksOf } from './links.ts'
 import type { PassportMetadata } from './metadata.ts'
-import { productOf, timeText, type Product, type ProductInput } from './product.ts'
+import { formatSecond } from '../domain/text.ts'
+import { productOf, type Product, type ProductInput } from './product.ts'
 
 /** Version of the United Nations Transparency Protocol that the passport follows. */
 const untpVersion = '0.7.0'
@@ -41,7 +42,7 @@ export function passportOf(input: PassportInput) {
     description: `Unsigned passport (v1): no issuer signature. ${scope}`,
     issuer: { type: ['CredentialIssuer'], id: issuer.did, name: issuer.name },
     // A local chain can run ahead of the clock, and verifiers reject a time in the future.
-    validFrom: timeText(Math.min(Number(block.timestamp), Math.floor(now / 1000))),
+    validFrom: formatSecond(Math.min(Number(block.timestamp), Math.floor(now / 1000))),
     credentialSchema: {
       id: `https://untp.unece.org/artefacts/schema/v${untpVersion}/dpp/DigitalProductPassport.json`,
       type: 'JsonSchema',

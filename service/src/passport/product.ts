@@ -2,6 +2,7 @@
  * The product of a passport: UNTP 0.7.0 `Product` with the on-chain state as `assetStatus` (spec §2.8). It has fixed keys, because a
  * supplier key such as `@id` would pass every schema and still change the JSON-LD graph.
  */
+import { formatSecond } from '../domain/text.ts'
 import { checksumAddress, verdictChainId, type Hex, type LifecycleState, type StateCode } from '@touchstone/verdict'
 import { countryOf, unspecifiedCountry } from './country.ts'
 import type { ItemKey } from './digital-link.ts'
@@ -82,7 +83,7 @@ export function productOf(input: ProductInput, text: ProductText) {
       // Left out, not null: JSON-LD drops null, and the two readings of the document would differ.
       ...(record.ownerCommitment !== null && { ownerCommitment: record.ownerCommitment }),
       tapCounter,
-      observedAt: timeText(Number(block.timestamp)),
+      observedAt: formatSecond(Number(block.timestamp)),
       chainRef: chainReference(input),
       network: chainName,
       auditStatus: 'unaudited',
@@ -111,11 +112,6 @@ function chainReference({ tokenId, block, contract }: Pick<ProductInput, 'tokenI
     blockNumber: Number(block.number),
     blockHash: block.hash,
   }
-}
-
-/** Formats unix seconds as an ISO 8601 time with zone, without fractions. */
-export function timeText(seconds: number): string {
-  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
 
 const imageTypes = new Map([

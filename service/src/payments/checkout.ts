@@ -99,7 +99,8 @@ export function createCheckout(options: CheckoutOptions) {
   /** Answers from the ledger, or continues what an earlier request or process left. The row may be of an earlier authorization. */
   async function resume(row: PaymentRow, { presented, order, closed }: CheckoutRequest): Promise<Outcome | 'retry'> {
     const { payment, identifier } = presented
-    if (row.state === 'rejected') return failure(row.reason as ErrorCode)
+    if (row.state === 'rejected')
+      return (await findPaidLater(row, presented, order)) ?? failure(row.reason as ErrorCode)
     const isSame = row.nonce === payment.nonce
     if (isSame && !isSamePayment(parsePayload(row.payload), payment)) return failure('payment_already_used')
     if (row.requestHash !== order.requestHash)
@@ -111,6 +112,13 @@ export function createCheckout(options: CheckoutOptions) {
     if (row.undelivered && outcome !== 'retry' && outcome.kind === 'proof')
       await recorded(ledger.setUndelivered(outcome.key, false))
     return outcome
+  }
+
+  /** A failed transaction shows its authorization to everyone, and while that is valid anyone may execute it. Then the buyer has paid. */
+  async function findPaidLater(row: PaymentRow, { payment }: Presented, { requestHash }: Order) {
+    const isOver = row.reason === 'authorization_expired' || row.reason === 'nonce_already_used'
+    if (isOver || row.proof === null || row.requestHash !== requestHash) return undefined
+    return isSamePayment(parsePayload(row.payload), payment) ? settlement.poll(toSettling(row)) : undefined
   }
 
   async function proceed(row: PaymentRow, closed: AbortSignal): Promise<Outcome | 'retry'> {

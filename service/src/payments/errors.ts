@@ -1,4 +1,7 @@
-/** The answers of POST {gateway_url}/verify that carry no proof (spec §4.8, §7). Codes, statuses and messages come from the error table. */
+/**
+ * The answers of POST {gateway_url}/verify that carry no proof (spec §4.8, §7), and the deadlines that lead to them. Codes, statuses and
+ * messages come from the error table.
+ */
 import type { Hex } from '@touchstone/verdict'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { sleep } from '../lib/async/sleep.ts'
@@ -51,7 +54,7 @@ export function within<T>(milliseconds: number, error: ErrorCode, work: Promise<
   })
 }
 
-/** Repeats an attempt that another process or request got in the way of, until that moment of `performance.now()`. */
+/** Repeats an attempt while another process or request is at work on the same payment. `until` is a moment of `performance.now()`. */
 export async function attemptUntil(until: number, attempt: () => Promise<Outcome | 'retry'>): Promise<Outcome> {
   while (performance.now() < until) {
     const outcome = await attempt()

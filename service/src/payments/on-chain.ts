@@ -7,12 +7,11 @@ import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'vie
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { type BlockAt, readContract } from '../chain/rpc/contract.ts'
-import { chainId } from '../domain/chain.ts'
+import { type BlockId, chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
 import { channelContract, encodeDeposit } from './channels/channel.ts'
 import { simulateBatch } from './facilitator/call-batch.ts'
 import { createHeads } from './heads.ts'
-import type { BlockId } from '../domain/chain.ts'
 import type { Payment } from './x402/payment.ts'
 
 export const tokenAbi = parseAbi([
@@ -74,20 +73,26 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
   const isUsed = ({ from, nonce }: Payment, at: BlockAt) =>
     readContract(rpc, { ...token, functionName: 'authorizationState', args: [from, nonce], at })
 
-  /** Reads everything at one block. `fromBlock` is the head from before the payment was claimed. */
-  async function transferStatus(payment: Payment, fromBlock: bigint): Promise<TransferStatus> {
+  /**
+   * Reads everything at one block. `fromBlock` is the head from before the payment was claimed. An earlier transfer may have paid another
+   * seller, where a provider lagged. `own`, the transaction that was sent for the payment, can be earlier after a reorganisation.
+   */
+  async function transferStatus(payment: Payment, fromBlock: bigint, own: Hex | null): Promise<TransferStatus> {
     const at = await heads.head(0)
     if (!(await isUsed(payment, { blockHash: at.hash })))
       return { kind: at.timestamp >= payment.validBefore ? 'expired' : 'unused' }
-    const found = await authorizationLog(payment, fromBlock, at.number)
+    const earliest = fromBlock > logRange ? fromBlock - logRange : 0n
+    const found =
+      (await authorizationLog(payment, fromBlock, at.number)) ??
+      (await authorizationLog(payment, earliest, fromBlock - 1n))
     if (found === undefined) return { kind: 'unknown' }
     const logs = await logsWith(found)
     const status = logs && findTransfer(payment, logs)
     if (logs === undefined || status === undefined) return { kind: 'unknown' }
     const { transactionHash: transaction, blockHash: hash, blockNumber } = found
-    return status === 'spent'
-      ? { kind: 'spent' }
-      : { kind: 'paid', transaction, block: { number: requireQuantity(blockNumber), hash } }
+    const number = requireQuantity(blockNumber)
+    const isOfSale = number >= fromBlock || transaction === own
+    return status === 'paid' && isOfSale ? { kind: 'paid', transaction, block: { number, hash } } : { kind: 'spent' }
   }
 
   async function authorizationLog({ from, nonce }: Payment, fromBlock: bigint, toBlock: bigint) {

@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
 import type { BlockId } from '../domain/chain.ts'
-import { mapConcurrently } from '../lib/async/concurrency.ts'
+import { eachConcurrently } from '../lib/async/concurrency.ts'
 import { singleFlight } from '../lib/async/single-flight.ts'
 import { reasonOf } from '../lib/errors.ts'
 import type { Slots } from './facilitator/slots.ts'
@@ -45,34 +45,26 @@ export function createReconciler(options: ReconcilerOptions) {
     await ledger.prune({ paidDays, otherDays })
   })
 
-  /**
-   * Makes one call for each block: while it is in the chain, so are all transfers in it. A look that fails is repeated by the next pass, and
-   * keeps no other payment waiting.
-   */
+  /** Looks at all recent blocks. A look that fails is repeated by the next pass, and keeps no other block waiting. */
   async function recheckBlocks(): Promise<void> {
-    const failures: unknown[] = []
-    for (const block of await ledger.recentBlocks(recheckSeconds)) {
-      const due = recheckAges.filter((age) => block.age >= age).length
-      if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) continue
-      const found = (await chain.isCanonical(block)) ? [] : await recheckRemoved(block)
-      failures.push(...found)
-      if (found.length === 0) rechecked.set(block.hash, due)
-    }
+    const failures = await eachConcurrently(await ledger.recentBlocks(recheckSeconds), 1, recheckBlock)
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Looks at all payments of a block that is no longer in the chain. Returns the failures. */
-  async function recheckRemoved(block: BlockId): Promise<readonly unknown[]> {
+  /** Makes one call for a block: while it is in the chain, so are all transfers in it. */
+  async function recheckBlock(block: BlockId & { readonly age: number }): Promise<void> {
+    const due = recheckAges.filter((age) => block.age >= age).length
+    if (due <= (rechecked.get(block.hash) ?? 0) && !everyBlock) return
+    if (!(await chain.isCanonical(block))) await recheckRemoved(block)
+    rechecked.set(block.hash, due)
+  }
+
+  /** Looks at all payments of a block that is no longer in the chain. */
+  async function recheckRemoved(block: BlockId): Promise<void> {
     await slots.orphaned(block)
-    const failures: unknown[] = []
-    await mapConcurrently(await ledger.settledIn(block), atOnce, async (row) => {
-      try {
-        await recheck(toSettling(row))
-      } catch (error) {
-        failures.push(error)
-      }
-    })
-    return failures
+    const rows = await ledger.settledIn(block)
+    const failures = await eachConcurrently(rows, atOnce, (row) => recheck(toSettling(row)))
+    if (failures.length > 0) throw failures[0]
   }
 
   async function continueRow(row: Settling): Promise<void> {
@@ -81,7 +73,7 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Checks that the transfer of a paid row is still in the chain, in whichever block. */
   async function recheck(row: Settling): Promise<void> {
-    const status = await chain.transferStatus(row.payment, row.fromBlock)
+    const status = await chain.transferStatus(row.payment, row.fromBlock, row.transaction)
     if (status.kind === 'unused') {
       log.warn('a reorganisation removed a payment; it is submitted again')
       await facilitator.settle(row.payment, null)

@@ -145,9 +145,9 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     }
   }
 
-  async function look({ payment, fromBlock }: Settling): Promise<TransferStatus | undefined> {
+  async function look({ payment, fromBlock, transaction }: Settling): Promise<TransferStatus | undefined> {
     try {
-      return await chain.transferStatus(payment, fromBlock)
+      return await chain.transferStatus(payment, fromBlock, transaction)
     } catch (error) {
       log.warn('the chain does not show the outcome of a payment', { reason: reasonOf(error) })
       return undefined

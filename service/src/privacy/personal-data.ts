@@ -57,12 +57,13 @@ export async function erasePersonalData(
   try {
     await database.transaction(async (sql) => {
       await findSubject(sql, search)
-      for (const [kind, { erase }] of Object.entries(kinds)) {
+      for (const [kind, { erase, after }] of Object.entries(kinds)) {
         if (erase === undefined) continue
         const [row] = await sql.query<{ n: number }>(
           `with gone as (${erase} returning 1) select count(*)::int as n from gone`,
         )
         counts[kind] = row?.n ?? 0
+        if (after !== undefined) await sql.query(after)
       }
       if (dryRun) throw undone
       const note = { act: 'privacy.erase', subject: reference, outcome: 'DONE', after: counts } as const
@@ -132,8 +133,19 @@ const matchStatement = `insert into subject_tag select k.uid, i.since, i.until
 
 const during = (item: string, first: string, last = first) => `${last} >= ${item}.since and ${first} < ${item}.until`
 
-/** `select` follows a column with the kind. `erase` is left out for what stays; it ends before `returning`. */
-const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }>>> = {
+/**
+ * Conditions on a transfer `t` and its message. A message belongs to the transfers whose offer this service sent, as in
+ * index/queries/transfers.ts: anyone can give its hash to an offer of their own.
+ */
+const isOfSubject = 'exists (select from subject_account s where s.address in (t.from_addr, t.to_addr))'
+const isSent = `exists (select from operation o where o.tx_hash = t.initiated_tx
+  union all select from replaced_transaction r where r.tx_hash = t.initiated_tx)`
+const isErased = 'exists (select from erased_message e where e.transfer_id = t.id and e.hash = t.message_hash)'
+
+type Kind = Readonly<{ select: string; erase?: string; after?: string }>
+
+/** `select` follows a column with the kind. `erase` is left out for what stays; it ends before `returning`. `after` follows it, uncounted. */
+const kinds: Readonly<Record<string, Kind>> = {
   item: {
     select: `i.token_id::text as "tokenId", a.name, a.brand, a.serial, a.gtin, i.since, i.until
       from subject_item i join asset a on a.token_id = i.token_id
@@ -142,13 +154,16 @@ const kinds: Readonly<Record<string, Readonly<{ select: string; erase?: string }
   transfer: {
     select: `t.id, ${hex('t.from_addr')} as "from", ${hex('t.to_addr')} as "to", t.status, ${instant('t.initiated_at')} as "initiatedAt",
       ${instant('t.settled_at')} as "settledAt"
-      from transfer t where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)) order by t.pk`,
+      from transfer t where ${isOfSubject} order by t.pk`,
   },
   message: {
     select: `t.id as transfer, m.body from transfer t join transfer_message m on m.hash = t.message_hash
-      where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)) order by t.pk`,
-    erase: `delete from transfer_message where hash in (select t.message_hash from transfer t
-      where exists (select from subject_account s where s.address in (t.from_addr, t.to_addr)))`,
+      where ${isOfSubject} and ${isSent} and not ${isErased} order by t.pk`,
+    // Texts are stored once by their hash, so that the same words of other people have the same row.
+    erase: `insert into erased_message (transfer_id, hash) select t.id, m.hash
+      from transfer t join transfer_message m on m.hash = t.message_hash where ${isOfSubject} and ${isSent} on conflict do nothing`,
+    after: `delete from transfer_message m where m.hash in (select t.message_hash from transfer t where ${isOfSubject} and ${isSent})
+      and not exists (select from transfer t where t.message_hash = m.hash and ${isSent} and not ${isErased})`,
   },
   event: {
     select: `h.token_id::text as "tokenId", h.block_number as "blockNumber", ${hex('h.tx_hash')} as "txHash", ${instant('h.ts')} as at

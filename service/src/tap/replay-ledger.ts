@@ -24,17 +24,21 @@ export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 
 
 /**
  * `lastCounter` is the counter before this tap; `null` for a chip without a row. `OTHER_BATCH`: the chip is registered in another batch, whose
- * keys did not make this tap.
+ * keys did not make this tap. `isAnnounced`: the tap is announced, by this call or before.
  */
 export type LedgerAnswer = Readonly<{
   outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED' | 'OTHER_BATCH'
   anomalies: readonly AnomalyKind[]
   lastCounter: number | null
+  isAnnounced: boolean
 }>
 
 export type Ledger = Readonly<{
-  /** Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP. */
-  consume: (tap: Tap) => Promise<LedgerAnswer>
+  /**
+   * Accepts a tap. One that becomes FRESH is announced for `product`, the token of its tag, in the same commit; on a cluster, whose commits
+   * are of one shard, it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
+   */
+  consume: (tap: Tap, product?: bigint | null) => Promise<LedgerAnswer>
   /** Returns what `consume` would, and writes nothing. */
   judge: (tap: Tap) => Promise<LedgerAnswer>
 }>
@@ -50,8 +54,8 @@ export type LedgerOptions = Readonly<{
 /** Taps of one statement, and statements at the same time: while one commits, the next is prepared. */
 const grouping = { maxItems: 200, concurrency: 2, isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) }
 
-/** `time` is that of a test. `consume`: the tap counts, if it was never used. */
-type Presented = { readonly tap: Tap; readonly time: string | null; readonly consume: boolean }
+/** `time` is that of a test. `consume`: the tap counts, if it was never used. A `product` is announced with it. */
+type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: bigint | null }>
 
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
 export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
@@ -63,13 +67,15 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
   async function presentAll(items: readonly Presented[]): Promise<LedgerRow[]> {
     const rows = await (sql.dialect === 'citus'
       ? presentOnShard(sql, items)
-      : ask<LedgerRow>(sql, presentStatement, columnsOf(items)))
+      : ask<LedgerRow>(sql, presentStatement, [...columnsOf(items), numbers(items.map(({ product }) => product))]))
     if (rows.length !== items.length) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
-    const used = new Set(items.filter((_, at) => rows[at]?.fresh).map(nameOf))
-    const again = items.flatMap((item, at) => {
+    const lost = items.flatMap((item, at) => {
       const row = rows[at] as LedgerRow
-      return item.consume && !row.fresh && isUnused(row, item) && used.has(nameOf(item)) ? [at] : []
+      return item.consume && !row.fresh && isUnused(row, item) ? [at] : []
     })
+    if (lost.length === 0) return rows
+    const used = new Set(items.filter((_, at) => rows[at]?.fresh).map(nameOf))
+    const again = lost.filter((at) => used.has(nameOf(items[at] as Presented)))
     if (again.length === 0) return rows
     const later = await presentAll(again.map((at) => items[at] as Presented))
     return rows.map((row, at) => later[again.indexOf(at)] ?? row)
@@ -77,19 +83,21 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
 
   const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
 
-  async function answer(tap: Tap, consume: boolean): Promise<LedgerAnswer> {
+  async function answer(tap: Tap, consume: boolean, product: bigint | null): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
-      const row = await present({ tap, time: now?.().toISOString() ?? null, consume })
+      const row = await present({ tap, time: now?.().toISOString() ?? null, consume, product })
       lastCounter = row.last_counter
+      const isAnnounced = row.announced === true
       const found = row.fresh ? 'unused' : judge(row, tap, windowSeconds)
-      if (found !== 'unused') return { ...found, lastCounter }
-      if (row.fresh || !consume) return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter }
+      if (found !== 'unused') return { ...found, lastCounter, isAnnounced }
+      if (row.fresh || !consume)
+        return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter, isAnnounced }
       // Another process advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
     }
-    return { outcome: 'REPLAY', anomalies: [], lastCounter }
+    return { outcome: 'REPLAY', anomalies: [], lastCounter, isAnnounced: false }
   }
-  return { consume: (tap) => answer(tap, true), judge: (tap) => answer(tap, false) }
+  return { consume: (tap, product = null) => answer(tap, true, product), judge: (tap) => answer(tap, false, null) }
 }
 
 const nameOf = ({ tap: { uid, epoch } }: Presented) => `${toHex(uid)}/${epoch}`
@@ -153,8 +161,9 @@ const presentOnShardStatement = `select place, last_counter, picc, age, status, 
 type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>
 
 /**
- * Creates the announcement of taps. It returns true for the first call per accepted tap: `productVerified` is sent when a tap is first
- * answered as resolved, which may be the retry after a 502. The same transaction records that the item was tapped.
+ * Creates the announcement of taps whose product was not known when they were accepted. It returns true for the first call per tap:
+ * `productVerified` is sent when a tap is first resolved, which may be the retry after a 502. The same transaction records that the item
+ * was tapped.
  */
 export function createTapAnnouncement(sql: Pick<Database, 'query' | 'dialect'>): (tap: Resolved) => Promise<boolean> {
   const statement = sql.dialect === 'citus' ? announceOnClusterStatement : announceStatement
@@ -205,10 +214,16 @@ type LedgerRow = {
   newer: boolean
   /** This statement used the counter. */
   fresh: boolean
+  /** The tap is announced, by this statement or before. Missing on a cluster. */
+  announced?: boolean
 }
 
 /** Decides what the row already decides: everything but a counter that was never used. */
-function judge(row: LedgerRow, tap: Tap, windowSeconds: number): Omit<LedgerAnswer, 'lastCounter'> | 'unused' {
+function judge(
+  row: LedgerRow,
+  tap: Tap,
+  windowSeconds: number,
+): Pick<LedgerAnswer, 'outcome' | 'anomalies'> | 'unused' {
   if (row.status === 'revoked') return { outcome: 'REVOKED', anomalies: [] }
   if (row.status === 'elsewhere') return { outcome: 'OTHER_BATCH', anomalies: [] }
   if (row.picc !== null && row.age !== null) {
@@ -239,8 +254,8 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-const presentStatement = `select last_counter, picc, age, status, newer, fresh
-  from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[])`
+const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced
+  from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[], $8::numeric[])`
 
 const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[])) as first`
 

@@ -1,13 +1,15 @@
 /**
- * Resolves a tap from its query parameters to the asset (spec §4.4–§4.6): cryptogram, replay, then the chain. Every tap route uses it.
- * A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; it is announced once, when first resolved.
+ * Resolves a tap from its query parameters to the asset (spec §4.4–§4.6). Every tap route uses it. The chain is read between cryptogram and
+ * ledger, so that one commit accepts and announces a tap. When it does not answer soon, the tap counts all the same: the retry after a 502
+ * is the same tap, and a replay is answered as one. A tap is announced once, when first resolved.
  */
 import type { Hex, Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../assets/verdicts.ts'
+import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { bindCookieName } from './tap-tokens.ts'
-import type { TappedTag, TapRequest, TapResult } from './verify-tap.ts'
+import type { ProductOf, TappedTag, TapRequest, TapResult, VerifyTap } from './verify-tap.ts'
 
 /** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
 export type TapOutcome =
@@ -39,17 +41,23 @@ class UnresolvedTap extends ServiceError {
   }
 }
 
+/** Milliseconds that a tap waits for its product before it is consumed without. A replay is answered within them, too. */
+const productWaitMs = 500
+
 /** Creates the resolution. It throws CHAIN_UNAVAILABLE after a genuine tap, INTERNAL when the ledger does not answer. */
 export function createResolveTap({
   verifyTap,
   verdicts,
   announce,
+  onVerified,
   onRefused,
 }: {
-  readonly verifyTap: (request: TapRequest) => Promise<TapResult>
+  readonly verifyTap: VerifyTap
   readonly verdicts: Pick<Verdicts, 'byTag'>
-  /** Publishes that a bound item was tapped. It is called for every resolved tap and publishes each once. */
-  readonly announce: (tag: TappedTag, verdict: Verdict) => Promise<void>
+  /** Announces a tap that the ledger did not announce. It returns true for the first call per tap. */
+  readonly announce: (tap: TappedTag & { readonly tokenId: bigint }) => Promise<boolean>
+  /** Publishes that a bound item was tapped, once for each tap. */
+  readonly onVerified: (tag: TappedTag, verdict: Verdict) => void
   /** Logs why a tap did not count. The caller never learns the reason. */
   readonly onRefused: (kind: string, reason: string | undefined) => void
 }): ResolveTap {
@@ -61,21 +69,40 @@ export function createResolveTap({
     })
 
   async function resolve(request: TapRequest): Promise<TapOutcome> {
-    const tag = await verifyTap(request)
+    let reading: ReturnType<Verdicts['byTag']> | undefined
+    const productOf: ProductOf = ({ tagHash, formerTagHash }) => {
+      reading = verdicts.byTag(tagHash, formerTagHash)
+      const product = reading.then(
+        ({ asset }) => (asset === null ? null : BigInt(asset.verdict.token_id)),
+        () => null, // the reading is awaited again below
+      )
+      return withDeadline(product, productWaitMs, { onTimeout: () => null })
+    }
+    const tag = await verifyTap(request, productOf)
     if (tag.kind !== 'tapped') {
       onRefused(tag.kind, tag.kind === 'counterfeit' ? tag.reason : undefined)
       return tag
     }
-    return assetOf(tag, request).catch((error: unknown) => {
+    reading ??= verdicts.byTag(tag.tagHash, tag.formerTagHash)
+    return assetOf(tag, reading, request).catch((error: unknown) => {
       throw error instanceof ServiceError ? new UnresolvedTap(error, tag) : error
     })
   }
 
-  async function assetOf(tag: TappedTag, { consume }: TapRequest): Promise<TapOutcome> {
-    const { block, asset } = await verdicts.byTag(tag.tagHash, tag.formerTagHash)
+  async function assetOf(
+    tag: TappedTag,
+    reading: ReturnType<Verdicts['byTag']>,
+    { consume }: TapRequest,
+  ): Promise<TapOutcome> {
+    const { block, asset } = await reading
     if (asset === null) return { kind: 'unbound', tag, block }
-    if (consume !== false) await traced({ name: 'tap announcement' }, () => announce(tag, asset.verdict))
+    if (consume !== false && (await isFirst(tag, BigInt(asset.verdict.token_id)))) onVerified(tag, asset.verdict)
     return { kind: 'resolved', tag, block, ...asset }
+  }
+
+  /** Returns whether the tap is resolved for the first time. */
+  function isFirst(tag: TappedTag, tokenId: bigint): boolean | Promise<boolean> {
+    return tag.isAnnounced ? tag.fresh : traced({ name: 'tap announcement' }, () => announce({ ...tag, tokenId }))
   }
 }
 
@@ -148,7 +175,7 @@ export function tapCookies(answer: TapOutcome): string[] {
   ]
 }
 
-/** Formats the cookies of an answer to a fault. Under TAP_BIND the tap is lost without them, because it counts before the chain is read. */
+/** Formats the cookies of an answer to a fault. Under TAP_BIND the tap is lost without them, because it counts also when the chain cannot be read. */
 export function tapCookiesOfFault(fault: unknown): string[] {
   return fault instanceof UnresolvedTap ? bindCookies(fault.tag) : []
 }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { getTapTokens, isPrefetch } from './resolve-tap.ts'
+import type { Verdict } from '@touchstone/verdict'
+import type { Verdicts } from '../assets/verdicts.ts'
+import { createResolveTap, getTapTokens, isPrefetch } from './resolve-tap.ts'
+import type { TappedTag } from './verify-tap.ts'
 
 const headersOf = (headers: Readonly<Record<string, string>>) => (name: string) => headers[name]
 
@@ -47,5 +50,53 @@ describe('the challenge of a tap', () => {
     const cookie = '__Host-tap-challenge=from-cookie'
     assert.equal(getTapTokens(headersOf({ cookie })).challengeToken, 'from-cookie')
     assert.equal(getTapTokens(headersOf({ cookie, 'x-tap-challenge': 'from-app' })).challengeToken, 'from-app')
+  })
+})
+
+describe('a tap whose chain does not answer', () => {
+  const tag: TappedTag = {
+    kind: 'tapped',
+    uid: '04DE5F1EACC040',
+    tapCounter: 1,
+    epoch: 0,
+    batchId: 'a',
+    tagHash: '0x01',
+    fresh: true,
+    isAnnounced: false,
+  }
+
+  it('is consumed without its product, then resolved and announced when the chain answers', async () => {
+    const reading = Promise.withResolvers<Awaited<ReturnType<Verdicts['byTag']>>>()
+    const announced: bigint[] = []
+    const verified: string[] = []
+    const resolveTap = createResolveTap({
+      verifyTap: async (_request, productOf) => {
+        assert.equal(await productOf?.(tag), null)
+        reading.resolve({
+          block: { number: 7n, hash: '0x07', timestamp: 7n },
+          asset: { verdict: { token_id: '5' } as Verdict, flags: 0, timestamp: 1, metadataHash: null },
+        })
+        return tag
+      },
+      verdicts: { byTag: () => reading.promise },
+      announce: async ({ tokenId }) => announced.push(tokenId) === 1,
+      onVerified: (_tag, { token_id: tokenId }) => void verified.push(tokenId),
+      onRefused: () => assert.fail('it is genuine'),
+    })
+    assert.equal((await resolveTap({ picc: '', cmac: '' })).kind, 'resolved')
+    assert.deepEqual([announced, verified], [[5n], ['5']])
+  })
+
+  it('is a replay when it is one', async () => {
+    const refused: string[] = []
+    const resolveTap = createResolveTap({
+      verifyTap: async (_request, productOf) => ((await productOf?.(tag)) === null ? { kind: 'replayed' } : tag),
+      verdicts: { byTag: () => Promise.reject(new Error('no provider answers')) },
+      announce: () => assert.fail('nothing is announced'),
+      onVerified: () => assert.fail('nothing is verified'),
+      onRefused: (kind) => void refused.push(kind),
+    })
+    assert.deepEqual(await resolveTap({ picc: '', cmac: '' }), { kind: 'replayed' })
+    assert.deepEqual(refused, ['replayed'])
   })
 })

@@ -6,7 +6,13 @@ import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { createKeyRing } from './keys/batch.ts'
 import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
 import { createTagHash } from './tag-hash.ts'
-import { createVerifyTap, type TapAnomaly, type TapResult, type VerifyTapOptions } from './verify-tap.ts'
+import {
+  createVerifyTap,
+  type ProductOf,
+  type TapAnomaly,
+  type TapResult,
+  type VerifyTapOptions,
+} from './verify-tap.ts'
 import { testBatch, testBatches, testTag } from '../../test/support/tap/tags.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 
@@ -46,6 +52,7 @@ describe('verifying a tap', () => {
       batchId: 'test',
       tagHash: tagHash(tag.uid),
       fresh: true,
+      isAnnounced: false,
     }
     assert.deepEqual(await verifyTap(tap), expected)
     assert.deepEqual(await verifyTap({ ...tap, picc: tap.picc.toLowerCase() }), {
@@ -64,6 +71,26 @@ describe('verifying a tap', () => {
     const reload = await verifyTap(tap)
     assert.ok(reload.kind === 'tapped')
     assert.equal(await createTapAnnouncement(database)({ ...reload, tokenId: 1n }), false)
+  })
+
+  it('announces the product of a tap that counts, and looks up no other', async () => {
+    const { tag, verifyTap } = await world({ challenge: createTapChallenge({ secret }) })
+    const asked: string[] = []
+    const productOf: ProductOf = async (of) => {
+      asked.push(of.tagHash)
+      return 1n
+    }
+    assert.equal((await verifyTap({ picc: '', cmac: '' }, productOf)).kind, 'malformed')
+    assert.equal((await verifyTap({ ...tag.next(), cmac: '0'.repeat(16) }, productOf)).kind, 'counterfeit')
+    const challenged = await verifyTap(tag.next(), productOf)
+    assert.ok(challenged.kind === 'challenge')
+    const answer = { ...tag.next(), challengeToken: challenged.token }
+    const judged = await verifyTap({ ...answer, consume: false }, productOf)
+    assert.ok(judged.kind === 'tapped' && !judged.isAnnounced)
+    assert.deepEqual(asked, [])
+    const tapped = await verifyTap(answer, productOf)
+    assert.ok(tapped.kind === 'tapped' && tapped.fresh && tapped.isAnnounced)
+    assert.deepEqual(asked, [tagHash(tag.uid)])
   })
 
   it('names malformed parameters before anything else', async () => {

@@ -1,6 +1,6 @@
 /**
  * Verifies a tap from its two query parameters (spec §4.4, §5, §7). The order of checks is fixed: parameters, configured, cryptography,
- * replay. A tap is consumed before the chain is read, so that the retry after a 502 is the same tap; the caller reads the chain.
+ * replay. A tap is consumed also when the chain cannot be read, so that the retry after a 502 is the same tap.
  */
 import type { Authenticate } from './sun/authenticate.ts'
 import { traced } from '../lib/async/span.ts'
@@ -45,6 +45,8 @@ export type TappedTag = Readonly<{
   tagHash: `0x${string}`
   formerTagHash?: `0x${string}`
   fresh: boolean
+  /** The tap is announced for its product, by this request or before. */
+  isAnnounced: boolean
   bindToken?: string
 }>
 
@@ -82,10 +84,17 @@ export type VerifyTapOptions = Readonly<{
   record?: ((presentation: TapPresentation) => void) | undefined
 }>
 
+/**
+ * `productOf` returns the token of a tag, null where it is unbound or the chain cannot be read. It never throws. It is called for a genuine
+ * tap before that is consumed, so that one commit accepts and announces it.
+ */
+export type VerifyTap = (request: TapRequest, productOf?: ProductOf) => Promise<TapResult>
+export type ProductOf = (tag: Pick<TappedTag, 'tagHash' | 'formerTagHash'>) => Promise<bigint | null>
+
 /** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
-export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest) => Promise<TapResult> {
+export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
   const { keys, authenticate, ledger, tagHash, formerTagHash, binding, challenge, onAnomaly, record } = options
-  return async (request) => {
+  return async (request, productOf = async () => null) => {
     const { consume = true, country = null, hint, searchAfterSeconds } = request
     const picc = parseParameter('picc', request.picc, 32)
     if (!(picc instanceof Uint8Array)) return picc
@@ -105,11 +114,14 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     const { uid, counter, batch } = found
     const tap = { uid, counter, epoch: batch.epoch, batchId: batch.id, picc }
 
-    const { outcome, anomalies, lastCounter } = await traced({ name: 'tap ledger' }, () =>
-      consume ? ledger.consume(tap) : ledger.judge(tap),
-    )
     const hash = tagHash(uid)
     const former = formerTagHash === undefined ? {} : { formerTagHash: formerTagHash(uid) }
+    const isAnswered = challenge === undefined || challenge.isAnswered(tap, request.challengeToken)
+    const product = consume && isAnswered ? await productOf({ tagHash: hash, ...former }) : null
+
+    const { outcome, anomalies, lastCounter, isAnnounced } = await traced({ name: 'tap ledger' }, () =>
+      consume ? ledger.consume(tap, product) : ledger.judge(tap),
+    )
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
     const keep = (of: TapRecordOutcome) => {
       const jumpFrom = anomalies.includes('gap') ? lastCounter : null
@@ -124,9 +136,7 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
     if (!isBound) return { kind: 'replayed' }
 
     const bound = binding !== undefined && fresh && consume ? { bindToken: binding.token(tap) } : {}
-    if (challenge !== undefined && !challenge.isAnswered(tap, request.challengeToken)) {
-      return { kind: 'challenge', ...challenge.issue(tap), ...bound }
-    }
+    if (challenge !== undefined && !isAnswered) return { kind: 'challenge', ...challenge.issue(tap), ...bound }
     return {
       kind: 'tapped',
       uid: toHex(uid),
@@ -136,6 +146,7 @@ export function createVerifyTap(options: VerifyTapOptions): (request: TapRequest
       tagHash: hash,
       ...former,
       fresh,
+      isAnnounced,
       ...bound,
     }
   }

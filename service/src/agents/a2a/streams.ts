@@ -3,7 +3,7 @@ import type { TaskStream } from './agent.ts'
 
 export type EventStreams = ReturnType<typeof createEventStreams>
 
-const nobody: Parameters<TaskStream>[0] = { event: () => {}, end: () => {} }
+const noListener: Parameters<TaskStream>[0] = { event: () => {}, end: () => {} }
 
 /** Proxies close idle connections. */
 const keepAliveMs = 15_000
@@ -16,7 +16,8 @@ export function createEventStreams({ maxStreams = 1_000 }: { readonly maxStreams
     /** Returns the body of a response, or null if too many streams are open. `wrap` puts an event into the envelope of its binding. */
     open(stream: TaskStream, wrap: (event: object) => object): ReadableStream<Uint8Array> | null {
       if (opened >= maxStreams) {
-        stream(nobody)() // its message is worked on all the same: the task would wait for ever
+        // The message is worked on all the same, so that its task does not wait for ever.
+        stream(noListener)()
         return null
       }
       opened += 1

@@ -14,6 +14,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import { isObject, parseJson } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Tools } from '../tools/tools.ts'
+import { isShallow } from '../a2a/wire.ts'
 import { acceptsBoth, createFastPath, recognise, type FastPath } from './fast-path.ts'
 import type { McpIdentity } from './protocol.ts'
 import { createSdkFetch, createSdkHandler } from './server.ts'
@@ -25,11 +26,13 @@ type OriginGuard = (request: IncomingMessage) => Headers | null
 
 const path = '/mcp'
 const maxBodyBytes = 65_536
+/** Deeper than any request of the protocol. */
+const mostLevels = 100
 
 export type McpListener = {
   readonly tools: Tools
   readonly identity: McpIdentity
-  /** Quota of tool calls; undefined means no limit. A batch consumes one for each of its calls. */
+  /** Quota of tool calls; undefined means no limit. A batch consumes one of each quota for each request that it holds. */
   readonly limiter?: RateLimiter | undefined
   /** Quota of every other request, such as a handshake or a list; undefined means no limit. */
   readonly otherLimiter?: RateLimiter | undefined
@@ -51,9 +54,12 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     (error: unknown) => log.error('mcp fast path not made', { reason: reasonOf(error) }),
   )
 
-  function consume(request: IncomingMessage, calls: number): Quota | Promise<Quota> | undefined {
+  function consume(request: IncomingMessage, body: unknown): Quota | Promise<Quota> | undefined {
     const client = clientKey(request.socket.remoteAddress, request.headers['x-forwarded-for'] as string | undefined)
-    if (calls === 0) return otherLimiter?.take(client)
+    const calls = countCalls(body)
+    const others = (Array.isArray(body) ? body.length : 1) - calls
+    if (calls === 0) return otherLimiter && takeMany(otherLimiter, client, others)
+    if (others > 0 && otherLimiter && limiter) return consumeBoth({ limiter, otherLimiter }, client, { calls, others })
     return limiter && takeMany(limiter, client, calls)
   }
 
@@ -65,8 +71,10 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     if (!read.ok && read.because === 'too-large') return sendRejection(response, 'BODY_TOO_LARGE', shared)
     const body = read.ok ? parseJson(read.text) : undefined
     if (body === undefined) return sendRejection(response, 'PARSE_ERROR', shared)
+    // The SDK descends into every level, until the stack is full.
+    if (!isShallow(body, mostLevels)) return sendRejection(response, 'INVALID_REQUEST', shared)
 
-    const consumed = consume(request, countCalls(body))
+    const consumed = consume(request, body)
     const quota = consumed instanceof Promise ? await consumed : consumed
     const headers = quota === undefined ? shared : [...shared, ...limitHeaders(quota)]
     if (quota?.allowed === false) return sendRejection(response, 'RATE_LIMITED', headers, getId(body))
@@ -97,6 +105,16 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
 
 function isJson(contentType = ''): boolean {
   return contentType === 'application/json' || /^application\/json[ \t]*(?:;|$)/i.test(contentType)
+}
+
+/** Consumes both quotas for a batch. Returns that of the calls, unless the other one is exceeded. */
+async function consumeBoth(
+  { limiter, otherLimiter }: { readonly limiter: RateLimiter; readonly otherLimiter: RateLimiter },
+  client: string,
+  { calls, others }: { readonly calls: number; readonly others: number },
+): Promise<Quota> {
+  const quota = await takeMany(otherLimiter, client, others)
+  return quota.allowed ? takeMany(limiter, client, calls) : quota
 }
 
 /** Counts the tool calls in a message or a batch of them. */
@@ -168,6 +186,7 @@ const messages = {
   METHOD_NOT_ALLOWED: 'Method not allowed. Send JSON-RPC by POST.',
   BODY_TOO_LARGE: 'The body must not exceed 65536 bytes.',
   CONTENT_TYPE_NOT_SUPPORTED: 'Unsupported Media Type: Content-Type must be application/json',
+  INVALID_REQUEST: 'Invalid Request: nested deeper than 100 levels.',
   PARSE_ERROR: 'Parse error: the body is not JSON.',
   RATE_LIMITED: 'Too many requests.',
 } as const satisfies Partial<Record<McpRejection, string>>

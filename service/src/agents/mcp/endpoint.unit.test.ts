@@ -289,6 +289,14 @@ describe('the origin guard of /mcp', () => {
     }
     assert.equal((await mcp.post(list, { 'Content-Type': 'text/plain' })).status, 415)
     assert.equal((await mcp.post(list, { 'Content-Type': 'application/json; charset=utf-8' })).status, 200)
+    const deep = `${'['.repeat(30_000)}${']'.repeat(30_000)}`
+    for (const body of [
+      deep,
+      `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"verify_asset","arguments":{"token_id":${deep}}}}`,
+    ]) {
+      const { status, json } = await mcp.post(body)
+      assert.deepEqual([status, json.error?.code], [400, -32600])
+    }
     for (const body of ['5', 'null', '[]', '{}', '[5]', '{"jsonrpc":"2.0"}'])
       assert.equal((await mcp.post(body)).json.error?.code, -32600, body)
   })
@@ -324,6 +332,23 @@ describe('the origin guard of /mcp', () => {
       ],
       [200, 200, 429],
     )
+    await limited.close()
+  })
+
+  it('consumes one of the other quota for each other request of a batch, whether or not it holds a call', async () => {
+    const limited = await startMcp({
+      ...world,
+      limiter: createRateLimiter({ limit: 3 }),
+      otherLimiter: createRateLimiter({ limit: 3 }),
+    })
+    const lists = [1, 2, 3, 4].map((id) => ({ jsonrpc: '2.0', id, method: 'tools/list' }))
+    const checked = { jsonrpc: '2.0', id: 9, method: 'tools/call', params: call('check_flagged', { token_id: '4' }) }
+    const few = await limited.post([checked, ...lists.slice(2)])
+    assert.deepEqual([few.status, few.headers.get('x-ratelimit-remaining')], [200, '2'])
+    const mixed = await limited.post([checked, ...lists.slice(2)])
+    assert.deepEqual([mixed.status, mixed.json.error?.code], [429, -32000])
+    assert.equal((await limited.post(lists)).status, 429)
+    assert.equal((await limited.post(checked)).headers.get('x-ratelimit-remaining'), '1')
     await limited.close()
   })
 

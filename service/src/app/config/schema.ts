@@ -6,7 +6,9 @@ import { resolve } from 'node:path'
 import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { approvalActs } from '../../access/rights.ts'
+import { chainSettings } from './chain-settings.ts'
 import { gatewaySettings } from './gateway-settings.ts'
+import { limitSettings } from './limit-settings.ts'
 import { pageSettings } from './page-settings.ts'
 import { applePasswordSetting, appleSettings, googleSettings } from './pass-settings.ts'
 import { keySource } from './key-source.ts'
@@ -19,15 +21,12 @@ import {
   isAddress,
   databaseUrl,
   isHttpUrl,
-  isWebSocketUrl,
-  isRange,
   list,
   mapped,
   optional,
   origin,
   pattern,
   processes,
-  redisUrl,
   someOf,
   toggle,
   url,
@@ -40,8 +39,6 @@ import { traceSettings } from './trace-settings.ts'
 const roles = ['verification', 'gateway', 'graphql', 'indexer'] as const
 export type Role = (typeof roles)[number]
 
-/** Requests that a client may make in a window. */
-const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
 const port = (fallback: number) => whole(0, 65_535, fallback)
 const privateKey = optional(hexBytes(32, 32))
 const isApprovalAct = (text: string): boolean => approvalActs.some((act) => act === text)
@@ -112,51 +109,7 @@ export const configSchema = z.object({
       'off: a start never changes the schema of the database, and rejects one that is too old; run `touchstone migrate` before.',
     ),
   }),
-  limits: z.object({
-    redisUrl: secret(
-      'REDIS_URL',
-      optional(redisUrl),
-      'Redis 6 or newer, or Valkey: counts the limits of all processes together.',
-    ),
-    store: setting(
-      'RATE_LIMIT_STORE',
-      choice('auto', 'process', 'postgres', 'redis'),
-      'Place where the limits are counted: each process alone, or PostgreSQL or Redis for all of them. auto: Redis with REDIS_URL, else PostgreSQL with DATABASE_URL.',
-    ),
-    storeTimeoutMs: setting(
-      'RATE_LIMIT_STORE_TIMEOUT_MS',
-      whole(10, 10_000, 100),
-      'Milliseconds that PostgreSQL or Redis may take to count; then the process counts alone.',
-    ),
-    asset: setting('RATE_LIMIT_ASSET', quota(60), 'Keyless reads a client IP may make in a window; 0: no limit.'),
-    tap: setting('RATE_LIMIT_TAP', quota(30), 'Tap requests a client IP may make in a window; 0: no limit.'),
-    forgedTaps: setting(
-      'RATE_LIMIT_FORGED_TAPS',
-      quota(20),
-      'Failed cryptograms of a client IP in a window; after them its taps are tried against likely batches only. Other clients at this address are not locked out. 0: no limit.',
-    ),
-    gateway: setting(
-      'RATE_LIMIT_GATEWAY',
-      quota(60),
-      'Unpaid gateway requests a client IP may make in a window; rejected payments have as many again. 0: no limit.',
-    ),
-    graphql: setting(
-      'RATE_LIMIT_GRAPHQL',
-      quota(600),
-      'GraphQL requests an API key may make in a window; 0: no limit.',
-    ),
-    mcp: setting(
-      'RATE_LIMIT_MCP',
-      quota(20),
-      'Tool calls by MCP, and requests by A2A, that a client IP may make in a window; 0: no limit.',
-    ),
-    windowSeconds: setting('RATE_LIMIT_WINDOW_SECONDS', whole(1, 86_400, 60), 'Length of a window of every limit.'),
-    trustedProxies: setting(
-      'TRUSTED_PROXIES',
-      list('IP addresses or CIDR ranges', isRange),
-      'Proxies whose X-Forwarded-For names the client.',
-    ),
-  }),
+  limits: limitSettings,
   demo: setting(
     'DEMO',
     toggle('off'),
@@ -168,65 +121,7 @@ export const configSchema = z.object({
     keySource,
     'Place of the private keys: files and settings of this service, or a PKCS#11 token (HSM). keys= names those in the token; empty: all keys.',
   ),
-  chain: z.object({
-    rpcUrls: secret(
-      'CHAIN_RPC_URLS',
-      list('http or https URLs', isHttpUrl),
-      'JSON-RPC providers, best first. Two or more survive the fault of one, in reads, writes and payments.',
-    ),
-    wsUrls: secret(
-      'CHAIN_WS_URLS',
-      list('ws or wss URLs', isWebSocketUrl),
-      'WebSockets of providers that announce new blocks (eth_subscribe newHeads), so that the index follows at once. Nothing else is read there, and INDEX_POLL_MS still holds.',
-    ),
-    contract: setting('CHAIN_CONTRACT', optional(address()), 'Address of the registry contract.'),
-    interface: setting(
-      'CHAIN_INTERFACE',
-      choice('auto', 'registry', 'foreign'),
-      'registry: CHAIN_CONTRACT is an AssetRegistry of this project; foreign: another contract with getAsset; auto: ask it (ERC-165).',
-    ),
-    blockTag: setting(
-      'CHAIN_BLOCK_TAG',
-      choice('latest', 'safe', 'finalized'),
-      'The head block that verdicts are pinned to.',
-    ),
-    trust: setting(
-      'CHAIN_TRUST',
-      choice('rpc', 'quorum', 'proof'),
-      'rpc accepts the answer of any healthy provider; quorum wants CHAIN_QUORUM of them to agree; proof checks Merkle proofs.',
-    ),
-    quorum: setting('CHAIN_QUORUM', whole(2, 9, 2), 'Providers that must agree in quorum mode.'),
-    codeHash: setting(
-      'CHAIN_CODE_HASH',
-      optional(mapped(pattern(/^0x[0-9a-f]{64}$/, '0x and 64 hex digits'), (text) => text as Hex)),
-      'keccak256 of the deployed contract code; needed in proof mode, with CHAIN_INTERFACE=registry.',
-    ),
-    recordsSlot: setting(
-      'CHAIN_RECORDS_SLOT',
-      mapped(whole(0, 1_000_000, 3), BigInt),
-      'Storage slot of the record mapping, for proofs.',
-    ),
-    startBlock: setting(
-      'CHAIN_START_BLOCK',
-      mapped(whole(0, 999_999_999_999, 0), BigInt),
-      'Block of the contract’s deployment, or any before: where the history of a token begins.',
-    ),
-    maxHeadAgeSeconds: setting(
-      'CHAIN_MAX_HEAD_AGE_SECONDS',
-      optional(whole(0, 86_400, 30)),
-      'Oldest acceptable head; 0: any; empty: 30 for latest, 600 for safe, 3600 for finalized.',
-    ),
-    cache: setting(
-      'CHAIN_CACHE',
-      optional(choice('events', 'head', 'off')),
-      'events keeps a verdict until its token changes; head until the next block; off reads every time. Empty: events with CHAIN_INTERFACE=registry, else head.',
-    ),
-    cacheEntries: setting(
-      'CHAIN_CACHE_ENTRIES',
-      whole(1, 10_000_000, 100_000),
-      'Most verdicts kept in memory (about 1.5 kB each).',
-    ),
-  }),
+  chain: chainSettings,
   proofBundle: setting(
     'PROOF_BUNDLE',
     toggle('off'),

@@ -7,6 +7,7 @@ import { mkdir, open, readFile, rename } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
+import { ifMissing } from '../../lib/errors.ts'
 
 /** Newest first. */
 const names = ['chain.json.gz', 'chain.previous.json.gz'] as const
@@ -22,7 +23,7 @@ export function stateFile(folder: string) {
     const states: Readonly<{ name: string; json: Uint8Array }>[] = []
     let damaged = 0
     for (const name of names) {
-      const bytes = await readFile(join(folder, name)).catch(unlessMissing)
+      const bytes = await readFile(join(folder, name)).catch(ifMissing(undefined))
       if (bytes === undefined) continue
       const json = await unzipped(bytes)
       if (json === undefined) damaged += 1
@@ -42,7 +43,7 @@ export function stateFile(folder: string) {
     } finally {
       await file.close()
     }
-    await rename(newest, previous).catch(unlessMissing)
+    await rename(newest, previous).catch(ifMissing(undefined))
     await rename(unfinished, newest)
   }
 
@@ -54,8 +55,4 @@ const decompress = promisify(gunzip)
 async function unzipped(bytes: Uint8Array): Promise<Uint8Array | undefined> {
   const json = await decompress(bytes).catch(() => undefined)
   return json?.[0] === 0x7b ? json : undefined // a JSON object starts with {
-}
-
-function unlessMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== 'ENOENT') throw error
 }

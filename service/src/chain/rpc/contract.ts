@@ -16,7 +16,10 @@ type View = 'pure' | 'view'
 /** A block by its number or tag, or by its hash (EIP-1898). */
 export type BlockAt = Hex | 'latest' | Readonly<{ blockHash: Hex }>
 
-/** Returns the decoded result of a view function, at the newest block unless `at` is given. Throws `RpcError`, or an error of viem for a result of another shape. */
+/**
+ * Returns the decoded result of a view function, at the newest block unless `at` is given. Throws `RpcError`; throws an error of viem for a
+ * result of another shape.
+ */
 export async function readContract<
   const A extends Abi,
   Name extends ContractFunctionName<A, View>,

@@ -7,6 +7,7 @@ import { coloured, formatJson } from '../session/output.ts'
 import { type Finding, findingsOf, ok, wrong } from './finding.ts'
 import { checkKeys } from './keys.ts'
 import { checkFolder, checkNode, checkPorts } from './machine.ts'
+import { checkPasses } from './passes.ts'
 import { checkChain, checkCollector, checkDatabase, checkRedis } from './upstreams.ts'
 
 export function doctorCommand(): Command {
@@ -39,6 +40,7 @@ export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding
     findingsOf('chain', 'Look at CHAIN_RPC_URLS.', () => checkChain(config)),
     findingsOf('traces', 'Look at OTEL_EXPORTER_OTLP_ENDPOINT.', () => checkCollector(config)),
     findingsOf('keys', 'Look at KEYS, and at the module of the token.', () => checkKeys(config)),
+    findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
   const running = isRunning ? [ok('machine', `The service runs, as process ${holder}.`)] : []
   return [checkNode(), ...running, ok('settings', 'They can be read.'), ...checks.flat()]

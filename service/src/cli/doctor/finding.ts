@@ -11,6 +11,7 @@ export type Area =
   | 'redis'
   | 'chain'
   | 'keys'
+  | 'passes'
   | 'clock'
   | 'traces'
 

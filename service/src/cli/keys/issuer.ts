@@ -4,6 +4,7 @@ import type { IssuerKey, IssuerKeyChange } from '../../passport/signing/issuer-k
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
+import { formatSecond } from '../../domain/text.ts'
 
 export function issuerCommand(run: RunWork): Command {
   const commands = [
@@ -34,7 +35,7 @@ export function issuerCommand(run: RunWork): Command {
       .option('--json', 'print a JSON array of all keys')
       .action(
         inSession(run, (session, id: string, { at = Date.now(), ...options }: Options & { readonly at?: number }) =>
-          change(session, { kind: 'revoke', id, at: `${new Date(at).toISOString().slice(0, 19)}Z` }, options),
+          change(session, { kind: 'revoke', id, at: formatSecond(Math.floor(at / 1_000)) }, options),
         ),
       ),
   ]

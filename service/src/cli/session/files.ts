@@ -18,8 +18,9 @@ export async function readJsonFile(path: string): Promise<unknown> {
 
 /** Reads a text, or returns null when it has more than `maxBytes`. A pipe may stand for a file, such as `<(…)` of a shell. */
 export function readTextFile(path: string, maxBytes: number): Promise<string | null> {
-  return textWithin(createReadStream(path), maxBytes).catch(() => {
-    throw new CommandError(`There is no file ${path}.`)
+  return textWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
+    const isThere = code !== undefined && !['ENOENT', 'ENOTDIR', 'EISDIR'].includes(code)
+    throw new CommandError(isThere ? `${path} cannot be read (${code}).` : `There is no file ${path}.`)
   })
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -20,5 +20,8 @@ describe('a file that a command is given', () => {
     await assert.rejects(readJsonFile('/dev/zero'), new CommandError('/dev/zero has more than 100000 characters.'))
     assert.equal(await readTextFile('/dev/zero', 1_000), null)
     await assert.rejects(readJsonFile(folder), new CommandError(`There is no file ${folder}.`))
+    const circle = join(folder, 'circle')
+    await symlink(circle, circle)
+    await assert.rejects(readJsonFile(circle), new CommandError(`${circle} cannot be read (ELOOP).`))
   })
 })

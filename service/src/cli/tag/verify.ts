@@ -31,7 +31,7 @@ async function verify(session: Session, url: string, { json }: { json?: true }):
   return outcome.kind === 'resolved' ? 0 : 1
 }
 
-/** Resolves the tap of a URL. It is consumed before the chain is read, so that a retry is the same tap. */
+/** Resolves the tap of a URL. It is consumed also when the chain cannot be read, so that a retry is the same tap. */
 export function resolveTapUrl(session: Session, url: string): Promise<TapOutcome> {
   const { resolveTap } = chainOf(session)
   return retryChain(session.io, () => resolveTap(parseTapUrl(url)))

@@ -7,7 +7,14 @@ import { after, before, describe, it } from 'node:test'
 import { type ExecutionResult, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { startGraphql } from '../../../test/support/graphql/host.ts'
-import { hashOf, insertAsset, insertEvent, insertTransfer, setCursor } from '../../../test/support/index/rows.ts'
+import {
+  hashOf,
+  insertAsset,
+  insertEvent,
+  insertOperation,
+  insertTransfer,
+  setCursor,
+} from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
 import { outboxChannel, outboxStore } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
@@ -141,6 +148,7 @@ for (const { name, open, skip } of testDatabases())
         resolvers: [subscriptionResolvers({ dispatcher, outbox, load, log }), { Mutation, Query }],
       })
       await setCursor(database, { number: 77, at: '2026-01-06T00:00:00Z' })
+      await insertOperation(database, hashOf(7))
       await database.query("insert into index_block (number, hash) values (77, decode($1, 'hex'))", [
         hashOf(77).slice(2),
       ])
@@ -240,6 +248,21 @@ for (const { name, open, skip } of testDatabases())
           assert.deepEqual([found.data, found.errors], [missing.data, missing.errors], asked)
         }
       }
+    })
+
+    it('get no message of another brand by its hash, which the chain shows and any owner can give to an own offer', async () => {
+      const [own] = await database.query<{ pk: bigint }>(
+        "select pk from asset where brand = 'Acme' order by pk limit 1",
+      )
+      const offer = { id: '1-2', assetPk: own?.pk ?? 0n, messageHash: hashOf(611), initiatedTx: hashOf(8) }
+      await insertTransfer(database, offer)
+      const messageOf = async (key: string, id: string) =>
+        (await graphql.ask(`{ transfer(id: "${id}") { message } }`, undefined, key)).data?.['transfer']
+      const { text: bolt } = await graphql.newKey(['read'], ['Bolt'])
+      assert.deepEqual(await messageOf(bolt, '11-1'), { message: 'message 11' })
+      assert.deepEqual(await messageOf(acme, '1-2'), { message: null })
+      assert.deepEqual(await messageOf(acme, '1-1'), { message: 'message 1' })
+      await database.query("delete from transfer where id = '1-2'")
     })
 
     it('change no product of another brand, and learn nothing from the refusal', async () => {

@@ -1,5 +1,6 @@
 /**
- * The steps of every mutation (spec §4.9, §7): scope, input, one write under its key, a short wait for the index, payload. A rejection by the contract is an error of the payload, at its field; only a fault is a GraphQL error.
+ * Every mutation takes the same steps (spec §4.9, §7): scope, input, one write under its key, a short wait for the index, payload. A
+ * rejection by the contract is an error of the payload, at its field; only a fault is a GraphQL error.
  */
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'

@@ -84,8 +84,8 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       settledTxHash: ({ settledTx }: TransferRow) => settledTx,
       product: ({ tokenId, at }: TransferRow, _args: unknown, { loaders }: GraphqlContext) =>
         at === undefined ? loaders.productByToken.load(tokenId) : loaders.pastProduct.load({ tokenId, at }),
-      async message({ messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
-        const text = messageHash === null ? null : await loaders.message.load(messageHash)
+      async message({ id, initiatedTx, messageHash }: TransferRow, _args: unknown, { loaders }: GraphqlContext) {
+        const text = messageHash === null ? null : await loaders.message.load({ id, initiatedTx, messageHash })
         return text === null ? null : cleanText(text, { max: 4_000, multiline: true }) || null
       },
     },

@@ -145,6 +145,16 @@ describe('the limits of an operation', () => {
     )
   })
 
+  it('1,000 objects in variables, because each is compared with every field of its type', () => {
+    const query = 'query ($f: ProductFilter) { products(filter: $f) { totalCount } }'
+    const parts = (n: number) => ({ f: { or: Array.from({ length: n }, () => ({})) } })
+    assert.equal(outcome(query, parts(998)), 'ok')
+    assert.match(outcome(query, parts(999)), /^TOO_COMPLEX .*1000 objects/)
+    const register = 'mutation ($i: RegisterProductInput!) { registerProduct(input: $i) { success } }'
+    const customFields = { numbers: Array.from({ length: 7_000 }, () => 1) }
+    assert.equal(outcome(register, { i: { tagId: 'a', name: 'a', metadata: { customFields } } }), 'ok')
+  })
+
   it('introspection is free of depth and cost, and can be switched off', () => {
     const query = getIntrospectionQuery({ inputValueDeprecation: true, specifiedByUrl: true, oneOf: true })
     assert.equal(outcome(query), 'ok')

@@ -27,6 +27,7 @@ import {
 } from 'graphql'
 import { LRUCache } from 'lru-cache'
 import { graphqlError } from '../errors.ts'
+import { isObject } from '../../lib/json.ts'
 import { defaultPage, maxPage } from '../queries/pages.ts'
 
 /** `listing`: the operation reads lists only. `args` lack the context. */
@@ -55,6 +56,8 @@ const maxDocuments = 500
 const maxCachedLength = 8_192
 /** The deepest filter and the deepest custom fields need ten levels of JSON. */
 const maxVariableDepth = 16
+/** The coercion of one object looks at every field of its input type, and blocks all other requests meanwhile. */
+const maxVariableObjects = 1_000
 
 export function createPrepareOperation({
   schema,
@@ -89,11 +92,8 @@ export function createPrepareOperation({
     if (operation === null)
       return rejected('BAD_USER_INPUT', 'Name the operation to run in operationName: the document has several or none.')
     const variableValues = variables ?? {}
-    if (isDeeper(variableValues, maxVariableDepth))
-      return rejected(
-        'BAD_USER_INPUT',
-        'The variables are nested too deeply. Send flat values, as the input types have them.',
-      )
+    const tooLarge = variablesError(variableValues)
+    if (tooLarge !== null) return rejected(...tooLarge)
     const definitions = operation.variableDefinitions ?? []
     const { coerced, errors } = getVariableValues(schema, definitions, variableValues, { maxErrors: 20 })
     if (errors !== undefined) return { ok: false, errors }
@@ -134,14 +134,18 @@ export function rejected(...error: Parameters<typeof graphqlError>): Prepared {
   return { ok: false, errors: [graphqlError(...error)] }
 }
 
-/** Walks level by level: recursion would follow the caller's depth. */
-function isDeeper(value: unknown, most: number): boolean {
+/** Returns why variables are too large, or null. It walks level by level: recursion would follow the caller's depth. */
+function variablesError(value: unknown): Parameters<typeof graphqlError> | null {
   let level: unknown[] = [value]
-  for (let depth = 0; depth <= most; depth += 1) {
+  let objects = 0
+  for (let depth = 0; depth <= maxVariableDepth; depth += 1) {
+    objects += level.filter(isObject).length
+    if (objects > maxVariableObjects)
+      return ['TOO_COMPLEX', `The variables have more than ${maxVariableObjects} objects.`]
     level = level.flatMap((one) => (typeof one === 'object' && one !== null ? Object.values(one) : []))
-    if (level.length === 0) return false
+    if (level.length === 0) return null
   }
-  return true
+  return ['BAD_USER_INPUT', 'The variables are nested too deeply. Send flat values, as the input types have them.']
 }
 
 const lists = new Set(['products', 'transfers', '__typename', '__schema', '__type'])

@@ -127,5 +127,6 @@ describe('the file of trusted documents', () => {
       /does not fit the schema: Cannot query field "gone"/,
     )
     await assert.rejects(readTrustedDocuments(join(folder, 'none.json'), graphqlSchema()), /none\.json cannot be read/)
+    await assert.rejects(readTrustedDocuments('/dev/zero', graphqlSchema()), /of at most 16 MB/)
   })
 })

@@ -3,8 +3,9 @@
  * as `documentId` or as Apollo's `extensions.persistedQuery.sha256Hash`, or sends its text.
  */
 import { createHash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { createReadStream } from 'node:fs'
 import { GraphQLError, parse, validate, type GraphQLSchema } from 'graphql'
+import { textWithin } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import { type PrepareOperation, rejected } from './prepare.ts'
 
@@ -29,12 +30,10 @@ export async function readTrustedDocuments(path: string, schema: GraphQLSchema):
   return documents
 }
 
-async function readText(path: string): Promise<string | null> {
-  try {
-    return (await stat(path)).size > maxBytes ? null : await readFile(path, 'utf8')
-  } catch (error) {
-    throw new Error(`${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? 'unknown reason'}).`)
-  }
+function readText(path: string): Promise<string | null> {
+  return textWithin(createReadStream(path), maxBytes).catch(({ code }: NodeJS.ErrnoException) => {
+    throw new Error(`${path} cannot be read (${code ?? 'unknown reason'}).`)
+  })
 }
 
 function firstError(document: string, schema: GraphQLSchema): string | null {

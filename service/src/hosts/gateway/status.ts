@@ -56,13 +56,26 @@ export function createStatusRoute(options: StatusOptions) {
       return sendError(response, 'rate_limited', { 'Retry-After': String(quota.resetSeconds) })
     const [, payer, nonce] = /^\/payments\/(0x[0-9a-f]{40})\/(0x[0-9a-f]{64})$/.exec(path.toLowerCase()) ?? []
     if (payer === undefined || nonce === undefined) return sendError(response, 'not_found')
-    const status = await find({ payer: payer as Hex, nonce: nonce as Hex }, request)
-    if (status === null) sendError(response, 'not_found')
-    else sendPrivate(response, status)
+    const key = { payer: payer as Hex, nonce: nonce as Hex }
+    const found = await find(key, request)
+    if (found === null) return sendError(response, 'not_found')
+    if (found.isDelivery && request.method === 'GET') await deliver(key, response)
+    sendPrivate(response, found.status)
   }
 
-  /** Returns the status as JSON, or null for a payment that is unknown or of another. */
-  async function find(key: PaymentKey, request: IncomingMessage): Promise<string | null> {
+  /** Notes that the buyer gets the proof with this response, unless the connection breaks before its end. */
+  async function deliver(key: PaymentKey, response: ServerResponse): Promise<void> {
+    const note = (undelivered: boolean) => within(lookMs, 'ledger_unavailable', ledger.setUndelivered(key, undelivered))
+    await note(false)
+    const onClose = () => {
+      if (!response.writableFinished) note(true).catch((error: unknown) => toErrorCode(error, requestIdOf(response)))
+    }
+    if (response.destroyed) onClose()
+    else response.once('close', onClose)
+  }
+
+  /** Returns the status as JSON, or null for a payment that is unknown or of another. `isDelivery`: with a proof that the buyer does not have. */
+  async function find(key: PaymentKey, request: IncomingMessage) {
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
     const isPayer = await isSignedBy(key, getHeader(request, 'authorization'))
     if (!isPayer && decoded.kind !== 'payment') return null
@@ -70,10 +83,13 @@ export function createStatusRoute(options: StatusOptions) {
     if (row === undefined) return null
     const isHolder = decoded.kind === 'payment' && isSame(parsePayload(row.payload), decoded.payment)
     if (!isPayer && !isHolder) return null
-    const { state: status, transaction, reason, answer: proof } = row
-    if (status !== 'done') return JSON.stringify({ status, transaction, ...(reason !== null && { reason }) })
-    if (row.undelivered) await within(lookMs, 'ledger_unavailable', ledger.setUndelivered(key, false))
-    return `{"status":"done","transaction":"${transaction}","proof":${proof}}`
+    const { state, transaction, reason, answer: proof } = row
+    if (state === 'done') {
+      const status = `{"status":"done","transaction":"${transaction}","proof":${proof}}`
+      return { status, isDelivery: row.undelivered }
+    }
+    const status = JSON.stringify({ status: state, transaction, ...(reason !== null && { reason }) })
+    return { status, isDelivery: false }
   }
 
   /** Reads `EIP712 <issue time>.<signature>`. A signature that is not an account's is checked by the payer's contract. */

@@ -7,7 +7,7 @@ import type { OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import { decodePercent } from '../../lib/bytes.ts'
 import type { ClientCountry } from '../../http/client-country.ts'
 import type { ClientKey } from '../../http/client-ip.ts'
-import type { Quota, RateLimiter } from '../../http/rate-limit/limiter.ts'
+import { type Quota, type RateLimiter, takeMore } from '../../http/rate-limit/limiter.ts'
 import { parseRequestTarget, requestIdOf } from '../../http/request.ts'
 import { quotaHeaders, failure, methodRefused, openToAll, preflight } from '../../http/responses.ts'
 import { documentResponse, type StaticDocument } from '../../http/static-document.ts'
@@ -26,6 +26,12 @@ export type Headers = Readonly<Record<string, string>>
 export type RequestHelpers = {
   /** Consumes one request of the client's quota; undefined where there is no limit. It never fails. */
   readonly consume: (c: Context<Env>, limiter: RateLimiter | undefined) => Quota | Promise<Quota> | undefined
+  /** Consumes a request for each further item of a list. The quota is rejected, and nothing more is consumed, where they do not all fit. */
+  readonly consumeMore: (
+    c: Context<Env>,
+    limiter: RateLimiter | undefined,
+    taken: { readonly quota: Quota | undefined; readonly more: number },
+  ) => Promise<Quota | undefined>
   /** Returns the name of the client in limits: its address, or its network. */
   readonly clientOf: (c: Context<Env>) => string
   /** Returns the client's country where a trusted proxy names it. */
@@ -47,6 +53,8 @@ export function createRequestHelpers({
     clientKey(c.env?.incoming?.socket.remoteAddress, headerReader(c)('x-forwarded-for'))
   return {
     consume: (c, limiter) => limiter?.take(clientOf(c)),
+    consumeMore: async (c, limiter, { quota, more }) =>
+      limiter && quota && takeMore(limiter, clientOf(c), { quota, more }),
     clientOf,
     countryOf: (c) => clientCountry?.(c.env?.incoming?.socket.remoteAddress, headerReader(c)),
     faultOf(fault, c) {

@@ -112,6 +112,19 @@ export function takeMany(limiter: Pick<RateLimiter, 'take'>, client: string, cou
     : decisive(taken as Quota[])
 }
 
+/**
+ * Consumes `more` requests beside one that was consumed as `quota`, and returns the quota after them. It is rejected, and nothing more is
+ * consumed, where they do not all fit.
+ */
+export async function takeMore(
+  limiter: Pick<RateLimiter, 'take'>,
+  client: string,
+  { quota, more }: { readonly quota: Quota; readonly more: number },
+): Promise<Quota> {
+  if (more > quota.remaining) return { ...quota, allowed: false }
+  return more === 0 ? quota : takeMany(limiter, client, more)
+}
+
 function decisive(taken: readonly Quota[]): Quota {
   return (taken.find(({ allowed }) => !allowed) ?? taken.at(-1)) as Quota
 }

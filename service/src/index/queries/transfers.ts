@@ -26,6 +26,9 @@ export type TransferRow = {
   readonly at?: PastBlock
 }
 
+/** A transfer by its id, with the transaction of its offer and the hash of its message. */
+export type MessageOf = Readonly<{ id: string; initiatedTx: Hex; messageHash: Hex }>
+
 /** A null, or a field that is left out, stands for all. `party` is who offered or the recipient; the instants themselves are left out. */
 export type TransferFilter = Readonly<{
   tokenId: bigint | null
@@ -75,17 +78,42 @@ export function transferStore(database: Pick<Database, 'query' | 'transaction' |
       const branches = conditionsOf(filter, values).map((condition) => `select 1 from transfer t where ${condition}`)
       return countWithin(database, branches.join(' union all '), values)
     },
-    /** Returns the texts of the known hashes. */
-    async messages(hashes: readonly Hex[]): Promise<Map<Hex, string>> {
-      const rows = await database.query<{ hash: Hex; body: string }>(
-        `select ${hex('hash')} as hash, body from transfer_message
-         where hash = any($1::text[]::bytea[])`,
-        [hashes.map((hash) => `\\x${hash.slice(2)}`)],
+    /**
+     * Returns the messages of transfers, by their ids. One is missing where its text is unknown, or was erased, and where this service did
+     * not send the offer: the chain shows the hashes of all messages, and an owner may give any of them to an offer of their own.
+     */
+    async messages(transfers: readonly MessageOf[]): Promise<Map<string, string>> {
+      const hashes = [...new Set(transfers.map(({ messageHash }) => messageHash))]
+      const [sent, texts, erased] = await Promise.all([
+        database.query<{ hash: Hex }>(sentStatement, [
+          [...new Set(transfers.map(({ initiatedTx }) => `\\x${initiatedTx.slice(2)}`))],
+        ]),
+        database.query<{ hash: Hex; body: string }>(
+          `select ${hex('hash')} as hash, body from transfer_message where hash = any($1::text[]::bytea[])`,
+          [hashes.map((hash) => `\\x${hash.slice(2)}`)],
+        ),
+        database.query<{ id: string; hash: Hex }>(
+          `select transfer_id as id, ${hex('hash')} as hash from erased_message where transfer_id = any($1::text[])`,
+          [transfers.map(({ id }) => id)],
+        ),
+      ])
+      const textOf = new Map(texts.map(({ hash, body }) => [hash, body]))
+      const isErased = new Set(erased.map(({ id, hash }) => `${id} ${hash}`))
+      const isSent = new Set(sent.map(({ hash }) => hash))
+      return new Map(
+        transfers.flatMap(({ id, initiatedTx, messageHash }) => {
+          const text = isSent.has(initiatedTx) ? textOf.get(messageHash) : undefined
+          return text === undefined || isErased.has(`${id} ${messageHash}`) ? [] : [[id, text]]
+        }),
       )
-      return new Map(rows.map(({ hash, body }) => [hash, body]))
     },
   }
 }
+
+/** Selects those of the transactions that this service signed. */
+const sentStatement = ['operation', 'replaced_transaction']
+  .map((table) => `select ${hex('tx_hash')} as hash from ${table} where tx_hash = any($1::text[]::bytea[])`)
+  .join(' union all ')
 
 /** The chain's time where it is ahead of the database's. An offer has expired when it can no longer be accepted. */
 const now = 'greatest(now(), (select block_time from index_cursor))'

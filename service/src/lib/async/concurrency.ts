@@ -26,6 +26,17 @@ export async function mapConcurrently<T, R>(
   return results
 }
 
+/** Runs `work` for every item with at most `limit` calls in flight. Returns the failures, of which none stops another item. */
+export async function eachConcurrently<T>(
+  items: readonly T[],
+  limit: number,
+  work: (item: T) => Promise<unknown>,
+): Promise<readonly unknown[]> {
+  const failures: unknown[] = []
+  await mapConcurrently(items, limit, (item) => work(item).catch((error: unknown) => failures.push(error)))
+  return failures
+}
+
 /**
  * Limits how much work runs at one time, and adapts to what the other side takes. A call of `tooMuch` halves the limit, each work that is
  * done raises it a little, up to `most`.

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createAdaptiveLimit, createKeyedQueue, createQueue, mapConcurrently } from './concurrency.ts'
+import { createAdaptiveLimit, createKeyedQueue, createQueue, eachConcurrently, mapConcurrently } from './concurrency.ts'
 
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 
@@ -32,6 +32,24 @@ describe('a concurrent map', () => {
     await assert.rejects(result, /item 1/)
     for (let turns = 0; turns < 10; turns += 1) await turn()
     assert.ok(started.length <= 3)
+  })
+})
+
+describe('work for each item', () => {
+  it('is done for all, and its failures are returned', async () => {
+    const done: number[] = []
+    const failures = await eachConcurrently([0, 1, 2, 3], 1, async (item) => {
+      await turn()
+      if (item % 2 === 0) throw new Error(`item ${item}`)
+      done.push(item)
+    })
+    assert.deepEqual(
+      [done, failures.map(String)],
+      [
+        [1, 3],
+        ['Error: item 0', 'Error: item 2'],
+      ],
+    )
   })
 })
 

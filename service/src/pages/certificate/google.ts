@@ -3,7 +3,7 @@
  * Google, when the visitor follows the link.
  */
 import { SignJWT } from 'jose'
-import { textsIn, type PageContext } from '../context.ts'
+import { cut, textsIn, type PageContext } from '../context.ts'
 import { html } from '../html.ts'
 import { formatTime } from '../languages.ts'
 import { documentOf } from '../layout.ts'
@@ -73,8 +73,7 @@ function passOf(
 
 function shortened(fact: Fact | undefined, letters: number): Fact | undefined {
   if (fact === undefined || letters === 0) return undefined
-  const all = Array.from(fact.value)
-  return all.length <= letters ? fact : { ...fact, value: `${all.slice(0, letters - 1).join('')}…` }
+  return { ...fact, value: cut(fact.value, letters) }
 }
 
 /** The page with the link, which says what Google receives. A form may not lead to another origin. */

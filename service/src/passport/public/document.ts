@@ -4,7 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import type { Tier } from '../../domain/product-details.ts'
-import { timeText } from '../product.ts'
+import { formatSecond } from '../../domain/text.ts'
 import type { Facts } from './facts.ts'
 import { subjectLinks, type Subject } from './subject.ts'
 import { productContextUrl, termIri, terms } from './terms.ts'
@@ -83,8 +83,8 @@ function evidenceOf(baseUrl: string, anchor: Anchor) {
       setInBlock: Number(version.event.blockNumber),
       setInTransaction: version.event.transactionHash,
       setByLog: version.event.logIndex,
-      setAt: timeText(Number(version.event.timestamp)),
-      ...(version.until !== null && { replacedAt: timeText(version.until) }),
+      setAt: formatSecond(Number(version.event.timestamp)),
+      ...(version.until !== null && { replacedAt: formatSecond(version.until) }),
     }),
   }
 }
@@ -123,7 +123,7 @@ export function digitalProductPassport(passport: PublicPassport, header: Header)
     granularity,
     dppSchemaVersion: 'EN 18223:2026',
     dppStatus: header.status,
-    lastUpdate: timeText(header.lastUpdate),
+    lastUpdate: formatSecond(header.lastUpdate),
     economicOperatorId: header.economicOperatorId,
     contentSpecificationIds: [productContextUrl(baseUrl)],
     elements: Object.entries(members).map(([name, value]) => elementOf(baseUrl, name, value)),

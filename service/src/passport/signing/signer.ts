@@ -10,7 +10,7 @@ import type { SignedForm } from '../../http/accept.ts'
 import { scope, type Passport } from '../credential.ts'
 import { keyIdOf } from '../did-document.ts'
 import type { Algorithm, IssuerKey } from './issuer-keys.ts'
-import { timeText } from '../product.ts'
+import { formatSecond } from '../../domain/text.ts'
 import { statusEntries, untpStatusEntry } from './status-list.ts'
 import type { StatusIndex } from './status-store.ts'
 
@@ -77,7 +77,7 @@ export function createSigner({ did, keys }: { readonly did: string; readonly key
       const options = {
         type: 'DataIntegrityProof',
         cryptosuite: 'eddsa-jcs-2022',
-        created: timeText(Math.floor(now / 1000)),
+        created: formatSecond(Math.floor(now / 1000)),
         verificationMethod: keyIdOf(did, proofKey.key),
         proofPurpose: 'assertionMethod',
         ...('@context' in credential && { '@context': credential['@context'] }),
@@ -117,7 +117,7 @@ export function snapshotOf(
   return {
     ...kept,
     description: `Signed passport (v1): a snapshot that ends at validUntil. ${scope}`,
-    validUntil: timeText(Math.floor(now / 1000) + snapshotSeconds),
+    validUntil: formatSecond(Math.floor(now / 1000) + snapshotSeconds),
     ...(profile === 'untp'
       ? { credentialSchema, credentialStatus: untpStatusEntry(baseUrl, at) }
       : { credentialStatus: statusEntries(baseUrl, at) }),

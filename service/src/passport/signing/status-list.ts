@@ -8,7 +8,7 @@ import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord } from '@touchstone/verdict'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { timeText } from '../product.ts'
+import { formatSecond } from '../../domain/text.ts'
 import type { StatusIndex, StatusMember, StatusStore } from './status-store.ts'
 
 export const statusPurposes = ['suspension', 'revocation'] as const
@@ -164,9 +164,9 @@ export function statusListCredential(input: {
     id: url,
     type: ['VerifiableCredential', 'BitstringStatusListCredential'],
     issuer: { id: issuer.did, name: issuer.name },
-    validFrom: timeText(seconds),
+    validFrom: formatSecond(seconds),
     // A verifier that is shown an old copy must not take it for today's state.
-    validUntil: timeText(seconds + 3600),
+    validUntil: formatSecond(seconds + 3600),
     credentialSubject: {
       id: `${url}#list`,
       type: 'BitstringStatusList',

@@ -6,6 +6,7 @@ import { readPrivateFile } from '../../lib/private-folder.ts'
 export type SecretHeaders = Readonly<Record<string, string>>
 
 const maxBytes = 16 * 1024
+
 /** Reads the file. Throws an Error of one sentence, without any value, for one that is not private or no such object. */
 export async function readSecretHeaders(path: string): Promise<SecretHeaders> {
   const text = await readPrivateFile(path, { maxBytes })

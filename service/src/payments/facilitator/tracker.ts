@@ -7,7 +7,7 @@ import type { Hex } from '@touchstone/verdict'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
 import type { RpcClient } from '../../chain/rpc/client.ts'
 import type { Fees } from '../../chain/transactions/transaction.ts'
-import { mapConcurrently } from '../../lib/async/concurrency.ts'
+import { eachConcurrently } from '../../lib/async/concurrency.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
@@ -44,6 +44,7 @@ const stuckMs = 15_000
 const receiptsAtOnce = 8
 const abandonedSeconds = 600n
 
+/** `movedAt` is 0 while the receipt is not read: whether it is stuck is unknown then. */
 type Entry = Tracking &
   PromiseWithResolvers<Tracked> & { slot: Slot; movedAt: bigint; movedMs: number; missing: number }
 
@@ -70,11 +71,15 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
   }
 
   async function follow(): Promise<void> {
+    let failure = '' // of the last pass, which is logged once for all in a row
     while (entries.size > 0 && !closing.signal.aborted) {
       try {
         await look()
+        failure = ''
       } catch (error) {
-        log.warn('the settlements are not followed', { reason: reasonOf(error) })
+        const reason = reasonOf(error)
+        if (reason !== failure) log.warn('the settlements are not followed', { reason })
+        failure = reason
         await sleep(500, { signal: closing.signal })
       }
       await sleep(pollMs, { signal: closing.signal })
@@ -90,11 +95,15 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     const due = head.hash !== seen?.hash || isLate ? all : all.filter(({ movedAt }) => movedAt === 0n)
     if (due.length === 0) return
     seen = head
-    await mapConcurrently(due, receiptsAtOnce, (entry) => lookFor(entry, head))
-    await mend(head)
+    // One answer that cannot be read keeps no other transaction waiting.
+    const failures = [...(await eachConcurrently(due, receiptsAtOnce, (entry) => lookFor(entry, head)))]
+    failures.push(...(await mend(head)))
+    if (failures.length > 0) throw failures[0]
   }
 
   async function lookFor(entry: Entry, head: Head): Promise<void> {
+    const { movedAt } = entry
+    entry.movedAt = 0n // so that the next pass looks again when this one fails
     for (const hash of entry.slot.hashes.toReversed()) {
       const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
       if (receipt === null) continue
@@ -103,20 +112,23 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
       entry.resolve(receipt)
       return
     }
-    if (entry.movedAt === 0n) entry.movedAt = head.number
+    entry.movedAt = movedAt === 0n ? head.number : movedAt
   }
 
-  /** Sends what is stuck again. A free nonce before it is filled, because nothing behind a gap is mined. */
-  async function mend(head: Head): Promise<void> {
+  /**
+   * Sends what is stuck again, and returns the failures. A free nonce before it is filled, because nothing behind a gap is mined.
+   */
+  function mend(head: Head): Promise<readonly unknown[]> {
     const stuck = [...entries.values()].filter(
-      ({ movedAt, movedMs }) => head.number >= movedAt + stuckBlocks || performance.now() - movedMs > stuckMs,
+      ({ movedAt, movedMs }) =>
+        movedAt !== 0n && (head.number >= movedAt + stuckBlocks || performance.now() - movedMs > stuckMs),
     )
-    for (const sender of new Set(stuck.map(({ slot }) => slot.sender))) {
+    return eachConcurrently([...new Set(stuck.map(({ slot }) => slot.sender))], 1, async (sender) => {
       const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
       const own = stuck.filter(({ slot }) => slot.sender === sender)
       if (own.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
       for (const entry of own) await mendOne(entry, head, count).catch(notStored)
-    }
+    })
   }
 
   async function mendOne(entry: Entry, head: Head, count: number): Promise<void> {

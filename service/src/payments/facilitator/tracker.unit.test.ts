@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { parseReceipt } from './tracker.ts'
+import { until } from '../../../test/support/wait.ts'
+import { createLog } from '../../lib/log.ts'
+import { createTracker, parseReceipt } from './tracker.ts'
 
 const hash = `0x${'c4'.repeat(32)}` as const
 /** A receipt as op-geth writes it on Base (Isthmus); a node of Ethereum leaves out all fields from `l1BaseFeeScalar` on. */
@@ -48,5 +50,63 @@ describe('a receipt', () => {
     assert.equal(parseReceipt(hash, { ...plain, l1Fee: null })?.l1Fee, 0n)
     assert.equal(parseReceipt(hash, null), null)
     assert.throws(() => parseReceipt(hash, { ...plain, l1Fee: 'free' }), /no quantity/)
+  })
+})
+
+describe('a tracker', () => {
+  const hashOf = (pk: number) => `0x${pk.toString(16).padStart(64, '0')}` as const
+  const head = { number: 32_691_140n, hash: ofBase.blockHash, timestamp: 1_800_000_000n, baseFee: 1n } as const
+  const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
+
+  /** Follows transactions 1 to `count` of one sender. A receipt is malformed unless `isRead`. */
+  function trackerOf(count: number, isRead: (pk: number) => boolean) {
+    const looks = new Map<string, number>()
+    const lost: bigint[] = []
+    const lines: string[] = []
+    const tracker = createTracker({
+      rpc: async (method, [hash] = []) => {
+        if (method === 'eth_getTransactionCount') return '0xff' // all are mined
+        looks.set(String(hash), (looks.get(String(hash)) ?? 0) + 1)
+        return isRead(Number(hash)) ? ofBase : { ...ofBase, gasUsed: 'much' }
+      },
+      heads: { head: async () => head, fees: async () => fees },
+      slots: {
+        mined: async () => {},
+        lost: async ({ pk }: { pk: bigint }) => void lost.push(pk),
+        release: async () => {},
+      } as unknown as Parameters<typeof createTracker>[0]['slots'],
+      resign: async () => assert.fail('nothing is sent again'),
+      fillGap: async () => assert.fail('no nonce is free'),
+      send: async () => {},
+      log: createLog((line) => lines.push(line)),
+    })
+    const sender = `0x${'a1'.repeat(20)}` as const
+    const tracked = Array.from({ length: count }, (_, index) => {
+      const slot = { pk: BigInt(index + 1), sender, nonce: index, raw: '0x', hashes: [hashOf(index + 1)] } as const
+      return tracker.track({ slot, validBefore: 2_000_000_000n })
+    })
+    return { tracker, tracked, lost, lines, looksAt: (pk: number) => looks.get(hashOf(pk)) ?? 0 }
+  }
+
+  it('reads every receipt, however many before it are malformed, and takes none of those for lost', async () => {
+    const { tracker, tracked, lost, lines, looksAt } = trackerOf(12, (pk) => pk > 10)
+    await using _tracker = tracker
+    assert.deepEqual(
+      (await Promise.all(tracked.slice(10))).map((found) => found !== 'lost' && found.transaction),
+      [hashOf(11), hashOf(12)],
+    )
+    await until(() => looksAt(1) > 4)
+    assert.deepEqual([lost, lines.length], [[], 1])
+  })
+
+  it('follows a transaction whose receipt could not be read at first', async () => {
+    const first = new Set([1, 2])
+    const { tracker, tracked } = trackerOf(2, (pk) => !first.delete(pk))
+    await using _tracker = tracker
+    const found = await Promise.all(tracked)
+    assert.deepEqual(
+      found.map((one) => one !== 'lost' && one.ok),
+      [true, true],
+    )
   })
 })

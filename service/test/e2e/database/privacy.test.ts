@@ -3,8 +3,11 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../support/database/databases.ts'
+import { insertOperation } from '../../support/index/rows.ts'
 import { auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { putTransferMessage } from '../../../src/graphql/mutations/stores.ts'
+import { transferStore } from '../../../src/index/queries/transfers.ts'
 import { outboxStore } from '../../../src/index/outbox.ts'
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { erasePersonalData, exportPersonalData, type Subject } from '../../../src/privacy/personal-data.ts'
@@ -16,6 +19,7 @@ const otherUid = Uint8Array.from([4, 9, 9, 9, 9, 9, 9])
 const hashOf = (of: Uint8Array): Hex => `0x${Buffer.from(of).toString('hex').padEnd(64, '0')}`
 const tagHashes = (of: Uint8Array) => [hashOf(of)]
 const [early, late] = ['2026-01-10T12:00:00Z', '2026-02-10T12:00:00Z']
+const [sameText, otherText]: readonly [Hex, Hex] = [`0x${'7'.repeat(64)}`, `0x${'8'.repeat(64)}`]
 const taps = [
   { of: uid, counter: 1, at: early },
   { of: uid, counter: 2, at: late },
@@ -45,6 +49,16 @@ for (const { name, open, skip } of testDatabases())
     const erase = (subject: Subject, dryRun = false) =>
       erasePersonalData(database, { subject, tagHashes, actor: { who: 'local:test' }, reference: 'case-1', dryRun })
 
+    /** The messages that are shown, by transfer. */
+    const messages = async () => {
+      const transfers = (['1-1', '1-2', '1-3'] as const).map((id) => ({
+        id,
+        initiatedTx: `0x${'2'.repeat(64)}` as const,
+        messageHash: id === '1-2' ? otherText : sameText,
+      }))
+      return Object.fromEntries(await transferStore(database).messages(transfers))
+    }
+
     it('exports what an owner had while the item was theirs, and nothing that came later', async () => {
       assert.deepEqual(await countsOf({ owner: alice }), {
         item: 1,
@@ -67,6 +81,11 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(lines.find(({ kind }) => kind === 'channel')?.['balance'], '50000')
       assert.equal(lines.find(({ kind }) => kind === 'report')?.['note'], 'Other buckle')
       assert.ok(!JSON.stringify(lines).includes('Unrelated'))
+      assert.deepEqual(
+        await countsOf({ owner: address('5') }),
+        { transfer: 1 },
+        'the hash alone is no message of theirs',
+      )
       assert.deepEqual(await found({ owner: address('d') }), [])
     })
 
@@ -90,7 +109,7 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await countsOf({ owner: alice }), stays)
       const later = await countsOf({ owner: bob })
       assert.deepEqual([later['tap'], later['presentation'], later['announcement']], [1, 1, 1])
-      assert.deepEqual(await database.query('select body from transfer_message'), [{ body: 'Unrelated' }])
+      assert.deepEqual(await messages(), { '1-2': 'Unrelated', '1-3': 'Enjoy it' })
 
       const verified = await verifyAudit(database, [kept])
       assert.ok(verified.ok)
@@ -108,6 +127,17 @@ for (const { name, open, skip } of testDatabases())
         events?.map(({ kind, tokenId }) => [kind, tokenId]),
         [['VERIFIED', 1n]],
       )
+    })
+
+    it('erases a text that several transfers have with the last of them, and shows it no more where it was erased', async () => {
+      const bodies = async () =>
+        (await database.query<{ body: string }>('select body from transfer_message')).map(({ body }) => body)
+      assert.equal((await erase({ owner: address('e') }))['message'], 1)
+      assert.deepEqual(await bodies(), ['Unrelated'])
+      await putTransferMessage(database, { hash: sameText, body: 'Enjoy it' }) // of a later transfer
+      assert.deepEqual(await messages(), { '1-2': 'Unrelated' })
+      assert.equal((await erase({ owner: alice }))['message'], 0)
+      assert.deepEqual(await countsOf({ owner: address('f') }), { transfer: 1 })
     })
 
     it('exports the item of a tag once, which the registry of tags and the chain both name', async () => {
@@ -139,6 +169,7 @@ async function microsOf(database: Database, seq: bigint): Promise<bigint> {
 
 /** Item 1 is Alice's from the first of January, and Bob's from the first of February. Its tag is tapped once with each of them. */
 async function fill(database: Database): Promise<void> {
+  await insertOperation(database, `0x${'2'.repeat(64)}`)
   const bytes = (value: Hex) => `'\\x${value.slice(2)}'::bytea`
   const hash = (digit: string) => bytes(`0x${digit.repeat(64)}`)
   const tagged = bytes(hashOf(uid))
@@ -156,10 +187,12 @@ async function fill(database: Database): Promise<void> {
     ...[
       ['1-1', alice, bob, '7', 'Enjoy it'],
       ['1-2', bob, carol, '8', 'Unrelated'],
-    ].flatMap(([id, from, to, digit = '', body]) => [
+      ['1-3', address('e'), address('f'), '7', 'Enjoy it'],
+      ['1-4', address('5'), address('6'), '7', 'Enjoy it', '3'], // this service did not send it
+    ].flatMap(([id, from, to, digit = '', body, transaction = '2']) => [
       `insert into transfer (id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx, message_hash)
-        select '${id}', pk, ${bytes(from as Hex)}, ${bytes(to as Hex)}, 'CONFIRMED', '2026-02-01', ${hash('2')}, ${hash(digit)} from asset`,
-      `insert into transfer_message (hash, body) values (${hash(digit)}, '${body}')`,
+        select '${id}', pk, ${bytes(from as Hex)}, ${bytes(to as Hex)}, 'CONFIRMED', '2026-02-01', ${hash(transaction)}, ${hash(digit)} from asset`,
+      `insert into transfer_message (hash, body) values (${hash(digit)}, '${body}') on conflict do nothing`,
     ]),
     `insert into tag (uid, epoch, batch_id, last_counter, token_id)
       values (${bytes(toHex(uid))}, 0, 'b', 2, 1), (${bytes(toHex(otherUid))}, 0, 'b', 1, null)`,

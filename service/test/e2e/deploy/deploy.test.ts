@@ -18,11 +18,16 @@ type Container = {
   readonly env?: readonly { readonly name: string }[]
   readonly envFrom?: readonly object[]
   readonly securityContext?: unknown
+  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[]
 }
 type Pod = {
   readonly containers: readonly Container[]
   readonly initContainers?: readonly Container[]
   readonly securityContext?: { readonly runAsNonRoot?: boolean }
+  readonly volumes?: readonly {
+    readonly name: string
+    readonly secret?: { readonly secretName: string; readonly optional?: boolean }
+  }[]
 }
 type Resource = {
   readonly kind: string
@@ -50,6 +55,20 @@ type Compose = Readonly<
 const example = envOf(read('deploy/.env.example'))
 const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
 const has = (program: string) => spawnSync(program, ['--help'], { stdio: 'ignore' }).error === undefined
+
+/** Settings of files that an operator may give, by the role that reads them. ATTESTATION_KEY stands for the keystore. */
+const filesOf: Readonly<Record<string, readonly string[]>> = {
+  verification: [
+    'THEME_DIR',
+    'APPLE_PASS_CERTIFICATE',
+    'APPLE_PASS_KEY_FILE',
+    'APPLE_PASS_KEY_PASSWORD_FILE',
+    'APPLE_WWDR_CERTIFICATE',
+    'GOOGLE_WALLET_ACCOUNT_FILE',
+  ],
+  gateway: ['FACILITATOR_HEADERS_FILE'],
+  graphql: ['GRAPHQL_PERSISTED'],
+}
 
 /** Reads these settings as the service does at its start, without any network. */
 function accepts(command: readonly string[], env: Readonly<Record<string, string>>): void {
@@ -93,6 +112,15 @@ describe('deploy/compose.yaml', () => {
     for (const [name, { logging, mem_limit: memory }] of Object.entries(services)) {
       assert.equal(logging?.options['max-size'], '10m', name)
       if (ours.some(([own]) => own === name)) assert.equal(memory, '1g', name)
+    }
+  })
+
+  it('has a folder of files for each role that reads some, and the settings of them', () => {
+    for (const [role, { volumes = [], environment = {} }] of ours) {
+      const named = Object.values(filesOf).flat()
+      assert.deepEqual(new Set(named.filter((name) => name in environment)), new Set(filesOf[role]), role)
+      const folders = volumes.filter((volume) => volume.includes('/files'))
+      assert.deepEqual(folders, role in filesOf ? [`\${FILES:-./files}/${role}:/files:ro`] : [], role)
     }
   })
 
@@ -145,6 +173,23 @@ describe('deploy/kubernetes', () => {
       for (const { name } of env) assert.ok(name in secrets, `${name} is not in secrets.env.example`)
       const own = Object.fromEntries(env.map(({ name }) => [name, secrets[name] ?? '']))
       accepts(args, filledIn({ ...(envFrom.length > 0 && shared), ...own }))
+    }
+  })
+
+  it('mounts the files of each role that reads some, which need not exist', () => {
+    for (const { metadata, spec } of documentsOf('deploy/kubernetes/base')) {
+      const pod = spec?.template?.spec
+      if (pod === undefined) continue
+      const role = metadata.name
+      const mounts = pod.containers.flatMap(({ volumeMounts = [] }) => volumeMounts)
+      const files = mounts.filter(({ mountPath }) => mountPath === '/files')
+      assert.deepEqual(files, role in filesOf ? [{ name: 'files', mountPath: '/files', readOnly: true }] : [], role)
+      const secret = pod.volumes?.find(({ name }) => name === 'files')?.secret
+      assert.deepEqual(
+        [secret?.secretName, secret?.optional],
+        role in filesOf ? [`touchstone-${role}-files`, true] : [undefined, undefined],
+        role,
+      )
     }
   })
 
@@ -215,6 +260,21 @@ describe('deploy/kubernetes', () => {
         ['join'],
       )
     })
+  })
+})
+
+describe('settings of files', () => {
+  it('have a line in each example', () => {
+    const isFile = ({ help }: Setting) => /^(?:File|Folder|JSON file|PEM file)\b/.test(help)
+    const names = Object.entries<Setting>(settings).flatMap(([name, one]) => (isFile(one) ? [name] : []))
+    const elsewhere = ['DATA_DIR', 'ATTESTATION_KEYSTORE_PASSWORD_FILE']
+    assert.deepEqual(new Set(names), new Set([...Object.values(filesOf).flat(), ...elsewhere]))
+    for (const file of [
+      'deploy/.env.example',
+      'deploy/kubernetes/overlays/production/settings.env',
+      'deploy/systemd/touchstone.env.example',
+    ])
+      for (const name of Object.values(filesOf).flat()) assert.match(read(file), new RegExp(`^# ${name}=/`, 'm'), file)
   })
 })
 

@@ -19,7 +19,7 @@ const passwords = Object.fromEntries(
 
 type Patroni = {
   readonly name: string
-  readonly restapi: { readonly connect_address: string }
+  readonly restapi: { readonly listen: string; readonly connect_address: string }
   readonly etcd3: { readonly hosts: string }
   readonly bootstrap: {
     readonly dcs: { ttl: number; loop_wait: number; retry_timeout: number; synchronous_mode: boolean }
@@ -51,6 +51,25 @@ describe('deploy/failover', () => {
     } finally {
       rmSync(folder, { recursive: true })
     }
+  })
+
+  it('patroni.yml lets no other machine change the cluster', { skip: skipOf('/usr/bin/patroni') }, async () => {
+    const { listen: _listen, ...restapi } = patroni.restapi
+    const config = { ...restapi, listen: `127.0.0.1:${await freePort()}` }
+    // Patroni's own REST server; a cluster without members, so that this machine is none.
+    const program = `
+import json, sys, urllib.error, urllib.request
+from types import SimpleNamespace
+from patroni.api import RestApiServer
+config = json.loads(sys.argv[1])
+node = SimpleNamespace(dcs=SimpleNamespace(cluster=SimpleNamespace(members=[], workers={})), sighup_handler=lambda *_: None)
+RestApiServer(node, config).start()
+request = urllib.request.Request('http://' + config['listen'] + '/reload', method='POST')
+try: print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error: print(error.code)
+`
+    const { stdout, stderr } = run('/usr/bin/python3', ['-c', program, JSON.stringify(config)])
+    assert.equal(stdout, '403\n', stderr)
   })
 
   it('names the same machines everywhere, and times that Patroni can keep', () => {

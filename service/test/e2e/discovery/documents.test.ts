@@ -244,6 +244,8 @@ describe('headers of every answer', () => {
       detail: 'The token id must be a decimal integer from 0 to 2^256-1, in digits only, such as 42.',
       ...body,
     })
+    const missing = { method: 'HEAD', headers: { Accept: 'application/problem+json' } }
+    assert.equal((await world.get('/api/asset/999999', missing)).status, 404)
     const right = await world.get('/api/asset/1', { headers: { Accept: 'application/problem+json' } })
     assert.deepEqual([right.status, right.headers.get('content-type')], [200, 'application/json'])
   })

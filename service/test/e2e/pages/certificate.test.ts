@@ -10,7 +10,7 @@ import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { qrPath } from '../../../src/pages/qr.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
 import { baseUrl } from '../../support/passport/fixtures.ts'
-import { certify as certifyTap, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
+import { certificateView, certify as certifyTap, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
 import { audit, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 
@@ -117,23 +117,7 @@ describe('a certificate', () => {
   })
 
   it('is the same PDF for the same check, and takes hostile names and other scripts', async () => {
-    const view = {
-      issuerName: 'Example Verifier',
-      did: 'did:web:verify.example',
-      jws: await jwtOf('claimed'),
-      checkUrl: 'https://verify.example/check',
-      item: { gtin: '09520003000001', serial: 'S7-1182' },
-      state: 'CLAIMED',
-      tapCounter: 17,
-      at: 1_795_168_212,
-      chainRef: {
-        chainId: 84_532,
-        contract: world.contract,
-        tokenId: '9'.repeat(78),
-        blockNumber: 31_337,
-        blockHash: `0x${'ab'.repeat(32)}`,
-      },
-    } as const
+    const view = { ...certificateView(world.contract), jws: await jwtOf('claimed') }
     const context = { language: 'en', chosen: false, assets: '/assets/x' } as const
     for (const name of ['Satchel', ') Tj ET /JS (app.alert(1)) \\', 'حقيبة', '包', 'W'.repeat(200), undefined]) {
       const [one, other] = [

@@ -281,7 +281,7 @@ describe('a list of many', () => {
       return [answer.status, answer.headers.get('x-ratelimit-remaining'), answer.headers.has('retry-after')]
     }
     assert.deepEqual(await send('1\n2\n3\n4\n5\n6'), [413, '4', false])
-    assert.deepEqual(await send('1\n2\n3'), [200, '3', false])
+    assert.deepEqual(await send('1\n2\n3'), [200, '1', false])
     assert.deepEqual(await send('1\n2'), [429, '0', true])
   })
 

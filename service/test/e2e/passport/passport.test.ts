@@ -288,7 +288,13 @@ describe('a client that sent too many forged taps', () => {
       tagHash: components.tagHash ?? assert.fail(),
     })
     const { verdicts } = components
-    const resolveTap = createResolveTap({ verifyTap, verdicts, announce: async () => {}, onRefused: () => {} })
+    const resolveTap = createResolveTap({
+      verifyTap,
+      verdicts,
+      announce: async () => true,
+      onVerified() {},
+      onRefused() {},
+    })
     const forgeryLimiter = createRateLimiter({ limit: 3 })
     const log = createLog(() => {}, 'silent')
     const host = verificationHost({

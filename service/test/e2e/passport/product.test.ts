@@ -4,6 +4,10 @@ import { after, before, describe, it } from 'node:test'
 import { createTestClient, http, keccak256, parseEventLogs, publicActions, toBytes, type Hex } from 'viem'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { canonicalDetails, canonicalMetadata } from '../../../src/assets/metadata.ts'
+import { readProduct } from '../../../src/hosts/verification/product/records.ts'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { terms } from '../../../src/passport/public/terms.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { openItems, type TappedItem } from '../../support/passport/passport.ts'
@@ -211,6 +215,28 @@ describe('public product information', () => {
         assert.equal((await post(body)).status, 400, body.slice(0, 30))
     })
 
+    it('counts each of many products in the budget, and consumes one request for a list that does not fit', async () => {
+      const limiter = createRateLimiter({ limit: 5, windowSeconds: 60 })
+      const { components, url: baseUrl } = world
+      const log = createLog(() => {})
+      const host = verificationHost({ ...components, baseUrl, limiter, clientKey: () => 'one', log })
+      const send = async (count: number) => {
+        const body = JSON.stringify({ productIds: Array.from({ length: count }, () => linkOf(item)) })
+        const answer = await host.request('/dppsByProductIds', { method: 'POST', body })
+        const { message: [{ text }] = [{ text: '' }] } = (await answer.json()) as { message?: [{ text: string }] }
+        return [answer.status, answer.headers.get('x-ratelimit-remaining'), answer.headers.has('retry-after'), text]
+      }
+      const tooLong = 'The body must be {"productIds": […]} with 1 to 5 identifiers.'
+      assert.deepEqual(await send(6), [400, '4', false, tooLong])
+      assert.deepEqual(await send(3), [200, '1', false, ''])
+      const [status, remaining, hasWait, text] = await send(2)
+      assert.deepEqual([status, remaining, hasWait], [429, '0', true])
+      assert.match(
+        String(text),
+        /^Each identifier counts as a request\. Left for you: 0\. Send fewer, or all in \d+ s\.$/,
+      )
+    })
+
     it('answers what it cannot with the Result of the standard', async () => {
       for (const [path, operationId, expected] of [
         [`/dpps/${id(linkOf(item))}`, 'readDppById', [400, 'ClientErrorBadRequest']],
@@ -233,6 +259,33 @@ describe('public product information', () => {
         ],
       ] as const)
         assert.deepEqual(resultOf(await ask(path, operationId)), expected, path)
+    })
+
+    it('has record and version of one block, also when the text is replaced between the two readings', async () => {
+      const { components, url: baseUrl } = world
+      const tokenId = await world.mint({ name: 'Before' })
+      const replaced = canonicalMetadata({ name: 'After' })
+      assert.ok(replaced.ok)
+      await components.metadata.put(replaced)
+      const reader = {
+        async read(id: bigint) {
+          const reading = await components.reader.read(id)
+          await world.write({ kind: 'setMetadataHash', tokenId: id, metadataHash: replaced.hash })
+          await indexed(id)
+          return reading
+        },
+      }
+      const record = await readProduct(
+        { ...components, baseUrl, reader },
+        { kind: 'token', tokenId },
+        { history: true },
+      )
+      const [anchor] = record?.evidence ?? []
+      assert.ok(anchor?.version)
+      const { asset } = await components.reader.read(tokenId)
+      assert.equal(asset.metadataHash, replaced.hash)
+      assert.notEqual(anchor.metadataHash, replaced.hash, 'the hash at the block of the record')
+      assert.ok(anchor.version.event.blockNumber <= anchor.block.number)
     })
 
     it('gives a past version, and where on chain its text was set', async () => {

@@ -1,6 +1,7 @@
 /** An unknown outcome is resolved from the chain and reported once, whatever happened in between (spec §4.8). */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
@@ -23,6 +24,8 @@ const interrupted = (between: () => Promise<unknown>) =>
       },
     },
   })
+
+const setMoney = (address: Hex, amount: bigint) => world.rpc('anvil_dealERC20', [address, asset, toHex(amount)])
 
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
@@ -93,6 +96,27 @@ describe('between check and settlement', () => {
     await gateway.close()
   })
 
+  it('a stranger submits it after its transfer has failed: the proof, charged once', async () => {
+    const poor = await world.payer(price)
+    const payment = await sign(poor)
+    const gateway = await world.open({ deadlines: { settleMs: 500 } })
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await setMoney(poor.address, 0n)
+    await world.automine(true)
+    await world.mine()
+    const failed = await buySettled(gateway.url, token, payment)
+    assert.deepEqual([failed.status, failed.body.error], [402, 'insufficient_funds'])
+    // The failed transaction shows the authorization to everyone.
+    await setMoney(poor.address, price)
+    await world.submit(payment)
+    const answer = await buySettled(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.assetId], [200, String(token)])
+    assert.equal((await buySettled(gateway.url, token, payment)).text, answer.text)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
   it('a stranger submits the same authorization: the proof, charged once', async () => {
     const payment = await sign(payer)
     const gateway = await interrupted(() => world.submit(payment))
@@ -144,6 +168,34 @@ describe('after a crash', () => {
     assert.equal((await world.store.find(key))?.state, 'done')
     assert.equal(await charged(), price)
     assert.equal((await buySettled(gateway.url, token, payment)).body['kept'], true)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('of a payment that was executed before it came in, which a provider that lags did not show: no proof', async () => {
+    const payment = await sign(payer)
+    await world.submit(payment)
+    await world.mine()
+    await stored(payment)
+    const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: onDemand })
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'nonce_already_used'])
+    await gateway.close()
+  })
+
+  it('of an own transfer that a reorganisation put into an earlier block: the proof, charged once', async () => {
+    const payment = await sign(payer)
+    const key = await stored(payment)
+    const { transactionHash } = await world.submit(payment)
+    await world.mine()
+    const head = BigInt((await world.rpc('eth_blockNumber')) as string)
+    await world.database.query('update payment set from_block = $1, tx_hash = $2 where nonce = $3', [
+      head,
+      Buffer.from(transactionHash.slice(2), 'hex'),
+      Buffer.from(key.nonce.slice(2), 'hex'),
+    ])
+    const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: onDemand })
+    assert.equal((await buy(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
     await gateway.close()
   })

@@ -70,6 +70,16 @@ describe('the status of a payment', () => {
     assert.equal((await world.store.find(key))?.undelivered, false)
   })
 
+  it('delivers no proof to a request without a body, so that the next payment still gets it', async () => {
+    const payment = await sign(payer)
+    const sold = await buySettled(gateway.url, token, payment)
+    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
+    await world.store.setUndelivered(key, true)
+    assert.equal((await ask(payment, headerV1(payment), 'HEAD')).status, 200)
+    assert.equal((await world.store.find(key))?.undelivered, true)
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+  })
+
   it('is rejected with its reason', async () => {
     const payment = await sign(payer)
     await world.automine(false)

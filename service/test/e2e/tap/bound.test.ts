@@ -25,6 +25,8 @@ describe('a tap that is bound to its client', () => {
       chain.set('rpc-error')
       const failed = await ask()
       assert.equal(failed.status, 502, path)
+      const copied = await ask()
+      assert.ok(copied.status < 500 && !(await isShown(copied)), 'a copy of the link is refused without the chain')
       chain.set('none')
       const [cookie = ''] = failed.headers.getSetCookie().map((one) => one.split(';', 1)[0] ?? '')
       assert.equal(await isShown(await ask(cookie)), true, path)

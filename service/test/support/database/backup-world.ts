@@ -71,6 +71,8 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
   const [sold, offered] = [await life.register('tag-1'), await life.register('tag-2')]
   await life.answer('acceptTransfer', (await life.offer(sold)).transfer?.id ?? '', alice)
   await life.offer(offered)
+  const erased = "insert into erased_message (transfer_id, hash) values ('1-1', decode(repeat('7', 64), 'hex'))"
+  await world.components.database.query(erased)
   const account = accounts[moneyAccounts.payer]
   assert.ok(account)
   const purchase = { gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n }

@@ -2,7 +2,7 @@
 import { metadataHashOf } from '@touchstone/verdict'
 import type { Database } from '../../../src/db/database.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
-import { bob, hashOf, insertAsset, insertEvent, insertTransfer, setCursor } from './rows.ts'
+import { bob, hashOf, insertAsset, insertEvent, insertOperation, insertTransfer, setCursor } from './rows.ts'
 
 export const huge = 2n ** 256n - 1n
 const body =
@@ -51,6 +51,7 @@ export async function fillExample(database: Database): Promise<void> {
   })
   for (let block = 1; block <= 5; block += 1) await insertEvent(database, { tokenId: 1, block })
   await setCursor(database, { number: 77, at: '2026-01-06T00:00:00Z' })
+  await insertOperation(database, hashOf(7))
   await database.query("insert into transfer_message (hash, body) values (decode($1, 'hex'), $2)", [
     hashOf(6).slice(2),
     'Yours\u001b[31m\u202e now',

@@ -74,8 +74,20 @@ export type TransferInsert = {
   status?: string
   initiatedAt?: string
   expiresAt?: string | null
+  initiatedTx?: string
   settledTx?: string
   messageHash?: string
+}
+
+/** Inserts a transaction of this service. */
+export async function insertOperation(sql: Sql, txHash: string): Promise<void> {
+  const signer = bytes(alice)
+  await sql.query('insert into signer (address) values ($1) on conflict do nothing', [signer])
+  await sql.query(
+    `insert into operation (idempotency_key, request_hash, kind, signer, nonce, tx_hash, raw)
+     values ($1, $2, 'initiateTransferBySig', $3, 0, $2, '')`,
+    [txHash, bytes(txHash), signer],
+  )
 }
 
 export async function insertTransfer(sql: Sql, row: TransferInsert): Promise<void> {
@@ -89,7 +101,7 @@ export async function insertTransfer(sql: Sql, row: TransferInsert): Promise<voi
       bytes(row.to ?? bob),
       row.status ?? 'PENDING',
       row.initiatedAt ?? '2026-01-02T00:00:00Z',
-      bytes(hashOf(7)),
+      bytes(row.initiatedTx ?? hashOf(7)),
       row.expiresAt ?? null,
       bytes(row.settledTx),
       bytes(row.messageHash),

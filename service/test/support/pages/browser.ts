@@ -45,6 +45,7 @@ export async function startBrowser(urls: readonly string[], more: readonly strin
   /** `allowed`: complaints that the test expects. A request to any other host is one that it does not. */
   async function open(url: string, options: BrowserContextOptions & { allowed?: RegExp } = {}): Promise<Opened> {
     const context = await browser.newContext(options)
+    context.setDefaultTimeout(120_000) // as long as a busy machine may take
     const page = await context.newPage()
     const complaints: string[] = []
     page.on('pageerror', (error) => complaints.push(error.message))

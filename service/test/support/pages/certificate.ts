@@ -1,5 +1,24 @@
 /** Certificates of a check, as a visitor asks for them after a tap. */
+import type { CertificateView } from '../../../src/pages/certificate/facts.ts'
 import type { PageWorld } from './pages.ts'
+
+/** The view of a certificate with the longest token id; its name and its signature are the test's. */
+export const certificateView = (contract: string): Omit<CertificateView, 'name' | 'jws'> => ({
+  issuerName: 'Example Verifier',
+  did: 'did:web:verify.example',
+  checkUrl: 'https://verify.example/check',
+  item: { gtin: '09520003000001', serial: 'S7-1182' },
+  state: 'CLAIMED',
+  tapCounter: 17,
+  at: 1_795_168_212,
+  chainRef: {
+    chainId: 84_532,
+    contract,
+    tokenId: '9'.repeat(78),
+    blockNumber: 31_337,
+    blockHash: `0x${'ab'.repeat(32)}`,
+  },
+})
 
 /** The ticket of the form for a certificate in a tapped page; empty: there is none. */
 export const ticketIn = (page: string) => /name="ticket" value="([^"]+)" \/>\s*<h3>/.exec(page)?.[1] ?? ''

@@ -45,7 +45,7 @@ const [operator] = publishedAddresses as [Hex]
 const [mintedTopic] = encodeEventTopics({ abi: assetRegistryAbi, eventName: 'AssetMinted' })
 
 export type GatewayWorld = Awaited<ReturnType<typeof startGatewayWorld>>
-type Receipt = { blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
+type Receipt = { transactionHash: Hex; blockNumber: Hex; contractAddress: Hex; logs: { topics: Hex[] }[] }
 export type Opened = Awaited<ReturnType<GatewayWorld['open']>>
 
 /**

@@ -11,7 +11,7 @@ import { formatError } from '../../../src/cli/session/output.ts'
 import { commandRunner, storeCommands } from '../../../src/cli/store-commands.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import type { World } from '../world.ts'
-import { killProcess } from './kill.ts'
+import { children, killChildren } from './kill.ts'
 
 export type Ran = { readonly exit: number | null; readonly out: string; readonly err: string }
 
@@ -55,9 +55,7 @@ export const inherited = {
 
 export type Running = { readonly child: ChildProcess; readonly said: () => string; readonly ended: Promise<Ran> }
 
-/** Processes that run. A test that fails leaves its own, which would keep the process of the test file alive. */
-const children = new Set<ChildProcess>()
-if (process.env['NODE_TEST_CONTEXT'] !== undefined) after(() => Promise.all([...children].map(killProcess)))
+if (process.env['NODE_TEST_CONTEXT'] !== undefined) after(killChildren)
 
 /** `touchstone …` as a process of its own. Only what `env` names is set; `program` is the cli.ts of another version. */
 export function touchstone(

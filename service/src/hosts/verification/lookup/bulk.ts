@@ -2,14 +2,14 @@
  * `{base_url}/bulk` takes a pasted list or a CSV file and answers each line, all at one block. The answer is a page, or CSV for `Accept: text/csv`.
  * Each line counts in the budget of keyless reads. A list that does not fit into it consumes one request and is not looked up.
  */
-import type { Context, Hono } from 'hono'
+import type { Hono } from 'hono'
 import { readWebBody } from '../../../http/body.ts'
-import { type Quota, type RateLimiter, takeMany } from '../../../http/rate-limit/limiter.ts'
+import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { failure, methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { bulkPage, bulkPath, type BulkProblem } from '../../../pages/lookup/bulk.ts'
 import { contextOf, isOwnForm, pageResponse } from '../pages/response.ts'
 import { rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
-import { type Line, parseLines, withoutQueries } from './lines.ts'
+import { parseLines, withoutQueries } from './lines.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
 import { csvOf, rowOf } from './table.ts'
 
@@ -37,7 +37,7 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
   app.options(bulkPath, () => preflight(methods))
   app.all(bulkPath, async (c) => {
     const quota = await helpers.consume(c, limiter)
-    const headers = quotaHeaders(quota)
+    let headers = quotaHeaders(quota)
     const { method } = c.req
     if (!['GET', 'HEAD', 'POST'].includes(method)) return methodRefused(methods, headers)
     const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
@@ -61,8 +61,10 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
     const { count, lines } = parseLines(list.parts, baseUrl, most)
     if (count === 0) return refuse({ kind: 'empty' }, body)
     if (count > most) return refuse({ kind: 'lines', count }, body)
-    const spent = await consumeLines(c, lines, quota)
-    if (spent !== null) return refuse({ kind: 'quota', left: spent.remaining, seconds: spent.resetSeconds }, body)
+    const after = await helpers.consumeMore(c, limiter, { quota, more: count - 1 })
+    headers = quotaHeaders(after)
+    if (after?.allowed === false)
+      return refuse({ kind: 'quota', left: after.remaining, seconds: after.resetSeconds }, body)
     try {
       const { block, resolutions } = await resolveLines(
         site,
@@ -79,19 +81,6 @@ export function bulkRoute(app: Hono<Env>, helpers: RequestHelpers, site: BulkSit
       return refuse({ kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault' }, body, status)
     }
   })
-
-  /** Consumes a request for each line after the first. Returns the quota that a list does not fit into, and then consumes none. */
-  async function consumeLines(
-    c: Context<Env>,
-    lines: readonly Line[],
-    quota: Quota | undefined,
-  ): Promise<Quota | null> {
-    const more = lines.length - 1
-    if (limiter === undefined || quota === undefined || more === 0) return null
-    if (more > quota.remaining) return quota
-    const after = await takeMany(limiter, helpers.clientOf(c), more)
-    return after.allowed ? null : after
-  }
 }
 
 /** Reads the fields `list` and `file` of a form, or a body in CSV or plain text. */

@@ -110,8 +110,12 @@ function itemOf(gtin: string, serial: string): Identifier {
 
 const unreadable = { kind: 'unreadable' } as const
 
+/** Longest line that is split, in characters. The parser takes some microseconds for each, and a line counts as one request. */
+const longestRow = 6_000
+
 /** Splits a line at tabs, else at semicolons, else at commas (RFC 4180, and what spreadsheets make of it). */
 function cellsOf(line: string): readonly string[] {
+  if (line.length > longestRow) return [line]
   const delimiter = line.includes('\t') ? '\t' : line.includes(';') ? ';' : ','
   try {
     const [cells = []] = parse(line, {

@@ -30,6 +30,16 @@ describe('a list', () => {
     assert.equal(parseLines(['x y,"open'], base, 9).lines[0]?.identifiers[0]?.kind, 'unreadable')
   })
 
+  it('does not split a line that is longer than a row of a list', () => {
+    for (const line of [`42${','.repeat(10_000)}`, `token${',x'.repeat(10_000)}`]) {
+      const { lines } = parseLines([`${line}\n7`], base, 9)
+      assert.deepEqual(
+        lines.map(({ identifiers }) => identifiers[0]?.kind),
+        ['unreadable', 'number'],
+      )
+    }
+  })
+
   it('keeps a first line that names no column, such as a serial with the name of a member of every object', () => {
     const { count, lines } = parseLines(['constructor\n__proto__'], base, 9)
     assert.deepEqual(

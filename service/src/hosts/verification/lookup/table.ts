@@ -8,6 +8,7 @@ import { encodeSerial } from '../../../domain/serial.ts'
 import { reportsOf } from '../pages/item.ts'
 import type { Line } from './lines.ts'
 import type { FoundItem, Resolution } from './resolve.ts'
+import { formatSecond } from '../../../domain/text.ts'
 
 export function rowOf({ number, typed }: Line, resolution: Resolution): LookupRow {
   const row = { line: number, typed }
@@ -64,8 +65,7 @@ export type Checked = { readonly block: BlockId | null; readonly checkedAt: numb
 
 /** Writes one row for each line, and one for each item where several fit. */
 export function csvOf(baseUrl: string, rows: readonly LookupRow[], { block, checkedAt }: Checked): string {
-  const time = new Date(checkedAt * 1000).toISOString().replace(/\.\d+/, '')
-  const pin = [block?.number ?? null, block?.hash ?? null, time, 'no'] as const
+  const pin = [block?.number ?? null, block?.hash ?? null, formatSecond(checkedAt), 'no'] as const
   const lines = rows.flatMap((row) => {
     const start = [row.line, row.typed, row.kind] as const
     const items = row.kind === 'found' ? [row.item] : row.kind === 'several' ? row.items : []

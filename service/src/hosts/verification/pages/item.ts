@@ -218,8 +218,9 @@ function orNull<T>(wanted: Promise<T>): Promise<T | null> {
 
 /** Returns the history for people: one line for each change, oldest first, without the accounts (spec §3). */
 export function timelineOf(events: readonly HistoryEvent[]): TimelineEntry[] {
+  const changes = changesByTransaction(events)
   return events
-    .filter((event, index) => !isEcho(event, events, index))
+    .filter((event) => !isEcho(event, changes.get(event.transactionHash) ?? new Set()))
     .map((event) => ({
       ...lineOf(event),
       at: event.timestamp === 0n ? null : Number(event.timestamp),
@@ -228,18 +229,32 @@ export function timelineOf(events: readonly HistoryEvent[]): TimelineEntry[] {
     }))
 }
 
+/** The changes that events of one transaction record and others of it repeat. */
+type Change = 'minted' | 'bound' | 'flagged'
+
+/** Looks at each event once. A token may have a thousand, all of them of one transaction. */
+function changesByTransaction(events: readonly HistoryEvent[]): ReadonlyMap<Hex, ReadonlySet<Change>> {
+  const changes = new Map<Hex, Set<Change>>()
+  for (const event of events) {
+    const change = changeOf(event)
+    if (change === null) continue
+    const { transactionHash } = event
+    changes.set(transactionHash, (changes.get(transactionHash) ?? new Set()).add(change))
+  }
+  return changes
+}
+
+function changeOf({ type, fromState, toState }: HistoryEvent): Change | null {
+  if (type === 'AssetMinted') return 'minted'
+  if (type === 'TagBound') return 'bound'
+  return type === 'StateChanged' && (toState === 'FLAGGED' || fromState === 'FLAGGED') ? 'flagged' : null
+}
+
 /** Returns whether another event of the transaction records the same change. A mint is also a change of state, a flag one of bits. */
-function isEcho(event: HistoryEvent, events: readonly HistoryEvent[], index: number): boolean {
-  const others = events.filter((other, at) => at !== index && other.transactionHash === event.transactionHash)
-  const has = (test: (other: HistoryEvent) => boolean) => others.some(test)
-  if (event.type === 'StateChanged')
-    return has(
-      ({ type }) =>
-        (type === 'AssetMinted' && event.toState === 'MINTED') || (type === 'TagBound' && event.toState === 'BOUND'),
-    )
-  const isState = ({ type, toState, fromState }: HistoryEvent) =>
-    type === 'StateChanged' && (toState === 'FLAGGED' || fromState === 'FLAGGED')
-  return event.type === 'FlagsChanged' && has(isState)
+function isEcho({ type, toState }: HistoryEvent, changes: ReadonlySet<Change>): boolean {
+  if (type === 'FlagsChanged') return changes.has('flagged')
+  if (type !== 'StateChanged') return false
+  return (toState === 'MINTED' && changes.has('minted')) || (toState === 'BOUND' && changes.has('bound'))
 }
 
 type Line = Pick<TimelineEntry, 'kind' | 'state'>

@@ -75,4 +75,19 @@ describe('timelineOf', () => {
   it('ends the life of a flagged item by recycling, not by lifting the flag', () => {
     assert.equal(timelineOf(history([change('FLAGGED', 'RECYCLED')]))[0]?.kind, 'recycled')
   })
+
+  it('looks at each event a few times, however many there are, because an owner can make a thousand', () => {
+    const lift = [{ type: 'FlagsChanged' }, change('FLAGGED', 'CLAIMED')] as const
+    const reported = history(...Array.from({ length: 250 }, () => lift), [...lift, ...lift])
+    let looks = 0
+    const events = reported.map((event) => ({
+      ...event,
+      get transactionHash() {
+        looks += 1
+        return event.transactionHash
+      },
+    }))
+    assert.equal(timelineOf(events).length, 252)
+    assert.ok(looks < 10 * events.length, `${looks} looks at ${events.length} events`)
+  })
 })

@@ -7,7 +7,7 @@ import type { Context, Hono } from 'hono'
 import { decodePercent } from '../../../lib/bytes.ts'
 import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { readWebBody } from '../../../http/body.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -98,22 +98,23 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
   }
 
   app.options(manyPath, () => preflight('POST, OPTIONS'))
+  // Each identifier counts in the budget of keyless reads. A list that does not fit into it consumes one request and is not looked up.
   app.all(manyPath, async (c) => {
     const quota = await helpers.consume(c, limiter)
     const headers = { ...vary, ...quotaHeaders(quota) }
     if (c.req.method !== 'POST') return methodRefused('POST, OPTIONS', headers)
-    if (quota?.allowed === false)
-      return faultResult(new ServiceError('RATE_LIMITED', rateLimitMessage(quota)), {
-        ...headers,
-        'Retry-After': String(quota.resetSeconds),
-      })
+    if (quota?.allowed === false) return limited(quota, rateLimitMessage(quota))
     try {
       const caller = await callerOf(c, helpers, keyAccess)
       if (!caller.ok) return caller.response(headers)
-      const ids = await readIds(c.req.raw)
-      if (ids === null) return result('badBody', headers)
+      const most = Math.min(mostIds, quota?.limit ?? mostIds)
+      const ids = await readIds(c.req.raw, most)
+      if (ids === null) return faultResult(new ServiceError('INVALID_ARGUMENT', badBody(most)), headers)
+      const after = await helpers.consumeMore(c, limiter, { quota, more: ids.length - 1 })
+      if (after?.allowed === false) return limited(after, tooFewLeft(after))
       const results = await mapConcurrently(ids, idsAtOnce, matchOf)
-      return documentResponse(c, { results }, 'application/json', headers, caller.isKeyed)
+      const spent = { ...vary, ...quotaHeaders(after) }
+      return documentResponse(c, { results }, 'application/json', spent, caller.isKeyed)
     } catch (error) {
       return faultResult(helpers.faultOf(error, c), headers)
     }
@@ -135,12 +136,25 @@ const mostIds = 100
 const idsAtOnce = 25
 const vary = { Vary: 'Accept, Authorization' } as const
 
-/** Reads the identifiers of a body `{"productIds": [...]}`, at most 100; null for every other body. */
-async function readIds(request: Request): Promise<readonly string[] | null> {
+function limited(quota: Quota, message: string): Response {
+  const headers = { ...vary, ...quotaHeaders(quota), 'Retry-After': String(quota.resetSeconds) }
+  return faultResult(new ServiceError('RATE_LIMITED', message), headers)
+}
+
+function tooFewLeft({ remaining, resetSeconds }: Quota): string {
+  return `Each identifier counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
+}
+
+function badBody(most: number): string {
+  return `The body must be {"productIds": […]} with 1 to ${most} identifiers.`
+}
+
+/** Reads the identifiers of a body `{"productIds": [...]}`, at most `most`; null for every other body. */
+async function readIds(request: Request, most: number): Promise<readonly string[] | null> {
   const body = await readWebBody(request, { maxBytes: 65_536, timeoutMs: 5_000 })
   const value = body.ok ? parseJson(body.text) : undefined
   const ids = isObject(value) ? value['productIds'] : undefined
-  if (!Array.isArray(ids) || ids.length === 0 || ids.length > mostIds) return null
+  if (!Array.isArray(ids) || ids.length === 0 || ids.length > most) return null
   const isId = (id: unknown): id is string => typeof id === 'string' && id.length <= 500 && id.isWellFormed()
   return ids.every(isId) ? ids : null
 }

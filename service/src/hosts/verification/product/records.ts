@@ -111,10 +111,16 @@ async function tokensOf(site: ProductSite, subject: Subject): Promise<readonly b
 
 async function knownBatch({ metadataTexts }: ProductSite, metadataHash: Hex): Promise<BatchNames | null> {
   const metadata = await metadataTexts.get(metadataHash)
-  const hash = metadata === undefined ? null : detailsHashOf(parseJson(metadata))
+  const { hash } = metadata === undefined ? { hash: null } : detailsIn({ hash: metadataHash, text: metadata })
   const text = hash === null ? undefined : await metadataTexts.get(hash)
   return hash === null || text === undefined ? null : batchIn({ hash, text })
 }
+
+/** Returns the hash of the product details that metadata names. A text of 16 kB takes a millisecond, and a request may need 500 of them. */
+const detailsIn = memoize(
+  ({ text }: { readonly hash: Hex; readonly text: string }) => ({ hash: detailsHashOf(parseJson(text)) }),
+  { max: 50_000, keyOf: ({ hash }) => hash },
+)
 
 type BatchNames = Pick<ProductDetails, 'gtin' | 'batch'>
 
@@ -148,9 +154,10 @@ type ItemRecord = {
 }
 
 async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): Promise<ItemRecord | null> {
-  const { asset, block } = await site.reader.read(tokenId)
+  const found = await site.reader.read(tokenId)
+  const { asset, block } = found
   if (asset.record.state === 0) return null
-  const events = reading.history === true || reading.at !== undefined ? await eventsOf(site, tokenId) : []
+  const events = reading.history === true || reading.at !== undefined ? await eventsOf(site, tokenId, found) : []
   const version = events.length === 0 ? null : chosenVersion(events, reading.at)
   if (reading.at !== undefined && version === null) return null
   const metadataHash = version?.metadataHash ?? asset.metadataHash
@@ -179,8 +186,13 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   }
 }
 
-async function eventsOf({ history }: ProductSite, tokenId: bigint): Promise<readonly HistoryEvent[]> {
-  const known = await history(tokenId)
+/** Reads the events up to the block of the record, so that both are of one block. */
+async function eventsOf(
+  { history }: ProductSite,
+  tokenId: bigint,
+  found: Parameters<Histories>[1],
+): Promise<readonly HistoryEvent[]> {
+  const known = await history(tokenId, found)
   if (known.available) return known.events
   throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error(known.reason) })
 }

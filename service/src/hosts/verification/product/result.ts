@@ -20,7 +20,6 @@ const reasons = {
     ...badRequest,
     'The element path must name one element, such as materials[0].name; wildcards, slices and filters select several.',
   ],
-  badBody: [...badRequest, 'The body must be {"productIds": […]} with 1 to 100 identifiers.'],
   badKey: [
     ...keyless,
     'This API key is wrong, expired or revoked. Leave the header Authorization out to read what is public.',

@@ -1,0 +1,49 @@
+/** Settings of the request limits: where they are counted, and how many requests a client has in a window. */
+import { z } from 'zod'
+import { choice, isRange, list, optional, redisUrl, whole } from './parsers.ts'
+import { secret, setting } from './setting.ts'
+
+/** Requests that a client may make in a window. */
+const quota = (fallback: number) => whole(0, 1_000_000_000, fallback)
+
+export const limitSettings = z.object({
+  redisUrl: secret(
+    'REDIS_URL',
+    optional(redisUrl),
+    'Redis 6 or newer, or Valkey: counts the limits of all processes together.',
+  ),
+  store: setting(
+    'RATE_LIMIT_STORE',
+    choice('auto', 'process', 'postgres', 'redis'),
+    'Place where the limits are counted: each process alone, or PostgreSQL or Redis for all of them. auto: Redis with REDIS_URL, else PostgreSQL with DATABASE_URL.',
+  ),
+  storeTimeoutMs: setting(
+    'RATE_LIMIT_STORE_TIMEOUT_MS',
+    whole(10, 10_000, 100),
+    'Milliseconds that PostgreSQL or Redis may take to count; then the process counts alone.',
+  ),
+  asset: setting('RATE_LIMIT_ASSET', quota(60), 'Keyless reads a client IP may make in a window; 0: no limit.'),
+  tap: setting('RATE_LIMIT_TAP', quota(30), 'Tap requests a client IP may make in a window; 0: no limit.'),
+  forgedTaps: setting(
+    'RATE_LIMIT_FORGED_TAPS',
+    quota(20),
+    'Failed cryptograms of a client IP in a window; after them its taps are tried against likely batches only. Other clients at this address are not locked out. 0: no limit.',
+  ),
+  gateway: setting(
+    'RATE_LIMIT_GATEWAY',
+    quota(60),
+    'Unpaid gateway requests a client IP may make in a window; rejected payments have as many again. 0: no limit.',
+  ),
+  graphql: setting('RATE_LIMIT_GRAPHQL', quota(600), 'GraphQL requests an API key may make in a window; 0: no limit.'),
+  mcp: setting(
+    'RATE_LIMIT_MCP',
+    quota(20),
+    'Tool calls by MCP, and requests by A2A, that a client IP may make in a window; 0: no limit.',
+  ),
+  windowSeconds: setting('RATE_LIMIT_WINDOW_SECONDS', whole(1, 86_400, 60), 'Length of a window of every limit.'),
+  trustedProxies: setting(
+    'TRUSTED_PROXIES',
+    list('IP addresses or CIDR ranges', isRange),
+    'Proxies whose X-Forwarded-For names the client.',
+  ),
+})

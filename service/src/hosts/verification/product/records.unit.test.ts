@@ -1,0 +1,35 @@
+/** The cost of a look-up of batches: it must not grow with the texts of suppliers at each request. */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { encodeWord } from '../../../lib/words.ts'
+import { hasProduct, type ProductSite } from './records.ts'
+
+const wordOf = (value: number) => `0x${encodeWord(BigInt(value))}` as const
+const details = wordOf(1_000)
+const count = 50
+
+const texts = new Map<string, string>([[details, JSON.stringify({ batch: 'L-1' })]])
+for (let item = 0; item < count; item++) texts.set(wordOf(item), JSON.stringify({ details, name: `Item ${item}` }))
+
+const site: ProductSite = {
+  baseUrl: 'https://a.example',
+  contract: `0x${'c'.repeat(40)}`,
+  items: { tokenOfItem: async () => null },
+  classes: {
+    itemsOfClass: async () =>
+      Array.from({ length: count }, (_, item) => ({ tokenId: BigInt(item), metadataHash: wordOf(item) })),
+  },
+  metadataTexts: { get: async (hash) => texts.get(hash) },
+  metadata: { stored: async (hash) => texts.get(hash) },
+  reader: { read: () => Promise.reject(new Error('No item of this batch is read.')) },
+  history: () => Promise.reject(new Error('No history is asked for.')),
+}
+
+describe('the look-up of a batch', () => {
+  it('parses the metadata of an item once, however often batches of its model are asked for', async (t) => {
+    const { mock } = t.mock.method(JSON, 'parse')
+    for (const batch of ['A', 'B', 'C', 'D'])
+      assert.equal(await hasProduct(site, { kind: 'batch', gtin: '09520123456788', batch }), false)
+    assert.ok(mock.callCount() <= count + 1, `${mock.callCount()} texts parsed`)
+  })
+})
