@@ -51,8 +51,11 @@ export type LedgerOptions = Readonly<{
   now?: () => Date
 }>
 
-/** Taps of one statement, and statements at the same time: while one commits, the next is prepared. */
-const grouping = { maxItems: 200, concurrency: 2, isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) }
+/**
+ * Taps of one statement, and statements at the same time: while one commits, the next is prepared. A larger group shares its commit with
+ * more, but leaves this process idle meanwhile: groups of 200 answer a tenth fewer taps a second.
+ */
+const grouping = { maxItems: 32, concurrency: 2, isOfOneItem: (error: unknown) => !isDatabaseUnavailable(error) }
 
 /** `time` is that of a test. `consume`: the tap counts, if it was never used. A `product` is announced with it. */
 type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: bigint | null }>
