@@ -152,7 +152,7 @@ for (const { name, open, skip } of testDatabases()) {
         },
       }
       const ledger = createLedger({ sql })
-      const taps = Array.from({ length: 50 }, () => world().tapOf(1))
+      const taps = Array.from({ length: 30 }, () => world().tapOf(1))
       const answers = await Promise.all(taps.map((tap) => ledger.consume(tap)))
       assert.deepEqual(new Set(answers.map(({ outcome }) => outcome)), new Set(['FRESH']))
       if (database.dialect !== 'citus') return assert.equal(statements, 1)
