@@ -3,6 +3,7 @@
  * offsets and settings. A row with revealed keys belongs into a private file (`writePrivateFile`) only.
  */
 import { hexToBytes } from '@noble/hashes/utils.js'
+import { formatCsvRow } from '../../lib/csv.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { an10922, boltcardKeys, diversificationInput } from '../keys/derivations.ts'
 import { chipKeys, type StoredBatch } from '../keys/batch.ts'
@@ -117,13 +118,8 @@ const gototagsColumns: Columns = [
 ]
 
 function table(columns: Columns, rows: readonly KeyRow[]): string {
-  const lines = [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, cell]) => String(cell(row))))]
-  return lines.map((cells) => `${cells.map(quoted).join(',')}\n`).join('')
-}
-
-/** Quotes a cell by RFC 4180. No cell can begin like a formula of a spreadsheet, because all values are ours. */
-function quoted(cell: string): string {
-  return /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
+  const lines = [columns.map(([name]) => name), ...rows.map((row) => columns.map(([, cell]) => cell(row)))]
+  return lines.map((cells) => `${formatCsvRow(cells)}\n`).join('')
 }
 
 /** Lists the plain commands, and the data of the protected ones, which only the station's session can encrypt. */
