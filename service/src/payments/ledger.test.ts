@@ -61,6 +61,14 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await store.find(newPayment()), undefined)
     })
 
+    it('takes in one of two payments with one nonce that come together, and all others', async () => {
+      const transfer = newPayment()
+      const deposit = { ...transfer, requestHash: bytes(32).slice(2) }
+      const inserted = await Promise.all([transfer, newPayment(), deposit, newPayment()].map(store.insert))
+      assert.deepEqual(inserted, [true, true, false, true])
+      assert.equal((await store.find(transfer))?.requestHash, transfer.requestHash)
+    })
+
     it('takes in anew what another version claimed and left', async () => {
       const payment = await settling()
       await database.query(`update payment set state = 'open', claimed_until = clock_timestamp() where nonce = $1`, [

@@ -122,7 +122,10 @@ export function createLedger(
 
   const insert = createBatcher<NewPayment, boolean>({
     maxItems,
-    async run(payments) {
+    async run(given) {
+      // A statement with one key twice fails for all. A payer can sign a transfer and a deposit under one nonce.
+      const first = new Map(given.toReversed().map((payment) => [paymentName(payment), payment]))
+      const payments = given.filter((payment) => first.get(paymentName(payment)) === payment)
       const hasIdentifiers = payments.some(({ identifier }) => identifier !== undefined)
       const rows = await run<Pick<Row, 'payer' | 'nonce'>>(
         `${hasIdentifiers ? named : ''}
@@ -152,7 +155,7 @@ export function createLedger(
         ],
       )
       const inserted = new Set(rows.map(nameOfRow))
-      return payments.map((payment) => inserted.has(paymentName(payment)))
+      return given.map((payment) => payments.includes(payment) && inserted.has(paymentName(payment)))
     },
   })
 
