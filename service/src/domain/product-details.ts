@@ -5,6 +5,7 @@
 import { cleanText, type Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { isObject, parseJson } from '../lib/json.ts'
+import { memoize } from '../lib/memoize.ts'
 import { parseGtin } from './gtin.ts'
 import { parseHttpsUrl } from './https-url.ts'
 import { parseSerial } from './serial.ts'
@@ -174,9 +175,17 @@ export function detailsError(input: unknown): string | null {
 
 /** Parses the canonical text of a document and cleans it; null for a text that is none. The caller has compared its hash. */
 export function parseDetails(text: string): ProductDetails | null {
-  const parsed = readSchema.safeParse(parseJson(text))
-  return parsed.success ? parsed.data : null
+  return readDetails(text).details
 }
+
+/** Cleans each text once. One of 16 kB takes some milliseconds, and the page of a model needs twenty. */
+const readDetails = memoize(
+  (text: string): { readonly details: ProductDetails | null } => {
+    const parsed = readSchema.safeParse(parseJson(text))
+    return { details: parsed.success ? parsed.data : null }
+  },
+  { max: 20_000, maxLength: 16_000_000 },
+)
 
 /** Returns the hash of the product details that an item's parsed metadata names, or null. */
 export function detailsHashOf(metadata: unknown): Hex | null {

@@ -5,6 +5,7 @@
 import { metadataHashOf, untrustedOf, type Hex } from '@touchstone/verdict'
 import { detailsHashOf } from '../domain/product-details.ts'
 import { parseJson } from '../lib/json.ts'
+import { memoize } from '../lib/memoize.ts'
 
 /** The seven supplier fields, each cleaned and not empty (spec §2.3). An `Untrusted` fits. */
 export type ProductText = Readonly<
@@ -28,8 +29,16 @@ export type PassportMetadata =
 export function passportMetadata(onChainHash: Hex | null, storedText: string | undefined): PassportMetadata {
   if (onChainHash === null || /^0x0*$/.test(onChainHash) || storedText === undefined)
     return { status: 'none', onChainHash }
-  const expected = onChainHash.toLowerCase()
-  if (!storedText.isWellFormed() || metadataHashOf(storedText) !== expected) return { status: 'mismatch', onChainHash }
-  const metadata = parseJson(storedText)
-  return { status: 'match', value: untrustedOf(metadata), hash: onChainHash, details: detailsHashOf(metadata) }
+  return compare({ hash: onChainHash, text: storedText })
 }
+
+/** Hashes and cleans each text once. One of 16 kB takes some milliseconds, and the page of a model needs twenty. */
+const compare = memoize(
+  ({ hash, text }: { readonly hash: Hex; readonly text: string }): PassportMetadata => {
+    if (!text.isWellFormed() || metadataHashOf(text) !== hash.toLowerCase())
+      return { status: 'mismatch', onChainHash: hash }
+    const metadata = parseJson(text)
+    return { status: 'match', value: untrustedOf(metadata), hash, details: detailsHashOf(metadata) }
+  },
+  { max: 20_000, maxLength: 16_000_000, keyOf: ({ hash, text }) => hash + text },
+)

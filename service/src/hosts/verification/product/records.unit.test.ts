@@ -1,8 +1,9 @@
-/** The cost of a look-up of batches: it must not grow with the texts of suppliers at each request. */
+/** The cost of look-ups of batches and models: it must not grow with the texts of suppliers at each request. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { metadataHashOf } from '@touchstone/verdict'
 import { encodeWord } from '../../../lib/words.ts'
-import { hasProduct, type ProductSite } from './records.ts'
+import { hasProduct, type ProductSite, readProduct } from './records.ts'
 
 const wordOf = (value: number) => `0x${encodeWord(BigInt(value))}` as const
 const details = wordOf(1_000)
@@ -31,5 +32,40 @@ describe('the look-up of a batch', () => {
     for (const batch of ['A', 'B', 'C', 'D'])
       assert.equal(await hasProduct(site, { kind: 'batch', gtin: '09520123456788', batch }), false)
     assert.ok(mock.callCount() <= count + 1, `${mock.callCount()} texts parsed`)
+  })
+})
+
+describe('the product information of a model', () => {
+  it('cleans the texts of an item once, however often it is asked for', async (t) => {
+    const owner = `0x${'a'.repeat(40)}` as const
+    const record = { owner, timestamp: 1n, state: 3, flags: 0, reserved: 0 } as const
+    const ofHash = new Map<string, string>()
+    const put = (document: object) => {
+      const text = JSON.stringify(document)
+      ofHash.set(metadataHashOf(text), text)
+      return metadataHashOf(text)
+    }
+    const hashes = Array.from({ length: 20 }, (_, item) =>
+      put({ details: put({ care: [`Wipe ${item}.`] }), name: `N${item}` }),
+    )
+    const model: ProductSite = {
+      ...site,
+      classes: {
+        itemsOfClass: async () => hashes.map((metadataHash, item) => ({ tokenId: BigInt(item), metadataHash })),
+      },
+      metadataTexts: { get: async (hash) => ofHash.get(hash) },
+      metadata: { stored: async (hash) => ofHash.get(hash) },
+      reader: {
+        read: async (tokenId) => ({
+          asset: { record, metadataHash: hashes[Number(tokenId)] ?? null },
+          block: { number: 7n, hash: details },
+        }),
+      },
+    }
+    const read = async () => (await readProduct(model, { kind: 'class', gtin: '09520123456788' }))?.evidence.length
+    assert.equal(await read(), 20)
+    const { mock } = t.mock.method(JSON, 'parse')
+    assert.equal(await read(), 20)
+    assert.equal(mock.callCount(), 0)
   })
 })
