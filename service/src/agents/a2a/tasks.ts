@@ -133,12 +133,16 @@ export type TaskPage = {
   readonly totalSize: number
 }
 
-/** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. Callers are anonymous, so that a request without a context gets an empty page. */
+/** Clients may name a context. Callers are anonymous, so that only a name that holds a UUID keeps strangers from its tasks. */
+const isUnguessable = (contextId: string): boolean =>
+  /[\da-f]{8}-[\da-f]{4}-[\da-f]{4}-[\da-f]{4}-[\da-f]{12}/i.test(contextId)
+
+/** `ListTasks` (A2A 1.0 §3.1.4): the tasks of one context. No context, or one that can be guessed, gives an empty page. */
 export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObject): TaskPage | Fault {
   const filter = parseFilter(params)
   if ('fault' in filter) return filter
   const { contextId, status, pageSize, before, after, historyLength, includeArtifacts } = filter
-  const all = contextId === '' ? [] : store.ofContext(contextId)
+  const all = isUnguessable(contextId) ? store.ofContext(contextId) : []
   const matching = all.filter(
     ({ task }) => (status === undefined || task.status.state === status) && Date.parse(task.status.timestamp) > after,
   )

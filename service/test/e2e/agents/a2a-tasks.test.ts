@@ -113,6 +113,19 @@ describe('the list of tasks', () => {
     assert.deepEqual((await list({ contextId: 'another' })).tasks, [])
   })
 
+  it('of a context that a client named needs a name that cannot be guessed', async () => {
+    for (const [name, listed] of [
+      ['session-1', 0],
+      [`my session ${crypto.randomUUID().toUpperCase()}`, 1],
+    ] as const) {
+      const { task } = (await a2a.rpc('SendMessage', said('for Alice', { contextId: name }))).result
+      assert.deepEqual([task.contextId, task.status.state], [name, 'TASK_STATE_INPUT_REQUIRED'])
+      const { tasks, totalSize } = await list({ contextId: name })
+      assert.deepEqual([tasks.length, totalSize], [listed, listed])
+      assert.equal((await a2a.rpc('GetTask', { id: task.id })).result.id, task.id)
+    }
+  })
+
   it('has the tasks of one context, the last changed first, without artifacts unless asked for', async () => {
     const all = await list({ contextId })
     assert.deepEqual(idsOf(all), ids)
