@@ -125,7 +125,7 @@ describe('the limits of an operation', () => {
   })
 
   it('the same fields again and again, whose comparison grows with the square of their number', () => {
-    for (const field of ['__typename', 'product(id: 1) { id name }', '__schema { types { name } }'])
+    for (const field of ['__typename', 'product(id: 1) { id name }', '__schema { queryType { name } }'])
       assert.match(outcome(`{ ${`${field} `.repeat(150)} }`), /^TOO_COMPLEX .*same fields/)
     const fragments = Array.from(
       { length: 80 },
@@ -166,6 +166,15 @@ describe('the limits of an operation', () => {
   it('introspection that multiplies is refused', () => {
     const lists = 'types { fields { type { fields { type { fields { type { fields { name } } } } } } } }'
     assert.match(outcome(`{ __schema { ${lists} } }`), /^BAD_USER_INPUT .*introspection depth/i)
+  })
+
+  it('introspection that asks for the same lists again and again is refused', () => {
+    const aliased = (n: number, fields: string) => Array.from({ length: n }, (_, at) => `a${at}: ${fields}`).join(' ')
+    const types = aliased(10, '__schema { types { fields { type { fields { name } } } } }')
+    assert.match(outcome(`{ ${types} }`), /^TOO_COMPLEX .*20 lists of the schema/)
+    const fields = `{ __schema { types { ...F } } } fragment F on __Type { ${aliased(20, 'fields { name }')} }`
+    assert.match(outcome(fields), /^TOO_COMPLEX .*20 lists of the schema/)
+    assert.equal(outcome(`{ __type(name: "Product") { ${aliased(20, 'fields { name }')} } }`), 'ok')
   })
 
   it('a document of several operations needs a name', () => {

@@ -167,6 +167,18 @@ const maxDepth = 8
 const maxAliases = 30
 /** Fields and spreads of one operation, introspection included. */
 const maxSelections = 1_000
+/** Lists of the schema that one operation asks for; the usual introspection has nine. Each has up to a hundred items, or a list for each. */
+const maxSchemaLists = 20
+const schemaLists = new Set([
+  'types',
+  'directives',
+  'fields',
+  'args',
+  'inputFields',
+  'enumValues',
+  'interfaces',
+  'possibleTypes',
+])
 
 /**
  * Returns why a document nests too deep or repeats itself too often, or null. Introspection may nest deeper, as its tools do.
@@ -197,7 +209,7 @@ function definitionError(
   { kind, selectionSet }: OperationDefinitionNode | FragmentDefinitionNode,
   fragments: Fragments,
 ): string | null {
-  let [aliases, repeats, selections] = [0, 0, 0]
+  let [aliases, repeats, selections, lists] = [0, 0, 0, 0]
 
   /** `open` names the fragments on the path, so that a cycle ends; validation reports it. */
   function walk({ selections: nodes }: SelectionSetNode, depth: number, open: readonly string[]): string | null {
@@ -222,6 +234,9 @@ function definitionError(
     }
     if (node.alias !== undefined) aliases += 1
     if (aliases > maxAliases) return `The operation has more than ${maxAliases} aliases.`
+    // Introspection, and a fragment by itself, have no depth.
+    if (depth === -Infinity && schemaLists.has(name)) lists += 1
+    if (lists > maxSchemaLists) return `The operation asks for more than ${maxSchemaLists} lists of the schema.`
     const isExempt = name === '__schema' || name === '__type'
     if (!isExempt && depth > maxDepth) return `The operation nests deeper than ${maxDepth} fields.`
     if (node.selectionSet === undefined) return null
