@@ -81,11 +81,14 @@ export function createStatusRoute(options: StatusOptions) {
     if (!isPayer && decoded.kind !== 'payment') return null
     const row = await within(lookMs, 'ledger_unavailable', ledger.find(key))
     if (row === undefined) return null
-    const isHolder = decoded.kind === 'payment' && isSame(parsePayload(row.payload), decoded.payment)
+    const stored = parsePayload(row.payload)
+    const isHolder = decoded.kind === 'payment' && isSame(stored, decoded.payment)
     if (!isPayer && !isHolder) return null
-    const { state, transaction, reason, answer: proof } = row
+    const { state, transaction, reason, answer } = row
     if (state === 'done') {
-      const status = `{"status":"done","transaction":"${transaction}","proof":${proof}}`
+      // A voucher has no transaction of its own, and a deposit buys no proof.
+      const proof = stored.deposit === undefined ? `,"proof":${answer}` : ''
+      const status = `{"status":"done","transaction":${JSON.stringify(transaction)}${proof}}`
       return { status, isDelivery: row.undelivered }
     }
     const status = JSON.stringify({ status: state, transaction, ...(reason !== null && { reason }) })

@@ -4,6 +4,8 @@ import { after, before, beforeEach, describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
 import type { PrivateKeyAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
+import { depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -155,6 +157,27 @@ for (const { name, open, skip } of testDatabases())
         assert.deepEqual([other.status, other.body.error], [402, 'payment_already_used'])
       }
       assert.deepEqual([await transactions(), await sold()], [before, count])
+    })
+
+    it('the payer reads what became of a voucher, which has no transaction, and of a deposit, which has no proof', async () => {
+      const { payer, own, first, bought, voucher } = await openChannel()
+      const second = await buyThrough(gateway.url, token, await voucher(2n * price))
+      const status = async (nonce: Hex) => {
+        const issuedAt = BigInt(Math.floor(Date.now() / 1000))
+        const message = { resource: `${gateway.url}/verify`, payer: payer.address, nonce, issuedAt }
+        const typed = { domain: statusDomain, types: statusTypes, primaryType: 'PaymentStatus', message } as const
+        const Authorization = `EIP712 ${issuedAt}.${await payer.signTypedData(typed)}`
+        const answer = await fetch(`${gateway.url}/payments/${payer.address}/${nonce}`, { headers: { Authorization } })
+        return (await answer.json()) as unknown
+      }
+      assert.deepEqual(await status(voucherDigest(own.id, 2n * price)), {
+        status: 'done',
+        transaction: null,
+        proof: second.body,
+      })
+      const { transaction } = bought.body.payment ?? {}
+      const { salt } = first.deposit.authorization.erc3009Authorization
+      assert.deepEqual(await status(depositNonce(own.id, salt)), { status: 'done', transaction })
     })
 
     it('a voucher of an hour ago gets no proof of then: a client without records buys a new one', async () => {
