@@ -13,6 +13,7 @@ import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
 import { isFilled, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
+import { type ModelDeps, modelError } from './models.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
 
 type StepInput = Input<'productId', 'idempotencyKey'>
@@ -136,17 +137,18 @@ function readConsent(input: RecycleInput, read: InputReader) {
   return signature === null || deadline === null ? null : { signature, deadline }
 }
 
-export type BindDeps = Readonly<{
-  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'importTag'> & {
-    readonly batches: () => Promise<readonly StoredBatch[]>
-  }
-  /** The commitment of a tag on chain. Undefined without a pepper. */
-  tagHash?: ((uid: Uint8Array) => Hex) | undefined
-  /** Reads the token that a tag is bound to under TAG_PEPPER_PREVIOUS; null for none. */
-  formerBinding: (uid: Uint8Array) => Promise<bigint | null>
-  /** Updates the index after a token was registered as an item. */
-  itemChanged: (tokenId: bigint) => Promise<void>
-}>
+export type BindDeps = ModelDeps &
+  Readonly<{
+    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'importTag'> & {
+      readonly batches: () => Promise<readonly StoredBatch[]>
+    }
+    /** The commitment of a tag on chain. Undefined without a pepper. */
+    tagHash?: ((uid: Uint8Array) => Hex) | undefined
+    /** Reads the token that a tag is bound to under TAG_PEPPER_PREVIOUS; null for none. */
+    formerBinding: (uid: Uint8Array) => Promise<bigint | null>
+    /** Updates the index after a token was registered as an item. */
+    itemChanged: (tokenId: bigint) => Promise<void>
+  }>
 
 type BindTagInput = Input<'productId' | 'uid' | 'batchId', 'gtin' | 'serialNumber' | 'idempotencyKey'>
 
@@ -156,7 +158,7 @@ const takenElsewhere = 'The tag or the item is registered already, or the tag is
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
 export function createBindTag(
-  { tags, tagHash, formerBinding, itemChanged }: BindDeps,
+  { tags, tagHash, formerBinding, itemChanged, classes }: BindDeps,
   { executeWrite, executeSigned, operationKeyOf }: Writes,
 ) {
   function readBinding(input: BindTagInput, read: InputReader) {
@@ -176,6 +178,8 @@ export function createBindTag(
       const isNamed = context.key.brands === null || allowed.about === 'batch'
       return rejectedAt(fieldOf[allowed.about], isNamed ? allowed.message : takenElsewhere)
     }
+    const foreign = await modelError({ classes }, item?.gtin, context)
+    if (foreign !== null) return rejected([foreign])
     const commitment = hash(uid)
     const request = { kind: 'bindTag', tokenId, tagHash: commitment } as const
     // The pair is bound once, so it is the key if the caller gives none. A repeat registers the tag that was bound.

@@ -14,22 +14,24 @@ import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import { reasonOf, ServiceError } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext } from '../context.ts'
+import { modelError, type ModelDeps } from './models.ts'
 import { isFilled, type Input, type InputError, type InputReader, type Maybe } from './inputs.ts'
 import { mutation, ownedKey, rejected, rejectedAt, storedKey, type Writes, type Written } from './mutation.ts'
 import type { Registration, RegistrationOutcome, RegistrationStore } from './stores.ts'
 
-export type RegisterDeps = Readonly<{
-  registrations: RegistrationStore
-  items: Pick<ItemStore, 'tokenOfItem'>
-  metadata: Readonly<{ put: (metadata: NewProduct['metadata']) => Promise<void> }>
-  transfers: Pick<TransferReads, 'position'>
-  /** The first owner of registered products; null without an operator key. */
-  operator: Hex | null
-  log: Log
-}>
+export type RegisterDeps = ModelDeps &
+  Readonly<{
+    registrations: RegistrationStore
+    items: Pick<ItemStore, 'tokenOfItem'>
+    metadata: Readonly<{ put: (metadata: NewProduct['metadata']) => Promise<void> }>
+    transfers: Pick<TransferReads, 'position'>
+    /** The first owner of registered products; null without an operator key. */
+    operator: Hex | null
+    log: Log
+  }>
 
 export function createRegisterProduct(
-  { registrations, items, metadata, transfers, operator, log }: RegisterDeps,
+  { registrations, items, metadata, transfers, operator, classes, log }: RegisterDeps,
   { executeWrite, previousRequest }: Writes,
 ) {
   // One at a time per key. A rejected request must not remove what the next one under its key is about to use.
@@ -37,6 +39,8 @@ export function createRegisterProduct(
 
   return mutation(readNewProduct, async (product, context) => {
     if (operator === null) return rejectedAt('input', 'No operator key is configured: nothing can be minted.')
+    const foreign = await modelError({ classes }, product.registration.gtin, context)
+    if (foreign !== null) return rejected([foreign])
     const [own, former] = [ownedKey(context.key, product.key), product.key]
     const key = await storedKey(own, former, (one) => registrations.has(one))
     return inTurn(key, () =>

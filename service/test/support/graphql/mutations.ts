@@ -16,6 +16,7 @@ import { queryResolvers } from '../../../src/graphql/queries/queries.ts'
 import { graphqlSchema } from '../../../src/graphql/schema.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { type Database } from '../../../src/db/database.ts'
+import { classStore } from '../../../src/index/queries/classes.ts'
 import { itemStore } from '../../../src/assets/items.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
@@ -36,6 +37,7 @@ export function storesOf(database: Database) {
     items: itemStore(database),
     metadata: metadataStore(database),
     tags: tagStore(database),
+    classes: classStore(database),
   }
 }
 
