@@ -249,6 +249,7 @@ function offerProvider(certificate, rows, isWhole, isCurrent) {
         rows,
         certificate,
       )
+      provider.hidden = row !== null // what could not be read can be tried again
     } catch (error) {
       if (isCurrent()) show('stop', texts.refusedTitle, fill(texts[error.message] ?? texts.malformed, {}))
     }
