@@ -175,9 +175,11 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     rejectionReason,
     /** Returns an account's balance at the newest block, in the token's smallest units. */
     balance: (holder: Hex) => readContract(rpc, { ...token, functionName: 'balanceOf', args: [holder] }),
+    /** Returns whether a block is in the chain. Throws for one that the provider does not have, because it may be behind. */
     async isCanonical({ number, hash }: BlockId): Promise<boolean> {
       const block = await rpc('eth_getBlockByNumber', [toHex(number), false])
-      return isObject(block) && block['hash'] === hash
+      if (!isObject(block)) throw new Error(`The provider does not have block ${number}.`)
+      return block['hash'] === hash
     },
     /** Returns whether a contract takes a signature as its own (ERC-1271). One that fails does not, nor does an account without code. */
     async acceptsSignature(account: Hex, hash: Hex, signature: Hex): Promise<boolean> {

@@ -27,6 +27,13 @@ const interrupted = (between: () => Promise<unknown>) =>
 
 const setMoney = (address: Hex, amount: bigint) => world.rpc('anvil_dealERC20', [address, asset, toHex(amount)])
 
+/** Replaces what came after a snapshot by another branch of the same length. */
+async function reorganise(snapshot: unknown): Promise<void> {
+  const before = BigInt((await world.rpc('eth_blockNumber')) as string)
+  await world.rpc('evm_revert', [snapshot])
+  await world.mine(Number(before - BigInt((await world.rpc('eth_blockNumber')) as string)))
+}
+
 const deadProcess = { number: 1, isAlive: 'false', [Symbol.asyncDispose]: async () => {} }
 
 /** A row as another process left it. */
@@ -237,11 +244,24 @@ describe('a reorganisation', () => {
     const snapshot = await world.rpc('evm_snapshot')
     const sold = await buySettled(gateway.url, token, payment)
     assert.equal(sold.status, 200)
-    await world.rpc('evm_revert', [snapshot])
+    await reorganise(snapshot)
     assert.equal(await charged(), 0n)
     await gateway.reconcile()
     assert.equal(await charged(), price)
     assert.equal((await buySettled(gateway.url, token, payment)).text, sold.text)
+    await gateway.close()
+  })
+
+  it('is not taken from a provider that does not have the block yet', async () => {
+    const gateway = await world.open()
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
+    const newest = await world.rpc('eth_blockNumber')
+    world.payFaults.set({ rewrite: (_method, [block], result) => (block === newest ? null : result) })
+    await assert.rejects(gateway.reconcile(), /does not have block/)
+    const [last] = await world.database.query('select state from settlement order by pk desc limit 1')
+    assert.deepEqual(last, { state: 'mined' })
+    world.payFaults.set('none')
+    await gateway.reconcile()
     await gateway.close()
   })
 
@@ -256,7 +276,7 @@ describe('a reorganisation', () => {
     const gateway = await world.open({ ledger })
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    await world.rpc('evm_revert', [snapshot])
+    await reorganise(snapshot)
     await assert.rejects(gateway.reconcile())
     assert.equal(await charged(), price)
     await gateway.close()
@@ -266,7 +286,7 @@ describe('a reorganisation', () => {
     const gateway = await world.open({ reconcileMs: 50 })
     const snapshot = await world.rpc('evm_snapshot')
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    await world.rpc('evm_revert', [snapshot])
+    await reorganise(snapshot)
     world.payFaults.set({ name: 'die', methods: ['eth_getBlockByNumber'] })
     const seen = world.lines.length
     // The payment stays at this age: what was due once is not due again.
