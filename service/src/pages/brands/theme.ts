@@ -15,6 +15,8 @@ export type BrandTheme = PageTheme & {
   readonly issuers: readonly Hex[]
   /** First digits of the brand's GTIN-14s; none: every product of the issuers. */
   readonly gtinPrefixes: readonly string[]
+  /** Brands in the metadata of its products; none: any. */
+  readonly brands: readonly string[]
   /** Style sheet of the theme. */
   readonly css: string
   /** The typeface, under its path; null: none. */
@@ -58,6 +60,7 @@ const schema = z.strictObject({
     .array(z.string().regex(/^\d{4,13}$/, 'must be the first 4 to 13 digits of a GTIN-14'))
     .max(50)
     .default([]),
+  brands: z.array(z.string().min(1).max(200)).max(50).default([]),
   style: z.enum(['classic', 'modern', 'plain']).default('plain'),
   links: z.strictObject({ contact: link, support: link, claim: link, privacy: link }).default({}),
   light: colours,
@@ -78,7 +81,7 @@ export function parseTheme(id: string, text: unknown, mark: string, woff2: Uint8
     const [issue] = parsed.error.issues
     throw new Error(`${issue?.path.join('.') || 'The file'}: ${issue?.message ?? 'not valid'}.`)
   }
-  const { name, issuers, gtinPrefixes, style, links, light, dark } = parsed.data
+  const { name, issuers, gtinPrefixes, brands, style, links, light, dark } = parsed.data
   checkColours('light', light)
   checkColours('dark', dark)
   const typeface = woff2 && parseTypeface(id, woff2)
@@ -93,6 +96,7 @@ export function parseTheme(id: string, text: unknown, mark: string, woff2: Uint8
     mark: trustedHtml(parseMark(mark)),
     issuers: issuers.map((issuer) => issuer.toLowerCase() as Hex),
     gtinPrefixes,
+    brands,
     css,
   }
 }
@@ -217,14 +221,21 @@ function parseMark(text: string): string {
   return source.replace('<svg ', '<svg aria-hidden="true" focusable="false" ')
 }
 
-/** Returns the theme of a product, or null. `isIssuer` is true for the account that minted it. */
+/** A product as its theme is chosen: the GTIN by which it is registered, and the brand in its metadata. Null members are unknown. */
+type Themed = { readonly gtin: string | null; readonly brand: string | null }
+
+/**
+ * Returns the theme of a product, or null. `isIssuer` is true for the account that minted it. The metadata selects no theme, but rules out one
+ * that lists other brands: API keys of several brands mint by one account, and each may give any new GTIN.
+ */
 export function themeOf(
   themes: readonly BrandTheme[],
-  gtin: string | null,
+  { gtin, brand }: Themed,
   isIssuer: (account: Hex) => boolean,
 ): BrandTheme | null {
-  const fits = ({ gtinPrefixes }: BrandTheme) =>
-    gtinPrefixes.length === 0 || (gtin !== null && gtinPrefixes.some((prefix) => gtin.startsWith(prefix)))
+  const fits = ({ gtinPrefixes, brands }: BrandTheme) =>
+    (gtinPrefixes.length === 0 || (gtin !== null && gtinPrefixes.some((prefix) => gtin.startsWith(prefix)))) &&
+    (brands.length === 0 || (brand !== null && brands.includes(brand)))
   return themes.find((theme) => fits(theme) && theme.issuers.some(isIssuer)) ?? null
 }
 

@@ -88,20 +88,28 @@ describe('parseTheme', () => {
 
 describe('themeOf', () => {
   const [issuer, stranger] = [`0x${'0a'.repeat(20)}`, `0x${'0b'.repeat(20)}`] as const
-  const themeFor = (gtinPrefixes: readonly string[]): BrandTheme =>
-    parseTheme('a', { ...orvelle, issuers: [issuer.toUpperCase().replace('0X', '0x')], gtinPrefixes }, mark)
+  const themeFor = (gtinPrefixes: readonly string[], brands: readonly string[] = []): BrandTheme =>
+    parseTheme('a', { ...orvelle, issuers: [issuer.toUpperCase().replace('0X', '0x')], gtinPrefixes, brands }, mark)
+  const of = (gtin: string | null, brand: string | null = null) => ({ gtin, brand })
   const by = (minter: string) => (account: string) => account === minter
 
   it('is that of the account that minted the token, and of no other', () => {
     const all = [themeFor([])]
-    assert.equal(themeOf(all, null, by(issuer))?.name, 'Maison Orvelle')
-    assert.equal(themeOf(all, null, by(stranger)), null)
+    assert.equal(themeOf(all, of(null), by(issuer))?.name, 'Maison Orvelle')
+    assert.equal(themeOf(all, of(null), by(stranger)), null)
   })
 
   it('is that of the first digits of the GTIN where the operator names them', () => {
     const some = [themeFor(['09520003'])]
-    assert.equal(themeOf(some, '09520003000001', by(issuer))?.name, 'Maison Orvelle')
-    assert.equal(themeOf(some, '09520004000000', by(issuer)), null)
-    assert.equal(themeOf(some, null, by(issuer)), null)
+    assert.equal(themeOf(some, of('09520003000001'), by(issuer))?.name, 'Maison Orvelle')
+    assert.equal(themeOf(some, of('09520004000000'), by(issuer)), null)
+    assert.equal(themeOf(some, of(null), by(issuer)), null)
+  })
+
+  it('is not that of another brand that mints by the same account and gives a GTIN of the theme', () => {
+    const some = [themeFor(['09520003'], ['Maison Orvelle'])]
+    assert.equal(themeOf(some, of('09520003000001', 'Maison Orvelle'), by(issuer))?.name, 'Maison Orvelle')
+    for (const brand of ['Norrvik', 'maison orvelle', null])
+      assert.equal(themeOf(some, of('09520003000001', brand), by(issuer)), null)
   })
 })

@@ -2,6 +2,7 @@
  * POST {base_url}/certificate returns a signed certificate, as PDF, `application/vc+jwt` or wallet pass, for the ticket of a tapped page.
  * GET {base_url}/check is the page that checks one in the browser. The certificate stands after the `#`, so that no server receives it.
  */
+import type { Verdict } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import type { Histories } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
@@ -119,12 +120,12 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       // Each library is loaded with the first file that needs it, because most visits need none.
       if (as === 'apple' && signers.apple !== null) {
         const { applePass } = await import('../../../pages/certificate/apple.ts')
-        const pass = await applePass(context, await passView(site, tap.tokenId, view), signers.apple)
+        const pass = await applePass(context, await passView(site, verdict, view), signers.apple)
         return fileResponse(pass, { type: 'application/vnd.apple.pkpass', name: `${fileName}.pkpass` }, headers)
       }
       if (as === 'google' && signers.google !== null) {
         const { googleLink, googlePage } = await import('../../../pages/certificate/google.ts')
-        const link = await googleLink(context, await passView(site, tap.tokenId, view), signers.google)
+        const link = await googleLink(context, await passView(site, verdict, view), signers.google)
         return pageResponse(context, { status: 200, html: googlePage(context, link) }, headers)
       }
       const { certificatePdf } = await import('../../../pages/certificate/pdf.ts')
@@ -140,9 +141,11 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
 const fileName = 'touchstone-certificate'
 
 /** Adds the brand in the operator's list, and the page of the item, which a pass shows. */
-async function passView(site: CertificateSite, tokenId: bigint, view: CertificateView): Promise<PassView> {
-  const theme = await brandOfToken(site, tokenId, view.item)
-  return { ...view, brand: theme?.name ?? null, page: linksOf(site.baseUrl, { tokenId, item: view.item }).page }
+async function passView(site: CertificateSite, verdict: Verdict, view: CertificateView): Promise<PassView> {
+  const { item } = view
+  const theme = await brandOfToken(site, { verdict, item })
+  const { page } = linksOf(site.baseUrl, { tokenId: BigInt(verdict.token_id), item })
+  return { ...view, brand: theme?.name ?? null, page }
 }
 
 async function fieldsOf(request: Request): Promise<URLSearchParams | null> {

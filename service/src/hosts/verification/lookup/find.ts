@@ -52,19 +52,20 @@ export async function findOfBrand(
   if (theme === undefined) return { kind: 'wrong', view: { ...view, wrong: 'brand' } }
   if (!isRegistrableSerial(serial)) return { kind: 'wrong', view: { ...view, wrong: 'brandSerial' } }
   const candidates = await site.items.itemsOfSerial(serial, mostOfSerial)
-  const isOfBrand = await mapConcurrently(candidates, 4, async (item) => {
+  const { answers } = await site.verdicts.answers(candidates.map(({ tokenId }) => tokenId))
+  const isOfBrand = await mapConcurrently(candidates, 4, async (item, index) => {
+    const verdict = answers[index]?.verdict
+    if (verdict === undefined) return false
     const history = await site.history(item.tokenId)
     if (!history.available)
       throw new ServiceError('HISTORY_UNAVAILABLE', 'The history of an item cannot be read at the moment.', {
         cause: new Error(history.reason),
       })
-    return brandOf(site, item.tokenId, item, history.events)?.id === brand
+    return brandOf(site, { verdict, item }, history.events)?.id === brand
   })
-  const ofBrand = candidates.filter((_item, index) => isOfBrand[index])
-  const { answers } = await site.verdicts.answers(ofBrand.map(({ tokenId }) => tokenId))
-  const items = ofBrand.flatMap((item, index) => {
+  const items = candidates.flatMap((item, index) => {
     const answer = answers[index]
-    return answer ? [itemOf({ tokenId: item.tokenId, item, answer })] : []
+    return answer && isOfBrand[index] ? [itemOf({ tokenId: item.tokenId, item, answer })] : []
   })
   const [only] = items
   if (only !== undefined && items.length === 1 && candidates.length < mostOfSerial)

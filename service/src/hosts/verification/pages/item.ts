@@ -101,7 +101,7 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
     verdict,
     product,
     details: await detailsOf(site, asset?.metadataHash ?? null),
-    theme: history?.available === true ? brandOf(site, tokenId, item, history.events) : null,
+    theme: history?.available === true ? brandOf(site, { verdict, item }, history.events) : null,
     metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
@@ -146,29 +146,30 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
   }
 }
 
+type Branded = Pick<Found, 'verdict' | 'item'>
+
 /** Returns the brand of the account that minted the token; null while its history cannot be read. */
 export async function brandOfToken(
   site: Pick<ItemSite, 'contract' | 'history'> & { readonly pages: Pick<PageOptions, 'themes'> },
-  tokenId: bigint,
-  item: ItemKey | null,
+  branded: Branded,
 ): Promise<BrandTheme | null> {
   if (site.pages.themes.length === 0) return null
-  const history = await orNull(site.history(tokenId))
-  return history?.available === true ? brandOf(site, tokenId, item, history.events) : null
+  const history = await orNull(site.history(BigInt(branded.verdict.token_id)))
+  return history?.available === true ? brandOf(site, branded, history.events) : null
 }
 
 /** Returns the brand of the account that minted the token. Without a certain history there is none. */
 export function brandOf(
   { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },
-  tokenId: bigint,
-  item: ItemKey | null,
+  { verdict, item }: Branded,
   events: readonly HistoryEvent[],
 ) {
+  const tokenId = BigInt(verdict.token_id)
   const mint = events.find(({ type, toState }) => type === 'StateChanged' && toState === 'MINTED')?.actorCommitment
   if (mint === undefined) return null
   return themeOf(
     pages.themes,
-    item?.gtin ?? null,
+    { gtin: item?.gtin ?? null, brand: verdict.untrusted?.brand ?? null },
     (account) => ownerCommitment({ chainId, contract: contract as Hex, tokenId, owner: account }) === mint,
   )
 }

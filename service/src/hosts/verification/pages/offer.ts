@@ -80,7 +80,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       link: `${site.baseUrl}${offersPrefix}${id}`,
       record,
       verdictPath: `/api/asset/${tokenId}`,
-      theme: await brandOfToken(site, tokenId, item),
+      theme: await brandOfToken(site, { verdict: known.verdict, item }),
       passkeys: site.pages.ownership.has('passkey'),
     }
   }
