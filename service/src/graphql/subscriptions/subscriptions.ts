@@ -4,6 +4,7 @@ import type { AssetEvent } from '../../domain/registry-event.ts'
 import {
   type EventFilter,
   type EventKind,
+  type EventRange,
   formatPosition,
   type OutboxEvent,
   type OutboxStore,
@@ -12,6 +13,7 @@ import {
 } from '../../index/outbox.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
 import type { TransferRow } from '../../index/queries/transfers.ts'
+import { createKeyedQueue } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import type { GraphqlContext, Loaders } from '../context.ts'
 import { permits } from '../../access/rights.ts'
@@ -36,8 +38,12 @@ type EventArguments = {
   readonly productId?: string | null
 }
 
+/** Reads of the database at one time for all subscriptions of a key that begin at an earlier event. A key may have thousands. */
+const lanesPerKey = 4
+
 export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
-  const streams = { dispatcher, outbox, load, goneError, log }
+  const inLane = createKeyedQueue<string>()
+  let subscribed = 0
   const resolve = (event: SubscriptionEvent) => event
   const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
     product !== null && (transfer !== null || kind === 'VERIFIED')
@@ -62,6 +68,12 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
     const place = isGiven(after) ? await parseAfter(after) : null
     const isWanted = (event: SubscriptionEvent) =>
       permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
+    const lane = `${key.id} ${(subscribed += 1) % lanesPerKey}`
+    const replay = {
+      outbox: { range: (range: EventRange) => inLane(lane, () => outbox.range(range)) },
+      load: (events: readonly OutboxEvent[]) => inLane(lane, () => load(events)),
+    }
+    const streams = { dispatcher, goneError, log, ...replay }
     return createEventStream(streams, { filter, after: place?.seq ?? null, isWanted })
   }
 
