@@ -147,16 +147,27 @@ export function listTasks(store: Pick<TaskStore, 'ofContext'>, params: JsonObjec
     ({ task }) => (status === undefined || task.status.state === status) && Date.parse(task.status.timestamp) > after,
   )
   const rest = matching.filter(({ changed }) => changed < before)
-  const page = rest.slice(0, pageSize)
+  const shown = rest.slice(0, pageSize).map(({ task }): Task => {
+    const { artifacts, ...others } = withHistory(task, historyLength)
+    return includeArtifacts ? { ...others, artifacts: artifacts ?? [] } : others
+  })
+  const tasks = shown.slice(0, fitting(shown))
   return {
-    tasks: page.map(({ task }) => {
-      const { artifacts, ...others } = withHistory(task, historyLength)
-      return includeArtifacts ? { ...others, artifacts: artifacts ?? [] } : others
-    }),
-    nextPageToken: rest.length > page.length ? String(page.at(-1)?.changed ?? '') : '',
+    tasks,
+    nextPageToken: rest.length > tasks.length ? String(rest[tasks.length - 1]?.changed ?? '') : '',
     pageSize,
     totalSize: matching.length,
   }
+}
+
+/** A page ends here, even before its size: a hundred tasks may have 60 MB. */
+const mostCharacters = 1_000_000
+
+/** Returns how many of the tasks fit a page: at least one. */
+function fitting(tasks: readonly Task[]): number {
+  let characters = 0
+  const end = tasks.findIndex((task) => (characters += JSON.stringify(task).length) > mostCharacters)
+  return end === -1 ? tasks.length : Math.max(1, end)
 }
 
 function parseFilter(params: JsonObject) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createTaskStore, createStatus, withHistory } from './tasks.ts'
+import { createTaskStore, createStatus, listTasks, withHistory, type TaskPage } from './tasks.ts'
 import type { StreamEvent, Task, TaskState } from './wire.ts'
 
 function task(id: string, state: TaskState = 'TASK_STATE_WORKING', contextId = 'c'): Task {
@@ -74,6 +74,33 @@ describe('the store of tasks', () => {
     store.listen('a', { event: () => {}, end: () => (ends += 1) })
     store.create(task('b'), undefined)
     assert.equal(ends, 1)
+  })
+})
+
+describe('the list of tasks', () => {
+  it('comes in pages of a megabyte, or one task, so that no request makes a larger answer', () => {
+    const store = createTaskStore()
+    const contextId = crypto.randomUUID()
+    const sizes = [300_000, 300_000, 300_000, 300_000, 2_000_000, 10]
+    for (const [index, size] of sizes.entries())
+      store.create(
+        {
+          ...task(String(index), 'TASK_STATE_COMPLETED', contextId),
+          artifacts: [{ artifactId: 'x'.repeat(size), name: '', parts: [] }],
+        },
+        undefined,
+      )
+    const pages: string[][] = []
+    let pageToken = ''
+    do {
+      const page = listTasks(store, { contextId, includeArtifacts: true, pageSize: 100, pageToken }) as TaskPage
+      assert.deepEqual([page.pageSize, page.totalSize], [100, 6])
+      pages.push(page.tasks.map(({ id }) => id))
+      pageToken = page.nextPageToken
+    } while (pageToken !== '')
+    assert.deepEqual(pages, [['5'], ['4'], ['3', '2', '1'], ['0']])
+    const without = listTasks(store, { contextId, pageSize: 100 }) as TaskPage
+    assert.equal(without.tasks.length, 6)
   })
 })
 
