@@ -1,28 +1,36 @@
-/** Subscriptions that begin at an earlier event read the outbox, on PGlite and on PostgreSQL (spec §6). */
+/** Queries and subscriptions that begin at an earlier event read the outbox, on PGlite and on PostgreSQL (spec §6). */
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { parse, subscribe, type ExecutionResult } from 'graphql'
+import { after as afterAll, before, beforeEach, describe, it } from 'node:test'
+import { execute, type ExecutionResult, type GraphQLSchema, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { alice } from '../../../test/support/index/rows.ts'
-import { outboxChannel, outboxStore } from '../../index/outbox.ts'
+import type { Database } from '../../db/database.ts'
+import { formatPosition, outboxChannel, outboxStore } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
-import { contextFactory, createLoaders } from '../context.ts'
+import { contextFactory, createLoaders, type GraphqlContext } from '../context.ts'
 import { graphqlSchema } from '../schema.ts'
 import { indexStores } from '../stores.ts'
-import { createEventDispatcher } from './dispatcher.ts'
-import { payloadLoader, subscriptionResolvers } from './subscriptions.ts'
+import { createEventDispatcher, type EventDispatcher } from './dispatcher.ts'
+import { payloadLoader, type SubscriptionEvent, subscriptionResolvers } from './subscriptions.ts'
 
 for (const { name, open, skip } of testDatabases())
-  describe(`subscriptions since a position on ${name}`, { skip }, () => {
-    it('of one key read the database four at a time, however many they are', async () => {
-      const database = await open()
+  describe(`events since a position on ${name}`, { skip }, () => {
+    let database: Database
+    let dispatcher: EventDispatcher<SubscriptionEvent>
+    let schema: GraphQLSchema
+    let contextValue: GraphqlContext
+    let after: string
+    /** The most reads of the outbox that ran at one time. */
+    let most = 0
+    before(async () => {
+      database = await open()
       await database.query(
         `insert into outbox (topic, kind, token_id, payload) select 'tap', 'VERIFIED', 7, '{}' from generate_series(1, 300)`,
       )
       const log = createLog(() => {})
       const stores = indexStores(database)
       const store = outboxStore(database)
-      let [running, most] = [0, 0]
+      let running = 0
       const outbox: typeof store = {
         ...store,
         async range(range) {
@@ -35,12 +43,22 @@ for (const { name, open, skip } of testDatabases())
         () => alice,
       )
       const listen = (onNotice: () => void) => database.listen(outboxChannel, onNotice)
-      await using dispatcher = await createEventDispatcher({ outbox: store, listen, load, log })
-      const schema = graphqlSchema(subscriptionResolvers({ dispatcher, outbox, load, log }))
-      const key = { id: 'testtest', name: 'test', scopes: ['read'], brands: null } as const
-      const { oldest } = await store.check({ seq: 0n, micros: 0n })
-      const document = parse(`subscription { events(after: "${oldest.seq}-${oldest.micros.toString(36)}") { kind } }`)
-      const contextValue = contextFactory(stores)(key, 'request')
+      dispatcher = await createEventDispatcher({ outbox: store, listen, load, log })
+      schema = graphqlSchema(subscriptionResolvers({ dispatcher, outbox, load, log }))
+      contextValue = contextFactory(stores)(
+        { id: 'testtest', name: 'test', scopes: ['read'], brands: null } as const,
+        'request',
+      )
+      after = formatPosition((await store.check({ seq: 0n, micros: 0n })).oldest)
+    })
+    afterAll(async () => {
+      await dispatcher[Symbol.asyncDispose]()
+      await database.close()
+    })
+    beforeEach(() => void (most = 0))
+
+    it('are read four at a time for the subscriptions of a key, however many they are', async () => {
+      const document = parse(`subscription { events(after: "${after}") { kind } }`)
       const streams = await Promise.all(
         Array.from({ length: 20 }, async () => {
           const stream = await subscribe({ schema, document, contextValue })
@@ -50,7 +68,16 @@ for (const { name, open, skip } of testDatabases())
       )
       const counts = await Promise.all(streams.map((stream) => readAll(stream, 300)))
       assert.deepEqual([new Set(counts), most], [new Set([300]), 4])
-      await database.close()
+    })
+
+    it('are read four at a time for the queries of a key', async () => {
+      const document = parse(`{ events(first: 2, after: "${after}") { edges { node { kind } } } }`)
+      const answers = await Promise.all(
+        Array.from({ length: 20 }, async () => execute({ schema, document, contextValue })),
+      )
+      const texts = answers.map(({ data }) => JSON.stringify(data))
+      const events = { edges: [1, 2].map(() => ({ node: { kind: 'VERIFIED' } })) }
+      assert.deepEqual([new Set(texts), most], [new Set([JSON.stringify({ events })]), 4])
     })
   })
 

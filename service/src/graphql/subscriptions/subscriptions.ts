@@ -38,12 +38,15 @@ type EventArguments = {
   readonly productId?: string | null
 }
 
-/** Reads of the database at one time for all subscriptions of a key that begin at an earlier event. A key may have thousands. */
+/**
+ * Reads of earlier events at one time for each key. It may have thousands of subscriptions, and with brands one read may look at all events.
+ */
 const lanesPerKey = 4
 
 export function subscriptionResolvers({ dispatcher, outbox, load, log }: SubscriptionDeps): ResolverMap {
   const inLane = createKeyedQueue<string>()
-  let subscribed = 0
+  let lanes = 0
+  const newLane = ({ id }: GraphqlContext['key']) => `${id} ${(lanes += 1) % lanesPerKey}`
   const resolve = (event: SubscriptionEvent) => event
   const isComplete = ({ product, transfer, kind }: SubscriptionEvent) =>
     product !== null && (transfer !== null || kind === 'VERIFIED')
@@ -68,7 +71,7 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
     const place = isGiven(after) ? await parseAfter(after) : null
     const isWanted = (event: SubscriptionEvent) =>
       permits(key.brands, event.product) && (filter.topic === undefined || isComplete(event))
-    const lane = `${key.id} ${(subscribed += 1) % lanesPerKey}`
+    const lane = newLane(key)
     const replay = {
       outbox: { range: (range: EventRange) => inLane(lane, () => outbox.range(range)) },
       load: (events: readonly OutboxEvent[]) => inLane(lane, () => load(events)),
@@ -91,7 +94,8 @@ export function subscriptionResolvers({ dispatcher, outbox, load, log }: Subscri
         const after = isGiven(given.after) ? await parseAfter(given.after) : oldest
         const newest = dispatcher.newest()
         const { brands } = context.key
-        const found = await outbox.range({ ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 })
+        const range = { ...filter, brands, after: after.seq, upTo: newest.seq, limit: size + 1 }
+        const found = await inLane(newLane(context.key), () => outbox.range(range))
         if (found === null) throw await goneError()
         const nodes = (await load(found.slice(0, size))).filter(({ product }) => permits(brands, product))
         const edges = nodes.map((node) => ({ node, cursor: node.position }))
