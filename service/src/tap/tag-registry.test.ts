@@ -3,7 +3,8 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Database } from '../db/database.ts'
-import { type TagRow, tagStore, type TagStore } from './tag-registry.ts'
+import { itemStore } from '../assets/items.ts'
+import { mayBind, type TagRow, tagStore, type TagStore } from './tag-registry.ts'
 import { createTapPruning } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 
@@ -157,6 +158,17 @@ for (const { name, open, skip } of testDatabases()) {
       ])
       assert.equal((await tags.tagOfUid(uid))?.lastCounter, 3)
       assert.throws(() => createTapPruning({ sql: database, days: 0 }), RangeError)
+    })
+
+    it('lets no tag be bound for an item that another token is, although that token has no tag', async () => {
+      await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
+      const { uid, batchId, tokenId = 0n, gtin = '', serial = '' } = newRow()
+      const item = { gtin, serial }
+      const ask = (token: bigint) => mayBind(tags, async () => null, { tokenId: token, uid, batchId, item })
+      assert.ok((await itemStore(database).register({ tokenId, ...item })).ok)
+      const message = `Asset ${tokenId} is registered with this gtin and serial.`
+      assert.deepEqual(await ask(tokenId + 1_000n), { ok: false, about: 'item', message })
+      assert.deepEqual(await ask(tokenId), { ok: true, epoch: 0 })
     })
   })
 }

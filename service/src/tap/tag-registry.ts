@@ -5,7 +5,7 @@
  */
 import { momentBefore } from '../db/cluster/moment.ts'
 import type { Sql } from '../db/database.ts'
-import { itemStore, refusalOf } from '../assets/items.ts'
+import { type ItemKey, itemStore, refusalOf } from '../assets/items.ts'
 import { type BatchStatus, batchIdPattern } from './keys/batch.ts'
 
 /**
@@ -95,6 +95,8 @@ export function tagStore(sql: Sql) {
         return { outcome: 'refused', because: refusal === 'item_taken' ? refusal : 'not_legal' }
       }
     },
+    /** Returns the token that is registered as an item, with a tag or without; null for none. */
+    tokenOfItem: (item: ItemKey) => items.tokenOfItem(item),
     /** Returns the chip's newest epoch. */
     tagOfUid: (uid: Uint8Array) => one('uid = $1', [uid]),
     tagOfToken,
@@ -189,7 +191,7 @@ type BindingAnswer =
  * `formerBinding` reads the binding under a former commitment, which the contract cannot recognise as the same tag.
  */
 export async function mayBind(
-  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'batches'>,
+  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'batches'>,
   formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
   { tokenId, uid, batchId, item }: Binding,
 ): Promise<BindingAnswer> {
@@ -201,6 +203,9 @@ export async function mayBind(
   const onItem = item === null ? undefined : await tags.tagOfItem(item.gtin, item.serial)
   if (onItem !== undefined && Buffer.compare(onItem.uid, uid) !== 0)
     return { ok: false, about: 'item', message: 'Another tag is registered with this gtin and serial.' }
+  const itemToken = item === null ? null : await tags.tokenOfItem(item)
+  if (itemToken !== null && itemToken !== tokenId)
+    return { ok: false, about: 'item', message: `Asset ${itemToken} is registered with this gtin and serial.` }
   const former = await formerBinding(uid)
   if (former !== null && former !== tokenId)
     return { ok: false, about: 'tag', message: `This tag is bound to asset ${former} on chain.` }

@@ -139,7 +139,7 @@ function readConsent(input: RecycleInput, read: InputReader) {
 
 export type BindDeps = ModelDeps &
   Readonly<{
-    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'importTag'> & {
+    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'importTag'> & {
       readonly batches: () => Promise<readonly StoredBatch[]>
     }
     /** The commitment of a tag on chain. Undefined without a pepper. */
