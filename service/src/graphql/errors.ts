@@ -23,7 +23,7 @@ export function createFormatError(log: Log): FormatError {
     const { nodes, source, positions, path, originalError } = located
     const { code, message } =
       originalError === undefined || originalError instanceof GraphQLError
-        ? { code: codeOf(error), message: error.message }
+        ? { code: codeOf(error), message: shorten(error.message) }
         : describeFault(originalError, requestId, log)
     return new GraphQLError(message, {
       nodes: nodes ?? null,
@@ -38,6 +38,13 @@ export function createFormatError(log: Log): FormatError {
       },
     })
   }
+}
+
+const longestMessage = 1_000
+
+/** Shortens a message that repeats what the caller sent. */
+function shorten(message: string): string {
+  return message.length <= longestMessage ? message : `${message.slice(0, longestMessage)}…`
 }
 
 /** Returns the cost that an operation was refused for. */

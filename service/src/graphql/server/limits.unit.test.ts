@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { getIntrospectionQuery } from 'graphql'
+import { createLog } from '../../lib/log.ts'
+import { createFormatError } from '../errors.ts'
 import { createPrepareOperation } from './prepare.ts'
 import { graphqlSchema } from '../schema.ts'
 
@@ -153,6 +155,17 @@ describe('the limits of an operation', () => {
     const register = 'mutation ($i: RegisterProductInput!) { registerProduct(input: $i) { success } }'
     const customFields = { numbers: Array.from({ length: 7_000 }, () => 1) }
     assert.equal(outcome(register, { i: { tagId: 'a', name: 'a', metadata: { customFields } } }), 'ok')
+  })
+
+  it('few and short errors, although each repeats the variable that it is about', () => {
+    const query = 'query ($f: ProductFilter) { products(filter: $f) { totalCount } }'
+    const f = Object.fromEntries(Array.from({ length: 6_000 }, (_, at) => [`stat${at}`, 1]))
+    const prepared = prepare({ query, variables: { f } })
+    assert.ok(!prepared.ok)
+    const format = createFormatError(createLog(() => {}))
+    const answer = JSON.stringify({ errors: prepared.errors.map((error) => format(error, 'request')) })
+    assert.match(answer, /Variable \\"\$f\\" got invalid value \{ stat0: 1/)
+    assert.ok(answer.length < 10_000, `${answer.length} characters`)
   })
 
   it('introspection is free of depth and cost, and can be switched off', () => {

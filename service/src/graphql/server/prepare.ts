@@ -58,6 +58,8 @@ const maxCachedLength = 8_192
 const maxVariableDepth = 16
 /** The coercion of one object looks at every field of its input type, and blocks all other requests meanwhile. */
 const maxVariableObjects = 1_000
+/** Each error has the text of the whole variable. */
+const mostVariableErrors = 5
 
 export function createPrepareOperation({
   schema,
@@ -95,7 +97,9 @@ export function createPrepareOperation({
     const tooLarge = variablesError(variableValues)
     if (tooLarge !== null) return rejected(...tooLarge)
     const definitions = operation.variableDefinitions ?? []
-    const { coerced, errors } = getVariableValues(schema, definitions, variableValues, { maxErrors: 20 })
+    const { coerced, errors } = getVariableValues(schema, definitions, variableValues, {
+      maxErrors: mostVariableErrors,
+    })
     if (errors !== undefined) return { ok: false, errors }
     const cost = costOf(schema, document, operation, coerced)
     if (cost > maxCost) return { ok: false, errors: [tooExpensive(cost)] }
