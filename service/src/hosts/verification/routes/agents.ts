@@ -17,8 +17,8 @@ import { agentCard, type CardOwner } from '../../../agents/a2a/card.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { Issuer } from '../../../passport/signing/issuer.ts'
 import type { Signer } from '../../../passport/signing/signer.ts'
-import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
-import { preflight, uncachedJson } from '../../../http/responses.ts'
+import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
+import { preflight, quotaHeaders, uncachedJson } from '../../../http/responses.ts'
 import { documentResponse, staticDocument, type StaticDocument } from '../../../http/static-document.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import {
@@ -59,7 +59,7 @@ export function agentRoutes(
     return documentResponse(document, c.req.method, c.req.header('if-none-match'))
   })
 
-  readRoute(app, helpers, { prefix, limiter, reject: codedFailure }, async (c, headers) => {
+  readRoute(app, helpers, { prefix, limiter, reject: codedFailure }, async (c, headers, quota) => {
     const [segment = '', ...rest] = c.req.path.slice(prefix.length).split('/', 3)
     const agentId = parseTokenIdSegment(segment)
     if (agentId === null) throw new ServiceError('INVALID_AGENT_ID', invalidAgentId)
@@ -67,8 +67,18 @@ export function agentRoutes(
     if (rest.length === 0) return respond(await agents(agentId), headers)
     const query = parseQuery(agentId, rawQuery(c))
     if (typeof query === 'string') throw new ServiceError('INVALID_ARGUMENT', query)
-    return respond(await reputations(query), headers)
+    const more = Math.max(0, query.tags.length - 1)
+    const after = await helpers.consumeMore(c, limiter, { quota, more })
+    const spent = { ...headers, ...quotaHeaders(after) }
+    if (after?.allowed === false) return tooFewLeft(after, spent)
+    return respond(await reputations(query), spent)
   })
+}
+
+/** Each tag is a call of the chain that looks at all reviewers. */
+function tooFewLeft({ remaining, resetSeconds }: Quota, headers: Headers): Response {
+  const message = `Each tag counts as a request. Left for you: ${remaining}. Send fewer, or all in ${resetSeconds} s.`
+  return codedFailure(new ServiceError('RATE_LIMITED', message), { ...headers, 'Retry-After': String(resetSeconds) })
 }
 
 const cardPath = '/.well-known/agent-card.json'
