@@ -13,10 +13,13 @@ export function coloured(colour: 'green' | 'red' | 'yellow', text: string): stri
 /** The command cannot be done. The message is one sentence for the user. */
 export class CommandError extends Error {}
 
+/** Matches what moves a cursor, sets a title or reorders text. Errors repeat names and cells of files that others wrote. */
+const invisible = /[[\p{Cc}\p{Cf}]--[\n\t]]/gv
+
 /** Formats an error as one sentence. The causes of an expected error are left out. */
 export function formatError(error: unknown): string {
   const isExpected = error instanceof CommandError || error instanceof ConfigError || error instanceof ServiceError
-  return isExpected ? error.message : reasonOf(error)
+  return isExpected ? error.message.replaceAll(invisible, '\ufffd') : reasonOf(error)
 }
 
 /** Formats a result for a program. Amounts and ids that a JSON number cannot hold are text. */
