@@ -24,6 +24,13 @@ describe('a memoized function', () => {
     assert.deepEqual(made, ['a', 'b', 'c', 'b'])
   })
 
+  it('keeps texts of so many characters together, and none that is longer alone', () => {
+    const made: string[] = []
+    const note = memoize((text: string) => `${made.push(text)}`, { max: 10, maxLength: 5 })
+    for (const text of ['aa', 'bb', 'aa', 'cc', 'bb', 'dddddd', 'dddddd', '']) note(text)
+    assert.deepEqual(made, ['aa', 'bb', 'cc', 'bb', 'dddddd', 'dddddd', ''])
+  })
+
   it('does not keep an exception', () => {
     let runs = 0
     const fragile = memoize(
