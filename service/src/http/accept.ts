@@ -7,7 +7,8 @@ const longest = 2048
 /** Parses the media ranges of a header, in its order, in lower case without parameters. No header, or one over 2048 characters, is `*\/*`. */
 export function mediaRanges(accept: string | null): readonly MediaRange[] {
   if (accept === null || accept.trim() === '' || accept.length > longest) return [{ type: '*/*', quality: 1 }]
-  const unquoted = accept.replace(/"(?:[^"\\]|\\.)*"/g, '""')
+  // A quote that is not closed goes to the end, so that the header is read once.
+  const unquoted = accept.replace(/"(?:[^"\\]|\\.)*"?/g, '""')
   return unquoted.split(',').flatMap((part) => {
     const [type = '', ...parameters] = part.split(';').map((piece) => piece.trim().toLowerCase())
     const weight = parameters.find((parameter) => /^q\s*=/.test(parameter))?.replace(/^q\s*=\s*/, '') ?? '1'

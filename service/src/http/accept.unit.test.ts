@@ -38,6 +38,8 @@ const table: readonly (readonly [string | null, string, string | null])[] = [
   ['application/vc+jwt;q=2', unsigned, unsigned],
   ['application/vc+jwt;q=x, application/vc', embedded, null],
   ['application/ld+json;profile="a,application/vc+jwt;q=1", application/vc;q=0.5', unsigned, unsigned],
+  ['application/ld+json;profile="a, application/vc;q=0.5, application/vc+jwt', unsigned, unsigned],
+  ['application/vc;profile="a, application/ld+json', embedded, null],
   ['text/html, application/vc+jwt;q=0.1', jwt, unsigned],
 ]
 

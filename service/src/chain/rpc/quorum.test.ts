@@ -5,6 +5,7 @@ import { ServiceError } from '../../lib/errors.ts'
 import type { Fault } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, reverting, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { until } from '../../../test/support/wait.ts'
 import { nonCanonical } from './source.ts'
 
 const { anvil, first, second, third, urls, sourceOver } = useProviders(3, [5])
@@ -134,8 +135,10 @@ describe('one provider is enough', () => {
   })
 
   it('to answer when the caller rejects the other answers', async () => {
-    const { source } = sourceOver(urls(), { trust: 'proof' })
+    const { source } = sourceOver(urls().slice(0, 2), { trust: 'proof' })
     const head = await source.head()
+    // The second one is asked, too, when the first is slow, and must not be faster than its wrong answer.
+    second.set({ methods: ['eth_getProof'], held: until(() => source.stats().faults === 1) })
     first.set({
       methods: ['eth_getProof'],
       rewrite: (_method, _params, proof) => ({ ...(proof as object), codeHash: wordOf(1) }),
