@@ -278,6 +278,17 @@ describe('settings of files', () => {
   })
 })
 
+describe('the commands of documents and files of deploy/', () => {
+  it('have no secret among their arguments, which every user of a machine can list', () => {
+    const secrets = Object.entries<Setting>(settings).flatMap(([name, { secret }]) => (secret ? [name] : []))
+    const argument = new RegExp(`\\b(?:sudo|env|systemd-run|docker)\\b[^\`\\n|]*\\b(${secrets.join('|')})=`, 'g')
+    const found = [...filesBelow('docs'), ...filesBelow('deploy'), 'README.md']
+      .filter((path) => /\.(?:md|yaml|yml|service|example|sh)$/.test(path))
+      .flatMap((path) => [...read(path).matchAll(argument)].map(([text]) => `${path}: ${text}`))
+    assert.deepEqual(found, [])
+  })
+})
+
 describe('deploy/systemd', () => {
   it('starts with the settings of its example', () => {
     const unit = read('deploy/systemd/touchstone.service')
