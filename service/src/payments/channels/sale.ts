@@ -21,6 +21,8 @@ import type { Channel, ChannelStore } from './store.ts'
 
 /** The pause between two looks for a deposit that was mined. */
 const pollMs = 400
+/** Longest lag of a provider behind a deposit that was mined for an earlier request, in milliseconds. */
+const lagMs = 4_000
 
 export type VoucherRequest = {
   readonly voucher: PresentedVoucher
@@ -95,7 +97,11 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (proof === null) return failure('asset_not_found')
     const deposited = await deposit(request)
     if (deposited?.kind === 'error') return deposited
-    const channel = deposited === undefined ? before : await findFunded(request)
+    const wasMade = deposited?.wasDelivered !== undefined
+    const channel = deposited === undefined ? before : await findFunded(request, wasMade)
+    // It may be an earlier deposit whose answer was lost. The next attempt makes this one.
+    if (channel === undefined && wasMade)
+      return deposited.key.nonce === voucher.deposit?.nonce ? failure('insufficient_funds') : 'retry'
     if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)
@@ -162,12 +168,13 @@ export function createChannelSales(options: ChannelSalesOptions) {
     return deposits.buy({ presented, order: { ...order, requestHash }, until, closed })
   }
 
-  /** Waits until the provider shows the deposit that was mined. */
-  async function findFunded({ voucher, until }: VoucherRequest): Promise<Channel | undefined> {
+  /** Waits until the provider shows the deposit that was mined. One that an earlier request made is shown by all but a lagging one. */
+  async function findFunded({ voucher, until }: VoucherRequest, wasMade: boolean): Promise<Channel | undefined> {
+    const end = wasMade ? Math.min(until, performance.now() + lagMs) : until
     for (;;) {
       const channel = await readChannel(voucher)
       if (channel !== undefined && voucher.cumulative <= spendable(channel)) return channel
-      if (performance.now() > until) return undefined
+      if (performance.now() > end) return undefined
       await sleep(pollMs)
     }
   }

@@ -321,6 +321,28 @@ for (const { name, open, skip } of testDatabases())
       assert.equal((await buyThrough(gateway.url, token, more)).status, 200)
     })
 
+    it('a deposit that was made before covers nothing more, and is not waited for', async () => {
+      const { own, first, voucher } = await openChannel()
+      await world.database.query(`update channel set charged = balance where id = decode($1, 'hex')`, [own.id.slice(2)])
+      const again = { ...(await voucher(deposit + price)), type: 'deposit', deposit: first.deposit }
+      const [before, count] = [await transactions(), await sold()]
+      const refused = await buyThrough(gateway.url, token, again)
+      assert.deepEqual([refused.status, refused.body.error], [402, 'insufficient_funds'])
+      assert.deepEqual([await transactions(), await sold()], [before, count])
+    })
+
+    it('a new deposit is made although the answer to the one before was lost', async () => {
+      const payer = await world.payer(2n * deposit)
+      const own = channel(payer)
+      const lost = await depositPayload(payer, own, { amount: deposit, sum: price })
+      assert.equal((await buyThrough(gateway.url, token, lost)).status, 200)
+      const nonce = depositNonce(own.id, lost.deposit.authorization.erc3009Authorization.salt)
+      await world.store.setUndelivered({ payer: own.payer, nonce }, true)
+      await world.database.query(`update channel set charged = balance where id = decode($1, 'hex')`, [own.id.slice(2)])
+      const more = await depositPayload(payer, own, { amount: deposit, sum: deposit + price })
+      assert.equal((await buyThrough(gateway.url, token, more)).status, 200)
+    })
+
     it('a purchase by name is made once, whatever voucher comes with it', async () => {
       const { voucher } = await openChannel()
       const count = await sold()
