@@ -1,12 +1,12 @@
 /**
- * Whether this process answers, for a container that has no curl: exit code 0 when every host that it runs says so on `/health`, else 1.
- * An indexer without hosts is asked for its metrics, where METRICS_PORT is set.
+ * Checks that this process is healthy, for a container that has no curl. Its exit code is 0 when every host that it runs is healthy by its
+ * `/health`, else 1. An indexer without hosts is checked by its metrics, where METRICS_PORT is set.
  */
 const { ONLY = '', PAYMENT_PAY_TO = '', METRICS_PORT = '' } = process.env
 const named = ONLY === '' ? ['verification', 'gateway', 'graphql'] : ONLY.split(',').map((name) => name.trim())
 const ports: Readonly<Record<string, string>> = {
   verification: process.env['VERIFICATION_PORT'] ?? '8080',
-  // Without an address to pay there is no gateway.
+  // A service with no address to pay has no gateway.
   ...(PAYMENT_PAY_TO !== '' && { gateway: process.env['GATEWAY_PORT'] ?? '8081' }),
   graphql: process.env['GRAPHQL_PORT'] ?? '8082',
 }

@@ -177,7 +177,7 @@ abstract contract AssetLedger is IAssetRegistry, IERC721Metadata, IERC4906, ERC1
         revert TransfersLocked();
     }
 
-    /// The reads beyond the standards are listed one by one, so that a reader can ask which of them it may use.
+    /// The list has each read beyond the standards, so that a reader can ask which of them exist.
     function supportsInterface(bytes4 interfaceId) public view virtual override(ERC165, IERC165) returns (bool) {
         return interfaceId == type(IERC721).interfaceId || interfaceId == type(IERC721Metadata).interfaceId
             || interfaceId == bytes4(0x49064906) // ERC-4906

@@ -13,12 +13,11 @@ import {
     ISSUER, BINDER, QA, ATTESTER, GUARDIAN, RECYCLER
 } from "./Lifecycle.sol";
 
-/// The digital twins of physical items and their lifecycle (spec §2.5, §3).
-/// Fixed for ever: no proxy, no owner's switch, no way to burn. The admin names who holds the roles; nobody else can
-/// change a record than the accounts named beside each function. There is one admin at any time; its successor accepts
-/// after a delay (AccessControlDefaultAdminRules).
+/// The registry holds the records of physical items and their lifecycle (spec §2.5, §3). It is fixed for ever: no proxy, no owner's
+/// switch, no way to burn. The admin grants the roles; only the accounts named beside each function can change a record. There is one
+/// admin at any time; its successor accepts after a delay (AccessControlDefaultAdminRules).
 contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
-    /// Who holds the roles from the first block on. Zero leaves a role empty; more holders come by grantRole.
+    /// The accounts that hold the roles from the first block on. Zero leaves a role empty; grantRole adds holders.
     struct Holders {
         address admin;
         address issuer;
@@ -32,7 +31,7 @@ contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
     bytes32 public constant ISSUER_ROLE = ISSUER;
     bytes32 public constant BINDER_ROLE = BINDER;
     bytes32 public constant QA_ROLE = QA;
-    /// Signs claims after a tap. The chain cannot check a chip's MAC, so this account is believed.
+    /// Signs claims after a tap. The chain cannot check a chip's MAC, so that it trusts this account.
     bytes32 public constant ATTESTER_ROLE = ATTESTER;
     bytes32 public constant GUARDIAN_ROLE = GUARDIAN;
     bytes32 public constant RECYCLER_ROLE = RECYCLER;
@@ -181,7 +180,7 @@ contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
     }
 
     /// Clears flag bits that are set; clearing the last report bit leads back to the state before FLAGGED.
-    /// Whoever may set a bit may clear it.
+    /// An account that may set a bit may clear it.
     function resolve(uint256 tokenId, uint8 bits, bytes32 reasonHash) external {
         Asset memory asset = _flaggable(tokenId, bits);
         if (asset.flags & bits != bits) revert FlagsNotSet(tokenId, bits);
@@ -242,7 +241,7 @@ contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
         _recycle(tokenId, asset, asset.owner);
     }
 
-    /// Where token documents live; the decimal id is appended. DEFAULT_ADMIN.
+    /// Sets the base URL of token documents, to which the decimal id is appended. DEFAULT_ADMIN.
     function setTokenBaseURI(string calldata uri) external onlyRole(DEFAULT_ADMIN_ROLE) {
         _tokenBaseURI = uri;
         emit BatchMetadataUpdate(0, type(uint256).max);
@@ -291,7 +290,7 @@ contract AssetRegistry is AssetTransfers, AccessControlDefaultAdminRules {
         if (account != address(0)) _grantRole(role, account);
     }
 
-    /// The first taken id ends the counting before the imports: it goes on after the highest of them, where all are free.
+    /// The first taken id ends the count before the imports. It goes on after the highest import, where all ids are free.
     function _nextId(uint64 lastId) private view returns (uint64 tokenId) {
         tokenId = lastId + 1;
         if (tokenId < SHARED_IDS && _assets[tokenId].state != NONE) tokenId = _highestImport + 1;

@@ -4,11 +4,11 @@ pragma solidity 0.8.37;
 import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step.sol";
 import {ECDSA} from "@openzeppelin/contracts/utils/cryptography/ECDSA.sol";
 
-/// Checks what a Touchstone gateway signed about a token (SPEC.md §4.8), on any chain: its owner enters the gateway's published
-/// keys, other contracts ask. It holds no money and keeps nothing of what it is asked.
+/// Checks what a Touchstone gateway signed about a token (SPEC.md §4.8), on any chain. Its owner enters the gateway's published keys;
+/// other contracts call it. It holds no money and stores no request.
 ///
-/// An attestation is a statement, not a ticket: whoever has it can show it again, until it is too old. A contract that must
-/// act once only remembers that itself; one that cares for the state compares `state` itself.
+/// An attestation is a statement, not a ticket: its holder can show it again, until it is too old. A contract that must act only once
+/// keeps a record of that itself; one that depends on the state compares `state` itself.
 contract AttestationVerifier is Ownable2Step {
     /// The second typed form: everything that the gateway's answer shows about the token at this block, issued at `issuedAt`
     /// (unix seconds). `ownerCommitment` is zero when the token has no owner.
@@ -177,7 +177,7 @@ contract AttestationVerifier is Ownable2Step {
         return keccak256(abi.encode(tokenId, state, chainId, timestamp));
     }
 
-    /// The signature is 65 bytes r, s, v with s in the lower half of the curve order and v 27 or 28.
+    /// The signature is r, s and v in 65 bytes. The value s is in the lower half of the curve order; v is 27 or 28.
     function _check(
         uint8 state,
         uint256 chainId,

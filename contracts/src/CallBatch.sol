@@ -11,8 +11,8 @@ contract CallBatch {
         bytes data;
     }
 
-    /// With `report`, the returned bytes are two words for each call: 1 for success shifted left by 255 plus the gas used, and the first
-    /// word of the returned data. Without it they are empty. An account without code «succeeds», as in the EVM.
+    /// With `report`, it returns two words for each call. The first is 1 for success, shifted left by 255, plus the gas used; the second
+    /// is the first word of the returned data. By default it returns nothing. An account without code «succeeds», as in the EVM.
     constructor(Call[] memory calls, bool report) {
         uint256[] memory words = new uint256[](report ? 2 * calls.length : 0);
         for (uint256 i = 0; i < calls.length; ++i) {

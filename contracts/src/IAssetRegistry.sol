@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// What the registry says: its events and the reasons for which it refuses.
-/// Every write to a record emits at least one event with its token id, so silence proves that nothing changed.
+/// The interface of the registry: its events and errors. Every write to a record emits at least one event with its token id, so that a
+/// record without an event did not change.
 interface IAssetRegistry {
     // Shared with the public deployment: the same readers follow both contracts.
 
     event AssetMinted(uint256 indexed tokenId, address indexed to, bytes32 metadata);
     event TagBound(uint256 indexed tokenId, bytes32 indexed tagHash);
-    /// `actor` is the account whose authority was used: for a signature its signer, never the relayer;
-    /// for a claim the attester.
+    /// `actor` is the account whose authority was used. It is the signer of a signature, not its relayer; the attester of a claim.
     event StateChanged(uint256 indexed tokenId, uint8 from, uint8 to, address actor);
     event AssetResold(uint256 indexed tokenId, address indexed from, address indexed to);
 

@@ -30,11 +30,11 @@ uint8 constant ALL_FLAGS = REPORT_FLAGS | TAMPER;
 uint48 constant ADMIN_DELAY = 3 days;
 // Between the announcement and the recycling of a reported item that a customer has claimed.
 uint64 constant RECYCLE_DELAY = 30 days;
-// Claims and TAMPER marks by one attester in a day of 86,400 s since 1970, unless the admin sets another number.
+// One attester makes this many claims and TAMPER marks in a day of 86,400 s (UTC). The admin may set another number.
 uint32 constant ATTESTER_LIMIT = 10_000;
 // Importers and the counter share the ids below this one.
 uint64 constant SHARED_IDS = 1 << 40;
-// The counter goes on here after the last shared id; importers cannot take the 2^48 ids from here to the end of 64 bits.
+// The counter goes on here after the last shared id. Importers cannot take the 2^48 ids from here to the end of 64 bits.
 uint64 constant COUNTED_IDS = 0xffff << 48;
 
 bytes32 constant ISSUER = keccak256("ISSUER_ROLE");

@@ -4,7 +4,7 @@ pragma solidity 0.8.37;
 import {AttestationVerifier} from "../src/AttestationVerifier.sol";
 import {Vm, World} from "./World.sol";
 
-/// What a contract on another chain believes of a gateway's signature, and for how long.
+/// A contract on another chain accepts a gateway's signature, for a limited time.
 contract AttestationVerifierTest is World {
     uint256 private constant HALF_ORDER = 0x7FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF5D576E7357A4501DDFE92F46681B20A0;
     uint256 private constant ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141;
@@ -83,7 +83,7 @@ contract AttestationVerifierTest is World {
         verifier.requireAttestedRaw(1042, 3, 84532, NOW - 10, rawSignature(gateway, statement()), MAX_AGE);
     }
 
-    /// Every field is signed: with a change of any of them the signature is another's or nobody's.
+    /// Every field is signed: after a change of any of them, the signature is not the gateway's.
     function testFuzz_everyFieldIsSigned(uint8 field, uint256 change, uint8 state) public view {
         AttestationVerifier.AssetState memory s = statement();
         bytes memory typedSignature = signatureOf(gateway, verifier.typedDigest(s));

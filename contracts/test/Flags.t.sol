@@ -29,7 +29,7 @@ contract FlagsTest is World {
         require(wordOf(tokenId) & time == (START + 5) << 160, "at the time of the last step");
     }
 
-    /// Whatever an owner tries, the bits of an authority stay and so does FLAGGED.
+    /// No call of an owner clears the bits of an authority, or FLAGGED.
     function testFuzz_ownersCannotClearAuthorityBits(uint8 authority, uint8 own, uint8[8] calldata tries) public {
         authority = (1 + authority % 7) << 2;
         uint256 tokenId = tokenIn(CLAIMED);
@@ -74,7 +74,7 @@ contract FlagsTest is World {
         fails(owner, flagCall(tokenId, 0x24), abi.encodeWithSelector(notAllowed, owner, uint8(0x24)));
     }
 
-    /// Who may recycle what was reported: both hats, and neither alone.
+    /// A reported item is recycled only by an account that has both roles.
     function test_reportsCannotBeRecycledAway() public {
         uint256 tokenId = tokenIn(FLAGGED);
         bytes memory call_ = abi.encodeCall(registry.recycle, (tokenId));

@@ -4,9 +4,9 @@ pragma solidity 0.8.37;
 import {CLAIMED, FLAGGED, RECYCLED, SHARED_IDS, COUNTED_IDS} from "../src/Lifecycle.sol";
 import {Vm, World} from "./World.sol";
 
-/// One step of a life at random: any call, on any token, mostly by the one who may and sometimes by anybody.
-/// It compares the token with before; a broken law reverts, which fails the run. A change of another token is found when that
-/// token has its next step, or at the end of the life (checkRest).
+/// Takes one random step of a life: any call, on any token, mostly by an account that may make it. It compares the token with before; a
+/// broken law reverts, which fails the run. A change of another token is found when that token has its next
+/// step, or at the end of the life (checkRest).
 abstract contract Handler is World {
     struct Trace {
         uint256 word;
@@ -115,7 +115,7 @@ abstract contract Handler is World {
         return false;
     }
 
-    /// What may become of one token in one step.
+    /// One step may change one token only in these ways.
     function checkChange(uint8 kind, address caller, Trace memory a, Trace memory b) private view {
         require(a.tag == 0 || a.tag == b.tag, "a tag is never rebound");
         bool raised = b.nonce == a.nonce + 1;

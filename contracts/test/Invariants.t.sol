@@ -8,7 +8,7 @@ import {Handler} from "./Handler.sol";
 contract InvariantsTest is Handler {
     uint256 private constant STEPS = 128;
 
-    /// After each step the laws hold for its token, at the end of the life for all tokens and the counts.
+    /// The laws hold for a token after each of its steps. At the end of a life they hold for all tokens and the counts.
     function testFuzz_everyRecordAndCountKeepsTheRules(uint256 seed) external {
         live(seed);
     }

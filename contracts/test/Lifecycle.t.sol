@@ -4,8 +4,8 @@ pragma solidity 0.8.37;
 import {NONE, MINTED, BOUND, ACTIVATED, CLAIMED, FLAGGED, RECYCLED} from "../src/Lifecycle.sol";
 import {World} from "./World.sol";
 
-/// Every step, from every state, by every kind of caller: what the lifecycle table allows happens, all else reverts
-/// and leaves no trace (spec §3). The table is written here a second time, in other words than the contract's.
+/// Tries every step, from every state, by every kind of caller (spec §3). A step that the lifecycle table allows happens; all others
+/// revert and leave no trace. The table stands here a second time, written in another way than the contract's.
 contract LifecycleTest is World {
     enum Step {
         MintThis,

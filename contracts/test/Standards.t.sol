@@ -5,7 +5,7 @@ import {AssetRegistry} from "../src/AssetRegistry.sol";
 import {IAssetRegistry} from "../src/IAssetRegistry.sol";
 import {World} from "./World.sol";
 
-/// What wallets and other readers find: ERC-165, a locked ERC-721, documents, roles.
+/// Wallets and other readers find ERC-165, a locked ERC-721, documents, and roles.
 contract StandardsTest is World {
     function test_listsItsInterfaces() public view {
         bytes4[12] memory ids = [

@@ -114,8 +114,8 @@ contract TestUsdcTest is World {
         Authorization memory a = authorization(NONCE);
         (uint8 v, bytes32 r, bytes32 s) = vm.sign(keyOf[payer], digestOf(a));
         require(uint256(s) <= HALF_ORDER, "low");
-        bytes memory twin = abi.encodePacked(r, ORDER - uint256(s), v == 27 ? uint8(28) : uint8(27));
-        refuses(a, twin, "ECRecover: invalid signature 's' value");
+        bytes memory malleated = abi.encodePacked(r, ORDER - uint256(s), v == 27 ? uint8(28) : uint8(27));
+        refuses(a, malleated, "ECRecover: invalid signature 's' value");
         refuses(a, abi.encodePacked(r, s), "ECRecover: invalid signature length");
         refuses(a, abi.encodePacked(r, s, uint8(0)), "ECRecover: invalid signature 'v' value");
         refuses(a, abi.encodePacked(bytes32(0), s, v), "ECRecover: invalid signature");

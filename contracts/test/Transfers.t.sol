@@ -51,7 +51,7 @@ contract TransfersTest is World {
         fails(stranger, cancelCall(owner, owner, 2), invalid(owner));
     }
 
-    /// What an earlier owner signed says nothing once the item has gone through other hands and come back.
+    /// A signature of an earlier ownership is void, also when the item has come back to its signer.
     function test_signaturesOfAnEarlierHoldingAreDead() public {
         bytes memory initiate = initiateCall(owner, 2);
         bytes memory recycle = recycleCall(owner, 2);

@@ -34,7 +34,7 @@ contract AgentIdentity is ERC721URIStorage {
         emit URIUpdated(agentId, newURI, msg.sender);
     }
 
-    /// Where the agent is paid: at first its owner, the zero address once it was unset or the agent has changed hands.
+    /// Returns the account that is paid for the agent. It is its owner at first; zero after it was unset, or after a transfer.
     function getAgentWallet(uint256 agentId) external view returns (address) {
         _requireOwned(agentId);
         return _walletOf[agentId];

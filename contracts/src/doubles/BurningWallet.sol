@@ -3,7 +3,7 @@ pragma solidity 0.8.37;
 
 import {IERC1271} from "@openzeppelin/contracts/interfaces/IERC1271.sol";
 
-/// A hostile wallet: it accepts every signature (ERC-1271), and burns all gas that it gets once it is armed, or in real transactions.
+/// A hostile wallet accepts every signature (ERC-1271). It burns all its gas in real transactions, and everywhere once it is armed.
 contract BurningWallet is IERC1271 {
     bool public armed;
     bool public immutable naive;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// Answers every call with the raw bytes that a test set for its selector: state 7, dirty bits, too short, too long.
-/// A selector without an answer gets empty bytes.
+/// Answers a call with the raw bytes that a test set for its selector. They may hold state 7, dirty bits, too few or too many bytes. A
+/// selector without an answer gets empty bytes.
 contract FaultyCore {
     mapping(bytes4 selector => bytes) private _answers;
 

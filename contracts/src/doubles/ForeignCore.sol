@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// The read interface and the events of the public deployment, with free setters for tests: it has no getAssets,
-/// no metadataHash and no reads by tag beyond getTokenByTag, and its ERC-165 says so.
+/// A double of the public deployment has its read interface and events, with free setters for tests. It has no getAssets, no metadataHash
+/// and no reads by tag beyond getTokenByTag; its ERC-165 answers accordingly.
 contract ForeignCore {
     struct Asset {
         address owner;

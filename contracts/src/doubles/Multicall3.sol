@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 pragma solidity 0.8.37;
 
-/// What batched reads need of the well-known Multicall3, for the local chain, where that one is not deployed.
+/// Implements the part of Multicall3 that batched reads need, for the local chain.
 contract Multicall3 {
     struct Call3 {
         address target;

@@ -114,7 +114,7 @@ contract TestUsdc {
         _transfer(from, to, value);
     }
 
-    /// Only the payee may call: nobody can use the authorization apart from what the payee does with it.
+    /// Only the payee may call, so that no other account can use the authorization.
     function receiveWithAuthorization(
         address from,
         address to,

@@ -34,11 +34,21 @@ const american =
 /** The source that was parsed last. */
 let parsed: { readonly file: string; readonly result: ParseResult } = { file: '', result: parseSync('', '') }
 
+/** Configuration of servers, whose comments begin with a number sign or a semicolon. */
+const deployed = [
+  'deploy/**/*.{yaml,yml,conf,cfg,ini,env,example,sh}',
+  'deploy/**/{Dockerfile,.env.example,touchstone.service}',
+]
+const isConfiguration = (file: string): boolean =>
+  /\.(?:ya?ml|conf|cfg|ini|env|example|sh|service)$|Dockerfile$/.test(file)
+
 const files = globSync(
   [
     'service/{src,test}/**/*.{ts,graphql,js,css}',
     'verdict/{src,test}/**/*.ts',
-    'contracts/*.ts',
+    'contracts/{src,test}/**/*.sol',
+    '{contracts,deploy}/*.ts',
+    ...deployed,
     'bench/**/*.ts',
     'scripts/**/*.ts',
   ],
@@ -123,6 +133,8 @@ function joinLines(text: string): string {
 /** Returns the text of each comment, joined over its lines; line comments below one another are one. */
 function commentsOf(file: string): Text[] {
   const code = readSource(file)
+  if (/\.sol$/.test(file) || isConfiguration(file))
+    return lineCommentsOf(code, isConfiguration(file) ? /^[#;]+ ?(.*)/ : /^\/\/\/? ?(.*)/)
   if (!/\.[jt]s$/.test(file)) {
     const pattern = file.endsWith('.css') ? /\/\*([^]*?)\*\// : /"""([^]*?)"""|"((?:[^"\\\n]|\\.)*)"/
     return [...code.matchAll(new RegExp(pattern, 'g'))].map((match) => ({
@@ -139,6 +151,24 @@ function commentsOf(file: string): Text[] {
     } else found.push({ start, end, text: joinLines(value.replace(/^\*/, '')) })
   }
   return found.map(({ start, text }) => ({ line: lineOf(code, start), text }))
+}
+
+/** Returns comments that run to the end of their line. Those below one another are one; an indented line in them is a command. */
+function lineCommentsOf(code: string, pattern: RegExp): Text[] {
+  const found: Text[] = []
+  let isOpen = false
+  for (const [index, line] of code.split('\n').entries()) {
+    const [, comment] = pattern.exec(line.trim()) ?? []
+    const last = found.at(-1)
+    if (comment !== undefined && isOpen && last !== undefined)
+      found[found.length - 1] = {
+        line: last.line,
+        text: `${last.text}${/^(?:$| )/.test(comment) ? '\n\n' : ' '}${comment.trim()}`,
+      }
+    else if (comment !== undefined) found.push({ line: index + 1, text: comment.trim() })
+    isOpen = comment !== undefined
+  }
+  return found
 }
 
 /** Returns texts in quotes that are sentences: errors, help, logs, test names. A long template of a test is a program or a page. */
