@@ -88,6 +88,8 @@ export function createCheckout(options: CheckoutOptions) {
     if (row.nonce === payment.nonce) return true
     // A payment to another seller is public on the chain once it was executed.
     if (payment.to !== terms.payTo.toLowerCase() && payment.deposit === undefined) return false
+    // So is one to this seller through another service.
+    if (await within(chainMs, 'payment_unavailable', chain.isUsed(payment, 'latest'))) return false
     if (payment.signature.length === 132 && checkSignature(payment, terms) === undefined) return true
     // A wallet that has spent its money can still ask for what it paid.
     const digest = digestOf(payment, terms)
@@ -108,8 +110,9 @@ export function createCheckout(options: CheckoutOptions) {
     // It may have been found by its request, under another identifier or none.
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     const outcome = await proceed(row, closed)
-    // The row stays marked until its proof is sent, because the next attempt looks for it again.
-    if (row.undelivered && outcome !== 'retry' && outcome.kind === 'proof')
+    // The row stays marked until its proof is sent, because the next attempt looks for it again. It stays so after a repeat of the same
+    // payment too: a transfer shows its authorization and signature to everyone, and the buyer may still pay again.
+    if (row.undelivered && !isSame && outcome !== 'retry' && outcome.kind === 'proof')
       await recorded(ledger.setUndelivered(outcome.key, false))
     return outcome
   }

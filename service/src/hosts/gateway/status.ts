@@ -74,7 +74,10 @@ export function createStatusRoute(options: StatusOptions) {
     else response.once('close', onClose)
   }
 
-  /** Returns the status as JSON, or null for a payment that is unknown or of another. `isDelivery`: with a proof that the buyer does not have. */
+  /**
+   * Returns the status as JSON, or null for a payment that is unknown or of another. `isDelivery`: with a proof that the buyer does not have.
+   * A payment header proves no delivery, because a transfer shows its authorization and signature to everyone.
+   */
   async function find(key: PaymentKey, request: IncomingMessage) {
     const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
     const isPayer = await isSignedBy(key, getHeader(request, 'authorization'))
@@ -89,7 +92,7 @@ export function createStatusRoute(options: StatusOptions) {
       // A voucher has no transaction of its own, and a deposit buys no proof.
       const proof = stored.deposit === undefined ? `,"proof":${answer}` : ''
       const status = `{"status":"done","transaction":${JSON.stringify(transaction)}${proof}}`
-      return { status, isDelivery: row.undelivered }
+      return { status, isDelivery: isPayer && row.undelivered }
     }
     const status = JSON.stringify({ status: state, transaction, ...(reason !== null && { reason }) })
     return { status, isDelivery: false }

@@ -129,9 +129,11 @@ export function createChannelSales(options: ChannelSalesOptions) {
     // A transfer that is on its way, or another undelivered voucher of the channel, does not concern this voucher.
     if (row.state !== 'done' || row.answer === null) return isSame ? failure('settlement_pending') : undefined
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
-    if (row.undelivered) await recorded(ledger.setUndelivered(row, false))
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
+    // A claim shows its voucher to everyone, so that it no longer proves who asks.
+    const isPublic = channel !== undefined && cumulative <= channel.claimed
+    if (row.undelivered && !isPublic) await recorded(ledger.setUndelivered(row, false))
     const price = isSame ? terms.price : 0n
     const sum = isSame ? cumulative : cumulative - terms.price
     return {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { toHex, type PrivateKeyAccount } from 'viem'
-import { channelContract } from '../../../src/payments/channels/channel.ts'
+import { channelContract, voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { createChannelStore } from '../../../src/payments/channels/store.ts'
 import { openHolder } from '../../../src/payments/holder.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -109,6 +109,21 @@ for (const { name, open, skip } of testDatabases())
       }
       await gateway.claim()
       assert.equal(await transactions(), before + 2)
+    })
+
+    it('shows a voucher to everyone: a repeat of it leaves an undelivered proof to the buyer', async () => {
+      const { own, payer } = await sell(5)
+      const [again, next] = [await voucherPayload(payer, own, 5n * price), await voucherPayload(payer, own, 6n * price)]
+      const key = { payer: own.payer, nonce: voucherDigest(own.id, 5n * price) }
+      for (const isPublic of [false, true]) {
+        await world.store.setUndelivered(key, true)
+        if (isPublic) await gateway.claim()
+        assert.equal((await buyThrough(gateway.url, token, again)).status, 200)
+        assert.equal((await world.store.find(key))?.undelivered, isPublic)
+      }
+      const sold = await buyThrough(gateway.url, token, again)
+      assert.equal((await buyThrough(gateway.url, token, next)).text, sold.text)
+      assert.notEqual((await buyThrough(gateway.url, token, next)).text, sold.text)
     })
 
     it('claims a small sum when the oldest purchase is an hour old', async () => {

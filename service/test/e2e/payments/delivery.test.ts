@@ -115,6 +115,31 @@ describe('a second payment for a proof that was not delivered', () => {
     assert.equal(await charged(), price)
   })
 
+  it('waits for its buyer although a stranger repeats the first payment, which is public on the chain', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    const repeated = await buySettled(gateway.url, token, first)
+    assert.deepEqual([repeated.status, repeated.text], [200, sold.text])
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+    assert.equal(await charged(), price)
+    assert.notEqual((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+    assert.equal(await charged(), 2n * price)
+  })
+
+  it('waits for its buyer although a stranger sends a payment that the chain shows as used', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    // It paid the same seller through another service.
+    const used = await sign(payer)
+    await world.submit(used)
+    const refused = await buy(gateway.url, token, used)
+    assert.deepEqual([refused.status, refused.body.error], [402, 'nonce_already_used'])
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+    assert.equal(await charged(), 2n * price)
+  })
+
   it('is executed for another asset', async () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)

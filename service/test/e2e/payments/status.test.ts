@@ -70,6 +70,15 @@ describe('the status of a payment', () => {
     assert.equal((await world.store.find(key))?.undelivered, false)
   })
 
+  it('leaves an undelivered proof to the payer when a stranger asks with the payment, which is public on the chain', async () => {
+    const payment = await sign(payer)
+    const sold = await buySettled(gateway.url, token, payment)
+    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
+    await world.store.setUndelivered(key, true)
+    assert.equal((await ask(payment, headerV1(payment))).body['status'], 'done')
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+  })
+
   it('delivers no proof to a request without a body, so that the next payment still gets it', async () => {
     const payment = await sign(payer)
     const sold = await buySettled(gateway.url, token, payment)
