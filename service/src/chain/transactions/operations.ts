@@ -126,11 +126,11 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       await database.query(settleStatement, [key, status, outcome])
     },
 
-    /** Reopens a CONFIRMED operation. */
+    /** Reopens a settled operation. */
     async reopenOne(key: string): Promise<void> {
       await database.query(
         `update operation set status = 'PENDING', outcome = null, settled_at = null
-         where idempotency_key = $1 and status = 'CONFIRMED'`,
+         where idempotency_key = $1 and status <> 'PENDING'`,
         [key],
       )
     },

@@ -1,8 +1,9 @@
 /** Sends a signed transaction, reads its receipt, and makes the result that is kept for repeats. */
 import type { Hex } from '@touchstone/verdict'
-import { toEventSelector } from 'viem'
+import { toEventSelector, toHex } from 'viem'
 import { sleep } from '../../lib/async/sleep.ts'
 import { reasonOf } from '../../lib/errors.ts'
+import { isObject } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
 import { isRefusal, type RpcClient } from '../rpc/client.ts'
@@ -56,6 +57,17 @@ export async function minedOutcome(
     return { status: receipt.status === '0x1' ? 'CONFIRMED' : 'FAILED', text }
   }
   return undefined
+}
+
+/**
+ * Returns whether the block of a stored outcome is in the chain. The receipt is not asked for, because nodes delete old ones. A superseded
+ * transaction has no block; that outcome is final.
+ */
+export async function isOutcomeInChain(rpc: RpcClient, text: string): Promise<boolean> {
+  const { blockNumber, blockHash, superseded } = JSON.parse(text) as StoredOutcome
+  if (superseded === true) return true
+  const block = await rpc('eth_getBlockByNumber', [toHex(BigInt(blockNumber)), false])
+  return isObject(block) && block['hash'] === blockHash
 }
 
 /** Reads until there is an outcome, `waitMs` have passed, or `signal` aborts; an unreachable node counts as none yet. */

@@ -11,7 +11,7 @@ import { isPublishedAddress } from '../../domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { type OperatorRole, writeCallOf, type WriteRequest } from './calls.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
-import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
+import { awaitOutcome, isOutcomeInChain, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
 import { createRecovery } from './recovery.ts'
 import type { OperationStore, Operation } from './operations.ts'
 import type { RpcClient } from '../rpc/client.ts'
@@ -140,9 +140,8 @@ export function createWriter(options: WriterOptions) {
   async function repeat(operation: Operation, requestHash: Hex, by: Actor): Promise<WriteResult> {
     if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
     await operations.replayed(operation.key, by)
-    if (operation.status === 'FAILED') return resultOf(operation, true)
-    const isLost = operation.status === 'CONFIRMED' && (await hasLeftChain(operation))
-    if (operation.status === 'CONFIRMED' && !isLost) return resultOf(operation, true)
+    if (operation.outcome !== null && !(await hasLeftChain(operation, operation.outcome)))
+      return resultOf(operation, true)
     const current = await recovery
       .revive({ ...operation, status: 'PENDING', outcome: null })
       .catch((error: unknown) => {
@@ -151,12 +150,12 @@ export function createWriter(options: WriterOptions) {
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
   }
 
-  /** Returns whether a reorganisation removed a mined transaction or reverted it, and reopens it then. */
-  async function hasLeftChain(operation: Operation): Promise<boolean> {
-    const hashes = await operations.hashes(operation)
-    const unknown = { status: operation.status, text: operation.outcome ?? '' } as const
-    const found = await minedOutcome(rpc, hashes, contract).catch(() => unknown)
-    if (found?.text === operation.outcome) return false
+  /** Returns whether a reorganisation removed a mined transaction or gave it another outcome, and reopens it then. */
+  async function hasLeftChain(operation: Operation, outcome: string): Promise<boolean> {
+    const isSame = async () =>
+      (await isOutcomeInChain(rpc, outcome)) ||
+      (await minedOutcome(rpc, await operations.hashes(operation), contract))?.text === outcome
+    if (await isSame().catch(() => true)) return false
     await operations.reopenOne(operation.key)
     return true
   }

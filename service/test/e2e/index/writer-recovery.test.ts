@@ -5,8 +5,12 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { encodeFunctionData, type EncodeFunctionDataParameters, keccak256, stringToHex } from 'viem'
+import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
+import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
 import {
   attester,
@@ -20,6 +24,7 @@ import {
   type StoredWriterWorld,
   type WriterWorld,
 } from '../../support/index/writer-world.ts'
+import { until } from '../../support/wait.ts'
 
 const mint = { kind: 'mint', to: operator.address, metadataHash: hash(1) } as const
 const noPostgres = testDatabases().find(({ name }) => name === 'PostgreSQL')?.skip ?? false
@@ -181,8 +186,8 @@ describe('a transaction that was sent', () => {
   })
 
   it('is FAILED when it reverts after all', async () => {
-    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
-    const results = await Promise.all([1, 2].map((n) => writer.write(mint, { idempotencyKey: `pair-${n}` })))
+    const [patient, writer] = [world.writerOver(operations), world.writerOver(operations, { receiptWaitMs: 50 })]
+    const results = await Promise.all([1, 2].map((n) => patient.write(mint, { idempotencyKey: `pair-${n}` })))
     const [one = 0n, two = 0n] = results.flatMap((result) => ('tokenIds' in result ? result.tokenIds : []))
     await world.automine(false)
     const tagHash = hash(0x88)
@@ -199,6 +204,47 @@ describe('a transaction that was sent', () => {
       await writer.write(second, { idempotencyKey: 'tag-2' }),
     ]
     assert.deepEqual(settled.map(codeOf).toSorted(), ['CONFIRMED', 'REVERTED'])
+    await writer.close()
+  })
+
+  it('is CONFIRMED after it reverted, where another branch of the chain has it without the revert or not at all', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    const transact = (from: Hex, functionName: 'grantRole' | 'bindTag', args: readonly unknown[]) => {
+      const call = { abi: assetRegistryAbi, functionName, args } as EncodeFunctionDataParameters
+      const fees = { maxFeePerGas: '0x174876e800', maxPriorityFeePerGas: '0x77359400' } // before all others in a block
+      const data = encodeFunctionData(call)
+      return world.rpc('eth_sendTransaction', [{ from, to: world.contract, data, gas: '0x7a120', ...fees }])
+    }
+    await transact(operator.address, 'grantRole', [keccak256(stringToHex('BINDER_ROLE')), bob.address])
+    for (const isIncluded of [true, false]) {
+      const key = `branch-${isIncluded}`
+      const minting = await world.writerOver(operations).write(mint, { idempotencyKey: `${key}-mint` })
+      const [tokenId = 0n] = 'tokenIds' in minting ? minting.tokenIds : []
+      const bind = { kind: 'bindTag', tokenId, tagHash: hash(Number(tokenId) + 0x900) } as const
+      await world.automine(false)
+      assert.ok(isPending(await writer.write(bind, { idempotencyKey: key })))
+      await transact(bob.address, 'bindTag', [tokenId, hash(Number(tokenId) + 0x800)])
+      await world.mine()
+      for (let n = 0; n < 2; n += 1)
+        assert.equal(codeOf(await writer.write(bind, { idempotencyKey: key })), 'REVERTED')
+      const raw = (await operations.find(key))?.raw
+      await world.rpc('anvil_reorg', [1, isIncluded ? [[raw, 0]] : []])
+      await world.automine(true)
+      await until(async () => codeOf(await writer.write(bind, { idempotencyKey: key })) === 'CONFIRMED')
+      assert.equal((await operations.find(key))?.status, 'CONFIRMED')
+    }
+    await writer.close()
+  })
+
+  it('stays CONFIRMED when the provider has deleted its receipt', async () => {
+    const first = await world.writerOver(operations).write(mint, { idempotencyKey: 'pruned' })
+    await world.mine(5)
+    const supply = await world.supply()
+    const rpc: RpcClient = async (method, ...rest) =>
+      method === 'eth_getTransactionReceipt' ? null : world.rpc(method, ...rest)
+    const writer = world.writerOver(operations, { rpc, receiptWaitMs: 50 })
+    assert.deepEqual(await writer.write(mint, { idempotencyKey: 'pruned' }), { ...first, repeated: true })
+    assert.equal(await world.supply(), supply)
     await writer.close()
   })
 
