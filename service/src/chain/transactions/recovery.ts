@@ -68,7 +68,15 @@ export function createRecovery(options: RecoveryOptions) {
     if (used <= nonce) return undefined
     // It may have been mined between the two questions, and a provider that lags behind does not know it yet.
     const hashes = await operations.hashes({ key, txHash })
-    return (await minedOutcome(rpc, hashes, contract, { unanimous: true })) ?? supersededOutcome(txHash)
+    const outcome = await minedOutcome(rpc, hashes, contract, { unanimous: true })
+    if (outcome !== undefined) return outcome
+    // Nodes delete receipts before transactions. Without the receipt the outcome of a mined one is unknown.
+    for (const hash of hashes) {
+      if ((await rpc('eth_getTransactionByHash', [hash], { unanimous: true })) === null) continue
+      log.warn('a sent transaction is known, and no provider has its receipt', { txHash: hash })
+      return undefined
+    }
+    return supersededOutcome(txHash)
   }
 
   /**

@@ -225,8 +225,7 @@ describe('a transaction that was sent', () => {
       assert.ok(isPending(await writer.write(bind, { idempotencyKey: key })))
       await transact(bob.address, 'bindTag', [tokenId, hash(Number(tokenId) + 0x800)])
       await world.mine()
-      for (let n = 0; n < 2; n += 1)
-        assert.equal(codeOf(await writer.write(bind, { idempotencyKey: key })), 'REVERTED')
+      for (let n = 0; n < 2; n += 1) assert.equal(codeOf(await writer.write(bind, { idempotencyKey: key })), 'REVERTED')
       const raw = (await operations.find(key))?.raw
       await world.rpc('anvil_reorg', [1, isIncluded ? [[raw, 0]] : []])
       await world.automine(true)
@@ -246,6 +245,21 @@ describe('a transaction that was sent', () => {
     assert.deepEqual(await writer.write(mint, { idempotencyKey: 'pruned' }), { ...first, repeated: true })
     assert.equal(await world.supply(), supply)
     await writer.close()
+  })
+
+  it('stays PENDING when it was mined and the provider has deleted its receipt: the outcome is not known', async () => {
+    const rpc: RpcClient = async (method, ...rest) =>
+      method === 'eth_getTransactionReceipt' ? null : world.rpc(method, ...rest)
+    const blind = world.writerOver(operations, { rpc, receiptWaitMs: 50 })
+    const supply = await world.supply()
+    assert.ok(isPending(await blind.write(mint, { idempotencyKey: 'blind' })))
+    await world.mine(5)
+    assert.equal((await blind.recover()).failed, 0)
+    assert.ok(isPending(await blind.write(mint, { idempotencyKey: 'blind' })))
+    assert.equal(await world.supply(), supply + 1)
+    const seeing = await world.writerOver(operations).write(mint, { idempotencyKey: 'blind' })
+    assert.ok(seeing.ok && seeing.status === 'CONFIRMED')
+    await blind.close()
   })
 
   it('is not even signed when its account cannot pay, or fees are beyond the limit', async () => {
