@@ -23,8 +23,8 @@ export type Tap = Readonly<{ uid: Uint8Array; epoch: number; counter: number; pi
 export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 'near_end'
 
 /**
- * `lastCounter` is the counter before this tap; `null` for a chip without a row. `OTHER_BATCH`: the chip is registered in another batch, whose
- * keys did not make this tap. `isAnnounced`: the tap is announced, by this call or before.
+ * `lastCounter` is the counter before this tap; `null` for a chip without a row. `OTHER_BATCH`: the chip is registered in another batch, or was
+ * first tapped with the keys of another. `isAnnounced`: the tap is announced, by this call or before.
  */
 export type LedgerAnswer = Readonly<{
   outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED' | 'OTHER_BATCH'

@@ -97,8 +97,9 @@ export function tagStore(sql: Sql) {
     },
     /** Returns the token that is registered as an item, with a tag or without; null for none. */
     tokenOfItem: (item: ItemKey) => items.tokenOfItem(item),
-    /** Returns the chip's newest epoch. */
-    tagOfUid: (uid: Uint8Array) => one('uid = $1', [uid]),
+    /** Returns the chip's newest epoch. A row that a revoked batch made by taps counts for nothing, as in `import_tag`. */
+    tagOfUid: (uid: Uint8Array) => one(`uid = $1 AND ${counts}`, [uid]),
+    tagOfEpoch: (uid: Uint8Array, epoch: number) => one('uid = $1 AND epoch = $2', [uid, epoch]),
     tagOfToken,
     tagOfItem: async (gtin: string, serial: string): Promise<RegisteredTag | undefined> => {
       const tokenId = await items.tokenOfItem({ gtin, serial })
@@ -153,6 +154,9 @@ function isWhole(value: number, to: number): boolean {
 
 const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter", baseline_counter AS "baselineCounter",
   registered_at IS NOT NULL AS "isRegistered", token_id AS "tokenId"`
+
+const counts = `(registered_at IS NOT NULL
+  OR NOT EXISTS (SELECT FROM tag_batch b WHERE b.id = tag.batch_id AND b.status = 'revoked'))`
 
 const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id = $1::numeric'
 

@@ -143,8 +143,8 @@ type Tapped = Known & Readonly<{ counter: number; epoch: number }>
 
 /** Holds the counter against the ledger. Times are those of the database. */
 async function ledgerStage({ store, chain }: Session, url: string, tapped: Tapped): Promise<Stage> {
-  const { uid, known, counter, epoch } = tapped
-  const lastCounter = known?.epoch === epoch ? known.lastCounter : 0
+  const { uid, counter, epoch } = tapped
+  const lastCounter = (await store.tags.tagOfEpoch(uid, epoch))?.lastCounter ?? 0
   const facts = { 'last counter': lastCounter }
   const use = await store.tags.useOf({ uid, epoch, counter })
   if (use === undefined) return { findings: unusedFindings(tapped, lastCounter), facts }
@@ -189,19 +189,21 @@ function unusedFindings({ known, counter, epoch }: Tapped, lastCounter: number):
   return [fault('replayed', text)]
 }
 
-function otherBatch({ batchId }: RegisteredTag): string {
-  return `The tag is registered in batch ${batchId}, so that the keys of no other batch verify it. Register a chip that was written anew: touchstone tag import.`
+function otherBatch({ batchId, isRegistered }: RegisteredTag): string {
+  const claim = isRegistered ? 'is registered in batch' : 'was first tapped with the keys of batch'
+  return `The tag ${claim} ${batchId}, so that the keys of no other batch verify it. Register a chip that was written anew: touchstone tag import.`
 }
 
 function registrationStage(known: RegisteredTag | undefined, { batchId }: Diagnosis): Stage {
+  const isElsewhere = known !== undefined && batchId !== null && known.batchId !== batchId
+  const findings = isElsewhere ? [fault('other_batch', otherBatch(known))] : []
   if (known === undefined || !known.isRegistered) {
     const text = 'The tag is not registered here: touchstone tag import, or touchstone asset bind.'
-    return { findings: [note('unregistered', text)], facts: {} }
+    return { findings: [note('unregistered', text), ...findings], facts: {} }
   }
   const { tokenId, gtin, serial } = known
-  const isElsewhere = batchId !== null && known.batchId !== batchId
   return {
-    findings: isElsewhere ? [fault('other_batch', otherBatch(known))] : [],
+    findings,
     facts: withoutNull({
       registered: tokenId === null ? 'without an asset' : `asset ${tokenId}`,
       item: gtin === null ? null : `${gtin}/${serial}`,

@@ -202,6 +202,38 @@ describe('touchstone tag doctor', () => {
     assert.equal(await verifies(flagged), true)
   })
 
+  it('names the batch whose keys a tag that was never registered was tapped with first', async () => {
+    const { ok } = assertionsOf(run)
+    const { uid, next } = await linksOf('watches', { counter: 6 })
+    const tokenId = await world.mint()
+    await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(uid) ?? assert.fail() })
+    assert.equal(await verifies(next()), true)
+    for (const id of ['renewed', 'leaked']) {
+      if (id === 'leaked') await ok('tag', 'batch', 'create', id, '--demo')
+      const url = (await linksOf(id, { uid, counter: 20 })).next()
+      const { codes, text } = await doctor(url)
+      assert.deepEqual(codes, ['(unregistered)', 'other_batch'])
+      assert.match(text, /^The tag was first tapped with the keys of batch watches, so that/m)
+      assert.equal(await verifies(url), false)
+    }
+    assert.equal(await verifies(next()), true)
+
+    const claimed = await linksOf('leaked', { counter: 2 })
+    await world.write({
+      kind: 'bindTag',
+      tokenId: await world.mint(),
+      tagHash: world.components.tagHash?.(claimed.uid) ?? assert.fail(),
+    })
+    assert.equal(await verifies(claimed.next()), true)
+    await ok('tag', 'batch', 'revoke', 'leaked')
+    const passed = (await linksOf('watches', { uid: claimed.uid, counter: 1 })).next()
+    assert.deepEqual((await doctor(passed)).codes, ['replayed', '(unregistered)'])
+    assert.equal(await verifies(passed), false)
+    const later = (await linksOf('watches', { uid: claimed.uid, counter: 5 })).next()
+    assert.deepEqual((await doctor(later)).codes, ['(unregistered)'])
+    assert.equal(await verifies(later), true)
+  })
+
   it('finds a tag that is bound under the former pepper, as a tap does, and binds it to no other asset', async () => {
     const { uid, next } = await linksOf('watches')
     const [tokenId, other] = [await world.mint(), await world.mint()]

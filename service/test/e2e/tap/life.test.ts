@@ -21,8 +21,8 @@ for (const { name, open, skip } of testDatabases()) {
 
     const [first, second] = [testBatch({ id: 'first', epoch: 0 }), testBatch({ id: 'second', epoch: 1 })]
     const other = testBatch({ id: 'other', epoch: 0 })
-    async function instance() {
-      const keys = createKeyRing(await testBatches(first, second, other))
+    async function instance(...more: readonly ReturnType<typeof testBatch>[]) {
+      const keys = createKeyRing(await testBatches(first, second, other, ...more))
       const ledger = createLedger({ sql: database })
       return createVerifyTap({
         keys,
@@ -68,6 +68,44 @@ for (const { name, open, skip } of testDatabases()) {
       }
       await tags.importTag({ uid, epoch: 1, batchId: 'second' })
       assert.equal((await verifyTap((await testTag(second, { uid })).next())).kind, 'tapped')
+    })
+
+    it('is of the batch that was tapped first where no program registered the chip', async () => {
+      const verifyTap = await instance()
+      const uid = newUid()
+      const chip = await testTag(first, { uid })
+      assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+      for (const leaked of [second, other]) {
+        const forged = await testTag(leaked, { uid, counter: 1_000 })
+        assert.deepEqual(await verifyTap(forged.next()), { kind: 'counterfeit', reason: 'other_batch' })
+        assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+      }
+      assert.deepEqual(await database.query('select epoch, last_counter from tag where uid = $1', [uid]), [
+        { epoch: 0, last_counter: 3 },
+      ])
+    })
+
+    it('is taken back from a leaked batch by its revocation: the chip verifies again, and can be registered', async () => {
+      const tags = tagStore(database)
+      for (const leaked of [testBatch({ id: 'leaked', epoch: 1 }), testBatch({ id: 'leaked-too', epoch: 0 })]) {
+        const verifyTap = await instance(leaked)
+        await tags.putBatch({ ...leaked, settings: {} })
+        const uid = newUid()
+        const [chip, forger] = [await testTag(first, { uid, counter: 5 }), await testTag(leaked, { uid, counter: 2 })]
+        assert.equal((await verifyTap(forger.next())).kind, 'tapped', 'nothing says yet whose chip it is')
+        assert.notEqual((await verifyTap(chip.next())).kind, 'tapped')
+        assert.equal((await tags.importTag({ uid, epoch: 0, batchId: 'first' })).outcome, 'refused')
+
+        await tags.setBatchStatus(leaked.id, 'revoked')
+        assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+        assert.notEqual((await tags.tagOfUid(uid))?.epoch, 1)
+        assert.equal((await tags.importTag({ uid, epoch: 0, batchId: 'first' })).outcome, 'registered')
+        await tags.setBatchStatus(leaked.id, 'active')
+        assert.deepEqual(await verifyTap(forger.next()), { kind: 'counterfeit', reason: 'other_batch' })
+        assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+        const rows = await database.query('select epoch, batch_id from tag where uid = $1', [uid])
+        assert.deepEqual(rows, [{ epoch: 0, batch_id: 'first' }])
+      }
     })
 
     it('starts above the counter that personalisation read', async () => {
