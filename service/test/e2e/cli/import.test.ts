@@ -78,6 +78,17 @@ describe('touchstone tag import', () => {
     assert.equal((await tapped(uidOf(2))).asset.lifecycleState, 'ACTIVATED')
   })
 
+  it('registers a tag that was tapped before, in a row without anything else too', async () => {
+    const uid = '04C0FFEE00F00D'
+    assert.equal((await tapped(uid)).verified, false)
+    await write('tapped.csv', 'uid,batch', `${uid},b`)
+    const known = () => world.components.tags.tagOfUid(Buffer.from(uid, 'hex'))
+    assert.equal((await known())?.isRegistered, false)
+    assert.equal(summary(await run('tag', 'import', 'tapped.csv')), '1 done')
+    assert.equal((await known())?.isRegistered, true)
+    assert.equal(summary(await run('tag', 'import', 'tapped.csv')), '1 unchanged')
+  })
+
   it('refuses rows one by one, says why, and does the others', async () => {
     await write(
       'mixed.csv',

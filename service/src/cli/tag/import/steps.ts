@@ -137,7 +137,8 @@ export async function createImporter(session: Session, chain: ImportChain | null
   async function register({ row, known, epoch, tokenId }: Plan): Promise<boolean | Stop> {
     const { uid, batchId, item, counter } = row
     const isSame =
-      known?.epoch === epoch &&
+      known?.isRegistered === true &&
+      known.epoch === epoch &&
       (tokenId === undefined || known.tokenId === tokenId) &&
       (item === undefined || (known.gtin === item.gtin && known.serial === item.serial)) &&
       (counter === undefined || (known.baselineCounter !== null && known.lastCounter >= counter))
