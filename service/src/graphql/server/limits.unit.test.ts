@@ -80,6 +80,23 @@ describe('the limits of an operation', () => {
     )
   })
 
+  it('cost of large texts, each time one is selected, because an answer repeats it for every alias', () => {
+    const aliases = (n: number, field: string) => Array.from({ length: n }, (_, i) => `a${i}: ${field}`).join(' ')
+    const transfers = (inner: string) => `{ transfers(first: 100) { totalCount edges { node { ${inner} } } } }`
+    assert.equal(outcome(transfers('id message product { id metadata { description customFields } }')), 'ok')
+    assert.match(outcome(transfers(aliases(30, 'message'))), /^TOO_COMPLEX .*it costs 3110/)
+    assert.match(outcome(`${transfers('...F')} fragment F on Transfer { ${aliases(9, 'message')} }`), /^TOO_COMPLEX/)
+    const products = (first: number, inner: string) => `{ products(first: ${first}) { edges { node { ${inner} } } } }`
+    assert.equal(outcome(products(40, 'transfers { message }')), 'ok')
+    assert.match(outcome(products(90, 'transfers { message }')), /^TOO_COMPLEX/)
+    for (const field of ['description', 'customFields'])
+      assert.match(outcome(products(100, `metadata { ${aliases(30, field)} }`)), /^TOO_COMPLEX .*it costs 3200/)
+    assert.match(
+      outcome(`{ events(first: 100) { edges { node { transfer { ${aliases(9, 'message')} } } } } }`),
+      /^TOO_COMPLEX .*it costs 1100/,
+    )
+  })
+
   it('cost of what fragments select on a node', () => {
     const nodes = (n: number, inner: string) =>
       `{ ${Array.from({ length: n }, (_, i) => `a${i}: node(id: ${i}) { ... on Product { history(first: 50) { edges { node { ${inner} } } } } }`).join(' ')} }`

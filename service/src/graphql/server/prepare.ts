@@ -264,6 +264,8 @@ const read = new Set([
   'Tap',
   'TapAnomaly',
 ])
+/** Texts of thousands of characters, which cost as much as an object wherever they are selected: each alias repeats the text. */
+const largeTexts = new Set(['Transfer.message', 'ProductMetadata.description', 'ProductMetadata.customFields'])
 /** Estimated length of Product.transfers, which takes no size. */
 const usualTransfers = 10
 const countCost = 10
@@ -274,7 +276,7 @@ const pastCost = 20
 type Variables = Readonly<Record<string, unknown>>
 type ParentType = GraphQLNamedType | null | undefined
 
-/** Returns the number of objects that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
+/** Returns the number of objects and large texts that a validated operation reads. It counts each list by its requested size, times the cost of an item. */
 function costOf(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -303,7 +305,8 @@ function costOf(
   function fieldCost(node: FieldNode, parent: ParentType): number {
     const name = node.name.value
     if (name === 'totalCount') return countCost
-    if (!(isObjectType(parent) || isInterfaceType(parent)) || node.selectionSet === undefined) return 0
+    if (!(isObjectType(parent) || isInterfaceType(parent))) return 0
+    if (node.selectionSet === undefined) return largeTexts.has(`${parent.name}.${name}`) ? 1 : 0
     const type = getNamedType(parent.getFields()[name]?.type)
     if (!isCompositeType(type)) return 0 // introspection
     const own =
