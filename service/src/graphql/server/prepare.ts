@@ -264,7 +264,7 @@ const read = new Set([
   'Tap',
   'TapAnomaly',
 ])
-/** Texts of thousands of characters, which cost as much as an object wherever they are selected: each alias repeats the text. */
+/** Texts of thousands of characters. Each costs as much as an object wherever it is selected, because every alias repeats it. */
 const largeTexts = new Set(['Transfer.message', 'ProductMetadata.description', 'ProductMetadata.customFields'])
 /** Estimated length of Product.transfers, which takes no size. */
 const usualTransfers = 10
