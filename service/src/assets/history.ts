@@ -7,7 +7,7 @@ import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates, owner
 import type { BlockId } from '../domain/chain.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import type { HistoryStore } from '../index/history.ts'
-import { reasonOf } from '../lib/errors.ts'
+import { reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { memoize } from '../lib/memoize.ts'
 
@@ -50,14 +50,7 @@ const indexWaitMs = 300
 /** A history with more events is not available: a part of it would be taken for the whole. */
 const mostEvents = 1_000
 
-export function createHistories({
-  assets,
-  index,
-  store,
-  contract,
-  chainId,
-  log,
-}: {
+type HistoriesOptions = {
   readonly assets: {
     readonly read: (tokenId: bigint) => Promise<Reading>
   }
@@ -66,17 +59,15 @@ export function createHistories({
   readonly contract: Hex
   readonly chainId: number
   readonly log: Log
-}): Histories {
+}
+
+export function createHistories({ assets, index, store, contract, chainId, log }: HistoriesOptions): Histories {
   async function eventsUpTo(tokenId: bigint, block: BlockId): Promise<readonly HistoryEvent[] | HistoryGap> {
     if (!(await index.until(block.number, indexWaitMs))) return 'INDEX_BEHIND'
     const indexed = await store.of(tokenId, mostEvents + 1, block.number)
-    if (indexed === null || indexed.cursor.number < block.number) return 'INDEX_BEHIND'
+    if (!holdsAt(block, indexed)) return 'INDEX_BEHIND'
     if (indexed.rows.length > mostEvents) throw new Error(`the token has more than ${mostEvents} events`)
     const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
-    // The index may be on another branch than the block, behind it or ahead of it.
-    const kept = { number: block.number, hash: indexed.hashAt ?? block.hash }
-    const places = [indexed.cursor, kept, ...rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash }))]
-    if (places.some(({ number, hash }) => number === block.number && hash !== block.hash)) return 'INDEX_BEHIND'
     // A commitment costs 20 µs. A thousand events have three each, and most are of the same account.
     const commit = memoize(
       (owner: Hex) => ({ to: ownerCommitment({ chainId, contract, tokenId, owner }) ?? undefined }),
@@ -105,6 +96,50 @@ export function createHistories({
     return { available: false, block, reason: 'INDEX_MISMATCH' }
   }
 }
+
+type Indexed = Awaited<ReturnType<HistoryStore['of']>>
+
+/** Returns whether the index is complete up to a block. It may be on another branch than the block, behind it or ahead of it. */
+function holdsAt(block: BlockId, indexed: Indexed): indexed is NonNullable<Indexed> {
+  if (indexed === null || indexed.cursor.number < block.number) return false
+  const kept = { number: block.number, hash: indexed.hashAt ?? block.hash }
+  const places = [
+    indexed.cursor,
+    kept,
+    ...indexed.rows.map((row) => ({ number: row.blockNumber, hash: row.blockHash })),
+  ]
+  return !places.some(({ number, hash }) => number === block.number && hash !== block.hash)
+}
+
+/**
+ * Returns the account that minted each token: one of `accounts`, or null for any other. A token without a mint in the index is left out.
+ * Throws HISTORY_UNAVAILABLE when the index has not come to the newest block, and CHAIN_UNAVAILABLE when the chain cannot be read.
+ */
+export type Minters = (
+  tokenIds: readonly bigint[],
+  accounts: readonly Hex[],
+) => Promise<ReadonlyMap<bigint, Hex | null>>
+
+export function createMinters({
+  assets,
+  index,
+  store,
+}: Pick<HistoriesOptions, 'assets' | 'index'> & {
+  readonly store: Pick<HistoryStore, 'of' | 'mintersOf'>
+}): Minters {
+  return async (tokenIds, accounts) => {
+    const [first] = tokenIds
+    if (first === undefined) return new Map()
+    const { block } = await assets.read(first)
+    const isThere = await index.until(block.number, indexWaitMs)
+    const minters = isThere ? await store.mintersOf(tokenIds, accounts, block.number) : null
+    // The place of the index is read last, so that no reorganisation comes between.
+    if (minters !== null && holdsAt(block, await store.of(first, 0, block.number))) return minters
+    throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('INDEX_BEHIND') })
+  }
+}
+
+export const historyUnavailable = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
 
 /** The types of events by their codes in the index. */
 const types = new Map(

@@ -1,9 +1,10 @@
 /** The events of the chain as the index keeps them (spec §2.9, §3, §4.9): the table `history`. */
+import type { Hex } from '@touchstone/verdict'
 import { bytes, hex, numbers, seconds } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
-import type { AssetEvent } from '../domain/registry-event.ts'
+import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { wholeReads } from './steps.ts'
 
 /**
@@ -58,6 +59,16 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
         row.kind === null ? [] : [parseEvent(row)],
       )
       return { cursor, hashAt: first.hashAt, rows: found }
+    },
+    /** Returns the account that minted each token up to a block: one of `accounts`, or null for any other. Tokens without a mint are left out. */
+    async mintersOf(
+      tokenIds: readonly bigint[],
+      accounts: readonly Hex[],
+      upTo: bigint,
+    ): Promise<ReadonlyMap<bigint, Hex | null>> {
+      const values = [numbers(tokenIds), bytes(accounts), upTo]
+      const rows = await whole((sql) => sql.query<{ tokenId: string; account: Hex | null }>(mintersStatement, values))
+      return new Map(rows.map(({ tokenId, account }) => [BigInt(tokenId), account]))
     },
     /** Returns pages of events in the order of the questions, by one statement for each direction. */
     async pages(questions: readonly HistoryQuestion[]): Promise<HistoryPage[]> {
@@ -209,6 +220,15 @@ const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as
   from index_cursor c left join index_block b on b.number = $3 left join lateral (
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
   order by h."blockNumber", h."logIndex"`
+
+/** The mint is among the first events of a token. The second comparison leads a cluster to the shards of these tokens. */
+export const mintersStatement = `select a.token_id::text as "tokenId",
+    case when m.actor = any($2::bytea[]) then ${hex('m.actor')} end as account
+  from asset a cross join lateral (
+    select actor from history where token_id = a.token_id and token_id = any($1::numeric[])
+      and kind = ${eventKinds.StateChanged} and from_state = 0 and block_number <= $3
+    order by block_number, log_index limit 1) m
+  where a.token_id = any($1::numeric[])`
 
 /** Backward pages come nearest first. */
 export function pagesStatement(backward: boolean): string {

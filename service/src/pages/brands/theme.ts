@@ -233,10 +233,14 @@ export function themeOf(
   { gtin, brand }: Themed,
   isIssuer: (account: Hex) => boolean,
 ): BrandTheme | null {
-  const fits = ({ gtinPrefixes, brands }: BrandTheme) =>
-    (gtinPrefixes.length === 0 || (gtin !== null && gtinPrefixes.some((prefix) => gtin.startsWith(prefix)))) &&
-    (brands.length === 0 || (brand !== null && brands.includes(brand)))
+  const fits = (theme: BrandTheme) =>
+    hasGtin(theme, gtin) && (theme.brands.length === 0 || (brand !== null && theme.brands.includes(brand)))
   return themes.find((theme) => fits(theme) && theme.issuers.some(isIssuer)) ?? null
+}
+
+/** Returns whether products with this GTIN may wear a theme. */
+export function hasGtin({ gtinPrefixes }: BrandTheme, gtin: string | null): boolean {
+  return gtinPrefixes.length === 0 || (gtin !== null && gtinPrefixes.some((prefix) => gtin.startsWith(prefix)))
 }
 
 /** Contrast of two colours (WCAG 2.2, «contrast ratio» and «relative luminance»), 1 to 21. Colours are `#rrggbb`. */

@@ -240,6 +240,28 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal((await product(await mint(metadata.hash)))?.['name'], null)
     })
 
+    it('name the account that minted each token, of those that are asked for', async () => {
+      const history = historyStore(database)
+      const ids = [await mint(hash(5)), await mint(hash(6))]
+      await indexed()
+      const head = await chain.head()
+      const minter = operator.address.toLowerCase() as Hex
+      const other = `0x${'ab'.repeat(20)}` as const
+      const of = async (accounts: readonly Hex[], upTo = head) =>
+        [...(await history.mintersOf([...ids, 10_000n], accounts, upTo)).entries()].toSorted(([a], [b]) =>
+          Number(a - b),
+        )
+      assert.deepEqual(
+        await of([other, minter]),
+        ids.map((id) => [id, minter]),
+      )
+      assert.deepEqual(
+        await of([other]),
+        ids.map((id) => [id, null]),
+      )
+      assert.deepEqual(await of([minter], 0n), [])
+    })
+
     it('are a history that names its block', async () => {
       const history = historyStore(database)
       const id = await mint(hash(4))

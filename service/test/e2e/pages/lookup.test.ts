@@ -8,6 +8,7 @@ import { parse } from 'csv-parse/sync'
 import sharp from 'sharp'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { gtinCheckDigit } from '../../../src/domain/gtin.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { audit, headingOf, noBrowser, shows, startBrowser } from '../../support/pages/browser.ts'
 import { cameraFlags, pictureOf, videoOf } from '../../support/pages/camera.ts'
@@ -168,7 +169,57 @@ describe('a look-up of one text', () => {
     assert.deepEqual(await ask('nobrand', satchel.serial), [400, null])
     assert.deepEqual(await ask('orvelle', 'two words'), [400, null])
   })
+
+  it('finds it behind many items of others with its serial, and with a long history', async () => {
+    const serial = 'MANY-1'
+    const { items, database } = world.components
+    const register = async (tokenId: bigint, gtin: string) =>
+      assert.ok((await items.register({ tokenId, gtin, serial })).ok)
+    const others = await world.mintMany(Array.from({ length: 42 }, (_, index) => ({ name: `Other ${index}` })))
+    const own = await world.mint({ name: 'Own' })
+    // Half of the others have product numbers of another brand, half were minted by another account.
+    for (const [index, tokenId] of others.entries())
+      await register(
+        tokenId,
+        gtinOf(`${index % 2 === 0 ? '09520001' : '09520003'}${String(index + 100).padStart(5, '0')}`),
+      )
+    await register(own, gtinOf('0952000399999'))
+    const search = `/?${String(new URLSearchParams({ brand: 'orvelle', serial }))}`
+    const ask = async () => {
+      const answer = await world.get(search, { redirect: 'manual', headers: { 'Accept-Language': 'en' } })
+      return { status: answer.status, to: answer.headers.get('location'), page: await answer.text() }
+    }
+    const several = await ask()
+    assert.equal(several.status, 200)
+    assert.ok(several.page.includes('More than one item fits'))
+    await database.query(
+      `update history set actor = decode(repeat('ab', 20), 'hex') where token_id = any($1::text[]::numeric[])`,
+      [others.map(String)],
+    )
+    await database.query(
+      `insert into history (block_number, log_index, token_id, kind, flags, block_hash, tx_hash, ts)
+       select block_number, log_index + 1000 + n, token_id, 5, n % 2, block_hash, tx_hash, ts
+       from history, generate_series(1, 1001) n where token_id = $1::text::numeric and kind = 1`,
+      [String(own)],
+    )
+    const { status, to } = await ask()
+    assert.deepEqual([status, to], [303, `/01/${gtinOf('0952000399999')}/21/${serial}`])
+  })
+
+  it('says that a history cannot be read where the index lacks the mint of an item', async () => {
+    const { items, database } = world.components
+    const gtin = gtinOf('0952000388888')
+    const tokenId = await world.mint({ name: 'Lost' })
+    assert.ok((await items.register({ tokenId, gtin, serial: 'LOST-1' })).ok)
+    await world.get('/?brand=orvelle&serial=LOST-1', { redirect: 'manual' }) // waits for the index
+    await database.query('delete from history where token_id = $1::text::numeric', [String(tokenId)])
+    const { status } = await world.get('/?brand=orvelle&serial=LOST-1', { redirect: 'manual' })
+    assert.equal(status, 503)
+  })
 })
+
+/** Adds the check digit to the first thirteen digits of a GTIN. */
+const gtinOf = (digits: string) => digits + gtinCheckDigit(digits)
 
 type Row = Record<string, string>
 const rowsOf = (csv: string) => parse(csv, { columns: true, bom: true }) as Row[]

@@ -3,19 +3,20 @@
  * so. A link of another host is shown as text and never followed.
  */
 import { cleanText } from '@touchstone/verdict'
+import { historyUnavailable, type Minters } from '../../../assets/history.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
 import { ServiceError } from '../../../lib/errors.ts'
-import { mapConcurrently } from '../../../lib/async/concurrency.ts'
+import { hasGtin, themeOf } from '../../../pages/brands/theme.ts'
 import { findPage } from '../../../pages/lookup/find.ts'
 import type { PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { maxIdentifierLength, parseIdentifier } from '../../../passport/identifier.ts'
-import { brandOf, type ItemSite } from '../pages/item.ts'
+import type { ItemSite } from '../pages/item.ts'
 import { type LookupSite, resolveLines } from './resolve.ts'
 import { itemOf, pathOfClass } from './table.ts'
 import { withoutQueries } from './lines.ts'
 
-export type FindSite = LookupSite & Pick<ItemSite, 'baseUrl' | 'contract' | 'history' | 'pages'>
+export type FindSite = LookupSite & Pick<ItemSite, 'baseUrl' | 'pages'> & { readonly minters: Minters }
 
 export type Finding =
   | { readonly kind: 'path'; readonly path: string }
@@ -38,39 +39,48 @@ export async function findText(site: FindSite, context: PageContext, text: strin
 
 const statuses = { several: 200, none: 404, foreign: 400, unreadable: 400 } as const
 
-/** Items with one serial whose brands are compared. Beyond them only the product number names one. */
-const mostOfSerial = 20
+/** Items with one serial whose accounts are compared. Beyond them only the product number names one. */
+const mostOfSerial = 1_000
+/** Items of a brand that are read. */
+const mostOfBrand = 20
 
-/** Finds the items with a serial that accounts of one brand minted. Throws HISTORY_UNAVAILABLE where the chain does not say who minted. */
+/**
+ * Finds the items with a serial that accounts of one brand minted. Throws HISTORY_UNAVAILABLE where the index does not say who minted.
+ */
 export async function findOfBrand(
   site: FindSite,
   context: PageContext,
   { brand, serial }: { readonly brand: string; readonly serial: string },
 ): Promise<Finding | { readonly kind: 'wrong'; readonly view: SearchView }> {
   const view = { brand, brandSerial: serial }
-  const theme = site.pages.themes.find(({ id }) => id === brand)
+  const { themes } = site.pages
+  const theme = themes.find(({ id }) => id === brand)
   if (theme === undefined) return { kind: 'wrong', view: { ...view, wrong: 'brand' } }
   if (!isRegistrableSerial(serial)) return { kind: 'wrong', view: { ...view, wrong: 'brandSerial' } }
-  const candidates = await site.items.itemsOfSerial(serial, mostOfSerial)
-  const { answers } = await site.verdicts.answers(candidates.map(({ tokenId }) => tokenId))
-  const isOfBrand = await mapConcurrently(candidates, 4, async (item, index) => {
-    const verdict = answers[index]?.verdict
-    if (verdict === undefined) return false
-    const history = await site.history(item.tokenId)
-    if (!history.available)
-      throw new ServiceError('HISTORY_UNAVAILABLE', 'The history of an item cannot be read at the moment.', {
-        cause: new Error(history.reason),
-      })
-    return brandOf(site, { verdict, item }, history.events)?.id === brand
-  })
-  const items = candidates.flatMap((item, index) => {
+  const sameSerial = await site.items.itemsOfSerial(serial, mostOfSerial)
+  const candidates = sameSerial.filter(({ gtin }) => hasGtin(theme, gtin))
+  const minters = await site.minters(
+    candidates.map(({ tokenId }) => tokenId),
+    theme.issuers,
+  )
+  const minted = candidates.filter(({ tokenId }) => (minters.get(tokenId) ?? null) !== null)
+  const unknown = candidates.filter(({ tokenId }) => !minters.has(tokenId))
+  const read = [...minted.slice(0, mostOfBrand), ...unknown]
+  const { answers } = await site.verdicts.answers(read.map(({ tokenId }) => tokenId))
+  const items = read.flatMap(({ tokenId, ...item }, index) => {
     const answer = answers[index]
-    return answer && isOfBrand[index] ? [itemOf({ tokenId: item.tokenId, item, answer })] : []
+    if (!answer) return []
+    const minter = minters.get(tokenId)
+    if (minter === undefined)
+      throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('no mint in the index') })
+    const themed = { gtin: item.gtin, brand: answer.verdict.untrusted?.brand ?? null }
+    const isOfBrand = themeOf(themes, themed, (account) => account === minter)?.id === brand
+    return isOfBrand ? [itemOf({ tokenId, item, answer })] : []
   })
+  const isWhole = sameSerial.length < mostOfSerial && minted.length <= mostOfBrand
   const [only] = items
-  if (only !== undefined && items.length === 1 && candidates.length < mostOfSerial)
-    return { kind: 'path', path: only.path }
-  const kind = items.length === 0 && candidates.length < mostOfSerial ? 'none' : 'several'
+  if (only !== undefined && items.length === 1 && isWhole) return { kind: 'path', path: only.path }
+  const kind = items.length === 0 && isWhole ? 'none' : 'several'
   const html = findPage(context, { kind, typed: `${theme.name} ${serial}`, items })
   return { kind: 'page', status: statuses[kind], html }
 }

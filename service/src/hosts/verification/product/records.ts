@@ -3,7 +3,7 @@
  * it and the time of the newest change come from the chain's history.
  */
 import type { AssetRecord, Hex, StateCode } from '@touchstone/verdict'
-import type { Histories, HistoryEvent } from '../../../assets/history.ts'
+import { type Histories, type HistoryEvent, historyUnavailable } from '../../../assets/history.ts'
 import { chainId } from '../../../domain/chain.ts'
 import { detailsHashOf, parseDetails, type ProductDetails, type Tier, tiers } from '../../../domain/product-details.ts'
 import { ServiceError } from '../../../lib/errors.ts'
@@ -203,8 +203,6 @@ function chosenVersion(events: readonly HistoryEvent[], at: number | undefined):
     throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('blocks without a time') })
   return at === undefined ? (versions.at(-1) ?? null) : versionAt(versions, at)
 }
-
-const historyUnavailable = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
 
 type ReadDetails = { readonly details: ProductDetails; readonly restricted: Anchor['restricted'] }
 
