@@ -10,6 +10,7 @@ describe('a stream of events', () => {
   it('writes each event in its envelope, and closes at the end', async () => {
     let listener: Listener | undefined
     const body = createEventStreams().open(
+      'client',
       (receiver) => {
         listener = receiver
         return () => {}
@@ -27,20 +28,24 @@ describe('a stream of events', () => {
     let stops = 0
     const streams = createEventStreams()
     const stop = () => void (stops += 1)
-    const left = streams.open(() => stop, plain)
+    const left = streams.open('client', () => stop, plain)
     await left?.cancel()
     assert.equal(stops, 1)
-    const atOnce = streams.open((receiver) => {
-      receiver.end()
-      return stop
-    }, plain)
+    const atOnce = streams.open(
+      'client',
+      (receiver) => {
+        receiver.end()
+        return stop
+      },
+      plain,
+    )
     assert.equal(await new Response(atOnce).text(), '')
     assert.equal(stops, 2)
   })
 
   it('is rejected when too many are open, and accepted after one has ended', async () => {
     const streams = createEventStreams({ maxStreams: 2 })
-    const open = () => streams.open(() => () => {}, plain)
+    const open = () => streams.open('client', () => () => {}, plain)
     const [first] = [open(), open()]
     assert.equal(open(), null)
     await first?.cancel()
@@ -48,5 +53,19 @@ describe('a stream of events', () => {
     await tick()
     assert.notEqual(open(), null)
     assert.equal(open(), null)
+  })
+  it('is rejected when its client has too many open, while other clients have room', async () => {
+    const streams = createEventStreams({ maxStreams: 5, maxPerClient: 2 })
+    const open = (client: string) => streams.open(client, () => () => {}, plain)
+    const [first] = [open('a'), open('a')]
+    assert.equal(open('a'), null)
+    const others = ['b', 'b', 'c'].map(open)
+    assert.ok(!others.includes(null))
+    assert.equal(open('d'), null)
+    await first?.cancel()
+    await first?.cancel()
+    await tick()
+    assert.notEqual(open('a'), null)
+    assert.equal(open('a'), null)
   })
 })

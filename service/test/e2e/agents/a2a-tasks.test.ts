@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { request } from 'node:http'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { clientKeys } from '../../../src/http/client-ip.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { eventsOf, said, shapesOf, startA2a, type Json } from '../../support/agents/a2a.ts'
 import { noAsset, scriptedTools, verdict } from '../../support/agents/tools.ts'
@@ -237,6 +238,29 @@ describe('the streams of the A2A agent', () => {
       leaving.abort()
       await until(async () => (await statusOf(subscribe())) === 200)
     } finally {
+      await a2a.close()
+    }
+  })
+
+  it('are limited for each client, so that one alone keeps nobody else out', async () => {
+    // The peer of every connection is this machine: a proxy in front names the clients.
+    const clientKey = clientKeys(['127.0.0.0/8', '::1'])
+    const a2a = await startA2a({ ...scriptedTools(), maxPerClient: 1, subscriptionMs: 60_000, clientKey })
+    const leaving = new AbortController()
+    try {
+      const { task } = (await a2a.rpc('SendMessage', said('verify'))).result
+      const subscribe = (client: string) =>
+        fetch(`${a2a.url}/a2a/v1/tasks/${task.id}:subscribe`, {
+          headers: { 'A2A-Version': '1.0', 'X-Forwarded-For': client },
+          signal: leaving.signal,
+        })
+      const first = await subscribe('2001:db8:1:2::1')
+      const refused = await subscribe('2001:db8:1:2:ffff::2')
+      assert.deepEqual([first.status, refused.status], [200, 429])
+      assert.match(refused.headers.get('retry-after') ?? '', /^[1-9]\d*$/)
+      assert.equal((await subscribe('2001:db8:1:3::1')).status, 200)
+    } finally {
+      leaving.abort()
       await a2a.close()
     }
   })

@@ -6,6 +6,7 @@ import { serve } from '../http.ts'
 import { createA2aAgent } from '../../../src/agents/a2a/agent.ts'
 import { createTaskStore } from '../../../src/agents/a2a/tasks.ts'
 import type { Tools } from '../../../src/agents/tools/tools.ts'
+import type { ClientKey } from '../../../src/http/client-ip.ts'
 import type { RateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { a2aRoutes } from '../../../src/hosts/verification/routes/a2a.ts'
@@ -22,23 +23,30 @@ export async function startA2a({
   tools,
   limiter,
   maxStreams,
+  maxPerClient,
   subscriptionMs = 300,
   issuer,
+  clientKey = (peer) => peer ?? '',
 }: {
   tools: Tools
   issuer?: AgentRoutes['issuer']
   limiter?: RateLimiter
   maxStreams?: number
+  maxPerClient?: number
   subscriptionMs?: number
+  clientKey?: ClientKey
 }) {
   let listener: RequestListener = () => {}
   const { url, close } = await serve((request, response) => listener(request, response))
   const app = new Hono<Env>({ getPath: rawPath, strict: true })
-  const helpers = createRequestHelpers({ clientKey: (peer) => peer ?? '', log: createLog(() => {}) })
+  const helpers = createRequestHelpers({ clientKey, log: createLog(() => {}) })
   a2aRoutes(app, helpers, {
     a2a: createA2aAgent({ tools, tasks: createTaskStore(), subscriptionMs }),
     a2aLimiter: limiter,
-    a2aStreams: maxStreams === undefined ? undefined : createEventStreams({ maxStreams }),
+    a2aStreams: createEventStreams({
+      ...(maxStreams !== undefined && { maxStreams }),
+      ...(maxPerClient !== undefined && { maxPerClient }),
+    }),
   })
   const ownAgent = ownAgentAt(url)
   agentRoutes(app, helpers, { ownAgent, issuer, agents: async () => null, reputations: async () => null })

@@ -18,6 +18,7 @@ import { createEventStreams, type EventStreams } from '../../../agents/a2a/strea
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { retryAfterSeconds } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
 import { rateLimitMessage, rawQuery, type Env, type Headers, type RequestHelpers } from '../request.ts'
 
@@ -74,9 +75,9 @@ export function a2aRoutes(
   async function byRpc(c: Context<Env>, encoding: Encoding, headers: Headers): Promise<Response> {
     if (c.req.method !== 'POST') return methodNotAllowed(encoding, 'POST, OPTIONS', headers)
     const body = await readJsonBody(c)
-    if (isFault(body)) return finish(encoding, body, headers)
+    if (isFault(body)) return finish(c, encoding, body, headers)
     const { id, outcome } = await answerRpc(a2a, body.value, versionOf(c))
-    return finish(rpcEncoding(id), outcome, headers)
+    return finish(c, rpcEncoding(id), outcome, headers)
   }
 
   async function byRest(c: Context<Env>, encoding: Encoding, headers: Headers): Promise<Response> {
@@ -84,23 +85,23 @@ export function a2aRoutes(
     const path = c.req.path.slice(a2aRestPath.length)
     const methods = restMethods(path)
     if (methods === null)
-      return finish(encoding, { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }, headers)
+      return finish(c, encoding, { fault: 'METHOD_NOT_FOUND', message: 'A2A 1.0 has nothing at this path.' }, headers)
     if (!methods.includes(method)) return methodNotAllowed(encoding, [...methods, 'OPTIONS'].join(', '), headers)
     const version = versionOf(c)
-    if (version !== null) return finish(encoding, version, headers)
+    if (version !== null) return finish(c, encoding, version, headers)
     const body = method === 'POST' ? await readJsonBody(c, true) : { value: undefined }
-    if (isFault(body)) return finish(encoding, body, headers)
+    if (isFault(body)) return finish(c, encoding, body, headers)
     const query = new URLSearchParams(rawQuery(c))
-    return finish(encoding, await answerRest(a2a, { method, path, query, body: body.value }), headers)
+    return finish(c, encoding, await answerRest(a2a, { method, path, query, body: body.value }), headers)
   }
 
-  function finish(encoding: Encoding, outcome: Outcome, headers: Headers): Response {
+  function finish(c: Context<Env>, encoding: Encoding, outcome: Outcome, headers: Headers): Response {
     if ('result' in outcome) return respond(200, encoding.result(outcome.result), encoding, headers)
     if ('fault' in outcome) return respond(encoding.statusOf(outcome), encoding.fault(outcome), encoding, headers)
-    const body = a2aStreams.open(outcome.stream, encoding.result)
+    const body = a2aStreams.open(helpers.clientOf(c), outcome.stream, encoding.result)
     if (body !== null) return new Response(body, { headers: { ...openToAll, ...headers, ...streamHeaders } })
     const tooManyStreams: Fault = { fault: 'RATE_LIMITED', message: 'Too many streams are open. Try again later.' }
-    return finish(encoding, tooManyStreams, headers)
+    return finish(c, encoding, tooManyStreams, { ...headers, 'Retry-After': retryAfterSeconds })
   }
 }
 
