@@ -24,6 +24,11 @@ export type Listener = {
 
 /** While draining, the next response of a connection has `Connection: close`; connections that are idle after this time are closed. */
 const quietMs = 1_000
+/**
+ * A connection on which nothing moves for so long during a request is closed, so that a client that takes nothing of its answer does not
+ * keep its memory for ever. Answers take 30 s at most, and streams write more often than that.
+ */
+const stuckMs = 120_000
 /** Connections that wait to be accepted; the default of Node, 511, overflows when a thousand buyers come at once. The system may allow fewer. */
 const backlog = 4_096
 
@@ -41,6 +46,8 @@ export async function listen(options: {
   readonly onBroken?: OnBroken | undefined
   /** For tests. */
   readonly headersTimeoutMs?: number
+  /** For tests. */
+  readonly stuckMs?: number
 }): Promise<Listener> {
   let draining = false
   const server = createServer({
@@ -51,6 +58,7 @@ export async function listen(options: {
     keepAliveTimeout: 65_000,
     requireHostHeader: false, // checked here, so that the answer is JSON
   })
+  server.timeout = options.stuckMs ?? stuckMs // destroys the socket
   server.on('clientError', (error: BrokenRequest, socket: Socket) => rejectBroken(error, socket, options.onBroken))
   server.on('request', (request, response) => {
     const rejection = rejectionOf(request, options.onBroken)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { Agent, request as httpRequest } from 'node:http'
+import { once } from 'node:events'
+import { Agent, request as httpRequest, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { describe, it } from 'node:test'
 import { listen } from './listener.ts'
@@ -57,6 +58,23 @@ describe('a listener', () => {
     assert.match(await raw(listener.port, 'GET / HTTP/1.1\r\nHost: a\r\nX: '), /^HTTP\/1.1 408 /)
     const elapsed = performance.now() - began
     assert.ok(elapsed < 20_000, `${elapsed} ms`) // Node looks every 30 s by default
+    await listener.close()
+  })
+
+  it('drops a client that takes nothing of its answer', async () => {
+    const { promise: answering, resolve: answer } = Promise.withResolvers<ServerResponse>()
+    const listener = await listen({
+      ...options,
+      onRequest: (_, response) => {
+        response.end(Buffer.alloc(64 * 1024 * 1024)) // more than the buffers of both ends
+        answer(response)
+      },
+      stuckMs: 200,
+    })
+    const socket = connect(listener.port, '127.0.0.1', () => socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n'))
+    socket.on('error', () => {}).pause()
+    await once(await answering, 'close', { signal: AbortSignal.timeout(30_000) })
+    socket.destroy()
     await listener.close()
   })
 
