@@ -9,6 +9,8 @@ export type IndexCursor = BlockId & Readonly<{ time: bigint }>
 /** Moves the index from one block of the chain to a later one, or to another branch. */
 export type IndexStep = Readonly<{
   epoch: bigint
+  /** The cursor that the step begins at. A step is not written where the database is at another block. */
+  from: BlockId
   /** Everything above this block is taken back first; `null` in a step forward. */
   rewindTo: bigint | null
   /** All events after the cursor, or after `rewindTo`, up to `to`, in the order of the chain. */
@@ -35,6 +37,7 @@ export type IndexStore = Readonly<{
   cursor: () => Promise<IndexCursor | null>
   /** Raises the epoch. Returns `null` when the index belongs to another contract. */
   lead: (contract: Hex) => Promise<Readonly<{ epoch: bigint; cursor: IndexCursor }> | null>
+  /** Returns false also when the cursor is not at `from`: a standby that lagged was promoted, and lacks the last step. */
   apply: (step: IndexStep) => Promise<boolean>
   /** Notes that the head is reached: from here on every event is announced. Called once by each leader. */
   arrive: (epoch: bigint) => Promise<boolean>

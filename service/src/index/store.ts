@@ -109,18 +109,22 @@ const leadStatement = `insert into index_cursor (contract, epoch, number, hash, 
   where index_cursor.contract = excluded.contract or index_cursor.number = -1
   returning epoch, ${cursorColumns}`
 
-/** Moves the cursor and keeps the hashes of the step's blocks. Returns false, and changes nothing, when the epoch is over. */
-async function moveCursor(sql: Sql, { epoch, to, blocks }: IndexStep): Promise<boolean> {
-  const values = [epoch, to.number, hexToBytes(to.hash), clampSeconds(to.time)]
+/**
+ * Moves the cursor and keeps the hashes of the step's blocks. Returns false, and changes nothing, when the epoch is over or the cursor is
+ * elsewhere.
+ */
+async function moveCursor(sql: Sql, { epoch, from, to, blocks }: IndexStep): Promise<boolean> {
+  const values = [epoch, from.number, hexToBytes(from.hash), to.number, hexToBytes(to.hash), clampSeconds(to.time)]
   const kept = [numbers(blocks.map(({ number }) => number)), bytes(blocks.map(({ hash }) => hash))]
   return (await sql.query(moveStatement, [...values, ...kept])).length > 0
 }
 
 const moveStatement = `with moved as (
-    update index_cursor set number = $2, hash = $3, block_time = to_timestamp($4::bigint) where epoch = $1 returning 1),
+    update index_cursor set number = $4, hash = $5, block_time = to_timestamp($6::bigint)
+    where epoch = $1 and number = $2 and hash = $3 returning 1),
   kept as (
     insert into index_block (number, hash)
-    select b.number, b.hash from unnest($5::bigint[], $6::bytea[]) b (number, hash), moved
+    select b.number, b.hash from unnest($7::bigint[], $8::bytea[]) b (number, hash), moved
     on conflict (number) do update set hash = excluded.hash)
   select 1 from moved`
 

@@ -34,7 +34,7 @@ export type Rewind = Readonly<{ time: number; depth: bigint; to: bigint }>
 /** Outlives a leader: the newest head less the confirmations, the last rewind. */
 export type Seen = { head: bigint | null; rewound: Rewind | null }
 
-/** `superseded`: another instance leads. */
+/** `superseded`: another instance leads, or the database is at another block than this one. */
 type Progress = 'at head' | 'more to do' | 'superseded'
 
 /** The synchronisation of one leader. */
@@ -159,7 +159,7 @@ export function createSync(options: SyncOptions, lead: Readonly<{ epoch: bigint;
     const { events, blocks, to } = run
     const next: IndexCursor = { number: to.number, hash: to.hash, time: to.timestamp }
     const rewindTo = ancestor === null ? null : ancestor.number
-    if (!(await store.apply({ epoch, rewindTo, events, blocks, to: next }))) return 'superseded'
+    if (!(await store.apply({ epoch, from: cursor, rewindTo, events, blocks, to: next }))) return 'superseded'
     cursor = next
     onMove(next)
     return to.number === target?.number ? 'at head' : 'more to do'

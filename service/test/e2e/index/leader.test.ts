@@ -86,6 +86,35 @@ describe('two indexers of one database', { skip: testDatabases()[1]?.skip ?? fal
     await assertIndexIsChain(chain, database)
   })
 
+  it('read the cursor again where the database has lost a step: a standby that lagged was promoted', async () => {
+    const store = indexStore(database)
+    const known = await store.cursor()
+    assert.ok(known !== null)
+    let isLost = false
+    const late: boolean[] = []
+    const losing: IndexStore = {
+      ...store,
+      async apply(step) {
+        const before = await store.cursor()
+        if (isLost || before === null || before.number <= known.number) return store.apply(step)
+        isLost = true
+        const taken = { epoch: step.epoch, from: before, rewindTo: known.number, events: [], blocks: [known], to: known }
+        assert.ok(await store.apply(taken))
+        late.push(await store.apply(step))
+        return late[0] ?? false
+      },
+    }
+    const leader = indexerOver(chain, database, { store: losing })
+    leader.start()
+    for (let block = 0; block < 2; block += 1) {
+      await mint()
+      assert.ok(await leader.until(await chain.head(), 120_000))
+    }
+    await leader.close()
+    assert.deepEqual(late, [false])
+    await assertIndexIsChain(chain, database)
+  })
+
   it('of another contract leave it alone', async () => {
     const lines: string[] = []
     const indexer = indexerOver(chain, database, {

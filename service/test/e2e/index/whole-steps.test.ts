@@ -56,11 +56,13 @@ describe('whole steps of the index', { skip }, () => {
     await database.close()
   })
 
-  function step(events: readonly Change[]): Promise<boolean> {
+  async function step(events: readonly Change[]): Promise<boolean> {
     block += 1n
+    const from = await store.cursor()
+    assert.ok(from !== null)
     const to: IndexCursor = { number: block, hash: hashOf(Number(block)) as Hex, time: 1_800_000_000n + block }
     const logs = events.map((event, logIndex) => ({ ...event, logIndex, blockNumber: block, blockHash: to.hash }))
-    return store.apply({ epoch, rewindTo: null, events: logs, blocks: [to], to })
+    return store.apply({ epoch, from, rewindTo: null, events: logs, blocks: [to], to })
   }
 
   /** Begins a step, and waits until the second worker is the last to commit it. */
