@@ -94,32 +94,24 @@ export function readLogs(contract: Hex, block: Block): Read<readonly ChainLog[]>
 type Range = Readonly<{ contract: Hex; from: bigint; to: bigint }>
 
 /** Reads the logs of a range of blocks; with `events`, only those whose first topic is one of these. */
-export function readLogsBetween(range: Range, events?: readonly Hex[]): Read<readonly ChainLog[]> {
-  if (events === undefined) return readRange(range)
-  const allowed = new Set<Hex | undefined>(events)
-  return checked(readRange(range, [events]), 'fault', (logs) =>
-    logs.every(({ topics }) => allowed.has(topics[0])) ? null : 'log of another event',
-  )
-}
-
-/** Reads the logs whose second topic is the token id. Every event of a record except the ERC-721 ones has it there. */
-export function readLogsAbout(range: Range, tokenId: bigint): Read<readonly ChainLog[]> {
-  const topic: Hex = `0x${tokenId.toString(16).padStart(64, '0')}`
-  return checked(readRange(range, [null, topic]), 'fault', (logs) =>
-    logs.every(({ topics }) => topics[1] === topic) ? null : 'log about something else',
-  )
-}
-
-function readRange(
+export function readLogsBetween(
   { contract, from, to }: Range,
-  topics?: readonly (Hex | readonly Hex[] | null)[],
+  events: readonly Hex[] | undefined,
 ): Read<readonly ChainLog[]> {
-  const filter = { address: contract, fromBlock: quantity(from), toBlock: quantity(to), ...(topics && { topics }) }
+  const filter = {
+    address: contract,
+    fromBlock: quantity(from),
+    toBlock: quantity(to),
+    ...(events && { topics: [events] }),
+  }
+  const allowed = events && new Set<Hex | undefined>(events)
   async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
     const found = await rpc.ask('eth_getLogs', [filter]).catch(askForLess)
     const logs = parseLogs(found, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
       throw new RpcError('fault', 'log outside of the range')
+    if (allowed !== undefined && !logs.every(({ topics }) => allowed.has(topics[0])))
+      throw new RpcError('fault', 'log of another event')
     return logs
   }
   return { run, consensusKey: logsKey }

@@ -68,13 +68,6 @@ export type ChainSource = Readonly<{
 
 export type RpcChainSource = ChainSource &
   Readonly<{
-    /** Like `logsBetween`, only logs that have the token id as their second topic. */
-    logsAbout: (
-      tokenId: bigint,
-      from: bigint,
-      to: bigint,
-      options?: ReadOptions,
-    ) => Promise<readonly ChainLog[] | RangeTooWide>
     /** The canonical blocks with these numbers, in their order; `null` for a block that the provider does not have. */
     blocksAt: (numbers: readonly bigint[], options?: ReadOptions) => Promise<readonly (Block | null)[]>
     /** The number of the `finalized` block; `null` where the provider does not have the tag. */
@@ -167,8 +160,6 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     logs: (block, read) => finish('logs', untimed(ask(reads.readLogs(contract, block), read)), 'non-canonical'),
     logsBetween: (from, to, read) =>
       finish('logs', untimed(ask(reads.readLogsBetween({ contract, from, to }, read?.events), read)), 'too-wide'),
-    logsAbout: (tokenId, from, to, read) =>
-      finish('logs', untimed(ask(reads.readLogsAbout({ contract, from, to }, tokenId), read)), 'too-wide'),
     blocksAt: async (numbers, read) =>
       numbers.length === 0 ? [] : finish('blocks', ask(reads.readBlocksAt(numbers, onUnchecked), read)),
     finalized: (read) => finish('finalized', ask(reads.readFinalized(onUnchecked), read)),
