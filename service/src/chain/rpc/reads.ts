@@ -105,8 +105,14 @@ export function readLogsBetween(
     ...(events && { topics: [events] }),
   }
   const allowed = events && new Set<Hex | undefined>(events)
+  /** Most nodes answer a range that ends above their head with the logs up to there. */
+  async function ask(rpc: Rpc): Promise<unknown> {
+    if ((await rpc.ask('eth_getBlockByNumber', [quantity(to), false])) === null)
+      throw new RpcError('behind', 'the last block of the range is unknown')
+    return rpc.ask('eth_getLogs', [filter])
+  }
   async function run(rpc: Rpc): Promise<readonly ChainLog[]> {
-    const found = await rpc.ask('eth_getLogs', [filter]).catch(askForLess)
+    const found = await ask(rpc).catch(askForLess)
     const logs = parseLogs(found, contract)
     if (logs.some((log) => log.blockNumber < from || log.blockNumber > to))
       throw new RpcError('fault', 'log outside of the range')

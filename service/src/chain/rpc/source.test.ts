@@ -4,6 +4,7 @@ import { ServiceError, reasonOf } from '../../lib/errors.ts'
 import type { Fault, FaultName } from '../../../test/support/fault-rpc.ts'
 import { useProviders } from '../../../test/support/providers.ts'
 import { cell, echo, nothing, reverting, type TestAnvil, wordOf } from '../../../test/support/rpc-anvil.ts'
+import { quantity } from './answer.ts'
 import { nonCanonical, rangeTooWide } from './source.ts'
 import type { Block } from './block.ts'
 
@@ -219,6 +220,33 @@ describe('the chain over two providers', () => {
       assert.deepEqual(await source.calls(echo, twoWords, head), twoWords)
     })
   }
+})
+
+/** Answers as a node whose head is the block before `end`: the logs up to there, without an error. */
+function behind(end: Block): Fault {
+  return {
+    rewrite(method, [at], result) {
+      if (method === 'eth_getBlockByNumber') return at === quantity(end.number) ? null : result
+      return method === 'eth_getLogs' ? [] : result
+    },
+  }
+}
+
+describe('the logs of a range', () => {
+  it(
+    'are not read from a provider that lacks its last block: it would leave out the newest',
+    { timeout: 120_000 },
+    async () => {
+      const { source } = sourceOver([first.url, second.url], patient)
+      const head = await source.head()
+      const logs = await source.logsBetween(head.number, head.number)
+      assert.ok(logs !== rangeTooWide && logs.length === 1)
+      first.set(behind(head))
+      assert.deepEqual(await source.logsBetween(head.number, head.number), logs)
+      second.set(behind(head))
+      await assert.rejects(source.logsBetween(head.number, head.number), isUnavailable)
+    },
+  )
 })
 
 function headOf({ url }: TestAnvil): Promise<Block> {
