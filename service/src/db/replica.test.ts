@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { openEmptyPglite } from '../../test/support/database/pglite.ts'
 import { until } from '../../test/support/wait.ts'
 import { createLog } from '../lib/log.ts'
+import type { Database } from './database.ts'
 import { createReadReplica } from './replica.ts'
 
 describe('a read replica', () => {
@@ -19,5 +20,35 @@ describe('a read replica', () => {
     assert.equal(lists.stats().up, true)
     await lists.close()
     await primary.close()
+  })
+
+  it('that is always late by more than its bound is never used, and is used once it has followed', async () => {
+    const empty = await openEmptyPglite()
+    const clock = { seconds: 100 }
+    /** As a database at the position of a moment. */
+    const at = (seconds: () => number): Database => ({
+      ...empty,
+      query: async <Row>() => [{ number: BigInt(seconds()), seq: 0n }] as Row[],
+    })
+    const ups: boolean[] = []
+    let lateBy = 60
+    const primary = at(() => {
+      clock.seconds += 1
+      ups.push(lists.stats().up)
+      return clock.seconds
+    })
+    const lists = createReadReplica({
+      primary,
+      open: async () => at(() => clock.seconds - lateBy),
+      log: createLog(() => {}),
+      now: () => clock.seconds * 1_000,
+      checkMs: 1,
+    })
+    lists.start()
+    await until(() => clock.seconds > 300)
+    assert.deepEqual(new Set(ups), new Set([false]))
+    lateBy = 2
+    await until(() => lists.stats().up)
+    await lists.close() // with the replica
   })
 })

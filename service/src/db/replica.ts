@@ -24,7 +24,6 @@ export type ReadReplica = Readonly<{
 
 /** The replica is left out when it lacks what the first database had so long ago, in milliseconds. */
 const maxLagMs = 5_000
-const checkMs = 1_000
 /** Time for one check of both databases. */
 const checkTimeoutMs = 3_000
 
@@ -35,10 +34,15 @@ export function createReadReplica({
   primary,
   open,
   log,
+  now = () => performance.now(),
+  checkMs = 1_000,
 }: {
   readonly primary: Database
   readonly open: () => Promise<Database>
   readonly log: Log
+  /** Monotonic milliseconds. */
+  readonly now?: () => number
+  readonly checkMs?: number
 }): ReadReplica {
   const reads = { replica: 0, primary: 0 }
   const closing = new AbortController()
@@ -56,18 +60,20 @@ export function createReadReplica({
   }
 
   async function check(): Promise<void> {
-    const at = performance.now()
+    const at = now()
     replica ??= await open()
     const both = Promise.all([readPosition(replica), readPosition(primary)])
     const [there, here] = await withDeadline(both, checkTimeoutMs, { ref: false })
     mark ??= { at, position: here }
     // A reorganisation takes the first database back as well: equal positions lack nothing.
     const isEven = there.number === here.number && there.seq === here.seq
-    if (isEven || (there.number >= mark.position.number && there.seq >= mark.position.seq)) {
-      mark = { at, position: here }
-      if (state !== 'up') log.info('lists are read from the replica')
-      state = 'up'
-    } else if (at - mark.at > maxLagMs) setDown('it lags')
+    const isLate = !isEven && at - mark.at > maxLagMs
+    if (isLate) setDown('it lags')
+    if (!isEven && (there.number < mark.position.number || there.seq < mark.position.seq)) return
+    mark = { at, position: here }
+    if (isLate) return // it has by now what the first database had too long ago
+    if (state !== 'up') log.info('lists are read from the replica')
+    state = 'up'
   }
 
   function setDown(reason: string): void {
