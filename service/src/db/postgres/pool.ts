@@ -84,7 +84,9 @@ async function transactionOn<T>(client: pg.PoolClient, run: (sql: { query: Query
   try {
     await client.query('begin').catch(rethrow)
     const result = await run({ query: on(client) })
-    await client.query('commit').catch(rethrow)
+    const { command } = await client.query('commit').catch(rethrow)
+    // PostgreSQL answers so, without an error, where a statement has failed and `run` went on.
+    if (command !== 'COMMIT') throw new Error('The transaction was rolled back: a statement of it had failed.')
     client.release()
     return result
   } catch (error) {

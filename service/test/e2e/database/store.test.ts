@@ -38,6 +38,17 @@ for (const { name, open, skip } of testDatabases('none')) {
       assert.deepEqual(await database.query('select n from thing'), [])
     })
 
+    it('fails for a transaction that goes on after a statement of it failed: nothing of it is kept', async () => {
+      await database.exec('create table kept (n int)')
+      const ignoring = database.transaction(async (sql) => {
+        await sql.query('insert into kept values (1)')
+        await sql.query('select 1 / 0').catch(() => {})
+        return 'done'
+      })
+      await assert.rejects(ignoring, /rolled back/)
+      assert.deepEqual(await database.query('select n from kept'), [])
+    })
+
     it('migrates once, also when two start together, and rejects a changed file', async () => {
       const migrations = [
         {
