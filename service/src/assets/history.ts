@@ -135,11 +135,15 @@ export function createMinters({
     const minters = isThere ? await store.mintersOf(tokenIds, accounts, block.number) : null
     // The place of the index is read last, so that no reorganisation comes between.
     if (minters !== null && holdsAt(block, await store.of(first, 0, block.number))) return minters
-    throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('INDEX_BEHIND') })
+    throw historyUnavailable('INDEX_BEHIND')
   }
 }
 
-export const historyUnavailable = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
+/** Returns HISTORY_UNAVAILABLE with a reason for the log. */
+export function historyUnavailable(reason: string): ServiceError {
+  const message = 'The history of the item cannot be read at the moment. Try again in a few seconds.'
+  return new ServiceError('HISTORY_UNAVAILABLE', message, { cause: new Error(reason) })
+}
 
 /** The types of events by their codes in the index. */
 const types = new Map(

@@ -10,7 +10,7 @@ import { elementAt, parseElementPath } from './element-path.ts'
 import { commonOf, factsOf } from './facts.ts'
 import { parsePassportId, parseProductId, subjectLinks, type Subject } from './subject.ts'
 import { productContext, productContextUrl, terms } from './terms.ts'
-import { parseMoment, versionAt, versionsOf, type MetadataEvent } from './versions.ts'
+import { parseMoment, stateAt, versionAt, versionsOf, type MetadataEvent } from './versions.ts'
 
 /** Every member that product details may have. */
 const details = parseDetails(
@@ -194,6 +194,14 @@ describe('versions', () => {
   })
 
   it('are not dated where a block has no time', () => assert.equal(versionsOf([event(4, 0)]), null))
+
+  it('have the state of their moment, and none where the block of a change has no time', () => {
+    const change = (toState: 'MINTED' | 'RECYCLED', timestamp: bigint) => ({ toState, timestamp })
+    const changes = [change('MINTED', 100n), { timestamp: 0n }, change('RECYCLED', 200n)]
+    const states = [99, 100, 199, 200].map((seconds) => stateAt(changes, seconds))
+    assert.deepEqual(states, [null, 'MINTED', 'MINTED', 'RECYCLED'])
+    assert.equal(stateAt([change('MINTED', 100n), change('RECYCLED', 0n)], 100), null)
+  })
 
   for (const [moment, seconds] of [
     ['2026-03-01T00:00:00Z', 1_772_323_200],

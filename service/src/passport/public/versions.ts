@@ -2,7 +2,7 @@
  * Versions of a passport by date (EN 18222, EN 18221): the metadata hashes in the events of the chain. Each names the transaction that set it,
  * so that anyone can prove which text was valid on a day.
  */
-import type { Hex } from '@touchstone/verdict'
+import type { Hex, LifecycleState } from '@touchstone/verdict'
 
 /** An event of an item's history; only those with a metadata hash make a version. `timestamp` is the block's, in unix seconds. */
 export type MetadataEvent = {
@@ -36,6 +36,16 @@ export function versionsOf(events: readonly MetadataEvent[]): readonly Version[]
 /** Returns the version that was valid at a moment in unix seconds; null before the first. */
 export function versionAt(versions: readonly Version[], seconds: number): Version | null {
   return versions.findLast(({ event }) => Number(event.timestamp) <= seconds) ?? null
+}
+
+/** Returns the state of an item at a moment in unix seconds. It is null before the mint, and when the time of a change is not known. */
+export function stateAt(
+  events: readonly { readonly toState?: LifecycleState; readonly timestamp: bigint }[],
+  seconds: number,
+): LifecycleState | null {
+  const changes = events.filter(({ toState }) => toState !== undefined)
+  if (changes.some(({ timestamp }) => timestamp === 0n)) return null
+  return changes.findLast(({ timestamp }) => Number(timestamp) <= seconds)?.toState ?? null
 }
 
 /** Parses a moment of UTC: a date and time with `Z`, or a day, which stands for its first second. Returns unix seconds or null. */

@@ -288,6 +288,49 @@ describe('public product information', () => {
       assert.ok(anchor.version.event.blockNumber <= anchor.block.number)
     })
 
+    it('gives the status that an item had at the moment asked for', async () => {
+      const path = passportOf(later)
+      const now = bodyOf<Passport>(await ask(`/dpps/${id(path)}`, 'readDppById'))
+      const chain = createTestClient({ mode: 'anvil', transport: http(world.chainUrl) }).extend(publicActions)
+      await chain.increaseTime({ seconds: 5 })
+      await world.write({ kind: 'recycle', tokenId: later.tokenId })
+      await indexed(later.tokenId)
+      const recycledAt = new Date(Number((await chain.getBlock()).timestamp) * 1000).toISOString()
+      // The clock of the service stands after the chain's, so that both moments have come.
+      const { components, url: baseUrl } = world
+      const log = createLog(() => {})
+      const host = verificationHost({
+        ...components,
+        baseUrl,
+        now: () => Date.now() + 60_000,
+        clientKey: () => 'one',
+        log,
+      })
+      const statusAt = async (date: string) => {
+        const answer = await host.request(`/dppsByIdAndDate/${id(path)}?date=${date}`)
+        return ((await answer.json()) as Passport).dppStatus
+      }
+      assert.deepEqual([await statusAt(now.lastUpdate), await statusAt(recycledAt)], ['active', 'inactive'])
+      const present = bodyOf<Passport>(await ask(`/dpps/${id(path)}`, 'readDppById'))
+      assert.deepEqual([now.dppStatus, present.dppStatus], ['active', 'inactive'])
+    })
+
+    it('ends the passport of an item with its recycling, not that of its model, of which one item is read', async () => {
+      const [older, newest] = [await world.mint({ name: 'Same' }), await world.mint({ name: 'Same' })]
+      const model = '09520123456795'
+      for (const [index, tokenId] of [older, newest].entries()) {
+        const registered = await world.components.items.register({ tokenId, gtin: model, serial: `M-${index}` })
+        assert.ok(registered.ok)
+      }
+      await world.write({ kind: 'recycle', tokenId: newest })
+      await indexed(newest)
+      const read = async (path: string) =>
+        bodyOf<Passport>(await ask(`/dppsByProductId/${id(path)}`, 'readDppByProductId')).dppStatus
+      const link = (serial: string) => `${world.url}/01/${model}/21/${serial}`
+      assert.deepEqual([await read(link('M-0')), await read(link('M-1'))], ['active', 'inactive'])
+      assert.equal(await read(model), 'active')
+    })
+
     it('gives a past version, and where on chain its text was set', async () => {
       const before = bodyOf<Passport>(await ask(`/dpps/${id(passportOf(other))}`, 'readDppById'))
       const chain = createTestClient({ mode: 'anvil', transport: http(world.chainUrl) }).extend(publicActions)

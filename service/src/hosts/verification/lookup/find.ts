@@ -5,7 +5,6 @@
 import { cleanText } from '@touchstone/verdict'
 import { historyUnavailable, type Minters } from '../../../assets/history.ts'
 import { isRegistrableSerial } from '../../../domain/serial.ts'
-import { ServiceError } from '../../../lib/errors.ts'
 import { hasGtin, themeOf } from '../../../pages/brands/theme.ts'
 import { findPage } from '../../../pages/lookup/find.ts'
 import type { PageContext } from '../../../pages/context.ts'
@@ -72,7 +71,7 @@ export async function findOfBrand(
     if (!answer) return []
     const minter = minters.get(tokenId)
     if (minter === undefined)
-      throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('no mint in the index') })
+      throw historyUnavailable('no mint in the index')
     const themed = { gtin: item.gtin, brand: answer.verdict.untrusted?.brand ?? null }
     const isOfBrand = themeOf(themes, themed, (account) => account === minter)?.id === brand
     return isOfBrand ? [itemOf({ tokenId, item, answer })] : []

@@ -87,11 +87,11 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
     return element === null ? result('noElement', headers) : respond(element, 'application/json')
   }
 
-  function headerOf({ states, evidence }: ProductRecord) {
+  function headerOf({ isRecycled, evidence }: ProductRecord) {
     const changes = evidence.map(({ version }) => Number(version?.event.timestamp ?? 0n))
     const isMismatch = evidence.some(({ matches }) => matches === false)
     return {
-      status: isMismatch ? 'invalid' : states.every((state) => state === 6) ? 'inactive' : 'active',
+      status: isMismatch ? 'invalid' : isRecycled ? 'inactive' : 'active',
       lastUpdate: Math.max(0, ...changes),
       economicOperatorId: didOf(baseUrl),
     } as const

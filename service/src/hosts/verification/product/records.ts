@@ -2,11 +2,10 @@
  * The public facts of an item, a batch or a model, read from the chain and compared with it. `at` asks for the version that was valid at a moment;
  * it and the time of the newest change come from the chain's history.
  */
-import type { AssetRecord, Hex, StateCode } from '@touchstone/verdict'
+import { type AssetRecord, type Hex, type LifecycleState, lifecycleStates } from '@touchstone/verdict'
 import { type Histories, type HistoryEvent, historyUnavailable } from '../../../assets/history.ts'
 import { chainId } from '../../../domain/chain.ts'
 import { detailsHashOf, parseDetails, type ProductDetails, type Tier, tiers } from '../../../domain/product-details.ts'
-import { ServiceError } from '../../../lib/errors.ts'
 import { parseJson } from '../../../lib/json.ts'
 import { memoize } from '../../../lib/memoize.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
@@ -16,7 +15,7 @@ import { commonOf, factsOf, type Facts } from '../../../passport/public/facts.ts
 import type { Subject } from '../../../passport/public/subject.ts'
 import type { RestrictedStore } from '../../../passport/public/restricted-store.ts'
 import { withRestricted } from '../../../passport/public/tiers.ts'
-import { versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
+import { stateAt, versionAt, versionsOf, type Version } from '../../../passport/public/versions.ts'
 import { type Brands, permits } from '../../../access/rights.ts'
 
 export type ProductSite = {
@@ -57,8 +56,8 @@ export type ProductRecord = {
   readonly text: ProductText
   readonly details: ProductDetails
   readonly evidence: readonly Anchor[]
-  /** States of the tokens that the facts were read of. */
-  readonly states: readonly StateCode[]
+  /** Whether the item is recycled. A model or a batch never is: only some of its items are read, and more can be minted. */
+  readonly isRecycled: boolean
   /** The events of an item; none where the history was not asked for. */
   readonly events: readonly HistoryEvent[]
 }
@@ -88,7 +87,7 @@ export async function readProduct(
     text,
     details,
     evidence: (isItem ? used : readable).map(({ anchor }) => anchor),
-    states: used.map(({ state }) => state),
+    isRecycled: isItem && used[0]?.state === 'RECYCLED',
     events: isItem ? (used[0]?.events ?? []) : [],
   }
 }
@@ -146,7 +145,7 @@ export async function hasProduct(site: ProductSite, subject: Subject): Promise<b
 }
 
 type ItemRecord = {
-  readonly state: StateCode
+  readonly state: LifecycleState | undefined
   readonly text: ProductText
   readonly details: ProductDetails | null
   readonly anchor: Anchor
@@ -158,7 +157,7 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   const { asset, block } = found
   if (asset.record.state === 0) return null
   const events = reading.history === true || reading.at !== undefined ? await eventsOf(site, tokenId, found) : []
-  const version = events.length === 0 ? null : chosenVersion(events, reading.at)
+  const version = events.length === 0 ? null : versionIn(events, reading.at)
   if (reading.at !== undefined && version === null) return null
   const metadataHash = version?.metadataHash ?? asset.metadataHash
   const text = metadataHash === null ? undefined : await site.metadata.stored(metadataHash)
@@ -168,7 +167,7 @@ async function readItem(site: ProductSite, tokenId: bigint, reading: Reading): P
   const read = detailsHash === null ? null : await readDetails(site, detailsHash, brand, reading.access)
   const details = read?.details ?? null
   return {
-    state: asset.record.state,
+    state: reading.at === undefined ? lifecycleStates[asset.record.state] : stateIn(events, reading.at),
     text: metadata.status === 'match' ? metadata.value : {},
     details,
     anchor: {
@@ -194,14 +193,19 @@ async function eventsOf(
 ): Promise<readonly HistoryEvent[]> {
   const known = await history(tokenId, found)
   if (known.available) return known.events
-  throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error(known.reason) })
+  throw historyUnavailable(known.reason)
 }
 
-function chosenVersion(events: readonly HistoryEvent[], at: number | undefined): Version | null {
+function versionIn(events: readonly HistoryEvent[], at: number | undefined): Version | null {
   const versions = versionsOf(events)
-  if (versions === null)
-    throw new ServiceError('HISTORY_UNAVAILABLE', historyUnavailable, { cause: new Error('blocks without a time') })
+  if (versions === null) throw historyUnavailable('blocks without a time')
   return at === undefined ? (versions.at(-1) ?? null) : versionAt(versions, at)
+}
+
+function stateIn(events: readonly HistoryEvent[], at: number): LifecycleState {
+  const state = stateAt(events, at)
+  if (state === null) throw historyUnavailable('no state at that time')
+  return state
 }
 
 type ReadDetails = { readonly details: ProductDetails; readonly restricted: Anchor['restricted'] }
