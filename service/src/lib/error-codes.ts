@@ -85,8 +85,8 @@ export const errorCodes = {
     rest: 400,
   },
   INVALID_ARGUMENT: {
-    meaning: 'A tool or look-up received another key or type than it takes.',
-    remedy: 'Send `token_id` as text, and only what the schema lists.',
+    meaning: 'A tool, look-up or form received another key, type or value than it takes.',
+    remedy: 'Send only what the message or the schema lists; `token_id` is text.',
     rest: 400,
     tool: true,
   },

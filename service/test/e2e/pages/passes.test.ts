@@ -237,6 +237,25 @@ describe('both passes', () => {
     assert.match(((await problem.json()) as { type: string }).type, /error-codes#pass_not_offered$/)
   })
 
+  it('are no answer to another form: the error lists those that can be asked for', async () => {
+    const ask = async (url: string, as: string) => {
+      const answer = await fetch(`${url}/certificate`, {
+        method: 'POST',
+        body: new URLSearchParams({ ticket: '1', as }),
+      })
+      const { error } = (await answer.json()) as { error: { code: string; message: string } }
+      return [answer.status, error.code, error.message]
+    }
+    const bare = 'The field as names one form of the certificate: pdf, jwt. Left out, it is pdf.'
+    const whole = bare.replace('jwt', 'jwt, apple, google')
+    for (const as of ['png', 'PDF', '', 'toString'])
+      for (const [url, message] of [
+        [world.bareUrl, bare],
+        [world.url, whole],
+      ] as const)
+        assert.deepEqual(await ask(url, as), [400, 'INVALID_ARGUMENT', message], as)
+  })
+
   it('hold the maker’s words in one labelled field of bounded length', async () => {
     const { apple, google } = await openWallets(
       readConfig(world.settings).passport,

@@ -14,7 +14,7 @@ import { ServiceError } from '../../../lib/errors.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { certificatePath, checkPage, checkPath } from '../../../pages/certificate/check.ts'
 import type { CertificateView } from '../../../pages/certificate/facts.ts'
-import { signersAt, type PassView, type Wallets } from '../../../pages/certificate/wallets.ts'
+import { signersAt, type PassView, type Wallet, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { noticePage, type Notice } from '../../../pages/notice.ts'
 import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
@@ -89,6 +89,8 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
     const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await fieldsOf(c.req.raw) : null
     const as = fields?.get('as')
     const signers = signersAt(site.wallets, now())
+    if (typeof as === 'string' && !allForms.includes(as))
+      return codedFailure(new ServiceError('INVALID_ARGUMENT', formsMessage(signers)), headers)
     if ((as === 'apple' || as === 'google') && signers[as] === null) {
       const { meaning, remedy, rest } = errorCodes.PASS_NOT_OFFERED
       return /\bjson\b/i.test(c.req.header('accept') ?? '')
@@ -139,6 +141,12 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
 }
 
 const fileName = 'touchstone-certificate'
+const allForms: readonly string[] = ['pdf', 'jwt', 'apple', 'google']
+
+function formsMessage(signers: Wallets): string {
+  const offered = allForms.filter((form) => !(form in signers) || signers[form as Wallet] !== null)
+  return `The field as names one form of the certificate: ${offered.join(', ')}. Left out, it is pdf.`
+}
 
 /** Adds the brand in the operator's list, and the page of the item, which a pass shows. */
 async function passView(site: CertificateSite, verdict: Verdict, view: CertificateView): Promise<PassView> {
