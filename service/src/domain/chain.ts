@@ -9,5 +9,8 @@ export const caipNetwork = `eip155:${chainId}` as const
 /** The network's name for people. */
 export const chainTitle = 'Base Sepolia'
 
+/** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */
+export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11'
+
 /** Identifies a block of the chain. */
 export type BlockId = Readonly<{ number: bigint; hash: Hex }>

@@ -13,9 +13,9 @@ import {
   multicall3Abi,
   parseAbi,
 } from 'viem'
+import { type BlockId, multicallAddress } from '../../domain/chain.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
 
-type BlockId = Readonly<{ number: bigint; hash: Hex }>
 /** `deadline` is a moment of `performance.now()` in milliseconds. */
 type ReadOptions = Readonly<{ deadline?: number }>
 
@@ -156,6 +156,3 @@ export const reputationAbi = parseAbi([
   'function getSummary(uint256 agentId, address[] clientAddresses, string tag1, string tag2) view returns (uint64 count, int128 summaryValue, uint8 summaryValueDecimals)',
   'function readFeedback(uint256 agentId, address clientAddress, uint64 feedbackIndex) view returns (int128 value, uint8 valueDecimals, string tag1, string tag2, bool isRevoked)',
 ])
-
-/** Multicall3 has the same address on every chain. */
-export const multicallAddress = '0xca11bde05977b3631167028862be2a173976ca11'

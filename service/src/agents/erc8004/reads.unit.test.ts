@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionResult, multicall3Abi } from 'viem'
+import { multicallAddress } from '../../domain/chain.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { createRegistryReads, identityAbi, multicallAddress, viewCall, type RegistrySource } from './reads.ts'
+import { createRegistryReads, identityAbi, viewCall, type RegistrySource } from './reads.ts'
 
 const registry: Hex = `0x${'1d'.repeat(20)}`
 const owner: Hex = '0x9965507D1a55bcC2695C58ba16FB37d819B0A4dc'

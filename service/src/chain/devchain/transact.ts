@@ -1,6 +1,7 @@
 /** Changes of the local chain's contracts. anvil signs for its own accounts. */
 import type { Hex } from '@touchstone/verdict'
 import multicall from '../../../../contracts/artifacts/Multicall3.json' with { type: 'json' }
+import { multicallAddress } from '../../domain/chain.ts'
 import { poll } from '../../lib/async/sleep.ts'
 import { createRpcClient, type RpcClient } from '../rpc/client.ts'
 
@@ -35,5 +36,5 @@ export async function placeCode(rpc: RpcClient, address: Hex, code: string): Pro
 
 /** Places Multicall3 at the address that it has on every chain. */
 export function placeMulticall(rpc: RpcClient): Promise<boolean> {
-  return placeCode(rpc, '0xca11bde05977b3631167028862be2a173976ca11', multicall.deployedBytecode)
+  return placeCode(rpc, multicallAddress, multicall.deployedBytecode)
 }

@@ -96,9 +96,6 @@ function decodeWords(data: Hex, count: number): readonly bigint[] | null {
   return words
 }
 
-/** Multicall3 has the same address on every chain (github.com/mds1/multicall3). */
-export const multicallAddress: Hex = '0xca11bde05977b3631167028862be2a173976ca11'
-
 const aggregate3 = toFunctionSelector('aggregate3((address,bool,bytes)[])')
 const digitsOfWord = 64
 

@@ -9,7 +9,8 @@ import multicall from '../../../../../contracts/artifacts/Multicall3.json' with 
 import { metadataOf, readerOver, startRegistry, type TestRegistry } from '../../../../test/support/reader/anvil.ts'
 import { createProvenRead, registrySlots, proofEncoding } from './storage-proof.ts'
 import { until } from '../../../../test/support/wait.ts'
-import { selectors, multicallAddress } from './abi.ts'
+import { multicallAddress } from '../../../domain/chain.ts'
+import { selectors } from './abi.ts'
 import {
   listEncoding,
   multicallEncoding,

@@ -3,6 +3,7 @@
  * An encoding defines the calls for some tokens and the meaning of their results.
  */
 import type { Hex } from '@touchstone/verdict'
+import { multicallAddress } from '../../../domain/chain.ts'
 import { singleFlight } from '../../../lib/async/single-flight.ts'
 import { chainUnavailable, reasonOf, ServiceError } from '../../../lib/errors.ts'
 import type { Block } from '../../rpc/block.ts'
@@ -21,7 +22,6 @@ import {
   encodeCall,
   encodeListCall,
   encodeSupportsCall,
-  multicallAddress,
   selectors,
   type TaggedState,
 } from './abi.ts'
