@@ -1,12 +1,25 @@
 /** An attestation as a gateway sells it, encoded, hashed and signed by viem instead of by the library. */
 import { encodeAbiParameters, keccak256 } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { attestationKeyId, type Hex, lifecycleStates, type StateCode } from '../src/index.ts'
+import { type AssetAttestation, attestationKeyId, type Hex, lifecycleStates, type StateCode } from '../src/index.ts'
 
 export const gateway = privateKeyToAccount(generatePrivateKey())
 export const stranger = privateKeyToAccount(generatePrivateKey())
 export const contract = '0x5FbDB2315678afecb367f032d93F642f64180aa3'
 export const issuedAt = 1_795_227_313
+
+/** The facts of the vectors that other libraries made. */
+export const facts = {
+  tokenId: 2n ** 256n - 1n,
+  state: 5,
+  flags: 0x21,
+  blockNumber: 31337042n,
+  blockHash: `0x${'ab'.repeat(32)}`,
+  ownerCommitment: `0x${'0c'.repeat(32)}`,
+  issuedAt: 1795227313,
+  chainId: 84532,
+  verifyingContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
+} as const satisfies AssetAttestation
 
 type Sale = {
   tokenId?: bigint

@@ -8,7 +8,9 @@ import { createInterface } from 'node:readline'
 import {
   type AssetRecord,
   createRpc,
+  type EthProof,
   getAssetCall,
+  type ProofBundle,
   recordOfGetAsset,
   recordSlot,
   type Rpc,
@@ -21,6 +23,9 @@ import { abiEncode, type Hex, hexOf, keccak256, word } from '../src/lib/hex.ts'
 
 /** The operator of the registry: anvil's first account, which holds every role. */
 export const operator: Hex = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266'
+
+/** A record that is claimed by the operator. */
+export const claimed = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
 
 export type TestChain = AsyncDisposable & {
   rpcUrl: string
@@ -36,6 +41,8 @@ export type TestChain = AsyncDisposable & {
   head: () => Promise<RpcHeader>
   /** The verdict on a token at the head, made as the service makes it. */
   verdict: (tokenId: bigint) => Promise<Verdict>
+  /** The proof bundle of a token at the head; `slot` is proved instead of that of its record. */
+  bundle: (tokenId: bigint, slot?: Hex) => Promise<ProofBundle>
 }
 
 /** `nonce` is the operator's when it deploys the registry; another one gives another address. */
@@ -56,6 +63,7 @@ export async function startChain({ nonce = 0 } = {}): Promise<TestChain> {
   const receipt = await transact(rpc, { data: `0x${deployment()}` })
   const contract = receipt['contractAddress'] as Hex
   const code = (await rpc('eth_getCode', [contract, 'latest'])) as Hex
+  const codeHash = keccak256(Buffer.from(code.slice(2), 'hex'))
   const head = async () => (await rpc('eth_getBlockByNumber', ['latest', false])) as RpcHeader
 
   async function verdict(tokenId: bigint): Promise<Verdict> {
@@ -68,13 +76,22 @@ export async function startChain({ nonce = 0 } = {}): Promise<TestChain> {
     return made
   }
 
+  async function bundle(tokenId: bigint, slot: Hex = recordSlot(tokenId)): Promise<ProofBundle> {
+    const header = await head()
+    const answer = await rpc('eth_getProof', [contract, [slot], { blockHash: header['hash'] }])
+    const { accountProof, storageProof } = answer as EthProof
+    const proof = { header, accountProof, storageProof, recordsSlot: 3, codeHash }
+    return { version: '1', verdict: await verdict(tokenId), proof }
+  }
+
   return {
     rpcUrl,
     rpc,
     contract,
-    codeHash: keccak256(Buffer.from(code.slice(2), 'hex')),
+    codeHash,
     head,
     verdict,
+    bundle,
     send: async (signature, ...values) => {
       const selector = keccak256(Buffer.from(signature)).slice(0, 10)
       await transact(rpc, { to: contract, data: `${selector}${hexOf(abiEncode(...values)).slice(2)}` })

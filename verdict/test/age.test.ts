@@ -1,28 +1,20 @@
 /** A true verdict of long ago says nothing about now: it is undecided until the caller allows its age. */
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
-import { type EthProof, prove, recheck, recheckProofBundle, recordSlot, type RpcHeader } from '../src/index.ts'
-import { operator, startChain } from './_chain.ts'
+import { prove, recheck, recheckProofBundle, type RpcHeader } from '../src/index.ts'
+import { claimed, startChain } from './_chain.ts'
 import { changedResult } from './_liar.ts'
 import { failed, found } from './_report.ts'
 
 const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
 
-const { rpcUrl, contract, codeHash, rpc } = chain
-const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
-await chain.store(7n, record)
-const verdict = await chain.verdict(7n)
-const { hash: blockHash } = (await chain.head()) as { hash: string }
-const { accountProof, storageProof } = (await rpc('eth_getProof', [
-  contract,
-  [recordSlot(7n)],
-  { blockHash },
-])) as EthProof
-const header = await chain.head()
-const bundle = { version: '1', verdict, proof: { header, accountProof, storageProof, recordsSlot: 3, codeHash } }
+const { rpcUrl, contract, rpc } = chain
+await chain.store(7n, claimed)
+const bundle = await chain.bundle(7n)
+const { verdict } = bundle
 // The item is reported stolen, and two hours pass.
-await chain.store(7n, { ...record, flags: 2 })
+await chain.store(7n, { ...claimed, flags: 2 })
 await rpc('evm_increaseTime', [7200])
 await rpc('anvil_mine', ['0x1'])
 
@@ -44,7 +36,7 @@ describe('a verdict of a block two hours before the latest one', () => {
   it('agrees in a bundle, which is kept, and shows its time; a limit holds there too', async () => {
     const report = await recheckProofBundle(bundle, { rpcUrl, contract })
     assert.deepEqual(failed(report), [])
-    const time = new Date(Number(header['timestamp']) * 1000).toISOString().replace('.000Z', 'Z')
+    const time = new Date(Number(bundle.proof.header['timestamp']) * 1000).toISOString().replace('.000Z', 'Z')
     const row = report.checks.find(({ field }) => field === 'block.age')
     assert.deepEqual([row?.claimed, row?.found], [time, '2 h before the latest block'])
     const limited = await recheckProofBundle(bundle, { rpcUrl, contract, maxAgeSeconds: 3600 })
@@ -57,7 +49,7 @@ describe('a verdict of a block two hours before the latest one', () => {
       await assert.rejects(recheck(verdict, { rpcUrl, contract, fetch }), { code: 'RPC_UNAVAILABLE' })
     }
     const fetch = changedResult('eth_getBlockByNumber', (block) =>
-      (block as RpcHeader)['hash'] === blockHash ? block : null,
+      (block as RpcHeader)['hash'] === verdict.chainRef.block_hash ? block : null,
     )
     await assert.rejects(recheck(verdict, { rpcUrl, contract, fetch }), { code: 'RPC_UNAVAILABLE' })
   })

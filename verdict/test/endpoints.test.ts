@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { type Outcome, prove, recheck } from '../src/index.ts'
-import { operator, startChain } from './_chain.ts'
+import { claimed, startChain } from './_chain.ts'
 import { forward } from './_server.ts'
 
 const chain = await startChain()
@@ -12,7 +12,7 @@ after(() => Promise.all([chain, other, second, third].map((opened) => opened[Sym
 
 const { rpcUrl, contract } = chain
 const dead = 'http://127.0.0.1:1'
-await chain.store(71n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
+await chain.store(71n, claimed)
 const verdict = await chain.verdict(71n)
 
 const outcome = async (of: unknown, rpcUrls: string[], agree?: number): Promise<Outcome> =>

@@ -6,7 +6,6 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { type EthProof, recordSlot } from '../src/index.ts'
 import { inBrowser, noBrowser } from './_browser.ts'
 import { operator, startChain } from './_chain.ts'
 import { install, nodeOf, root, run } from './_installed.ts'
@@ -15,13 +14,9 @@ const chain = await startChain()
 const installed = await install()
 after(() => Promise.all([chain[Symbol.asyncDispose](), installed[Symbol.asyncDispose]()]))
 
-const { contract, codeHash, rpcUrl, rpc } = chain
+const { contract, codeHash, rpcUrl } = chain
 await chain.store(7n, { owner: operator, timestamp: 5n, state: 4, flags: 0, reserved: 0 })
-const verdict = await chain.verdict(7n)
-const header = await chain.head()
-const answer = await rpc('eth_getProof', [contract, [recordSlot(7n)], { blockHash: header['hash'] }])
-const { accountProof, storageProof } = answer as EthProof
-const bundle = { version: '1', verdict, proof: { header, accountProof, storageProof, recordsSlot: 3, codeHash } }
+const bundle = await chain.bundle(7n)
 
 /** A user's program in plain JavaScript; the same text runs in Node and in the browser. */
 const program = `(async () => {

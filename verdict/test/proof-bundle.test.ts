@@ -4,8 +4,8 @@ import { after, describe, it } from 'node:test'
 import {
   type BundlePins,
   checkProofBundle,
+  type Hex,
   recheckProofBundle,
-  type EthProof,
   type ProofBundle,
   recordSlot,
   untrustedOf,
@@ -17,24 +17,13 @@ import { failed, found } from './_report.ts'
 const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
 
-const { contract, codeHash, rpc } = chain
+const { contract, codeHash } = chain
 await chain.store(7n, { owner: operator, timestamp: 5n, state: 5, flags: 1, reserved: 4 })
 
-async function bundleOf(tokenId: bigint, slot = recordSlot(tokenId)): Promise<ProofBundle> {
-  const header = await chain.head()
-  const verdict = { ...(await chain.verdict(tokenId)), untrusted: untrustedOf({ name: 'Jacket' }) }
-  const { accountProof, storageProof } = (await rpc('eth_getProof', [
-    contract,
-    [slot],
-    { blockHash: header['hash'] },
-  ])) as EthProof
-  return JSON.parse(
-    JSON.stringify({
-      version: '1',
-      verdict,
-      proof: { header, accountProof, storageProof, recordsSlot: 3, codeHash },
-    }),
-  ) as ProofBundle
+async function bundleOf(tokenId: bigint, slot?: Hex): Promise<ProofBundle> {
+  const { verdict, ...rest } = await chain.bundle(tokenId, slot)
+  const made = { ...rest, verdict: { ...verdict, untrusted: untrustedOf({ name: 'Jacket' }) } }
+  return JSON.parse(JSON.stringify(made)) as ProofBundle
 }
 
 const bundle = await bundleOf(7n)

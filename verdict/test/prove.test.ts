@@ -11,7 +11,7 @@ import {
   recheck,
   type RpcHeader,
 } from '../src/index.ts'
-import { operator, startChain } from './_chain.ts'
+import { claimed, startChain } from './_chain.ts'
 import { changedResult } from './_liar.ts'
 import { failed, found } from './_report.ts'
 
@@ -21,10 +21,9 @@ const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
 
 const { rpcUrl, contract, codeHash } = chain
-const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
-await chain.store(1n, record)
+await chain.store(1n, claimed)
 const verdict = await chain.verdict(1n)
-await chain.store(1n, { ...record, flags: 2 })
+await chain.store(1n, { ...claimed, flags: 2 })
 const later = await chain.verdict(1n)
 
 const proven = (of: unknown, fetch: Fetch) => prove(of, { rpcUrl, contract, codeHash, fetch })
@@ -39,8 +38,8 @@ describe('an RPC that lies', () => {
 
   it('deceives a proof only with a whole chain of its own, of which an endpoint beside it knows nothing', async () => {
     await using invented = await startChain() // the same chain id, contract address and code
-    await invented.store(1n, record)
-    await invented.store(1n, record)
+    await invented.store(1n, claimed)
+    await invented.store(1n, claimed)
     const lie = await invented.verdict(1n)
     assert.ok((await prove(lie, { rpcUrl: invented.rpcUrl, contract, codeHash })).ok)
     const both = await prove(lie, { rpcUrl: [invented.rpcUrl, rpcUrl], contract, codeHash })
@@ -129,7 +128,7 @@ describe('prove', () => {
   })
 
   it('reports a block that a reorganisation has dropped', async () => {
-    await chain.store(9n, record)
+    await chain.store(9n, claimed)
     const dropped = await chain.verdict(9n)
     await chain.rpc('anvil_reorg', [3, []])
     assert.deepEqual(failed(await proven(dropped, fetch)), ['block'])

@@ -12,7 +12,7 @@ import {
   untrustedOf,
   type Verdict,
 } from '../src/index.ts'
-import { operator, startChain } from './_chain.ts'
+import { claimed, operator, startChain } from './_chain.ts'
 import { anyRecord } from './_records.ts'
 import { failed, found } from './_report.ts'
 import { forward } from './_server.ts'
@@ -152,16 +152,15 @@ describe('recheck and prove', () => {
   })
 
   it('distinguish two tokens of one owner', async () => {
-    const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
-    await chain.store(71n, record)
-    await chain.store(72n, record)
+    await chain.store(71n, claimed)
+    await chain.store(72n, claimed)
     const verdict = await chain.verdict(71n)
     const moved = altered(altered(verdict, 'token_id', '72') as Verdict, 'chainRef.token_id', '72')
     for (const check of Object.values(checkers)) assert.deepEqual(failed(await check(moved)), ['owner_commitment'])
   })
 
   it('report a verdict on a token that does not exist', async () => {
-    await chain.store(81n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
+    await chain.store(81n, claimed)
     const verdict = altered(altered(await chain.verdict(81n), 'token_id', '82') as Verdict, 'chainRef.token_id', '82')
     for (const check of Object.values(checkers)) assert.equal(found(await check(verdict), 'state'), 'NONE')
   })
@@ -193,7 +192,7 @@ describe('recheck and prove', () => {
 
   it('do not pass a verdict of a contract that the service deployed itself, which answers truly about itself', async () => {
     await using foreign = await startChain({ nonce: 1 })
-    await foreign.store(5n, { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 })
+    await foreign.store(5n, claimed)
     const forged = await foreign.verdict(5n)
     for (const check of [recheck, prove]) {
       assert.equal((await check(forged, { rpcUrl: foreign.rpcUrl })).outcome, 'undecided')

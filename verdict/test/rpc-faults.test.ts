@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, describe, it } from 'node:test'
 import { type Fetch, prove, recheck, type RpcHeader, untrustedOf, VerdictError } from '../src/index.ts'
-import { operator, startChain } from './_chain.ts'
+import { claimed, startChain } from './_chain.ts'
 import { changedAnswers, changedResult, refusing, type RpcRequest } from './_liar.ts'
 import { failed } from './_report.ts'
 
@@ -10,8 +10,7 @@ const chain = await startChain()
 after(() => chain[Symbol.asyncDispose]())
 
 const { rpcUrl, contract, codeHash } = chain
-const record = { owner: operator, timestamp: 1n, state: 4, flags: 0, reserved: 0 } as const
-await chain.store(1n, record)
+await chain.store(1n, claimed)
 const verdict = await chain.verdict(1n)
 
 const rechecked = (of: unknown, fetch: Fetch) => recheck(of, { rpcUrl, contract, fetch })

@@ -3,7 +3,6 @@ import { describe, it } from 'node:test'
 import fc from 'fast-check'
 import {
   attestationKeyId,
-  type AttestationReport,
   type AttestationTrust,
   easAttestation,
   easTypedData,
@@ -12,6 +11,7 @@ import {
   verifyAttestation,
 } from '../src/index.ts'
 import { contract, gateway, inOldForm, issuedAt as timestamp, sold, stranger } from './_attestation.ts'
+import { failed, leavesOf } from './_report.ts'
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 const now = 1_795_227_320
@@ -304,19 +304,10 @@ describe('whom verifyAttestation trusts', () => {
   })
 })
 
-function failed({ checks }: AttestationReport): string[] {
-  return checks.filter(({ ok }) => !ok).map(({ field }) => field)
-}
-
 /** The same signature in its other form: s in the upper half, v turned. */
 function mirrored(text: string): string {
   const s = order - BigInt(`0x${text.slice(66, 130)}`)
   return `0x${text.slice(2, 66)}${s.toString(16).padStart(64, '0')}${text.endsWith('1b') ? '1c' : '1b'}`
-}
-
-function leavesOf(value: unknown, path: string[] = []): string[][] {
-  if (typeof value !== 'object' || value === null) return [path]
-  return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, [...path, name]))
 }
 
 function parentOf(root: unknown, path: readonly string[]): unknown {

@@ -1,21 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { utf8ToBytes } from '@noble/hashes/utils.js'
+import { facts } from '../../test/_attestation.ts'
 import { hexOf, keccak256 } from '../lib/hex.ts'
 import { easAttestation, easDigest, easSchema, easSchemaUid } from './eas.ts'
 import { attestationSigner } from './signer.ts'
-
-const facts = {
-  tokenId: 2n ** 256n - 1n,
-  state: 5,
-  flags: 0x21,
-  blockNumber: 31337042n,
-  blockHash: `0x${'ab'.repeat(32)}`,
-  ownerCommitment: `0x${'0c'.repeat(32)}`,
-  issuedAt: 1795227313,
-  chainId: 84532,
-  verifyingContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
-} as const
 
 // Made with @ethereum-attestation-service/eas-sdk 2.10.0 (SchemaEncoder, signOffchainAttestation) and anvil's published first key.
 const signer = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'

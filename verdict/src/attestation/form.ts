@@ -5,7 +5,7 @@ import { hasKeys, isObject } from '../lib/json.ts'
 import { checksumAddress, isAddress } from '../rules/address.ts'
 import { isStateCode } from '../rules/lifecycle.ts'
 import { parseTokenId } from '../rules/token-id.ts'
-import { verdictChainId } from '../rules/verdict.ts'
+import { chainRefKeys, verdictChainId } from '../rules/verdict.ts'
 import type { TypedAttestationMessage } from './v1.ts'
 import { type AssetAttestation, noOwner } from './v2.ts'
 
@@ -26,7 +26,6 @@ const bodyKeys = [
   'audit_status',
   'production_ready',
 ] as const
-const refKeys = ['chain_id', 'contract', 'token_id', 'block_number', 'block_hash'] as const
 const attestationKeys = ['message', 'encoding', 'digest', 'signature', 'signer', 'keyId', 'eip712'] as const
 const typedKeys = ['domain', 'types', 'primaryType', 'message', 'signature'] as const
 
@@ -55,7 +54,7 @@ export function readAttestation(body: unknown): { checks: Check[]; reading: Read
   if (v2 !== null && !isObject(v2)) return unreadable('attestation.v2', v2)
   const checks = [
     keyCheck('keys', body, bodyKeys, ['payment']),
-    keyCheck('chainRef', chainRef, refKeys),
+    keyCheck('chainRef', chainRef, chainRefKeys),
     keyCheck('attestation', attestation, attestationKeys, ['v2', 'eas']),
     keyCheck('attestation.eip712', typed, typedKeys),
     ...(v2 === null ? [] : [keyCheck('attestation.v2', v2, typedKeys)]),

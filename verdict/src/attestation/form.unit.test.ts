@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { contract, gateway, inOldForm, issuedAt, sold } from '../../test/_attestation.ts'
-import type { Check } from '../check/report.ts'
+import { rowsOf } from '../../test/_report.ts'
 import { type AttestationTrust, verifyAttestation } from './verify.ts'
 
 const trust: AttestationTrust = { signer: gateway.address, tokenId: 1042n, contract, now: issuedAt + 7 }
@@ -151,7 +151,3 @@ describe('an attestation whose signed message is no statement', () => {
     return last?.field
   }
 })
-
-function rowsOf(checks: readonly Check[]): string[][] {
-  return checks.map(({ field, claimed, found }) => [field, claimed, found])
-}

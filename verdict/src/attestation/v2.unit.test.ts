@@ -1,19 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { facts } from '../../test/_attestation.ts'
 import { attestationSigner } from './signer.ts'
 import { type AssetAttestation, assetAttestationDigest, assetAttestationTypedData } from './v2.ts'
 
-const facts: AssetAttestation = {
-  tokenId: 2n ** 256n - 1n,
-  state: 5,
-  flags: 0x21,
-  blockNumber: 31337042n,
-  blockHash: `0x${'ab'.repeat(32)}`,
-  ownerCommitment: `0x${'0c'.repeat(32)}`,
-  issuedAt: 1795227313,
-  chainId: 84532,
-  verifyingContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
-}
 // Made with viem 2.57.1 and anvil's published first key.
 const digest = '0xd4c59820ed1c532c40fc3064f7a29f917203d1e1045bceefec47ab5b49044dc3'
 const signature =

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { contract, gateway, inOldForm, issuedAt, sold, stranger } from '../../test/_attestation.ts'
-import type { Check } from '../check/report.ts'
+import { failed, leavesOf, rowsOf } from '../../test/_report.ts'
 import { easAttestation, easTypedData } from './eas.ts'
 import { attestationKeyId, type PublishedKey } from './keys.ts'
 import { type AttestationReport, type AttestationTrust, verifyAttestation } from './verify.ts'
@@ -370,19 +370,6 @@ describe('the published key of a report', () => {
   })
 })
 
-function rowsOf(checks: readonly Check[]): string[][] {
-  return checks.map(({ field, claimed, found }) => [field, claimed, found])
-}
-
-function failed({ checks }: AttestationReport): string[] {
-  return checks.filter(({ ok }) => !ok).map(({ field }) => field)
-}
-
 function failedRows({ checks }: AttestationReport): string[][] {
   return rowsOf(checks.filter(({ ok }) => !ok))
-}
-
-function leavesOf(value: unknown, path: string[] = []): string[][] {
-  if (typeof value !== 'object' || value === null) return [path]
-  return Object.entries(value).flatMap(([name, inner]) => leavesOf(inner, [...path, name]))
 }

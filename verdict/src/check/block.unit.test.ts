@@ -12,10 +12,9 @@ import {
   type RpcAnswer,
   type RpcAnswers,
 } from '../../test/_recorded.ts'
-import { failed } from '../../test/_report.ts'
+import { failed, rowsOf } from '../../test/_report.ts'
 import { prove } from './prove.ts'
 import { recheck } from './recheck.ts'
-import type { Check } from './report.ts'
 
 const { header, verdict } = recorded
 describe('the block of a verdict', () => {
@@ -227,7 +226,3 @@ describe('a check against an endpoint that refuses the hash of a block', () => {
     }
   })
 })
-
-function rowsOf(checks: readonly Check[]): string[][] {
-  return checks.map(({ field, claimed, found }) => [field, claimed, found])
-}

@@ -7,7 +7,7 @@ import { hasKeys, isObject, isSameJson } from '../lib/json.ts'
 import { isAddress } from '../rules/address.ts'
 import { parseTokenId } from '../rules/token-id.ts'
 import { untrustedOf } from '../rules/untrusted.ts'
-import type { Verdict } from '../rules/verdict.ts'
+import { chainRefKeys, type Verdict } from '../rules/verdict.ts'
 import { type Check, compare, fails } from './report.ts'
 
 /** A verdict that says clearly which token, contract and block it is about. All else in it is still unknown. */
@@ -18,8 +18,6 @@ export type Claim = Readonly<{
   contract: Hex
   blockHash: Hex
 }>
-
-const refKeys = ['chain_id', 'contract', 'token_id', 'block_number', 'block_hash'] as const
 
 /** The members that are compared by value, in the order of spec §2.1. */
 const valueKeys = [
@@ -41,7 +39,7 @@ export function readClaim(verdict: unknown): { checks: Check[]; claim: Claim | n
   const { chainRef } = verdict
   const checks = [keyCheck('keys', verdict, [...valueKeys, 'chainRef'], ['untrusted']), ...untrustedChecks(verdict)]
   if (!isObject(chainRef)) return { checks: [...checks, fails('chainRef', chainRef, 'not a JSON object')], claim: null }
-  checks.push(keyCheck('chainRef', chainRef, refKeys))
+  checks.push(keyCheck('chainRef', chainRef, chainRefKeys))
   const tokenId = canonicalTokenId(verdict['token_id'])
   const { contract, block_hash: blockHash } = chainRef
   if (tokenId === null)
@@ -56,7 +54,7 @@ export function readClaim(verdict: unknown): { checks: Check[]; claim: Claim | n
 export function compareWith({ verdict, chainRef }: Claim, expected: Verdict): Check[] {
   return [
     ...valueKeys.map((key) => compare(key, verdict[key], expected[key])),
-    ...refKeys.map((key) => compare(`chainRef.${key}`, chainRef[key], expected.chainRef[key])),
+    ...chainRefKeys.map((key) => compare(`chainRef.${key}`, chainRef[key], expected.chainRef[key])),
   ]
 }
 

@@ -3,11 +3,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { against, rpcUrl, time } from '../../test/_checkers.ts'
 import { blockHash, codeHash, contract, honest, recorded, recordedChain, type RpcAnswer } from '../../test/_recorded.ts'
-import { failed } from '../../test/_report.ts'
+import { failed, rowsOf } from '../../test/_report.ts'
 import { mappingSlot, recordSlot } from '../proof/storage.ts'
 import { prove, type ProveOptions } from './prove.ts'
 import { recheck } from './recheck.ts'
-import type { Check } from './report.ts'
 
 const { metadata, verdict } = recorded
 
@@ -268,8 +267,4 @@ describe('a verdict that names nothing to look up', () => {
 
 function isRecord([call]: readonly unknown[]): boolean {
   return (call as { data: string }).data.startsWith('0xeac8f5b8')
-}
-
-function rowsOf(checks: readonly Check[]): string[][] {
-  return checks.map(({ field, claimed, found }) => [field, claimed, found])
 }

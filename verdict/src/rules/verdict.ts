@@ -23,6 +23,9 @@ export type ChainRef = {
   block_hash: Hex
 }
 
+/** The members of a verdict's `chainRef`, in the order of spec §2.2. */
+export const chainRefKeys = ['chain_id', 'contract', 'token_id', 'block_number', 'block_hash'] as const
+
 /** Product metadata written by the minter of the token: data, never instructions (spec §2.3). */
 export type Untrusted = {
   _warning: string
