@@ -1,7 +1,7 @@
 /** Checks after a fault. Nothing accepted is lost or counted twice, nothing paid is without its proof, the index is the chain. */
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, erc20Abi } from 'viem'
 import { fileURLToPath } from 'node:url'
 import { usdcAddress } from '../../service/src/chain/devchain/test-money.ts'
 import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
@@ -16,8 +16,6 @@ import type { Record } from './record.ts'
 
 /** Counts from before the load. */
 export type Before = { readonly earned: bigint; readonly supply: bigint; readonly outbox: bigint }
-
-const balanceAbi = parseAbi(['function balanceOf(address) view returns (uint256)'])
 
 export async function lookBefore({ chain, database }: Fleet): Promise<Before> {
   const [row] = await database.query<{ seq: bigint }>('select coalesce(max(seq), 0) as seq from outbox')
@@ -152,7 +150,7 @@ async function checkIndex({ cliEnv }: Fleet, record: Record): Promise<void> {
 }
 
 async function earned({ rpc }: Fleet['chain']): Promise<bigint> {
-  const data = encodeFunctionData({ abi: balanceAbi, functionName: 'balanceOf', args: [payTo] })
+  const data = encodeFunctionData({ abi: erc20Abi, functionName: 'balanceOf', args: [payTo] })
   return BigInt((await rpc('eth_call', [{ to: usdcAddress, data }, 'latest'])) as Hex)
 }
 

@@ -5,12 +5,12 @@ import { costOf } from '../lib/cost.ts'
 import type { Ours, Prepared } from './server.ts'
 import type { GatewayWorld } from './world.ts'
 import { applyLoad } from '../lib/load.ts'
+import { whole } from '../lib/print.ts'
 import { median } from '../lib/processes.ts'
 import { run } from '../lib/program.ts'
 
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const rounds = 5
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 
 type Server = { readonly port: number; readonly pid: number }
 /** `rate` in requests a second, `cpu` in µs of the server's process for each request, `p99` in ms. */

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionData, hexToBytes, keccak256, parseAbi, toHex } from 'viem'
+import { encodeFunctionData, erc20Abi, hexToBytes, keccak256, toHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
 import { publishedAddresses } from '../../service/src/domain/published-accounts.ts'
@@ -114,10 +114,8 @@ async function mint(rpc: RpcClient, contract: Hex, tokens: number): Promise<void
   throw new Error('The registry did not mint the tokens.')
 }
 
-const balanceAbi = parseAbi(['function balanceOf(address) view returns (uint256)'])
-
 async function earned(rpc: RpcClient): Promise<bigint> {
-  const data = encodeFunctionData({ abi: balanceAbi, functionName: 'balanceOf', args: [seller] })
+  const data = encodeFunctionData({ abi: erc20Abi, functionName: 'balanceOf', args: [seller] })
   return BigInt((await rpc('eth_call', [{ to: usdcAddress, data }, 'latest'])) as Hex)
 }
 

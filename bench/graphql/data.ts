@@ -2,11 +2,9 @@
  * Puts the products of `bench:graphql` into the migrated tables of the index by set-based SQL. It inserts a million in well under two
  * minutes.
  */
-import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
 import type { Database } from '../../service/src/db/database.ts'
+import { modelOf } from '../lib/models.ts'
 
-const brandCount = 200
-/** Products of one model share their metadata, as a manufacturer's do. */
 const modelCount = 20_000
 
 /**
@@ -34,20 +32,6 @@ export async function loadProducts(database: Database, products: number): Promis
   await database.query(`insert into index_cursor (contract, number, hash, block_time) values
     ('\\x5fbdb2315678afecb367f032d93f642f64180aa3', 2000, sha256('head'), clock_timestamp()) on conflict (one) do nothing`)
   for (const table of ['asset', 'transfer', 'metadata', 'product_count']) await database.exec(`vacuum analyze ${table}`)
-}
-
-function modelOf(index: number): {
-  readonly hash: string
-  readonly name: string
-  readonly brand: string
-  readonly body: string
-} {
-  const name = `Field jacket ${index.toString(36).padStart(4, '0')}`
-  const brand = `Brand ${index % brandCount}`
-  const description = `Waxed cotton, taped seams, model ${index} of the ${2020 + (index % 6)} collection. Repairs are free for ten years.`
-  const metadata = canonicalMetadata({ name, brand, description, origin: 'PT', sku: `FJ-${index}` })
-  if (!metadata.ok) throw new Error(metadata.message)
-  return { hash: metadata.hash.slice(2), name, brand, body: metadata.body }
 }
 
 /** Made anew afterwards, which costs a fraction of keeping them up row by row. Those of constraints stay. */

@@ -12,13 +12,13 @@ import { loadProducts } from './data.ts'
 import { counts, pagesBehind, pageSize, productsWithTransfers } from './operations.ts'
 import { answerOf, inRounds, type Measured, type Server } from './rounds.ts'
 import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
+import { whole } from '../lib/print.ts'
 import { run } from '../lib/program.ts'
 
 const { values: options } = parseArgs({ options: { products: { type: 'string', default: '1000000' } } })
 const many = Number(options.products)
 const few = Math.min(1_000, many)
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 const per = (a: number, b: number) => `×${(a / b).toFixed(2)}`
 
 await bounded(300_000, async (made) => {

@@ -3,7 +3,8 @@
  * MINTED, BOUND, ACTIVATED and CLAIMED, the last two tapped twice; every tenth was handed on three times.
  */
 import type { Database } from '../../service/src/db/database.ts'
-import { operator, type GrowthChain } from './chain.ts'
+import { operator } from '../lib/registry-chain.ts'
+import type { GrowthChain } from './chain.ts'
 import { withoutIndexes } from './indexes.ts'
 import { chipOf, tapsBegan, type Model } from './models.ts'
 

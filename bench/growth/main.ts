@@ -10,6 +10,7 @@ import { totalmem } from 'node:os'
 import { parseArgs } from 'node:util'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
+import { whole } from '../lib/print.ts'
 import { citusLacks, type CitusCluster, startCitusCluster } from '../../service/test/support/database/citus-cluster.ts'
 import { startPostgres } from '../../service/test/support/database/postgres-cluster.ts'
 import { measureRow } from './rounds.ts'
@@ -29,7 +30,6 @@ const { values: options } = parseArgs({
 const sizes = options.sizes.split(',').map(Number)
 const only = options.only.split(',')
 const limitMs = Number(options.minutes) * 60_000
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 const isFirst = (world: GrowthWorld | undefined) => world?.products === sizes[0]
 const nameOf = ({ products, onCluster }: GrowthWorld) => `${onCluster ? 'Citus ' : ''}${whole(products)}`
 const began = performance.now()

@@ -1,22 +1,17 @@
 /** The catalogue of `bench:growth`: which model a product is of, and what its metadata, item and tag are. */
 import type { Hex } from '@touchstone/verdict'
-import { canonicalMetadata } from '../../service/src/assets/metadata.ts'
+import { type Model as Described, modelOf } from '../lib/models.ts'
 
-/** `hash` without 0x. */
-export type Model = {
-  readonly hash: string
-  readonly body: string
-  readonly name: string
-  readonly brand: string
-  readonly gtin: string
-}
+export type Model = Described & { readonly gtin: string }
 
 const productsPerModel = 50
-const brands = 200
 
-/** Products of one model share name, GTIN and metadata, as a manufacturer's do. */
+/** Products of one model share a GTIN too. */
 export function modelsOf(products: number): readonly Model[] {
-  return Array.from({ length: Math.ceil(products / productsPerModel) }, (_, index) => modelOf(index))
+  return Array.from({ length: Math.ceil(products / productsPerModel) }, (_, index) => ({
+    ...modelOf(index),
+    gtin: gtinOf(index),
+  }))
 }
 
 /** Neighbours are of different models; the same in SQL is 1 + (i * 7) % models. */
@@ -37,15 +32,6 @@ export const chipOf = `decode('04' || lpad(to_hex((i::bigint * ${chipStep}) % 28
 export const tapsBegan = Math.floor(Date.now() / 86_400_000 - 60) * 86_400_000
 
 export const hexOf = (hash: string): Hex => `0x${hash}`
-
-function modelOf(index: number): Model {
-  const name = `Field jacket ${index.toString(36).padStart(4, '0')}`
-  const brand = `Brand ${index % brands}`
-  const description = `Waxed cotton, taped seams, model ${index} of the ${2020 + (index % 6)} collection. Repairs are free for ten years.`
-  const metadata = canonicalMetadata({ name, brand, description, origin: 'PT', sku: `FJ-${index}` })
-  if (!metadata.ok) throw new Error(metadata.message)
-  return { hash: metadata.hash.slice(2), body: metadata.body, name, brand, gtin: gtinOf(index) }
-}
 
 /** Returns a GTIN of the range that GS1 keeps for examples, with its check digit. */
 function gtinOf(index: number): string {

@@ -3,14 +3,11 @@
  * Multicall3, which holds the roles and owns the products.
  */
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionData, parseAbi } from 'viem'
-import { assetRegistryAbi } from '../../service/src/domain/registry-abi.ts'
+import type { RpcClient } from '../../service/src/chain/rpc/client.ts'
+import { multicallAddress } from '../../service/src/domain/chain.ts'
 import { eventTopics } from '../../service/src/domain/registry-event.ts'
-import { anvilBinary } from '../../service/src/chain/devchain/anvil.ts'
-import { deployLocal } from '../../service/src/chain/devchain/deploy.ts'
-import { createRpcClient, type RpcClient } from '../../service/src/chain/rpc/client.ts'
 import { callOfOneEvent, callsOfBlock, eventsPerProduct, lifeInBlocks, productsPerBlock } from './calls.ts'
-import { run } from '../lib/program.ts'
+import { grantToMulticall, multicallOf, send, startRegistryChain } from '../lib/registry-chain.ts'
 
 export type BenchChain = {
   readonly url: string
@@ -22,31 +19,17 @@ export type BenchChain = {
   readonly stop: () => Promise<void>
 }
 
-const operator = '0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266'
-const multicall = '0xca11bde05977b3631167028862be2a173976ca11'
-const multicallAbi = parseAbi([
-  'struct Call { address target; bool allowFailure; bytes callData; }',
-  'struct Result { bool success; bytes returnData; }',
-  'function aggregate3(Call[] calls) payable returns (Result[])',
-])
-
 /** Starts anvil and makes at least `events` events, fifty for each product. */
 export async function startBenchChain(events: number): Promise<BenchChain> {
   const products = Math.ceil(events / eventsPerProduct)
   const blocks = Math.ceil(products / productsPerBlock) + lifeInBlocks
   // Blocks are a second apart however fast they are made. This chain begins in the past and its last block is a while ago.
   const began = Math.floor(Date.now() / 1000) - blocks - 3_600
-  const flags = `--chain-id 84532 --host 127.0.0.1 --port 0 --timestamp ${began} --prune-history --slots-in-an-epoch 1 --accounts 2`
-  const anvil = run({ command: anvilBinary(), args: `${flags} --gas-limit 100000000`.split(' '), core: 1 })
-  try {
-    const [, port] = await anvil.line(/^Listening on 127\.0\.0\.1:(\d+)$/m, 30_000)
-    const url = `http://127.0.0.1:${port}`
-    const rpc = createRpcClient({ url, timeoutMs: 60_000, maxBytes: 2 ** 28 })
-    await rpc('anvil_setLoggingEnabled', [false])
-    const { contract } = await deployLocal({ rpcUrl: url })
-    await rpc('anvil_setAutomine', [false])
-    await grantRoles(rpc, contract)
-    for (let block = 0; block < blocks; block += 1) await mine(rpc, contract, callsOfBlock(block, products, multicall))
+  const options = { flags: `--gas-limit 100000000 --timestamp ${began}`, maxBytes: 2 ** 28 }
+  return startRegistryChain(options, async ({ rpc, contract }) => {
+    await grantToMulticall(rpc, contract, ['ISSUER_ROLE', 'BINDER_ROLE', 'QA_ROLE', 'GUARDIAN_ROLE'])
+    for (let block = 0; block < blocks; block += 1)
+      await mine(rpc, contract, callsOfBlock(block, products, multicallAddress))
     let head = { number: Number(await rpc('eth_blockNumber', [])), events: products * eventsPerProduct }
     const counted = await countEvents(rpc, contract, head.number)
     if (counted !== head.events) throw new Error(`The chain holds ${counted} events instead of ${head.events}.`)
@@ -56,32 +39,15 @@ export async function startBenchChain(events: number): Promise<BenchChain> {
       head = { number: head.number + 1, events: head.events + 1 }
       return at
     }
-    return { url, contract, head: () => head, mineOneEvent, stop: anvil.stop }
-  } catch (error) {
-    await anvil.stop()
-    throw error
-  }
-}
-
-async function grantRoles(rpc: RpcClient, contract: Hex): Promise<void> {
-  const abi = assetRegistryAbi
-  for (const functionName of ['ISSUER_ROLE', 'BINDER_ROLE', 'QA_ROLE', 'GUARDIAN_ROLE'] as const) {
-    const role = (await rpc('eth_call', [{ to: contract, data: encodeFunctionData({ abi, functionName }) }])) as Hex
-    await send(rpc, contract, encodeFunctionData({ abi, functionName: 'grantRole', args: [role, multicall] }))
-  }
-  await rpc('evm_mine', [])
+    return { head: () => head, mineOneEvent }
+  })
 }
 
 async function mine(rpc: RpcClient, contract: Hex, datas: readonly Hex[]): Promise<number> {
-  const calls = datas.map((callData) => ({ target: contract, allowFailure: false, callData }))
-  await send(rpc, multicall, encodeFunctionData({ abi: multicallAbi, functionName: 'aggregate3', args: [calls] }))
+  await send(rpc, multicallAddress, multicallOf(contract, datas), '0x3000000')
   const at = performance.now()
   await rpc('evm_mine', [])
   return at
-}
-
-async function send(rpc: RpcClient, to: Hex, data: Hex): Promise<void> {
-  await rpc('eth_sendTransaction', [{ from: operator, to, data, gas: '0x3000000' }])
 }
 
 /** A failed transaction leaves no event behind, so a right count says that all of them went through. */

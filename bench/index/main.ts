@@ -13,12 +13,12 @@ import { startOurs } from './ours.ts'
 import { preparePonder } from './theirs.ts'
 import { startCountingProxy } from './proxy.ts'
 import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
+import { whole } from '../lib/print.ts'
 import { median } from '../lib/processes.ts'
 
 const { values: options } = parseArgs({
   options: { events: { type: 'string', default: '200000' }, rounds: { type: 'string', default: '3' } },
 })
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 const per = (a: number, b: number) => `×${(a / b).toFixed(1)}`
 
 await bounded(600_000, async (made) => {

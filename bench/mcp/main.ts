@@ -6,6 +6,7 @@
 import { fileURLToPath } from 'node:url'
 import { costOf, warnWhenBusy } from '../lib/cost.ts'
 import { applyLoad } from '../lib/load.ts'
+import { whole } from '../lib/print.ts'
 import { median } from '../lib/processes.ts'
 import { run, type Running } from '../lib/program.ts'
 
@@ -14,7 +15,6 @@ const rounds = 7
 /** Rate that tool calls must reach, as a multiple of the SDK's. */
 const leastOfSdk = 10
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 
 const headers = [
   'Accept: application/json, text/event-stream',

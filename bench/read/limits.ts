@@ -11,6 +11,7 @@ import { bounded } from '../lib/bounded.ts'
 import { costOf } from '../lib/cost.ts'
 import { applyLoad, type LoadResult } from '../lib/load.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
+import { whole } from '../lib/print.ts'
 import { median, startServer } from '../lib/processes.ts'
 import { startWorld } from '../lib/world.ts'
 
@@ -18,7 +19,6 @@ const clients = 1_000
 const rounds = 5
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const redisUrl = process.env['TEST_REDIS_URL'] ?? 'redis://127.0.0.1:6379'
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 
 await bounded(240_000, async (made) => {
   const world = made.adopt(await startWorld(clients), (it) => it.close())

@@ -17,6 +17,7 @@ import { readConfig } from '../../service/src/app/config/config.ts'
 import { chainId } from '../../service/src/domain/chain.ts'
 import { cpuSecondsOf } from '../lib/cost.ts'
 import { applyLoad } from '../lib/load.ts'
+import { whole } from '../lib/print.ts'
 import { median, startServer } from '../lib/processes.ts'
 import { silent, startWorld } from '../lib/world.ts'
 import { applyWrk, generator } from '../lib/wrk.ts'
@@ -29,7 +30,6 @@ const processes = 3
 type Measured = { readonly rate: number; readonly micros: number }
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const ratio = (value: number) => `×${value.toFixed(2)}`
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 
 console.log(`minting ${whole(tokens)} assets on a local chain …`)
 const world = await startWorld(tokens)

@@ -8,13 +8,13 @@ import { batchToJson, type BatchRecord } from '../../service/src/tap/keys/batch.
 import { commitBefore, extractVersion } from '../../service/test/support/processes/previous-version.ts'
 import { cpuSecondsOf } from '../lib/cost.ts'
 import { applyLoad, type LoadResult } from '../lib/load.ts'
+import { whole } from '../lib/print.ts'
 import { applyWrk, generator } from '../lib/wrk.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
 import { median, startServer } from '../lib/processes.ts'
 
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const rounds = 5
-const whole = (value: number) => Math.round(value).toLocaleString('en')
 
 /** `paths` are taps of `batch`, each of them new to the ledger. */
 export async function benchTapHttp(batch: BatchRecord, paths: readonly string[]): Promise<void> {
