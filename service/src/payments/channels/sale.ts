@@ -147,13 +147,13 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   /**
-   * Returns the channel as the ledger and, where that is old or does not suffice, the chain have it. Returns undefined where nothing was
-   * deposited.
+   * Returns the channel as the ledger and the chain have it. The chain is asked where the ledger is old, does not suffice, or has no voucher
+   * over the sum. Returns undefined where nothing was deposited.
    */
   async function findChannel(voucher: PresentedVoucher): Promise<Channel | undefined> {
     const known = await recorded(store.find(voucher.channelId))
     const isEnough = known?.isFresh === true && voucher.cumulative <= spendable(known)
-    return isEnough ? known : readChannel(voucher, known)
+    return isEnough && known.signature !== null ? known : readChannel(voucher, known)
   }
 
   async function readChannel({ channelId, config }: PresentedVoucher, known?: Channel): Promise<Channel | undefined> {

@@ -16,7 +16,7 @@ export type ReadChannels = (ids: readonly Hex[]) => Promise<readonly ChannelStat
 
 const atOnce = 100
 
-/** The function reads the newest block. It throws what `rpc` throws, and for bytes that do not decode. */
+/** The function reads the newest block. It throws what `rpc` throws, and for bytes that are no state. */
 export function createChannelReads({ rpc, heads }: { readonly rpc: RpcClient; readonly heads: Heads }): ReadChannels {
   return async (ids) => {
     const { number, hash } = await heads.head(0)
@@ -39,6 +39,7 @@ export function createChannelReads({ rpc, heads }: { readonly rpc: RpcClient; re
     return ids.map((_, index) => {
       const [balance, claimed] = decodeAbiParameters(words, results[2 * index] as Hex)
       const [withdrawal] = decodeAbiParameters(words, results[2 * index + 1] as Hex)
+      if (claimed > balance) throw new Error('The node returned a state that the contract cannot have.')
       return { balance, claimed, withdrawal, block }
     })
   }

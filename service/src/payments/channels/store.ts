@@ -52,9 +52,11 @@ export type ChannelStore = ReturnType<typeof createChannelStore>
 const fresh = `read_at > clock_timestamp() - interval '10 minutes'`
 /** A block may have a lower number than one of a moment ago, after a reorganisation. An older answer of a provider must not count. */
 const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < clock_timestamp() - interval '1 minute')`
+/** SQL for the sum of all sales. The chain has more where sales of this table were lost; what was claimed is not added to them. */
+const base = 'greatest(charged, claimed)'
 const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, receiver_authorizer as "receiverAuthorizer", asset as token,
-  withdraw_delay as "withdrawDelay", salt, balance::text, claimed::text, withdrawal::text, read_block as block, charged::text, signature,
-  ${fresh} as "isFresh"`
+  withdraw_delay as "withdrawDelay", salt, balance::text, claimed::text, withdrawal::text, read_block as block, ${base}::text as charged,
+  case when claimed <= charged then signature end as signature, ${fresh} as "isFresh"`
 
 /** SQL for the sum that can be claimed, and a condition: only what the deposit still covers. */
 const claimable = 'least(charged, balance) - claimed'
@@ -75,7 +77,10 @@ export function createChannelStore(
       return row && toChannel(row)
     },
 
-    /** Stores what the chain holds; the sum of all sales is never below what was claimed. Returns undefined for a channel of another token. */
+    /**
+     * Stores what the chain holds, for as long as it is the newest answer: one that is wrong changes nothing that was sold. Returns undefined
+     * for a channel of another token.
+     */
     async refresh(id: Hex, config: ChannelConfig, state: ChannelState): Promise<Channel | undefined> {
       const { payer, payerAuthorizer, receiver, receiverAuthorizer, withdrawDelay, salt } = config
       const { balance, claimed, withdrawal, block } = state
@@ -84,8 +89,7 @@ export function createChannelStore(
              salt, balance, claimed, withdrawal, read_block, charged)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::numeric, $11::numeric, $12::numeric, $13, $11::numeric)
            on conflict (id) do update set balance = excluded.balance, claimed = excluded.claimed, withdrawal = excluded.withdrawal,
-             read_block = excluded.read_block, read_at = clock_timestamp(), charged = greatest(channel.charged, excluded.claimed),
-             signature = case when excluded.claimed > channel.charged then null else channel.signature end,
+             read_block = excluded.read_block, read_at = clock_timestamp(),
              unclaimed_since = case when channel.charged <= excluded.claimed then null
                when channel.claimed < excluded.claimed or channel.unclaimed_since is null then clock_timestamp() else channel.unclaimed_since end
            where ${isNewer} returning *)
@@ -121,7 +125,7 @@ export function createChannelStore(
       })
       // The lock comes first: a statement that waited for it checks the sum again.
       const rows = await run(
-        `with free as (select id from channel where ${ours} and id = $3 and charged = $4::numeric - $5::numeric
+        `with free as (select id from channel where ${ours} and id = $3 and ${base} = $4::numeric - $5::numeric
              and $4::numeric <= balance - withdrawal and ${fresh} for update),
          named as (insert into payment_identifier (chain_id, asset, payer, id, nonce) select $1, $2, $7, $14::text, $8 from free
              where $14::text is not null on conflict do nothing returning nonce),

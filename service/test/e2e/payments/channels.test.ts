@@ -2,10 +2,11 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { verifyAttestation, type Hex } from '@touchstone/verdict'
-import type { PrivateKeyAccount } from 'viem'
+import { encodeAbiParameters, encodeFunctionResult, parseAbiParameters, type PrivateKeyAccount } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { createRpcClient } from '../../../src/chain/rpc/client.ts'
 import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
-import { depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
+import { channelAbi, channelContract, depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { testDatabases } from '../../support/database/databases.ts'
@@ -369,6 +370,38 @@ for (const { name, open, skip } of testDatabases())
       const kept = await world.channels.find(own.id)
       assert.deepEqual([kept?.charged, kept?.balance, kept?.signature], [0n, deposit, null])
       assert.equal((await buyThrough(gateway.url, another, await voucher(price))).status, 200)
+    })
+
+    it('a provider that claims too much raises no sum beyond its answer', async () => {
+      const { own, voucher } = await openChannel()
+      const block = BigInt((await world.rpc('eth_blockNumber')) as string)
+      const lie = { balance: deposit, claimed: 5n * price, withdrawal: 0n, block }
+      assert.equal((await world.channels.refresh(own.id, own, lie))?.charged, 5n * price)
+      const count = await sold()
+      const bought = await buyThrough(gateway.url, another, await voucher(2n * price))
+      assert.deepEqual([bought.status, bought.body.error], [200, undefined])
+      const { charged, claimed } = (await world.channels.find(own.id)) ?? {}
+      assert.deepEqual([charged, claimed, await sold()], [2n * price, 0n, count + 1])
+    })
+
+    it('a provider whose numbers contradict the contract is not believed', async () => {
+      const { voucher } = await openChannel()
+      const rpc = createRpcClient({ url: world.chainUrl })
+      const words = parseAbiParameters('uint256, uint256')
+      const state = encodeAbiParameters(words, [deposit, deposit + 1n])
+      const withdrawal = encodeAbiParameters(words, [0n, 0n])
+      const lie = encodeFunctionResult({ abi: channelAbi, functionName: 'multicall', result: [state, withdrawal] })
+      const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
+      const lied = await world.open({
+        channels,
+        rpc: async (method, params = []) =>
+          method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract ? lie : rpc(method, params),
+      })
+      await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
+      const refused = await buyThrough(lied.url, token, await voucher(2n * price))
+      assert.deepEqual([refused.status, refused.body.error], [503, 'payment_unavailable'])
+      assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
+      await lied.close()
     })
 
     it('a chain that does not answer stops sales, and nothing is charged', async () => {
