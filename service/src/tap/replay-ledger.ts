@@ -85,15 +85,23 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
   }
 
   const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
+  const past = createPast()
 
   async function answer(tap: Tap, consume: boolean, product: bigint | null): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
-      const row = await present({ tap, time: now?.().toISOString() ?? null, consume, product })
+      const time = now?.().toISOString() ?? null
+      const latest = past.latest()
+      const row = await present({ tap, time, consume, product })
+      const clock = time === null ? row.clock : Date.parse(time) / 1_000
       lastCounter = row.last_counter
       const isAnnounced = row.announced === true
       const found = row.fresh ? 'unused' : judge(row, tap, windowSeconds)
-      if (found !== 'unused') return { ...found, lastCounter, isAnnounced }
+      const isPast = past.isClosed(latest, clock, row.age)
+      if (found !== 'unused') {
+        const outcome = found.outcome === 'SAME_TAP' && isPast ? 'REPLAY' : found.outcome
+        return { ...found, outcome, lastCounter, isAnnounced }
+      }
       if (row.fresh || !consume)
         return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter, isAnnounced }
       // Another process advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
@@ -101,6 +109,28 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
     return { outcome: 'REPLAY', anomalies: [], lastCounter, isAnnounced: false }
   }
   return { consume: (tap, product = null) => answer(tap, true, product), judge: (tap) => answer(tap, false, null) }
+}
+
+/** Seconds by which clocks of databases may differ. A clock that is further behind was set back, or is that of another database. */
+const clockTolerance = 5
+
+/**
+ * Creates the memory of a clock that may be set back, in seconds. Every tap that was known by then is closed, and so is one that may have
+ * been: its time is one that the clock has shown before.
+ */
+function createPast() {
+  let latest = -Infinity
+  let closedTo = -Infinity
+  return {
+    latest: () => latest,
+    /** Returns whether a tap of this age is closed. `before` is the latest reading when the statement began, which read `clock`. */
+    isClosed: (before: number, clock: number | undefined, age: number | null): boolean => {
+      if (clock === undefined) return false
+      if (clock < before - clockTolerance) closedTo = Math.max(closedTo, before)
+      latest = Math.max(latest, clock)
+      return age !== null && clock - age <= closedTo
+    },
+  }
 }
 
 const nameOf = ({ tap: { uid, epoch } }: Presented) => `${toHex(uid)}/${epoch}`
@@ -219,6 +249,8 @@ type LedgerRow = {
   fresh: boolean
   /** The tap is announced, by this statement or before. Missing on a cluster. */
   announced?: boolean
+  /** The clock of the database in seconds. Missing on a cluster, whose workers have clocks of their own. */
+  clock?: number
 }
 
 /** Decides what the row already decides: everything but a counter that was never used. */
@@ -232,7 +264,7 @@ function judge(
   if (row.picc !== null && row.age !== null) {
     if (Buffer.compare(row.picc, tap.picc) !== 0) return { outcome: 'REPLAY', anomalies: ['other_picc'] }
     // The clock of another database may be behind. A tap is from the future then.
-    const isInside = Math.abs(row.age) < windowSeconds
+    const isInside = row.age < windowSeconds && row.age > -Math.min(clockTolerance, windowSeconds)
     return { outcome: isInside ? 'SAME_TAP' : 'REPLAY', anomalies: [] }
   }
   if (row.newer) return { outcome: 'REPLAY', anomalies: ['old_epoch'] }
@@ -257,7 +289,7 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced
+const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced, extract(epoch from statement_timestamp())::float8 as clock
   from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[], $8::numeric[])`
 
 const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[])) as first`
