@@ -15,7 +15,10 @@ type Container = {
   readonly name: string
   readonly image: string
   readonly args: readonly string[]
-  readonly env?: readonly { readonly name: string }[]
+  readonly env?: readonly {
+    readonly name: string
+    readonly valueFrom?: { readonly secretKeyRef?: { readonly optional?: boolean } }
+  }[]
   readonly envFrom?: readonly object[]
   readonly securityContext?: unknown
   readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[]
@@ -69,6 +72,14 @@ const filesOf: Readonly<Record<string, readonly string[]>> = {
   gateway: ['FACILITATOR_HEADERS_FILE'],
   graphql: ['GRAPHQL_PERSISTED'],
 }
+
+/** Keys of the Secret of Kubernetes that came later than the others. */
+const secretsThatMayBeMissing: ReadonlySet<string> = new Set([
+  'TAG_KEK_PREVIOUS',
+  'TAG_PEPPER_PREVIOUS',
+  'CHAIN_WS_URLS',
+  'OTEL_EXPORTER_OTLP_HEADERS',
+])
 
 /** Reads these settings as the service does at its start, without any network. */
 function accepts(command: readonly string[], env: Readonly<Record<string, string>>): void {
@@ -173,6 +184,21 @@ describe('deploy/kubernetes', () => {
       for (const { name } of env) assert.ok(name in secrets, `${name} is not in secrets.env.example`)
       const own = Object.fromEntries(env.map(({ name }) => [name, secrets[name] ?? '']))
       accepts(args, filledIn({ ...(envFrom.length > 0 && shared), ...own }))
+    }
+  })
+
+  it('gives each role the secrets that compose.yaml gives it', () => {
+    const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+    const isSecret = (name: string) => (settings as Readonly<Record<string, Setting>>)[name]?.secret === true
+    for (const { metadata, spec } of documentsOf('deploy/kubernetes/base')) {
+      const env = spec?.template?.spec.containers.find(({ args }) => args?.[0] === 'serve')?.env
+      if (env === undefined) continue
+      const given = env.map(({ name }) => name)
+      const wanted = Object.keys(services[metadata.name]?.environment ?? {}).filter(isSecret)
+      assert.deepEqual(given.toSorted(), wanted.toSorted(), metadata.name)
+      // A Secret of an earlier release has no such key: its pods must start all the same.
+      for (const { name, valueFrom } of env)
+        assert.equal(valueFrom?.secretKeyRef?.optional ?? false, secretsThatMayBeMissing.has(name), name)
     }
   })
 
