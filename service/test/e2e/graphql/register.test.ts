@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, readAudit } from '../../../src/db/audit.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
+import { detailsHashOf } from '../../../src/domain/product-details.ts'
 import { fieldsOf, startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
 import { operator } from '../../support/index/writer-world.ts'
 
@@ -175,6 +176,22 @@ describe('registerProduct', () => {
       assert.equal(await world.supply(), supply)
     })
   }
+
+  it('names no product details: a key would read the restricted elements of those that it names', async () => {
+    const details = `0x${'ab'.repeat(32)}`
+    const key = { brands: ['Calder'] }
+    const input = { tagId: 'details', name: 'Detailed', brand: 'Calder' }
+    const made = await register({ ...input, metadata: { customFields: { details } } }, key)
+    assert.deepEqual(made.errors, [])
+    const texts = await world.database.query<{ body: string }>('select body from metadata where body like $1', [
+      `%${details}%`,
+    ])
+    assert.deepEqual(
+      texts.map(({ body }) => detailsHashOf(JSON.parse(body))),
+      [null],
+    )
+    await assert.rejects(register({ ...input, metadata: { details } }, key), /Field "details" is not defined/)
+  })
 
   it('takes a day only where a day is meant', async () => {
     const input = { tagId: 'day', name: 'A name', metadata: { manufactureDate: '2026-02-30' } }
