@@ -109,7 +109,7 @@ function chipFact(context: PageContext, tap: TapView): Fact {
 /** The state in words, and since when it holds, or when it was read. */
 function recordFact(context: PageContext, view: ItemView): Fact {
   const { verdict: texts, states, reports: reportNames } = textsIn(context)
-  const { verdict, history, tap, checkedAt } = view
+  const { verdict, history, tap, tampered, checkedAt } = view
   const [report] = reportsOf(view)
   const since = history?.findLast(({ kind }) => eventsOfState[verdict.state]?.includes(kind))?.at
   const name = report !== undefined ? reportNames[report] : states[verdict.state === 'NONE' ? 'MINTED' : verdict.state]
@@ -117,7 +117,7 @@ function recordFact(context: PageContext, view: ItemView): Fact {
     since === undefined || since === null
       ? fill(texts.readNow, { time: timeElement(context, checkedAt) })
       : fill(texts.since, { date: dateElement(context, since) })
-  const isGood = tap.kind === 'tapped' && (verdict.state === 'ACTIVATED' || verdict.state === 'CLAIMED')
+  const isGood = tap.kind === 'tapped' && !tampered && (verdict.state === 'ACTIVATED' || verdict.state === 'CLAIMED')
   const mark = report !== undefined || verdict.flagged ? 'no' : isGood ? 'yes' : tap.kind === 'tapped' ? 'wait' : 'open'
   return { name, detail, mark }
 }

@@ -163,6 +163,16 @@ describe('itemPage', () => {
       }
   })
 
+  it('is red for an opened seal, without a tick at the record', () => {
+    for (const state of [1, 2, 3, 4] as const) {
+      const page = itemPage(english, view(state, { tampered: true }))
+      const [verdict = ''] = /<section\s+class="verdict[^]*?<\/section>/.exec(page) ?? []
+      assert.equal(headlineOf(page), 'Seal opened')
+      assert.ok(!/tone-(?:go|own|hold)/.test(page), lifecycleStates[state])
+      assert.equal(verdict.match(/class="ic y"/g)?.length, 1, 'the chip alone has a tick')
+    }
+  })
+
   it('says claim and many taps where they count', () => {
     const claimed: TimelineEntry = { kind: 'claimed', at: 1_795_168_212 - 86_400, block: 1, transaction: '0x' }
     assert.equal(headlineOf(itemPage(english, view(4, { history: [claimed] }))), 'Genuine chip, just claimed')
