@@ -84,6 +84,19 @@ describe('a pinned read', () => {
     assert.notEqual(await source.call(cell, '0x', head), wordOf(6))
   })
 
+  it('does not take an error of another kind for the rejection of an unknown block', async () => {
+    const { source } = sourceOver(urls())
+    await anvil.store(8)
+    const head = await source.head()
+    const isUnknownBlock = (_method: string, params: readonly unknown[]) =>
+      /blockHash/.test(JSON.stringify(params)) && !JSON.stringify(params).includes(head.hash)
+    proxy.set({ name: 'rpc-error', methods: ['eth_call'], when: isUnknownBlock })
+    assert.equal(await source.call(cell, '0x', head), wordOf(8))
+    proxy.set('ignores-hash-objects')
+    await anvil.store(9)
+    assert.equal(await source.call(cell, '0x', head), wordOf(8))
+  })
+
   it('of logs is non-canonical at a provider that returns no logs for unknown blocks', async () => {
     const { source } = sourceOver(urls())
     await anvil.store(7)

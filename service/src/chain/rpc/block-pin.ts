@@ -81,13 +81,13 @@ async function tryHashObjects(rpc: Rpc, probe: (at: unknown) => RpcCall, block: 
   return taken && rejected ? 'hash' : 'number'
 }
 
-/** Returns whether the provider answered with an error. Throws when it did not answer. */
+/** Returns whether the provider rejected the request. A passing error of its own is no rejection. Throws when it did not answer. */
 async function isRejected(answer: Promise<unknown>): Promise<boolean> {
   try {
     await answer
     return false
   } catch (error) {
-    if (error instanceof RpcError && error.answered && error.kind !== 'busy') return true
+    if (error instanceof RpcError && error.answered && error.kind !== 'busy') return !error.isFault
     throw error
   }
 }
