@@ -39,6 +39,7 @@ if (kind === 'bare') {
   const config = readConfig({
     CHAIN_RPC_URLS: rpcUrl,
     CHAIN_CONTRACT: contract as Hex,
+    CHAIN_INTERFACE: 'registry',
     CHAIN_MAX_HEAD_AGE_SECONDS: '0',
     CHAIN_CACHE: process.argv[5] ?? 'events',
     VERIFICATION_PORT: '0',

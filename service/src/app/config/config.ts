@@ -52,6 +52,10 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'CHAIN_TRUST=proof needs CHAIN_INTERFACE=registry and CHAIN_CODE_HASH: the storage of another contract means something else.',
     )
+  if (chain.cache === 'events' && chain.interface !== 'registry')
+    throw new ConfigError(
+      'CHAIN_CACHE=events needs CHAIN_INTERFACE=registry: another contract may change a record without an event.',
+    )
   if (gateway.facilitatorHeadersFile !== null && !confidential.test(gateway.facilitatorUrl ?? ''))
     throw new ConfigError('FACILITATOR_HEADERS_FILE needs a FACILITATOR_URL with https, or on this machine.')
   const { endpoint, headers } = config.traces

@@ -128,6 +128,19 @@ describe('the configuration', () => {
       )
   })
 
+  it('keeps verdicts by events of the own registry only, which emits one with every write', () => {
+    const cacheOf = (env: Readonly<Record<string, string>>) => readConfig(env).chain.cache
+    assert.equal(cacheOf({ CHAIN_CACHE: 'events', CHAIN_INTERFACE: 'registry' }), 'events')
+    assert.equal(cacheOf({ CHAIN_INTERFACE: 'registry' }), 'events')
+    for (const kind of ['auto', 'foreign']) {
+      assert.equal(cacheOf({ CHAIN_INTERFACE: kind }), 'head')
+      assert.throws(
+        () => cacheOf({ CHAIN_CACHE: 'events', CHAIN_INTERFACE: kind }),
+        /^Error: CHAIN_CACHE=events needs CHAIN_INTERFACE=registry/,
+      )
+    }
+  })
+
   it('sends secret headers to a facilitator over https, or on this machine, only', () => {
     const headers = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_HEADERS_FILE: '/run/headers.json' }
     for (const url of ['', 'http://x402.example.com', 'http://127.0.0.1.example.com'])
