@@ -6,9 +6,8 @@ import { randomBytes } from 'node:crypto'
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { bytesToHex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
-import { publishedAccounts } from '../../service/src/domain/published-accounts.ts'
+import { publishedKey } from '../../service/src/domain/published-accounts.ts'
 import { readConfig } from '../../service/src/app/config/config.ts'
 import { openStoreComponents } from '../../service/src/app/store.ts'
 import { newApiKey } from '../../service/src/access/api-keys.ts'
@@ -79,8 +78,6 @@ export async function openFleet(
     }),
     (it) => it.close(),
   )
-  const [operator, attester] = publishedAccounts(2)
-  const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
   const dataDirOf = (name: string) => join(folder, name)
   const common: Record<string, string> = {
     VERIFICATION_PORT: '0',
@@ -95,8 +92,8 @@ export async function openFleet(
     CHAIN_INTERFACE: 'registry',
     TAG_KEK: randomBytes(32).toString('hex'),
     TAG_PEPPER: pepper.toString('hex'),
-    OPERATOR_KEY: keyOf(operator),
-    ATTESTER_KEY: keyOf(attester),
+    OPERATOR_KEY: publishedKey(0),
+    ATTESTER_KEY: publishedKey(1),
     ATTESTATION_KEY: generatePrivateKey(),
     FACILITATOR_KEY: facilitatorKey,
     PAYMENT_PAY_TO: payTo,

@@ -1,20 +1,18 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { bytesToHex } from 'viem'
-import { publishedAccounts } from '../domain/published-accounts.ts'
+import { publishedAccounts, publishedKey } from '../domain/published-accounts.ts'
 import { readConfig } from './config/config.ts'
 import { keysByRole, openRoleKeys, sharedRoles } from './keys.ts'
 
 const accounts = publishedAccounts(8)
-const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 const variables = ['ISSUER_KEY', 'BINDER_KEY', 'QA_KEY', 'GUARDIAN_KEY', 'RECYCLER_KEY', 'RELAYER_KEY', 'ATTESTER_KEY']
 const roles = variables.map((variable) => variable.replace('_KEY', '').toLowerCase())
 const open = (env: Record<string, string>) => openRoleKeys(readConfig(env), () => null)
 
 describe('the keys of the roles', () => {
   it('are each of its own setting', async () => {
-    const env = Object.fromEntries(variables.map((variable, index) => [variable, keyOf(index)]))
-    const keys = await open({ ...env, OPERATOR_KEY: keyOf(7) })
+    const env = Object.fromEntries(variables.map((variable, index) => [variable, publishedKey(index)]))
+    const keys = await open({ ...env, OPERATOR_KEY: publishedKey(7) })
     assert.deepEqual(
       keys.map(({ role, account, from }) => [role, account.address, from]),
       variables.map((variable, index) => [roles[index], accounts[index]?.address, variable]),
@@ -24,7 +22,7 @@ describe('the keys of the roles', () => {
   })
 
   it('are the operator key where a role has none, but for the attester', async () => {
-    const keys = await open({ OPERATOR_KEY: keyOf(7), QA_KEY: keyOf(2) })
+    const keys = await open({ OPERATOR_KEY: publishedKey(7), QA_KEY: publishedKey(2) })
     assert.deepEqual(
       keys.map(({ role, from }) => `${role} ${from}`),
       ['issuer', 'binder', 'qa', 'guardian', 'recycler', 'relayer'].map(
@@ -35,7 +33,7 @@ describe('the keys of the roles', () => {
   })
 
   it('are shared also where two settings name the same key', async () => {
-    assert.deepEqual(sharedRoles(await open({ BINDER_KEY: keyOf(1), ATTESTER_KEY: keyOf(1) })), [
+    assert.deepEqual(sharedRoles(await open({ BINDER_KEY: publishedKey(1), ATTESTER_KEY: publishedKey(1) })), [
       ['binder', 'attester'],
     ])
   })

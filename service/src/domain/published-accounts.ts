@@ -3,6 +3,7 @@
  */
 import { pbkdf2Sync } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
+import { bytesToHex } from 'viem'
 import { type HDAccount, HDKey, hdKeyToAccount } from 'viem/accounts'
 
 /** The phrase that anvil and other development nodes print at start (BIP-39; path m/44'/60'/0'/0/index). */
@@ -31,4 +32,9 @@ export function publishedAccounts(count: number): HDAccount[] {
   const seed = pbkdf2Sync(publishedPhrase, 'mnemonic', 2048, 64, 'sha512') // BIP-39, without passphrase
   const root = HDKey.fromMasterSeed(seed)
   return Array.from({ length: count }, (_, addressIndex) => hdKeyToAccount(root, { addressIndex }))
+}
+
+/** Returns the private key of an account. */
+export function publishedKey(index: number): Hex {
+  return bytesToHex(publishedAccounts(index + 1)[index]?.getHdKey().privateKey ?? new Uint8Array())
 }

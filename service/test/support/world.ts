@@ -5,7 +5,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { publishedAccounts } from '../../src/domain/published-accounts.ts'
+import { publishedAddresses, publishedKey } from '../../src/domain/published-accounts.ts'
 import { startLocalChain } from '../../src/chain/devchain/devchain.ts'
 import { deployLocal } from '../../src/chain/devchain/deploy.ts'
 import { createRpcClient } from '../../src/chain/rpc/client.ts'
@@ -16,7 +16,7 @@ import { startService } from '../../src/app/service.ts'
 import { keepLog, keepSecret } from './evidence.ts'
 import { copyEmptyPglite } from './database/pglite.ts'
 import { canonicalMetadata, type Metadata } from '../../src/assets/metadata.ts'
-import { bytesToHex, type Hex } from 'viem'
+import type { Hex } from 'viem'
 
 export type World = Awaited<ReturnType<typeof startWorld>>
 
@@ -45,8 +45,7 @@ export async function startWorld({
   const chain = await startLocalChain({ dataDir, log })
   await onChain?.(chain)
   const { contract, codeHash } = await deployLocal({ rpcUrl: chain.url })
-  const [operator, attester] = publishedAccounts(2)
-  const keyOf = (account: typeof operator) => bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
+  const [operator] = publishedAddresses as readonly [Hex]
   const settings = {
     DATA_DIR: dataDir,
     VERIFICATION_PORT: '0',
@@ -60,8 +59,8 @@ export async function startWorld({
     CHAIN_MAX_HEAD_AGE_SECONDS: '0',
     RATE_LIMIT_ASSET: '0',
     RATE_LIMIT_TAP: '0',
-    OPERATOR_KEY: keyOf(operator),
-    ATTESTER_KEY: keyOf(attester),
+    OPERATOR_KEY: publishedKey(0),
+    ATTESTER_KEY: publishedKey(1),
     DEMO: 'on',
     ...secrets,
     ...env,
@@ -104,7 +103,7 @@ export async function startWorld({
     async mint(metadata?: Metadata): Promise<bigint> {
       const { tokenIds } = await write({
         kind: 'mint',
-        to: operator?.address ?? '0x',
+        to: operator,
         metadataHash: metadata === undefined ? noMetadata : await storedHash(metadata),
       })
       return tokenIds[0] ?? 0n
@@ -112,7 +111,7 @@ export async function startWorld({
     /** Mints a token for each text, in one transaction. */
     async mintMany(texts: readonly Metadata[]): Promise<readonly bigint[]> {
       const metadataHashes = await Promise.all(texts.map(storedHash))
-      return (await write({ kind: 'mintBatch', to: operator?.address ?? '0x', metadataHashes })).tokenIds
+      return (await write({ kind: 'mintBatch', to: operator, metadataHashes })).tokenIds
     },
     async end() {
       keepLog(lines)

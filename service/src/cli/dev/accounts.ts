@@ -3,13 +3,12 @@
  * token, and get ether.
  */
 import type { Hex } from '@touchstone/verdict'
-import { bytesToHex } from 'viem'
 import type { Config } from '../../app/config/config.ts'
 import type { KeyName } from '../../app/config/key-source.ts'
 import { openKeyStores } from '../../app/keys.ts'
 import { moneyAccounts } from '../../chain/devchain/test-money.ts'
 import { localRpc, transact } from '../../chain/devchain/transact.ts'
-import { publishedAccounts, publishedAddresses } from '../../domain/published-accounts.ts'
+import { publishedAccounts, publishedAddresses, publishedKey } from '../../domain/published-accounts.ts'
 import { storedEthereumKey } from '../../keys/ethereum.ts'
 
 /** Indexes of anvil's accounts, by the names of the keys. */
@@ -23,8 +22,8 @@ export type DemoAccounts = Readonly<{ addresses: Readonly<Record<DemoName, Hex>>
 /** Makes missing keys in the token. Throws a KeyStoreError or KEY_STORE_UNAVAILABLE. */
 export async function openDemoAccounts(config: Pick<Config, 'keys'>): Promise<DemoAccounts> {
   await using opened = new AsyncDisposableStack()
-  const stores = await openKeyStores(config, opened)
   const published = publishedAccounts(10)
+  const stores = await openKeyStores(config, opened)
   const settings: Record<string, Hex> = {}
   const addresses: Record<string, Hex> = {}
   for (const [name, index] of Object.entries(accounts) as [DemoName, number][]) {
@@ -34,9 +33,8 @@ export async function openDemoAccounts(config: Pick<Config, 'keys'>): Promise<De
       addresses[name] = storedEthereumKey(key).address
       continue
     }
-    const account = published[index]
-    addresses[name] = account?.address ?? '0x'
-    settings[`${name.toUpperCase()}_KEY`] = bytesToHex(account?.getHdKey().privateKey ?? new Uint8Array())
+    addresses[name] = published[index]?.address ?? '0x'
+    settings[`${name.toUpperCase()}_KEY`] = publishedKey(index)
   }
   return { addresses: addresses as DemoAccounts['addresses'], settings }
 }

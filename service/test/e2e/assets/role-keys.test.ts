@@ -1,8 +1,8 @@
 /** One key for each role. Each transaction comes from the key of its role, and `touchstone chain roles` says what a key lacks. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { bytesToHex, encodeFunctionData, type Hex } from 'viem'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { encodeFunctionData, type Hex } from 'viem'
+import { publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../../src/domain/registry-abi.ts'
 import { localRpc, transact } from '../../../src/chain/devchain/transact.ts'
 import type { WriteRequest } from '../../../src/chain/transactions/calls.ts'
@@ -13,11 +13,10 @@ import { startWorld, type World } from '../../support/world.ts'
 
 const accounts = publishedAccounts(9)
 const addressOf = (index: number): Hex => accounts[index]?.address ?? '0x'
-const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 /** The accounts 2 to 8, in this order; account 0 deployed the contract and is its admin. */
 const roles = ['issuer', 'binder', 'qa', 'guardian', 'recycler', 'relayer', 'attester'] as const
 const accountOf = (role: (typeof roles)[number]) => addressOf(2 + roles.indexOf(role))
-const env = Object.fromEntries(roles.map((role, index) => [`${role.toUpperCase()}_KEY`, keyOf(2 + index)]))
+const env = Object.fromEntries(roles.map((role, index) => [`${role.toUpperCase()}_KEY`, publishedKey(2 + index)]))
 
 type Shown = {
   version: number

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { bytesToHex, type Abi } from 'viem'
+import type { Abi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { publishedKey } from '../../../src/domain/published-accounts.ts'
 import { openDatabase } from '../../../src/db/database.ts'
 import { locks } from '../../../src/db/locks.ts'
 import { isDatabaseUnavailable } from '../../../src/lib/errors.ts'
@@ -21,7 +21,6 @@ import { startWorld, type World } from '../../support/world.ts'
 /** The service is back so long after the promotion. */
 const backMs = 15_000
 const payer = privateKeyToAccount(generatePrivateKey())
-const facilitator = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
 
 describe('a synchronous standby', { skip: clusterSkip }, () => {
   const opened = new AsyncDisposableStack()
@@ -35,7 +34,7 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
         env: {
           DATABASE_URL: clusters.url,
           PAYMENT_PAY_TO: payTo,
-          FACILITATOR_KEY: bytesToHex(facilitator),
+          FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
           ATTESTATION_KEY: generatePrivateKey(),
         },
         async rpcUrl(target) {

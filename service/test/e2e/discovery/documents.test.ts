@@ -6,8 +6,7 @@ import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { after, describe, it } from 'node:test'
 import { promisify } from 'node:util'
-import { bytesToHex } from 'viem'
-import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { publishedAddresses, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { discoveryDocuments } from '../../../src/discovery/documents.ts'
 import { errorCodes } from '../../../src/graphql/errors.ts'
@@ -15,11 +14,10 @@ import { startWorld } from '../../support/world.ts'
 
 type Linkset = { linkset: ({ anchor: string } & Record<string, { href: string; type?: string }[]>)[] }
 
-const key = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
 const world = await startWorld({
   env: {
     PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
-    FACILITATOR_KEY: bytesToHex(key),
+    FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
     PUBLIC_RPC_URL: 'http://rpc.invalid',
     RATE_LIMIT_ASSET: '1000',
     RATE_LIMIT_TAP: '100',

@@ -17,7 +17,7 @@ import { startLocalChain, type LocalChain } from '../../../src/chain/devchain/de
 import { attestCommand } from '../../../src/cli/keys/attestation.ts'
 import { runWithin, type Session } from '../../../src/cli/session/session.ts'
 import { formatError } from '../../../src/cli/session/output.ts'
-import { isPublishedAddress, publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { isPublishedAddress, publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openAttestationKeys, type AttestationKeys, type KeyChange } from '../../../src/payments/attestation/keys.ts'
 import { attestedContract, proofBy, walletKeystore, type Proof } from '../../support/attestation.ts'
@@ -167,7 +167,7 @@ describe('attestation keys', () => {
 
   it('are refused when they are publicly known, except in a demonstration', async () => {
     const [account] = publishedAccounts(1)
-    const privateKey = account?.getHdKey().privateKey ?? new Uint8Array()
+    const privateKey = hexToBytes(publishedKey(0))
     await assert.rejects(openKeys({ privateKey }), /publicly known/)
     assert.equal((await openKeys({ privateKey, demo: true })).active().address, account?.address)
   })

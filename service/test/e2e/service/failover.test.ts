@@ -6,8 +6,8 @@ import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, it } from 'node:test'
 import { digestOf } from '../../../src/chain/transactions/typed-data.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
-import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { bytesToHex, type Hex } from 'viem'
+import { publishedAddresses, publishedKey } from '../../../src/domain/published-accounts.ts'
+import type { Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { type FaultName, type FaultRpc, startFaultRpc } from '../../support/fault-rpc.ts'
 import { codeOf } from '../../support/index/writer-world.ts'
@@ -15,8 +15,6 @@ import { eventually } from '../../support/wait.ts'
 import { noMetadata, startWorld, type World } from '../../support/world.ts'
 import { buySettled, payTo, sign } from '../../support/payments/buyer.ts'
 
-const accounts = publishedAccounts(10)
-const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 const [owner] = publishedAddresses as [Hex]
 const payer = privateKeyToAccount(generatePrivateKey())
 
@@ -28,7 +26,7 @@ describe('a service with two providers', () => {
     world = await startWorld({
       env: {
         PAYMENT_PAY_TO: payTo,
-        FACILITATOR_KEY: keyOf(moneyAccounts.facilitator),
+        FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
       },
       async rpcUrl(target) {
         await installTestMoney({ rpcUrl: target, fund: [{ address: payer.address, amount: 1_000_000n }] })
@@ -58,7 +56,7 @@ describe('a service with two providers', () => {
     assert.deepEqual([position.record.state, position.record.owner], [1, owner.toLowerCase()])
     const claim = { tokenId, claimant: owner, tapCounter: 1, deadline: 4_000_000_000n }
     assert.ok((await writer.attestClaim(claim)).ok)
-    const [account] = accounts as [(typeof accounts)[number]]
+    const account = privateKeyToAccount(publishedKey(0))
     const consent = { type: 'ClaimConsent', message: { tokenId, claimant: owner, nonce: 0, deadline: 1n } } as const
     const digest = digestOf(transferReads.domain, consent)
     assert.ok(

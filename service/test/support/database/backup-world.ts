@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { gunzipSync, gzipSync } from 'node:zlib'
-import { bytesToHex } from 'viem'
 import { privateKeyToAccount } from 'viem/accounts'
-import { publishedAccounts, publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { publishedAddresses, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import { createRpcClient } from '../../../src/chain/rpc/client.ts'
@@ -29,8 +28,6 @@ import { openItems, queryOf } from '../passport/passport.ts'
 import { until } from '../wait.ts'
 import { startWorld, type World } from '../world.ts'
 
-const accounts = publishedAccounts(10)
-const keyOf = (index: number) => bytesToHex(accounts[index]?.getHdKey().privateKey ?? new Uint8Array())
 const list = '{ products(first: 50) { totalCount edges { node { id name verified transfers { id status } } } } }'
 
 /** On the embedded database, unless `more` names another: products, one offered and one sold. Taps; a payment; keys of every kind. */
@@ -42,9 +39,9 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
         PASSPORT_SIGNING: 'on',
         TAP_WINDOW_SECONDS: '0',
         PAYMENT_PAY_TO: publishedAddresses[moneyAccounts.seller] ?? '',
-        FACILITATOR_KEY: keyOf(moneyAccounts.facilitator),
+        FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
         PAYMENT_CHANNELS: 'on',
-        PAYMENT_CHANNEL_KEYS: keyOf(moneyAccounts.minter),
+        PAYMENT_CHANNEL_KEYS: publishedKey(moneyAccounts.minter),
         ...more,
       },
       rpcUrl: async (rpcUrl) => {
@@ -73,11 +70,9 @@ export async function startFullWorld(more: Readonly<Record<string, string>> = {}
   await life.offer(offered)
   const erased = "insert into erased_message (transfer_id, hash) values ('1-1', decode(repeat('7', 64), 'hex'))"
   await world.components.database.query(erased)
-  const account = accounts[moneyAccounts.payer]
-  assert.ok(account)
-  const purchase = { gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account, most: 100_000n }
+  const payer = privateKeyToAccount(publishedKey(moneyAccounts.payer))
+  const purchase = { gateway: new URL(`${world.urls.gateway}/`), tokenId: 1n, account: payer, most: 100_000n }
   await buyAttestation({ ...purchase, identifier: 'backup_0123456789' })
-  const payer = privateKeyToAccount(keyOf(moneyAccounts.payer))
   const lower = (index: number) => (publishedAddresses[index] ?? '').toLowerCase() as `0x${string}`
   const receiver = lower(moneyAccounts.seller)
   const channel = channelOf(lower(moneyAccounts.payer), lower(moneyAccounts.minter), { receiver })
