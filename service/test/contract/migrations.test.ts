@@ -6,18 +6,17 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { bareCommandsOf, touchstone } from '../support/processes/cli.ts'
-import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { eventually } from '../support/wait.ts'
 import { copyEmptyPglite } from '../support/database/pglite.ts'
 import { type Database, openDatabase } from '../../src/db/database.ts'
 import { migrate, readMigrations, undoMigration } from '../../src/db/migrate.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 const all = readMigrations()
 const [newest, before8] = [all.at(-1)?.name ?? '', all.at(-2)?.name ?? '']
 
 for (const engine of ['PGlite', 'PostgreSQL'] as const) {
-  describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : skip }, () => {
+  describe(`touchstone migrate on ${engine}`, { skip: engine === 'PGlite' ? false : noPostgres }, () => {
     let folder: string
     let database: Awaited<ReturnType<typeof openOwnDatabase>> | undefined
     let run: ReturnType<typeof bareCommandsOf>
@@ -87,7 +86,7 @@ for (const engine of ['PGlite', 'PostgreSQL'] as const) {
   })
 }
 
-describe('a migration beside others', { skip }, () => {
+describe('a migration beside others', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let folder: string
   before(async () => {

@@ -6,7 +6,7 @@ import { connect, createServer, type AddressInfo, type Socket } from 'node:net'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { openDatabase, type Database } from '../database.ts'
-import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
 import { until } from '../../../test/support/wait.ts'
 
 for (const { name, open, skip } of testDatabases()) {
@@ -59,7 +59,7 @@ for (const { name, open, skip } of testDatabases()) {
   })
 }
 
-describe('a PostgreSQL session outside the pool', { skip: testDatabases()[1]?.skip ?? true }, () => {
+describe('a PostgreSQL session outside the pool', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   before(async () => void (database = await openOwnDatabase()))
   after(() => database.close())

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
-import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { hashOf, insertAsset } from '../../../test/support/index/rows.ts'
 import { until } from '../../../test/support/wait.ts'
@@ -15,7 +15,7 @@ const feed = 'subscription ($after: ID) { events(after: $after) { position produ
 type Verified = { productVerified: { verifiedAt: string; product: { id: string; name: string } } }
 type Feed = { events: { position: string; productId: string } }
 
-describe('an event stream of GraphQL', { skip: testDatabases()[1]?.skip ?? true }, () => {
+describe('an event stream of GraphQL', { skip: noPostgres }, () => {
   let database: Database
   let world: SocketWorld
   before(async () => {

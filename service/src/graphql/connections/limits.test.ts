@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { WebSocket } from 'ws'
-import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { insertAsset } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
@@ -22,7 +22,7 @@ const verified =
 /** Makes a message of 300 bytes. */
 const name = 'x'.repeat(200)
 
-describe('a client', { skip: testDatabases()[1]?.skip ?? true }, () => {
+describe('a client', { skip: noPostgres }, () => {
   let database: Database
   let world: SocketWorld
   const opened: Socket[] = []

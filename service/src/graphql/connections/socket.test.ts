@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { WebSocket } from 'ws'
-import { openOwnDatabase, testDatabases } from '../../../test/support/database/databases.ts'
+import { openOwnDatabase, noPostgres, testDatabases } from '../../../test/support/database/databases.ts'
 import { subscribe, startSockets, verifier, type SocketWorld } from '../../../test/support/graphql/socket.ts'
 import { bob, hashOf, insertAsset, insertTransfer } from '../../../test/support/index/rows.ts'
 import type { Database } from '../../db/database.ts'
@@ -164,7 +164,7 @@ for (const { name, open, skip } of testDatabases())
     })
   })
 
-describe('the key of a socket', { skip: testDatabases()[1]?.skip ?? true }, () => {
+describe('the key of a socket', { skip: noPostgres }, () => {
   let database: Database
   let world: SocketWorld
   before(async () => {

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres, testDatabases } from '../../support/database/databases.ts'
 import { apiKeyStore, newApiKey } from '../../../src/access/api-keys.ts'
 import { appendAudit, auditHead, auditText, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import { auditHeadFile, createHeadSigner, openHead, readHeads } from '../../../src/app/audit-heads.ts'
@@ -200,7 +200,7 @@ for (const { name, open, skip } of testDatabases())
 /** `AUDIT_ACTS=10000` runs it as long as a release asks for. */
 const acts = Number(process.env['AUDIT_ACTS'] ?? 120)
 
-describe('the audit trail of several processes', { skip: testDatabases()[1]?.skip ?? false }, () => {
+describe('the audit trail of several processes', { skip: noPostgres }, () => {
   it(`has each of ${acts} acts once, when processes are killed meanwhile`, async () => {
     const database = await openOwnDatabase('migrated')
     try {

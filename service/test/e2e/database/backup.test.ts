@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { linesOf, rowsOf, startFullWorld, textOf, unsealedFile } from '../../support/database/backup-world.ts'
-import { testDatabases } from '../../support/database/databases.ts'
+import { noPostgres } from '../../support/database/databases.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 import { queryOf } from '../../support/passport/passport.ts'
@@ -21,9 +21,7 @@ import { splitByTier } from '../../../src/passport/public/tiers.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { newUid } from '../../support/tap/tags.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
-
-describe('a backup', { skip }, () => {
+describe('a backup', { skip: noPostgres }, () => {
   let full: Awaited<ReturnType<typeof startFullWorld>>
   let file: string
   let original: Awaited<ReturnType<typeof rowsOf>>

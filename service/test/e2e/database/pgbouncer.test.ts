@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { startFullWorld, textOf } from '../../support/database/backup-world.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { pgbouncerSkip, startPgBouncer, type PgBouncer } from '../../support/database/pgbouncer.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { queryOf } from '../../support/passport/passport.ts'
@@ -18,7 +18,7 @@ import { isTimeout } from '../../../src/db/errors.ts'
 import { locks } from '../../../src/db/locks.ts'
 import { createLog } from '../../../src/lib/log.ts'
 
-const skip = pgbouncerSkip || (testDatabases()[1]?.skip ?? false)
+const skip = pgbouncerSkip || noPostgres
 /** Fewer than a process has connections: statements of several share each, whatever one of them left behind. */
 const poolSize = 3
 /** Settings of this client, as PgBouncer passes them on, and of this transaction. */

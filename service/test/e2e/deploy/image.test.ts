@@ -8,16 +8,15 @@ import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, readdirSync, r
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { freePort } from '../../support/free-port.ts'
 import { copiedFiles, read, root, stagesOf } from '../../support/processes/deploy.ts'
 import { eventually } from '../../support/wait.ts'
 import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 const isRoot = process.getuid?.() === 0
 
-describe('the image', { skip }, () => {
+describe('the image', { skip: noPostgres }, () => {
   const stages = stagesOf(read('deploy/Dockerfile'))
   const image = stages.at(-1)
   let folder: string

@@ -5,14 +5,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { bytesToHex, encodeAbiParameters, encodeFunctionData, keccak256, type Hex } from 'viem'
+import { encodeAbiParameters, encodeFunctionData, keccak256, type Hex } from 'viem'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
 import { auditHead } from '../../../src/db/audit.ts'
 import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { publishedAccounts, publishedKey } from '../../../src/domain/published-accounts.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { keepLog, keepSecret } from '../../support/evidence.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { lifeOf } from '../../support/graphql/life.ts'
@@ -36,7 +36,6 @@ const incidents = new Map(
 )
 const ran = new Set<string>()
 
-const skip = testDatabases()[1]?.skip ?? false
 /** The folder of Foundry's `cast`, which is not a dependency of the project. */
 const castFolder = process.env['TEST_CAST'] ?? ''
 const hasCast = spawnSync(join(castFolder, 'cast'), ['--version']).status === 0
@@ -44,9 +43,8 @@ const skipCast = hasCast || process.env['REQUIRE_SERVICES'] === '1' ? false : 'n
 
 const [admin, , , , , , , leaked, successor] = publishedAccounts(9)
 const addressOf = (account: typeof admin) => account?.address ?? '0x'
-const adminKey = bytesToHex(admin?.getHdKey().privateKey ?? new Uint8Array())
 
-describe('docs/incidents.md', { skip }, () => {
+describe('docs/incidents.md', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: World
   let folder: string
@@ -181,7 +179,7 @@ describe('docs/incidents.md', { skip }, () => {
       NEW: addressOf(successor),
       RPC: world.chainUrl,
       SINCE: String(since),
-      SIGNER: `--private-key ${adminKey}`,
+      SIGNER: `--private-key ${publishedKey(0)}`,
     }
     await done(title, 0, words)
     await assert.rejects(

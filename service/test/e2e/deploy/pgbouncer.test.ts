@@ -1,7 +1,7 @@
 /** deploy/pgbouncer: Debian's PgBouncer takes the file, and Touchstone works behind it. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { pgbouncerSkip, startConfigured } from '../../support/database/pgbouncer.ts'
 import { read } from '../../support/processes/deploy.ts'
 import { openDatabase } from '../../../src/db/database.ts'
@@ -19,7 +19,7 @@ describe('deploy/kubernetes/overlays/production/pgbouncer.ini', () => {
   })
 })
 
-describe('deploy/pgbouncer/pgbouncer.ini', { skip: pgbouncerSkip || (testDatabases()[1]?.skip ?? false) }, () => {
+describe('deploy/pgbouncer/pgbouncer.ini', { skip: pgbouncerSkip || noPostgres }, () => {
   it('lets in who knows the password, and limits the time of a statement', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await openOwnDatabase(), (it) => it.close())

@@ -11,7 +11,7 @@ import { type AuditBody, readAudit, verifyAudit } from '../../../src/db/audit.ts
 import { databaseActs, recycleAct } from '../../../src/access/approvals/acts.ts'
 import { createApprovals } from '../../../src/access/approvals/approvals.ts'
 import { createLog } from '../../../src/lib/log.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { hash, minted, operator, startWriterWorld } from '../../support/index/writer-world.ts'
 
 /** `APPROVAL_ACTS=200` runs it as long as a release asks for. */
@@ -20,7 +20,7 @@ const acts = Number(process.env['APPROVAL_ACTS'] ?? 24)
 const kills = 2
 const program = fileURLToPath(new URL('../../support/graphql/approver.ts', import.meta.url))
 
-describe('approvals of several processes', { skip: testDatabases()[1]?.skip ?? false }, () => {
+describe('approvals of several processes', { skip: noPostgres }, () => {
   it(`carry out each of ${acts} acts once, when processes are killed meanwhile`, async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())

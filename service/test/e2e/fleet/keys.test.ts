@@ -4,16 +4,15 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { eventually } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
 
-describe('keys of a fleet', { skip }, () => {
+describe('keys of a fleet', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let root: string
   const opened: (StoreComponents & AsyncDisposable)[] = []

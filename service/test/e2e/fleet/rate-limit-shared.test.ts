@@ -6,13 +6,13 @@ import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { keepLog, keepSecret } from '../../support/evidence.ts'
 import { eventually } from '../../support/wait.ts'
 import { skipRedis, startRedis, type TestRedis } from '../../support/database/redis.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
-const skip = testDatabases()[1]?.skip || skipRedis
+const skip = noPostgres || skipRedis
 
 type Sent = { method?: string; headers?: Record<string, string>; body?: string }
 

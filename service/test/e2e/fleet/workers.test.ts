@@ -5,15 +5,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { touchstone } from '../../support/processes/cli.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
 import { get, startLoad, startWorkers, type Workers } from '../../support/processes/workers.ts'
 import { startWriterWorld, storeIn, type WriterWorld } from '../../support/index/writer-world.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
-
-describe('several workers', { skip }, () => {
+describe('several workers', { skip: noPostgres }, () => {
   let chain: WriterWorld
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let dataDir: string

@@ -5,7 +5,7 @@ import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
 import { indexStore } from '../../../src/index/store.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import {
   alice,
   alone,
@@ -18,7 +18,7 @@ import {
 } from '../../support/index/world.ts'
 import { until } from '../../support/wait.ts'
 
-describe('two indexers of one database', { skip: testDatabases()[1]?.skip ?? false }, () => {
+describe('two indexers of one database', { skip: noPostgres }, () => {
   let chain: IndexChain
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   before(async () => {

@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { touchstone, type Running } from '../../support/processes/cli.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { until } from '../../support/wait.ts'
 import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
 import { assertIndexIsChain, hash, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
 
-describe('the index of several processes', { skip: testDatabases()[1]?.skip ?? false }, () => {
+describe('the index of several processes', { skip: noPostgres }, () => {
   let chain: IndexChain
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let folder: string

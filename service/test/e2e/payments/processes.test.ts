@@ -2,15 +2,13 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test'
 import type { PrivateKeyAccount } from 'viem/accounts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
 import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { startGatewayProcess } from '../../support/payments/process.ts'
 import { until } from '../../support/wait.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
-
-describe('gateway processes on one PostgreSQL', { skip }, () => {
+describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: GatewayWorld
   let token: bigint

@@ -4,15 +4,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 const embedded = { HOST: '127.0.0.1', VERIFICATION_PORT: '0', GATEWAY_PORT: '0', GRAPHQL_PORT: '0' }
 
-describe('touchstone serve starts', { skip }, () => {
+describe('touchstone serve starts', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let dataDir: string
   before(async () => {

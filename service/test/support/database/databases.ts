@@ -12,6 +12,9 @@ export type TestDatabase = {
   readonly skip: string | false
 }
 
+/** The reason to skip tests that need a server, or `false`. */
+export const noPostgres: string | false = postgresAnswers() ? false : `no PostgreSQL at ${serverUrl().host}`
+
 /** Empty databases with today's tables, or none. PostgreSQL is skipped with a reason where none answers, unless `REQUIRE_SERVICES=1`. */
 export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
   return [
@@ -23,7 +26,7 @@ export function testDatabases(tables: Tables = 'migrated'): TestDatabase[] {
     {
       name: citusUrl === undefined ? 'PostgreSQL' : 'Citus',
       open: () => openOwnDatabase(tables),
-      skip: postgresAnswers() ? false : `no PostgreSQL at ${serverUrl().host}`,
+      skip: noPostgres,
     },
   ]
 }
@@ -46,7 +49,7 @@ const templateVariable = 'TEST_DATABASE_TEMPLATE'
 
 /** Makes the template for the processes of tests that start later; disposing of it drops it. All migrations take seconds, a copy does not. */
 export async function makeDatabaseTemplate(): Promise<AsyncDisposable> {
-  if (citusUrl !== undefined || !postgresAnswers()) return { [Symbol.asyncDispose]: async () => {} }
+  if (citusUrl !== undefined || noPostgres !== false) return { [Symbol.asyncDispose]: async () => {} }
   const name = newName()
   const database = await openDatabase({ url: await createDatabase(name), statementTimeoutMs: 60_000 })
   await migrate(database)
