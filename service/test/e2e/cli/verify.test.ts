@@ -9,9 +9,9 @@ import { createLog } from '../../../src/lib/log.ts'
 import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
-import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'
 
 type Body = Record<string, unknown> & {
@@ -20,33 +20,21 @@ type Body = Record<string, unknown> & {
   chain?: Record<string, unknown>
   error?: string
 }
-type Tag = Awaited<ReturnType<typeof testTag>>
 
-let world: World
-let rpc: Awaited<ReturnType<typeof startFaultRpc>>
+let world: FaultWorld
 before(async () => {
-  world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+  world = await startFaultWorld()
 })
-after(async () => {
-  await world.end()
-  await rpc.close()
-})
+after(() => world.end())
 
 describe('GET /api/verify', () => {
   let batch: BatchRecord
   const presented: string[] = []
   before(async () => {
-    const created = await world.components.tagKeys.create({ id: 'test', demo: true })
-    assert.ok(created.ok)
-    batch = created.value as BatchRecord
+    batch = await demoBatchOf(world)
   })
 
-  async function boundTag(name = 'A product'): Promise<{ tag: Tag; tokenId: bigint }> {
-    const tag = await testTag(batch, { uid: newUid() })
-    const tokenId = await world.mint({ name })
-    await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(tag.uid) ?? '0x' })
-    return { tag, tokenId }
-  }
+  const bound = (name = 'A product') => boundTag(world, batch, { name })
   async function present(
     { picc, cmac }: { picc: string; cmac: string },
     init?: RequestInit,
@@ -59,7 +47,7 @@ describe('GET /api/verify', () => {
   const verifiedLines = () => world.lines.filter((line) => line.includes('"product verified"')).length
 
   it('answers a tap of a bound item with the item, and the same tap again within the window', async () => {
-    const { tag, tokenId } = await boundTag('Boots')
+    const { tag, tokenId } = await bound('Boots')
     const tap = tag.next()
     const before = verifiedLines()
     const { status, body, headers } = await present(tap)
@@ -94,7 +82,7 @@ describe('GET /api/verify', () => {
   })
 
   it('refuses the same tap for ever once its window is over, and a counter that never came before', async () => {
-    const { tag } = await boundTag()
+    const { tag } = await bound()
     const [first, second, third] = [tag.next(), tag.next(), tag.next()]
     assert.equal((await present(third)).body.verified, true)
     assert.deepEqual((await present(first)).body, { verified: false, reason: 'replayed' })
@@ -107,7 +95,7 @@ describe('GET /api/verify', () => {
   })
 
   it('shows a flag at the next tap: the chip is genuine all the same', async () => {
-    const { tag, tokenId } = await boundTag()
+    const { tag, tokenId } = await bound()
     await world.write({ kind: 'flag', tokenId, bits: 0x08, reasonHash: `0x${'0'.repeat(64)}` })
     const { body } = await present(tag.next())
     assert.deepEqual([body.verified, body.asset?.['flagged'], body.asset?.['lifecycleState']], [true, true, 'FLAGGED'])
@@ -152,7 +140,7 @@ describe('GET /api/verify', () => {
   }
 
   it('consumes nothing for HEAD, OPTIONS and prefetches', async () => {
-    const { tag } = await boundTag()
+    const { tag } = await bound()
     const tap = tag.next()
     const count = async () =>
       (await world.components.database.query<{ n: bigint }>('select count(*) as n from tap'))[0]?.n
@@ -168,15 +156,15 @@ describe('GET /api/verify', () => {
   })
 
   it('answers 502 when the chain is down after a genuine chip; the retry is the same tap and is announced once', async () => {
-    const { tag, tokenId } = await boundTag()
+    const { tag, tokenId } = await bound()
     const tap = tag.next()
     const before = verifiedLines()
-    rpc.set('die')
+    world.faults.set('die')
     const failed = await present(tap)
     assert.deepEqual([failed.status, Object.keys(failed.body)], [502, ['verified', 'error']])
     assert.equal(failed.body.verified, false)
     assert.equal(verifiedLines(), before)
-    rpc.set('none')
+    world.faults.set('none')
     let retried = failed
     await until(async () => (retried = await present(tap)).status !== 502) // the breaker lets a probe through after 5 s
     assert.deepEqual(
@@ -188,9 +176,7 @@ describe('GET /api/verify', () => {
   })
 
   it('turns the tags of a revoked batch counterfeit at once, and lets a retired batch verify', async () => {
-    const created = await world.components.tagKeys.create({ id: 'second', demo: true })
-    assert.ok(created.ok)
-    const tag = await testTag(created.value, { uid: newUid() })
+    const tag = await testTag(await demoBatchOf(world, 'second'))
     await world.components.tagKeys.setStatus('second', 'retired')
     assert.equal((await present(tag.next())).body['reason'], 'unbound')
     // Another instance revokes: only the shared database changes here.

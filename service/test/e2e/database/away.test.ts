@@ -1,28 +1,26 @@
 /** The database is unavailable while the hosts serve. A request that needs it gets 503 with Retry-After, until it is back. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { bytesToHex, type Abi } from 'viem'
+import type { Abi } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney, moneyAccounts } from '../../../src/chain/devchain/test-money.ts'
-import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
+import { publishedKey } from '../../../src/domain/published-accounts.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { readContract } from '../../../src/chain/rpc/contract.ts'
 import { tokenAbi } from '../../../src/payments/on-chain.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { answerAs, atPort } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { asset, buy, buySettled, payTo, price, sign } from '../../support/payments/buyer.ts'
-import { newUid, testTag } from '../../support/tap/tags.ts'
+import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { eventually } from '../../support/wait.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 const payer = privateKeyToAccount(generatePrivateKey())
-const facilitator = publishedAccounts(10)[moneyAccounts.facilitator]?.getHdKey().privateKey ?? new Uint8Array()
 const gtin = '09520001000010'
 
-describe('while the database is away', { skip }, () => {
+describe('while the database is away', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let postgres: AsyncDisposable
   let port: number
@@ -37,7 +35,7 @@ describe('while the database is away', { skip }, () => {
       env: {
         DATABASE_URL: atPort(database.url, port),
         PAYMENT_PAY_TO: payTo,
-        FACILITATOR_KEY: bytesToHex(facilitator),
+        FACILITATOR_KEY: publishedKey(moneyAccounts.facilitator),
         ATTESTATION_KEY: generatePrivateKey(),
       },
       async rpcUrl(target) {
@@ -45,17 +43,8 @@ describe('while the database is away', { skip }, () => {
         return target
       },
     })
-    const made = await world.components.tagKeys.create({ id: 'away', demo: true })
-    assert.ok(made.ok)
-    const batch = world.components.tagKeys.record('away')
-    assert.ok(batch)
-    const uid = newUid()
-    const tokenId = await world.mint()
-    const tagHash = world.components.tagHash?.(uid)
-    assert.ok(tagHash)
-    await world.write({ kind: 'bindTag', tokenId, tagHash })
-    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'away', tokenId, gtin, serial: 'A-1' })
-    const tag = await testTag(batch, { uid })
+    const { tokenId, tag } = await boundTag(world, await demoBatchOf(world, 'away'))
+    await world.components.tags.importTag({ uid: tag.uid, epoch: 0, batchId: 'away', tokenId, gtin, serial: 'A-1' })
     tap = () => {
       const { picc, cmac } = tag.next()
       return `picc=${picc}&cmac=${cmac}`

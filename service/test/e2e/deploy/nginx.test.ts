@@ -12,12 +12,13 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { createClient } from 'graphql-ws'
 import { WebSocket } from 'ws'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { freePort } from '../../support/free-port.ts'
 import { read } from '../../support/processes/deploy.ts'
 import { graphqlOf } from '../../support/graphql/client.ts'
 import { eventually } from '../../support/wait.ts'
 import { lifeOf } from '../../support/graphql/life.ts'
+import { demoBatchOf } from '../../support/tap/bound.ts'
 import { testTag } from '../../support/tap/tags.ts'
 import { startWorld, type World } from '../../support/world.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
@@ -25,7 +26,7 @@ import { createLog } from '../../../src/lib/log.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
 
 const hasNginx = spawnSync('nginx', ['-v']).error === undefined
-const skip = testDatabases()[1]?.skip || (!hasNginx && process.env['REQUIRE_SERVICES'] !== '1' && 'no nginx')
+const skip = noPostgres || (!hasNginx && process.env['REQUIRE_SERVICES'] !== '1' && 'no nginx')
 
 type Answer = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string }
 
@@ -66,14 +67,13 @@ describe('nginx in front of two instances', { skip }, () => {
 
   /** A product with a tag of its own; the path of the tag's next tap. */
   async function boundTap(): Promise<string> {
-    const batch = await world.components.tagKeys.create({ id: 'test', demo: true })
-    assert.ok(batch.ok)
+    const batch = await demoBatchOf(world)
     id = await lifeOf(graphql).register('tag-1')
-    const tag = await testTag(batch.value)
+    const tag = await testTag(batch)
     const uid = Buffer.from(tag.uid).toString('hex').toUpperCase()
     const bound = await graphql.ask<{ bindTag: { success: boolean } }>(
       'mutation ($input: BindTagInput!) { bindTag(input: $input) { success } }',
-      { input: { productId: id, uid, batchId: batch.value.id } },
+      { input: { productId: id, uid, batchId: batch.id } },
     )
     assert.ok(bound.bindTag.success)
     assert.ok(await eventually(() => second.components.tagKeys.record('test') !== undefined))

@@ -11,25 +11,26 @@ import { generatePrivateKey } from 'viem/accounts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { startService, type Service } from '../../../src/app/service.ts'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { keepLog } from '../../support/evidence.ts'
 import { payTo } from '../../support/payments/buyer.ts'
 import { alice, graphqlOf } from '../../support/graphql/client.ts'
 import { eventually } from '../../support/wait.ts'
 import { lifeOf, transferred } from '../../support/graphql/life.ts'
-import { newUid, testTag } from '../../support/tap/tags.ts'
+import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 type Graphql = Awaited<ReturnType<typeof graphqlOf>>
 type Verified = { readonly productVerified: { readonly product: { readonly id: string }; readonly verifiedAt: string } }
 type Transferred = { readonly productTransferred: { readonly transfer: { readonly status: string } } }
 
-describe('a fleet of two', { skip }, () => {
+describe('a fleet of two', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let a: World
   let b: Service
   let folder: string
+  let batch: BatchRecord
   let ofA: Graphql
   let ofB: Graphql
   const lines: string[] = []
@@ -48,8 +49,7 @@ describe('a fleet of two', { skip }, () => {
         ATTESTATION_KEY: generatePrivateKey(),
       },
     })
-    const made = await a.components.tagKeys.create({ id: 'fleet', demo: true })
-    assert.ok(made.ok)
+    batch = await demoBatchOf(a, 'fleet')
     await cp(join(a.settings.DATA_DIR, 'keys'), join(folder, 'keys'), { recursive: true })
     b = await startService(
       readConfig({ ...a.settings, DATA_DIR: folder }),
@@ -70,15 +70,9 @@ describe('a fleet of two', { skip }, () => {
 
   /** A new product with a software tag that both know. */
   async function taggedProduct() {
-    const batch = a.components.tagKeys.record('fleet')
-    assert.ok(batch)
-    const uid = newUid()
-    const tokenId = await a.mint()
-    const tagHash = a.components.tagHash?.(uid)
-    assert.ok(tagHash)
-    await a.write({ kind: 'bindTag', tokenId, tagHash })
-    await a.components.tags.importTag({ uid, epoch: 0, batchId: 'fleet', tokenId })
-    return { tokenId: String(tokenId), tag: await testTag(batch, { uid }) }
+    const { tokenId, tag } = await boundTag(a, batch)
+    await a.components.tags.importTag({ uid: tag.uid, epoch: 0, batchId: 'fleet', tokenId })
+    return { tokenId: String(tokenId), tag }
   }
 
   it('takes a tap that comes to both at once as fresh exactly once', async () => {

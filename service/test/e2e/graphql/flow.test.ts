@@ -6,26 +6,22 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
-import { operationStore } from '../../../src/chain/transactions/operations.ts'
-import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
-import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
+import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { alice, bob, graphqlOf, operator } from '../../support/graphql/client.ts'
 import { answered, initiated, lifeOf, transferred, type Payload, type Transfer } from '../../support/graphql/life.ts'
-import { askerOf, awaitIndexed, storesOf, type Ask, type Payload as Written } from '../../support/graphql/mutations.ts'
+import { askerIn, type Ask, type Payload as Written } from '../../support/graphql/mutations.ts'
 import { refusalOf } from '../../support/index/transfers.ts'
+import { demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid, testTag } from '../../support/tap/tags.ts'
 import { eventually } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 let world: World
-let batch: StoredBatch
+let batch: BatchRecord
 before(async () => {
   world = await startWorld()
-  const created = await world.components.tagKeys.create({ id: 'test', demo: true })
-  assert.ok(created.ok)
-  batch = created.value
+  batch = await demoBatchOf(world)
 })
 after(() => world.end())
 
@@ -36,17 +32,7 @@ describe('the lifecycle by mutations', () => {
   let ask: Ask
   const items: bigint[] = []
   before(() => {
-    const { components: parts, contract } = world
-    const deps = {
-      ...parts,
-      ...storesOf(parts.database),
-      operations: operationStore(parts.database),
-      transfers: createTransferReads({ rpc: world.rpc, contract, chainId: 84532 }),
-      awaitIndexed,
-      itemChanged: async (tokenId: bigint) => void items.push(tokenId),
-      log: createLog((line) => world.lines.push(line)),
-    }
-    ask = askerOf(parts.database, deps, contract)
+    ask = askerIn(world, async (tokenId) => void items.push(tokenId))
   })
 
   const step = (field: string, input: object, key?: Partial<ApiKey>) => ask(field, 'txHash product { id }', input, key)

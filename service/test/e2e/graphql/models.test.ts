@@ -1,13 +1,11 @@
 /** Models (GTIN) of other brands: what is shown of a model is what its newest items have alike. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { operationStore } from '../../../src/chain/transactions/operations.ts'
-import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import { refreshAssetItem } from '../../../src/index/assets.ts'
-import { createLog } from '../../../src/lib/log.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
-import { type Ask, askerOf, awaitIndexed, storesOf } from '../../support/graphql/mutations.ts'
+import { type Ask, askerIn } from '../../support/graphql/mutations.ts'
 import { refusalOf } from '../../support/index/transfers.ts'
+import { demoBatchOf } from '../../support/tap/bound.ts'
 import { newUid } from '../../support/tap/tags.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -20,18 +18,8 @@ describe('a key with brands', () => {
   let ask: Ask
   before(async () => {
     world = await startWorld()
-    assert.ok((await world.components.tagKeys.create({ id: 'test', demo: true })).ok)
-    const { components: parts, contract } = world
-    const deps = {
-      ...parts,
-      ...storesOf(parts.database),
-      operations: operationStore(parts.database),
-      transfers: createTransferReads({ rpc: world.rpc, contract, chainId: 84532 }),
-      awaitIndexed,
-      itemChanged: async () => {},
-      log: createLog(() => {}),
-    }
-    ask = askerOf(parts.database, deps, contract)
+    await demoBatchOf(world)
+    ask = askerIn(world)
   })
   after(() => world.end())
 

@@ -1,35 +1,27 @@
 /** `touchstone index rebuild` in the service that leads the index (spec §4.9). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
-import { startWorld, type World } from '../../support/world.ts'
 
 describe('touchstone index rebuild', () => {
-  let rpc: FaultRpc
-  let world: World
+  let world: FaultWorld
   before(async () => {
-    world = await startWorld({
-      env: { INDEX_CHECK_SECONDS: '86400' },
-      rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url,
-    })
+    world = await startFaultWorld({ INDEX_CHECK_SECONDS: '86400' })
   })
-  after(async () => {
-    await world?.end()
-    await rpc?.close()
-  })
+  after(() => world?.end())
 
   it('ends when the index was read again, also where the leader has not noticed yet', async () => {
     await world.mint()
     const { source, indexer, database } = world.components
     await indexer.until((await source.head()).number, 120_000)
     const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    const asked = rpc.count('eth_getLogs')
-    rpc.set({ methods: ['eth_getLogs'], held })
+    const asked = world.faults.count('eth_getLogs')
+    world.faults.set({ methods: ['eth_getLogs'], held })
     let ended = false
     const rebuilding = commandsOf(world)('index', 'rebuild', '--yes').finally(() => (ended = true))
-    await until(() => rpc.count('eth_getLogs') > asked)
+    await until(() => world.faults.count('eth_getLogs') > asked)
     assert.equal(ended, false)
     release()
     const { exit, out, err } = await rebuilding

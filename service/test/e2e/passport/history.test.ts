@@ -5,22 +5,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { inspect } from 'node:util'
 import { isOwner, type Verdict } from '@touchstone/verdict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { startFaultRpc } from '../../support/fault-rpc.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 
 const reasonHash = `0x${'0'.repeat(64)}` as const
 const tagHash = (digit: string) => `0x${digit.repeat(64)}` as const
 
 describe('the history of a token', () => {
-  let world: World
-  let rpc: Awaited<ReturnType<typeof startFaultRpc>>
+  let world: FaultWorld
   before(async () => {
-    world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+    world = await startFaultWorld()
   })
-  after(async () => {
-    await world.end()
-    await rpc.close()
-  })
+  after(() => world.end())
   /** Returns the history, which must be available. */
   async function historyOf(tokenId: bigint) {
     const history = await world.components.history(tokenId)
@@ -95,12 +90,12 @@ describe('the history of a token', () => {
   it('is not vouched for, never shorter, while the index is behind', async () => {
     const tokenId = await world.mint()
     await historyOf(tokenId)
-    rpc.set({ name: 'status500', methods: ['eth_getLogs'] })
+    world.faults.set({ name: 'status500', methods: ['eth_getLogs'] })
     await world.write({ kind: 'bindTag', tokenId, tagHash: tagHash('e') })
     const { available, ...behind } = await world.components.history(tokenId)
     assert.equal(available, false)
     assert.equal('reason' in behind && behind.reason, 'INDEX_BEHIND')
-    rpc.set('none')
+    world.faults.set('none')
     for (let waited = 0; waited < 10_000 && !(await world.components.history(tokenId)).available; waited += 50)
       await delay(50)
     assert.equal((await historyOf(tokenId)).events.length, 4)

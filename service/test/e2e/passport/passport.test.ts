@@ -15,11 +15,11 @@ import { createResolveTap } from '../../../src/tap/resolve-tap.ts'
 import { createAuthenticate } from '../../../src/tap/sun/authenticate.ts'
 import { createSearchBudget } from '../../../src/tap/sun/search-budget.ts'
 import { createVerifyTap } from '../../../src/tap/verify-tap.ts'
-import { startFaultRpc } from '../../support/fault-rpc.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { raw, type Reply } from '../../support/http.ts'
 import { assertRefused, openItems, recordingClient, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { testBatch, testBatches } from '../../support/tap/tags.ts'
-import { startWorld, type World } from '../../support/world.ts'
+import { startWorld } from '../../support/world.ts'
 import { until } from '../../support/wait.ts'
 
 const routes = ['GTIN', 'token'] as const
@@ -27,8 +27,7 @@ const pathOf = (route: (typeof routes)[number], { gtin, serial, tokenId }: Tappe
   route === 'GTIN' ? `/api/dpp/01/${gtin}/21/${encodeURIComponent(serial)}` : `/api/dpp/token/${tokenId}`
 const zeros = { picc: '0'.repeat(32), cmac: '0'.repeat(16) }
 
-let world: World
-let rpc: Awaited<ReturnType<typeof startFaultRpc>>
+let world: FaultWorld
 let items: Awaited<ReturnType<typeof openItems>>
 let shared: TappedItem
 let other: TappedItem
@@ -36,16 +35,13 @@ let ask: ReturnType<typeof recordingClient>['ask']
 let counterOf: ReturnType<typeof recordingClient>['counterOf']
 let seen: readonly string[]
 before(async () => {
-  world = await startWorld({ rpcUrl: async (target) => (rpc = await startFaultRpc({ target })).url })
+  world = await startFaultWorld()
   items = await openItems(world)
   ;({ ask, counterOf, seen } = recordingClient(world))
   shared = await items.bound({ name: 'Shared' })
   other = await items.bound({ name: 'Other' })
 })
-after(async () => {
-  await world.end()
-  await rpc.close()
-})
+after(() => world.end())
 
 describe('GET /api/dpp', () => {
   for (const route of routes) {
@@ -124,9 +120,9 @@ describe('GET /api/dpp', () => {
 
       it('answers 502 while the chain cannot be read, and the retry is the same tap', async () => {
         const path = `${pathOf(route, shared)}?${queryOf(shared.tag.next())}`
-        rpc.set('status500')
+        world.faults.set('status500')
         const reply = await ask(path)
-        rpc.set('none')
+        world.faults.set('none')
         assertRefused(reply, 502, /chain/)
         await new Promise((resolve) => setTimeout(resolve, 0))
         await comesTo(200, () => ask(path))

@@ -4,9 +4,9 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { after, before, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
+import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { type Collector, rootOf, type SpanReceived, startCollector, treeOf } from '../../support/collector.ts'
-import { testTag } from '../../support/tap/tags.ts'
+import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -20,7 +20,7 @@ const isOf = (requestId: string) => (spans: readonly SpanReceived[]) =>
 describe('the trace of a request', () => {
   let collector: Collector
   let world: World
-  let batch: StoredBatch
+  let batch: BatchRecord
   before(async () => {
     collector = await startCollector()
     world = await startWorld({
@@ -33,9 +33,7 @@ describe('the trace of a request', () => {
         METRICS_PORT: '0',
       },
     })
-    const created = await world.components.tagKeys.create({ id: 'traced', demo: true })
-    assert.ok(created.ok)
-    batch = created.value
+    batch = await demoBatchOf(world, 'traced')
   })
   after(async () => {
     await world.end()
@@ -43,13 +41,10 @@ describe('the trace of a request', () => {
   })
 
   async function product() {
-    const tokenId = await world.mint({ name: 'A traced product' })
-    const tag = await testTag(batch)
-    const hash = world.components.tagHash?.(tag.uid) ?? assert.fail()
-    await world.write({ kind: 'bindTag', tokenId, tagHash: hash })
+    const { tokenId, tag, tagHash } = await boundTag(world, batch, { name: 'A traced product' })
     await world.components.tags.importTag({ uid: tag.uid, epoch: 0, batchId: 'traced', tokenId })
     await world.write({ kind: 'activate', tokenId })
-    return { tokenId, tag, hash }
+    return { tokenId, tag, hash: tagHash }
   }
   const metrics = async (accept: string) => {
     const port = /"event":"metrics listen".*"port":(\d+)/.exec(world.lines.join('\n'))?.[1]

@@ -1,33 +1,27 @@
 /** TAP_BIND over HTTP: the client that presented a tap may repeat it. That holds also when the chain did not answer at first. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { type FaultRpc, startFaultRpc } from '../../support/fault-rpc.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
-import { startWorld, type World } from '../../support/world.ts'
 
 describe('a tap that is bound to its client', () => {
-  let world: World
-  let chain: FaultRpc
+  let world: FaultWorld
   before(async () => {
-    const rpcUrl = async (target: string) => (chain = await startFaultRpc({ target })).url
-    world = await startWorld({ env: { TAP_BIND: 'cookie' }, rpcUrl })
+    world = await startFaultWorld({ TAP_BIND: 'cookie' })
   })
-  after(async () => {
-    await world?.end()
-    await chain?.close()
-  })
+  after(() => world?.end())
 
   it('is not lost when the chain cannot be read behind it', async () => {
     const { tag, tokenId } = await (await openItems(world)).bound()
     for (const path of ['/tap', '/api/verify', `/api/dpp/token/${tokenId}`]) {
       const query = queryOf(tag.next())
       const ask = (cookie = '') => world.get(`${path}?${query}`, { headers: { cookie } })
-      chain.set('rpc-error')
+      world.faults.set('rpc-error')
       const failed = await ask()
       assert.equal(failed.status, 502, path)
       const copied = await ask()
       assert.ok(copied.status < 500 && !(await isShown(copied)), 'a copy of the link is refused without the chain')
-      chain.set('none')
+      world.faults.set('none')
       const [cookie = ''] = failed.headers.getSetCookie().map((one) => one.split(';', 1)[0] ?? '')
       assert.equal(await isShown(await ask(cookie)), true, path)
       assert.equal(await isShown(await ask()), false, 'of another client')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
-import { newUid, testTag } from '../../support/tap/tags.ts'
+import { boundTag, demoBatchOf } from '../../support/tap/bound.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -33,14 +33,8 @@ describe('the back office', () => {
   }
 
   it('sees fresh, repeated, replayed and forged taps, of pages and of programs', async () => {
-    const created = await world.components.tagKeys.create({ id: 'log', demo: true })
-    assert.ok(created.ok)
-    const uid = newUid()
-    const tag = await testTag(created.value, { uid })
-    const tagHash = world.components.tagHash?.(uid)
-    assert.ok(tagHash)
-    const tokenId = await world.mint({ name: 'Tapped Watch' })
-    await world.write({ kind: 'bindTag', tokenId, tagHash })
+    const batch = await demoBatchOf(world, 'log')
+    const { tag, tokenId } = await boundTag(world, batch, { name: 'Tapped Watch' })
     const [skipped, first, second] = [tag.next(), tag.next(), tag.next()]
     const query = ({ picc, cmac }: typeof first) => `?picc=${picc}&cmac=${cmac}`
     const from = (country: string) => ({ headers: { 'CF-IPCountry': country } })

@@ -2,23 +2,18 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
-import { type FaultRpc, startFaultRpc } from '../../support/fault-rpc.ts'
+import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
-import { noMetadata, startWorld, type World } from '../../support/world.ts'
+import { noMetadata } from '../../support/world.ts'
 
 describe('the page of an item whose seal was opened', () => {
-  let world: World
+  let world: FaultWorld
   let items: Awaited<ReturnType<typeof openItems>>
-  let chain: FaultRpc
   before(async () => {
-    const rpcUrl = async (target: string) => (chain = await startFaultRpc({ target })).url
-    world = await startWorld({ rpcUrl, env: { PASSPORT_SIGNING: 'on' } })
+    world = await startFaultWorld({ PASSPORT_SIGNING: 'on' })
     items = await openItems(world)
   })
-  after(async () => {
-    await world?.end()
-    await chain?.close()
-  })
+  after(() => world?.end())
 
   it('offers no certificate', async () => {
     const { tag, tokenId } = await items.bound()
@@ -36,9 +31,9 @@ describe('the page of an item whose seal was opened', () => {
       const { tag, tokenId } = await items.bound()
       await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: noMetadata })
       let calls = 0
-      chain.set({ name: 'rpc-error', methods: ['eth_call'], when: () => (calls += 1) > most })
+      world.faults.set({ name: 'rpc-error', methods: ['eth_call'], when: () => (calls += 1) > most })
       const page = await (await world.get(`/token/${tokenId}?${queryOf(tag.next())}`)).text()
-      chain.set('none')
+      world.faults.set('none')
       assert.match(page, /<body data-tap="tapped"/)
       assert.match(page, /class="verdict tone-stop/, `${most} calls`)
     }

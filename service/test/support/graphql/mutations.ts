@@ -4,6 +4,7 @@ import type { Hex } from '@touchstone/verdict'
 import { graphql } from 'graphql'
 import { encodeDeployData } from 'viem'
 import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
+import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../../src/chain/transactions/writer.ts'
 import type { ApiKey } from '../../../src/access/api-keys.ts'
@@ -20,6 +21,7 @@ import { classStore } from '../../../src/index/queries/classes.ts'
 import { itemStore } from '../../../src/assets/items.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import { tagStore } from '../../../src/tap/tag-registry.ts'
+import type { World } from '../world.ts'
 import { operator, startWriterOver } from '../index/writer-world.ts'
 
 /** The payload of a mutation or of transferTypedData. Its members depend on the selection. */
@@ -31,7 +33,7 @@ export type Payload = Record<string, unknown> & {
 export type Ask = (field: string, selection: string, input: object, key?: Partial<ApiKey>) => Promise<Payload>
 
 /** The stores of mutations. */
-export function storesOf(database: Database) {
+function storesOf(database: Database) {
   return {
     database,
     items: itemStore(database),
@@ -52,10 +54,10 @@ export const noApprovals = (database: Database) =>
   })
 
 /** Stands in for an index that is behind: mutations answer from receipts. */
-export const awaitIndexed = async () => false
+const awaitIndexed = async () => false
 
 /** Asks one field with one input. GraphQL errors are thrown with their code. */
-export function askerOf(database: Database, deps: MutationDeps, contract: Hex): Ask {
+function askerOf(database: Database, deps: MutationDeps, contract: Hex): Ask {
   const texts = metadataStore(database)
   const schema = graphqlSchema(
     queryResolvers({
@@ -84,6 +86,24 @@ export function askerOf(database: Database, deps: MutationDeps, contract: Hex): 
     if (error !== undefined) throw Object.assign(new Error(error.message), { code: error.extensions['code'] })
     return JSON.parse(JSON.stringify(data?.[field])) as Payload
   }
+}
+
+/** Asks with the components of a world's service, as if its index were behind. */
+export function askerIn(
+  { components, contract, lines, rpc }: World,
+  itemChanged: MutationDeps['itemChanged'] = async () => {},
+): Ask {
+  const { database } = components
+  const deps = {
+    ...components,
+    ...storesOf(database),
+    operations: operationStore(database),
+    transfers: createTransferReads({ rpc, contract, chainId: 84532 }),
+    awaitIndexed,
+    itemChanged,
+    log: createLog((line) => lines.push(line)),
+  }
+  return askerOf(database, deps, contract)
 }
 
 export type MutationWorld = Awaited<ReturnType<typeof startMutationWorld>>

@@ -12,7 +12,8 @@ import { startService } from '../../../src/app/service.ts'
 import { createDemoTag } from '../../../src/tap/provisioning/software-tag.ts'
 import { verificationListener } from '../../../src/hosts/verification/host.ts'
 import { copyEmptyPglite } from '../database/pglite.ts'
-import { newUid, parametersOf, testTemplate } from '../tap/tags.ts'
+import { demoBatchOf } from '../tap/bound.ts'
+import { parametersOf, testTag, testTemplate } from '../tap/tags.ts'
 import { startWorld, type World } from '../world.ts'
 import { noWallets } from './wallets.ts'
 
@@ -141,9 +142,7 @@ async function openOthers(world: World) {
     start('bare', { TAG_KEK: '', PAGE_OWNERSHIP: '', ...noWallets }),
     start('down', { CHAIN_RPC_URLS: 'http://127.0.0.1:9', TAP_CHALLENGE: 'on' }),
   ])
-  const made = await down.components.tagKeys.create({ id: 'down', demo: true })
-  if (!made.ok) throw new Error(made.error)
-  const tag = await createDemoTag({ batch: made.value, uid: newUid(), template: testTemplate(made.value) })
+  const tag = await testTag(await demoBatchOf(down, 'down'))
   return {
     limitedUrl: `http://127.0.0.1:${limited.port}`,
     bareUrl: bare.urls.verification,

@@ -5,6 +5,7 @@
 import type { Page } from 'playwright-core'
 import { publishedAccounts } from '../../../src/domain/published-accounts.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
+import { bindTagTo } from '../tap/bound.ts'
 import { newUid } from '../tap/tags.ts'
 import { noMetadata } from '../world.ts'
 import { pictureOf } from './camera.ts'
@@ -272,8 +273,7 @@ async function certificateAfter(world: PageWorld, tapped: string): Promise<strin
 /** An item with a chip of its own. */
 async function boundItem(world: PageWorld, name: string) {
   const uid = newUid()
-  const tokenId = await world.mint({ name })
-  await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(uid) ?? '0x' })
+  const { tokenId } = await bindTagTo(world, uid, { name })
   const next = await world.tagOf(uid)
   return { tokenId, tap: () => `${world.url}/token/${tokenId}?${next()}` }
 }

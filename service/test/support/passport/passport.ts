@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import type { Metadata } from '../../../src/assets/metadata.ts'
-import type { StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { raw, type Reply } from '../http.ts'
+import { bindTagTo, demoBatchOf } from '../tap/bound.ts'
 import { newUid, testTag } from '../tap/tags.ts'
 import type { World } from '../world.ts'
 
@@ -12,9 +12,7 @@ export type TappedItem = { readonly tag: Tag; readonly tokenId: bigint; readonly
 
 /** Items on chain with their tags, and everything that must never be read in an answer or in the log. */
 export async function openItems(world: World) {
-  const created = await world.components.tagKeys.create({ id: 'test', demo: true })
-  assert.ok(created.ok)
-  const batch: StoredBatch = created.value
+  const batch = await demoBatchOf(world)
   const secrets = new Set<string>(publishedAddresses.map((address) => address.slice(2)))
   let serials = 0
 
@@ -36,7 +34,7 @@ export async function openItems(world: World) {
     /** A bound item. Without a GTIN of its own it has none. */
     async bound(metadata?: Metadata, item?: { gtin?: string; serial?: string } | null): Promise<TappedItem> {
       const tag = await newTag()
-      const tokenId = await world.mint(metadata)
+      const { tokenId } = await bindTagTo(world, tag.uid, metadata)
       const { gtin = '09520001000003', serial = `S-${(serials += 1)}` } = item ?? {}
       if (item !== null) {
         const registered = await world.components.items.register({ tokenId, gtin, serial })
@@ -45,7 +43,6 @@ export async function openItems(world: World) {
           JSON.stringify(registered, (_, value: unknown) => String(value)),
         )
       }
-      await world.write({ kind: 'bindTag', tokenId, tagHash: world.components.tagHash?.(tag.uid) ?? '0x' })
       return { tag, tokenId, gtin, serial }
     },
     /** Lists the secrets that these texts contain. */
