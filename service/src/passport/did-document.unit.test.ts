@@ -2,13 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { fromJwk } from '@digitalbazaar/ed25519-multikey'
 import { baseUrl, did } from '../../test/support/passport/fixtures.ts'
+import { changed, keysOf } from '../../test/support/passport/issuer.ts'
 import { didDocument, didOf } from './did-document.ts'
-import { changeIssuerKeys, generateIssuerKeys, parseIssuerKeys, type IssuerKey } from './signing/issuer-keys.ts'
+import { generateIssuerKeys, type IssuerKey } from './signing/issuer-keys.ts'
 
-function keysOf(text: string | null): readonly IssuerKey[] {
-  const read = parseIssuerKeys(text ?? '')
-  return read.ok ? read.keys : []
-}
 const first = await generateIssuerKeys()
 
 describe('the DID document', () => {
@@ -32,11 +29,8 @@ describe('the DID document', () => {
       { kind: 'rotate' },
       { kind: 'revoke', id: 'key-3', at },
       { kind: 'revoke', id: 'key-4', at },
-    ] as const) {
-      const after = await changeIssuerKeys(text, change)
-      assert.ok(typeof after === 'string')
-      text = after
-    }
+    ] as const)
+      text = await changed(text, change)
     const keys = keysOf(text)
     const { verificationMethod, assertionMethod } = didDocument({ baseUrl, did, keys })
     assert.deepEqual(

@@ -1,13 +1,8 @@
 import assert from 'node:assert/strict'
 import { generateKeyPairSync } from 'node:crypto'
 import { describe, it } from 'node:test'
-import {
-  changeIssuerKeys,
-  generateIssuerKeys,
-  parseIssuerKeys,
-  type IssuerKey,
-  type IssuerKeyChange,
-} from './issuer-keys.ts'
+import { changed, keysOf } from '../../../test/support/passport/issuer.ts'
+import { changeIssuerKeys, generateIssuerKeys, parseIssuerKeys, type IssuerKeyChange } from './issuer-keys.ts'
 
 type Jwk = Record<string, unknown>
 const textOf = (...keys: Jwk[]): string => JSON.stringify({ keys })
@@ -15,18 +10,7 @@ const membersOf = (text: string): Jwk[] => JSON.parse(text).keys
 const [es256 = {}, ed25519 = {}] = membersOf(await generateIssuerKeys())
 const [otherEs256 = {}, otherEd25519 = {}] = membersOf(await generateIssuerKeys())
 
-function keysOf(text: string | null): readonly IssuerKey[] {
-  const read = parseIssuerKeys(text ?? '')
-  assert.ok(read.ok, read.ok ? '' : read.reason)
-  return read.keys
-}
 const summary = (text: string | null) => keysOf(text).map(({ id, algorithm, status }) => `${id} ${algorithm} ${status}`)
-
-async function changed(text: string, change: IssuerKeyChange): Promise<string> {
-  const after = await changeIssuerKeys(text, change)
-  assert.ok(typeof after === 'string', JSON.stringify(after))
-  return after
-}
 
 async function refusalOf(text: string, change: IssuerKeyChange): Promise<string> {
   const after = await changeIssuerKeys(text, change)

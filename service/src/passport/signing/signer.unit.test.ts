@@ -1,59 +1,29 @@
 /** Signed passports, checked by the libraries that others use. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
-import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
 import { _checkCredential, verifyCredential } from '@digitalbazaar/vc'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import { catchAllTerms, expanded, loaderWith, passportErrors } from '../../../test/support/passport/documents.ts'
 import { baseUrl, did, everyInput, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
+import { changed, documentsOf, keysOf, proofSuite } from '../../../test/support/passport/issuer.ts'
 import { passportOf } from '../credential.ts'
 import { didDocument } from '../did-document.ts'
-import {
-  changeIssuerKeys,
-  generateIssuerKeys,
-  parseIssuerKeys,
-  type IssuerKey,
-  type IssuerKeyChange,
-} from './issuer-keys.ts'
+import { generateIssuerKeys } from './issuer-keys.ts'
 import { createSigner, snapshotOf } from './signer.ts'
 
 const text = await generateIssuerKeys()
-const rotated = await changed({ kind: 'rotate' })
+const rotated = await changed(text, { kind: 'rotate' })
 const passport = passportOf(sampleInput())
 const at = { list: 1, index: 94_567 }
 const snapshot = snapshotOf(passport, { now, baseUrl, at, profile: 'untp' })
 const signer = createSigner({ did, keys: keysOf(text) })
 
-async function changed(change: IssuerKeyChange): Promise<string> {
-  const after = await changeIssuerKeys(text, change)
-  assert.ok(typeof after === 'string')
-  return after
-}
-
-function keysOf(keyText: string): readonly IssuerKey[] {
-  const read = parseIssuerKeys(keyText)
-  assert.ok(read.ok)
-  return read.keys
-}
-
-/** The documents that a verifier would fetch for `did`. */
-function documentsOf(keys: readonly IssuerKey[]): Record<string, object> {
-  const document = didDocument({ baseUrl, did, keys })
-  const methods = (document.verificationMethod ?? []).map((method) => [
-    method.id,
-    { '@context': 'https://w3id.org/security/multikey/v1', ...method },
-  ])
-  return { [did]: document, ...Object.fromEntries(methods) }
-}
-
 function verifyProof(credential: object, keys = keysOf(text), at = now) {
-  const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
   // The signed entries have a status; their lists are checked in status-list.test.ts.
   const checkStatus = async () => ({ verified: true })
   return verifyCredential({
     credential,
-    suite,
+    suite: proofSuite(),
     documentLoader: loaderWith(documentsOf(keys)),
     now: new Date(at),
     checkStatus,
@@ -177,8 +147,12 @@ describe('application/vc', () => {
     const signed = await signer.addProof(snapshot, now)
     assert.equal((await verifyProof(signed, keysOf(rotated))).verified, true)
     assert.equal(
-      (await verifyProof(signed, keysOf(await changed({ kind: 'revoke', id: 'key-2', at: '2026-11-20T00:00:00Z' }))))
-        .verified,
+      (
+        await verifyProof(
+          signed,
+          keysOf(await changed(text, { kind: 'revoke', id: 'key-2', at: '2026-11-20T00:00:00Z' })),
+        )
+      ).verified,
       false,
     )
     assert.equal((await verifyProof(signed, keysOf(await generateIssuerKeys()))).verified, false)

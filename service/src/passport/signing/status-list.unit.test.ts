@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
-import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
 import { _checkCredential } from '@digitalbazaar/vc'
 import { checkStatus, decodeList } from '@digitalbazaar/vc-bitstring-status-list'
 import { expanded, loaderWith } from '../../../test/support/passport/documents.ts'
 import { baseUrl, did, now, sampleInput } from '../../../test/support/passport/fixtures.ts'
+import { documentsOf, keysOf, proofSuite } from '../../../test/support/passport/issuer.ts'
 import { passportOf } from '../credential.ts'
-import { didDocument } from '../did-document.ts'
-import { generateIssuerKeys, parseIssuerKeys } from './issuer-keys.ts'
+import { generateIssuerKeys } from './issuer-keys.ts'
 import { createSigner, snapshotOf, type SignedProfile } from './signer.ts'
 import { createStatusBits, createStatusIndexes, encodeList, listEntries, statusListCredential } from './status-list.ts'
 import { assetFlags, type StateCode, zeroAddress } from '@touchstone/verdict'
@@ -58,9 +56,7 @@ describe('a status list', () => {
 })
 
 describe('the status of a signed passport', async () => {
-  const keyText = await generateIssuerKeys()
-  const read = parseIssuerKeys(keyText)
-  const keys = read.ok ? read.keys : []
+  const keys = keysOf(await generateIssuerKeys())
   const signer = createSigner({ did, keys })
   const index = 94_567
   // The list library checks times against the clock of the machine.
@@ -71,7 +67,6 @@ describe('the status of a signed passport', async () => {
     revoked: readonly number[],
     { forge = (list: object) => list, profile = 'w3c' as SignedProfile } = {},
   ) {
-    const document = didDocument({ baseUrl, did, keys })
     const purposes = [['suspension', suspended] as const, ['revocation', revoked] as const]
     const lists = await Promise.all(
       purposes.map(async ([purpose, set]) => {
@@ -79,17 +74,12 @@ describe('the status of a signed passport', async () => {
         return [list.id, forge(await signer.addProof(list, today))] as const
       }),
     )
-    const methods = (document.verificationMethod ?? []).map((method) => [
-      method.id,
-      { '@context': 'https://w3id.org/security/multikey/v1', ...method },
-    ])
-    const documentLoader = loaderWith({ [did]: document, ...Object.fromEntries(methods), ...Object.fromEntries(lists) })
+    const documentLoader = loaderWith({ ...documentsOf(keys), ...Object.fromEntries(lists) })
     const credential = await signer.addProof(
       snapshotOf(passportOf(sampleInput({ now: today })), { now: today, baseUrl, at: { list: 1, index }, profile }),
       today,
     )
-    const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
-    const { verified, results } = await checkStatus({ credential, documentLoader, suite })
+    const { verified, results } = await checkStatus({ credential, documentLoader, suite: proofSuite() })
     return {
       verified,
       set: (results ?? []).filter((each) => each.status).map((each) => each.credentialStatus.statusPurpose),

@@ -4,8 +4,6 @@ import { readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
-import { DataIntegrityProof } from '@digitalbazaar/data-integrity'
-import { createVerifyCryptosuite } from '@digitalbazaar/eddsa-jcs-2022-cryptosuite'
 import { verifyCredential } from '@digitalbazaar/vc'
 import { checkStatus } from '@digitalbazaar/vc-bitstring-status-list'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
@@ -16,6 +14,7 @@ import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { changeIssuerKeys, parseIssuerKeys } from '../../../src/passport/signing/issuer-keys.ts'
 import { openIssuer } from '../../../src/passport/signing/issuer.ts'
 import { raw, type Reply } from '../../support/http.ts'
+import { methodDocument, proofSuite } from '../../support/passport/issuer.ts'
 import { openItems, queryOf, type TappedItem } from '../../support/passport/passport.ts'
 import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
@@ -55,17 +54,13 @@ describe('signed passports', () => {
   async function documentLoader(url: string) {
     const did = await didDocument()
     const method = did.verificationMethod?.find(({ id }) => id === url)
-    const own = method
-      ? { '@context': 'https://w3id.org/security/multikey/v1', ...method }
-      : url === did.id
-        ? did
-        : undefined
+    const own = method ? methodDocument(method) : url === did.id ? did : undefined
     if (own !== undefined) return loaderWith({ [url]: own })(url)
     return loaderWith(url.startsWith(world.url) ? { [url]: await jsonAt(url) } : {})(url)
   }
   /** The form with the two statuses of W3C. */
   const w3c = '&profile=w3c'
-  const suite = new DataIntegrityProof({ cryptosuite: createVerifyCryptosuite() })
+  const suite = proofSuite()
   /** The library says whether the lists hold; whether a set bit is acceptable is the verifier's own business. */
   async function statusOf(credential: object) {
     const { verified, results = [], error } = await checkStatus({ credential, documentLoader, suite })
