@@ -1,29 +1,27 @@
 /** Gateways on one PostgreSQL that sell through one payment channel, and that are killed under vouchers (spec §4.8). */
 import assert from 'node:assert/strict'
 import { after, afterEach, before, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
-import { openOwnDatabase, testDatabases } from '../../support/database/databases.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { price, type Answered } from '../../support/payments/buyer.ts'
 import {
   buyThrough,
   channelOf,
   depositPayload,
-  installChannels,
+  startChannelWorld,
   stockBuyer,
   voucherPayload,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
-import { startGatewayWorld, type GatewayWorld } from '../../support/payments/gateway.ts'
+import type { GatewayWorld } from '../../support/payments/gateway.ts'
 import { startGatewayProcess } from '../../support/payments/process.ts'
 import { until } from '../../support/wait.ts'
 
-const skip = testDatabases()[1]?.skip ?? false
 /** TEST_KILLS=100 runs the long form. */
 const kills = Number(process.env['TEST_KILLS'] ?? 4)
 const authorizer = attestationKey()
 const deposit = 10_000n * price
 
-describe('payment channels of processes on one PostgreSQL', { skip }, () => {
+describe('payment channels of processes on one PostgreSQL', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
   let world: GatewayWorld
   let token: bigint
@@ -31,14 +29,10 @@ describe('payment channels of processes on one PostgreSQL', { skip }, () => {
 
   before(async () => {
     database = await openOwnDatabase('migrated')
-    world = await startGatewayWorld({ database })
-    await installChannels(world.rpc)
+    world = await startChannelWorld(async () => database)
     token = await world.mint()
   })
-  after(async () => {
-    await world?.end()
-    await database?.close()
-  })
+  after(() => world?.end())
   afterEach(async () => {
     for (const one of running) await one.kill()
     running.clear()
@@ -59,7 +53,7 @@ describe('payment channels of processes on one PostgreSQL', { skip }, () => {
 
   async function openChannel() {
     const payer = await world.payer(deposit)
-    const own = channelOf(payer.address.toLowerCase() as Hex, authorizer.address.toLowerCase() as Hex)
+    const own = channelOf(payer.address, authorizer.address)
     return {
       own,
       payer,

@@ -15,12 +15,12 @@ import {
   buyThrough,
   channelOf,
   depositPayload,
-  installChannels,
+  startChannelWorld,
   stockBuyer,
   voucherPayload,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import type { GatewayWorld, Opened } from '../../support/payments/gateway.ts'
 
 const authorizer = attestationKey()
 const deposit = 100n * price
@@ -31,27 +31,19 @@ for (const { name, open, skip } of testDatabases())
     let gateway: Opened
     let token: bigint
     let another: bigint
-    const opened = new AsyncDisposableStack()
 
     before(async () => {
-      const database = await open()
-      opened.defer(() => database.close())
-      world = await startGatewayWorld({ database })
-      opened.defer(() => world.end())
-      await installChannels(world.rpc)
+      world = await startChannelWorld(open)
       token = await world.mint()
       another = await world.mint()
       gateway = await world.open({ channels: { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } })
     })
-    after(() => opened.disposeAsync())
+    after(() => world?.end())
     beforeEach(() => world.heal())
 
-    const transactions = async () =>
-      Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'latest']))
     const sold = async () =>
       (await world.database.query(`select from payment where kind = 'voucher' and state = 'done'`)).length
-    const channel = (payer: PrivateKeyAccount, changed = {}) =>
-      channelOf(payer.address.toLowerCase() as Hex, authorizer.address.toLowerCase() as Hex, changed)
+    const channel = (payer: PrivateKeyAccount, changed = {}) => channelOf(payer.address, authorizer.address, changed)
 
     /** A buyer by hand whose channel has a deposit and one purchase of `token`. */
     async function openChannel() {
@@ -111,7 +103,7 @@ for (const { name, open, skip } of testDatabases())
     it('a stock client deposits once and buys with no further transaction', async () => {
       const payer = await world.payer(deposit)
       const buyer = stockBuyer(payer, world.chainUrl)
-      const before = await transactions()
+      const before = await world.transactions()
       for (let n = 1; n <= 12; n += 1) {
         const { status, body, receipt } = await buyer.buy(gateway.url, token)
         assert.equal(status, 200, JSON.stringify(body))
@@ -121,7 +113,7 @@ for (const { name, open, skip } of testDatabases())
         const { chargedCumulativeAmount } = receipt.extra['channelState'] as Record<string, unknown>
         assert.equal(chargedCumulativeAmount, String(BigInt(n) * price))
       }
-      assert.equal((await transactions()) - before, 1)
+      assert.equal((await world.transactions()) - before, 1)
       assert.equal(buyer.sent.length, 12)
       assert.equal(await world.balance(payer.address), 0n)
     })
@@ -129,10 +121,10 @@ for (const { name, open, skip } of testDatabases())
     it('a stock client without records finds its channel on the chain and learns the sum', async () => {
       const payer = await world.payer(deposit)
       await stockBuyer(payer, world.chainUrl).buy(gateway.url, token)
-      const [before, count] = [await transactions(), await sold()]
+      const [before, count] = [await world.transactions(), await sold()]
       const { status } = await stockBuyer(payer, world.chainUrl).buy(gateway.url, another)
       assert.equal(status, 200)
-      assert.deepEqual([await transactions(), await sold()], [before, count + 1])
+      assert.deepEqual([await world.transactions(), await sold()], [before, count + 1])
     })
 
     it('a lost answer is not paid for again, and not even a lost deposit', async () => {
@@ -150,14 +142,14 @@ for (const { name, open, skip } of testDatabases())
 
     it('the same voucher gets the stored proof, and 402 for another request', async () => {
       const { first, bought, voucher } = await openChannel()
-      const [before, count] = [await transactions(), await sold()]
+      const [before, count] = [await world.transactions(), await sold()]
       for (const payload of [first, await voucher(price)]) {
         const again = await buyThrough(gateway.url, token, payload)
         assert.deepEqual([again.status, again.text], [200, bought.text])
         const other = await buyThrough(gateway.url, another, payload)
         assert.deepEqual([other.status, other.body.error], [402, 'payment_already_used'])
       }
-      assert.deepEqual([await transactions(), await sold()], [before, count])
+      assert.deepEqual([await world.transactions(), await sold()], [before, count])
     })
 
     it('the payer reads what became of a voucher, which has no transaction, and of a deposit, which has no proof', async () => {
@@ -269,7 +261,7 @@ for (const { name, open, skip } of testDatabases())
         ['invalid_payment_requirements', { withdrawDelay: 900 }],
         ['invalid_payload', { payerAuthorizer: zero }],
       ] as const
-      const before = await transactions()
+      const before = await world.transactions()
       for (const [error, changed] of cases) {
         const own = channel(payer, changed)
         const refused = await buyThrough(
@@ -279,13 +271,13 @@ for (const { name, open, skip } of testDatabases())
         )
         assert.deepEqual([refused.status, refused.body.error], [402, error])
       }
-      assert.equal(await transactions(), before)
+      assert.equal(await world.transactions(), before)
     })
 
     it('a deposit that is too small, forged or not covered is refused, and costs nothing', async () => {
       const payer = await world.payer(deposit)
       const own = channel(payer)
-      const before = await transactions()
+      const before = await world.transactions()
       const small = await depositPayload(payer, own, { amount: deposit - 1n, sum: price })
       const large = await depositPayload(payer, own, { amount: deposit + 1n, sum: price })
       const forged = await depositPayload(privateKeyToAccount(generatePrivateKey()), own, {
@@ -303,7 +295,7 @@ for (const { name, open, skip } of testDatabases())
       }
       const good = await depositPayload(payer, own, { amount: deposit, sum: price })
       assert.equal((await buyThrough(gateway.url, 2n ** 200n, good)).status, 404)
-      assert.equal(await transactions(), before)
+      assert.equal(await world.transactions(), before)
       assert.equal((await buyThrough(gateway.url, token, good)).status, 200)
     })
 
@@ -326,10 +318,10 @@ for (const { name, open, skip } of testDatabases())
       const { own, first, voucher } = await openChannel()
       await world.database.query(`update channel set charged = balance where id = decode($1, 'hex')`, [own.id.slice(2)])
       const again = { ...(await voucher(deposit + price)), type: 'deposit', deposit: first.deposit }
-      const [before, count] = [await transactions(), await sold()]
+      const [before, count] = [await world.transactions(), await sold()]
       const refused = await buyThrough(gateway.url, token, again)
       assert.deepEqual([refused.status, refused.body.error], [402, 'insufficient_funds'])
-      assert.deepEqual([await transactions(), await sold()], [before, count])
+      assert.deepEqual([await world.transactions(), await sold()], [before, count])
     })
 
     it('a new deposit is made although the answer to the one before was lost', async () => {

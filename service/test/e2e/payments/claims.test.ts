@@ -12,12 +12,12 @@ import {
   buyThrough,
   channelOf,
   depositPayload,
-  installChannels,
+  startChannelWorld,
   voucherPayload,
   withdrawals,
 } from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
-import { startGatewayWorld, type GatewayWorld, type Opened } from '../../support/payments/gateway.ts'
+import type { GatewayWorld, Opened } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
 const authorizer = attestationKey()
@@ -30,18 +30,13 @@ for (const { name, open, skip } of testDatabases())
     let gateway: Opened
     let token: bigint
     let held: bigint
-    const opened = new AsyncDisposableStack()
 
     before(async () => {
-      const database = await open()
-      opened.defer(() => database.close())
-      world = await startGatewayWorld({ database })
-      opened.defer(() => world.end())
-      await installChannels(world.rpc)
+      world = await startChannelWorld(open)
       token = await world.mint()
       gateway = await openGateway(5n * price)
     })
-    after(() => opened.disposeAsync())
+    after(() => world?.end())
     beforeEach(async () => {
       await world.heal()
       await gateway.claim()
@@ -55,13 +50,11 @@ for (const { name, open, skip } of testDatabases())
         channels: { store, accounts: [authorizer], claimUnits, intervalMs: 3_600_000 },
       })
     const earned = async () => (await world.balance()) - held
-    const transactions = async () =>
-      Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'latest']))
 
     /** A channel with so many purchases. */
     async function sell(purchases: number) {
       const payer = await world.payer(deposit)
-      const own = channelOf(payer.address.toLowerCase() as Hex, authorizer.address.toLowerCase() as Hex)
+      const own = channelOf(payer.address, authorizer.address)
       for (let n = 1n; n <= BigInt(purchases); n += 1n) {
         const payload =
           n === 1n
@@ -96,19 +89,19 @@ for (const { name, open, skip } of testDatabases())
 
     it('waits for enough, then claims all channels in one transaction, which pays the seller', async () => {
       const [one, two] = [await sell(2), await sell(2)]
-      const before = await transactions()
+      const before = await world.transactions()
       await gateway.claim()
-      assert.equal(await transactions(), before)
+      assert.equal(await world.transactions(), before)
       const three = await sell(1)
       await gateway.claim()
-      assert.equal(await transactions(), before + 2) // the third deposit, and the claim
+      assert.equal(await world.transactions(), before + 2) // the third deposit, and the claim
       assert.equal(await earned(), 5n * price)
       for (const { state } of [one, two, three]) {
         const found = await state()
         assert.equal(found?.claimed, found?.charged)
       }
       await gateway.claim()
-      assert.equal(await transactions(), before + 2)
+      assert.equal(await world.transactions(), before + 2)
     })
 
     it('shows a voucher to everyone: a repeat of it leaves an undelivered proof to the buyer', async () => {
@@ -141,10 +134,10 @@ for (const { name, open, skip } of testDatabases())
       await using holder = await openHolder(world.database)
       const store = createChannelStore(world.database, { chainId: 84532, asset, holder })
       const other = await openGateway(5n * price, store)
-      const before = await transactions()
+      const before = await world.transactions()
       await Promise.all([gateway.claim(), other.claim()])
       assert.equal(await earned(), 6n * price)
-      assert.equal(await transactions(), before + 1)
+      assert.equal(await world.transactions(), before + 1)
       await other.close()
     })
 

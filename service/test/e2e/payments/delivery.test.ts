@@ -38,6 +38,12 @@ async function mineAgain(): Promise<void> {
   await world.mine()
 }
 
+/** Mines a payment once it is stored that its proof was not delivered. */
+async function mineUndelivered(): Promise<void> {
+  await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
+  await mineAgain()
+}
+
 describe('a stock client that is called again after 503 settlement_pending', () => {
   for (const client of stockClients)
     it(`${client} gets one proof for one price`, async (t) => {
@@ -173,8 +179,7 @@ describe('a connection that breaks before the proof was read', () => {
     const first = await sign(payer)
     await world.automine(false)
     await buyAndBreak(patient.url, first, isStored(first))
-    await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
-    await mineAgain()
+    await mineUndelivered()
     assert.equal((await buySettled(patient.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
     await patient.close()
@@ -201,8 +206,7 @@ describe('a connection that breaks before the proof was read', () => {
     await buyAndBreak(slow.url, await sign(payer), () => isInserting)
     inserting.resolve()
     await inserted.promise
-    await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
-    await mineAgain()
+    await mineUndelivered()
     assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
     assert.equal(await charged(), price)
     await slow.close()

@@ -283,27 +283,23 @@ describe('the same payment again', () => {
 })
 
 describe('payments at once', () => {
-  const transactionsSent = async () =>
-    Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'latest']))
-
-  it('20 of one payer all settle, in fewer transactions', async () => {
-    const payments = await times(20, () => sign(payer))
-    const sentBefore = await transactionsSent()
+  /** Settles all payments, 20, at once, in fewer transactions. */
+  async function settled(payments: readonly SignedPayment[]): Promise<void> {
+    const sentBefore = await world.transactions()
     const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     assert.deepEqual(statuses(answers), Array(20).fill(200))
     assert.equal(await charged(), 20n * price)
-    assert.ok((await transactionsSent()) - sentBefore < 20)
+    assert.ok((await world.transactions()) - sentBefore < 20)
+  }
+
+  it('20 of one payer all settle, in fewer transactions', async () => {
+    await settled(await times(20, () => sign(payer)))
   })
 
   it('20 of 20 payers all settle, in fewer transactions', async () => {
     const payers: PrivateKeyAccount[] = []
     for (let n = 0; n < 20; n += 1) payers.push(await world.payer(price))
-    const payments = await Promise.all(payers.map((one) => sign(one)))
-    const sentBefore = await transactionsSent()
-    const answers = await Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
-    assert.deepEqual(statuses(answers), Array(20).fill(200))
-    assert.equal(await charged(), 20n * price)
-    assert.ok((await transactionsSent()) - sentBefore < 20)
+    await settled(await Promise.all(payers.map((one) => sign(one))))
   })
 
   it('two of a payer with money for one: one proof, one 402 insufficient_funds', async () => {

@@ -19,8 +19,8 @@ afterEach(() => world.heal())
 
 type Block = { readonly baseFeePerGas: Hex }
 const sender = world.facilitator.address
-const mined = async () => Number(await world.rpc('eth_getTransactionCount', [sender, 'latest']))
-const waiting = async () => Number(await world.rpc('eth_getTransactionCount', [sender, 'pending'])) - (await mined())
+const waiting = async () =>
+  Number(await world.rpc('eth_getTransactionCount', [sender, 'pending'])) - (await world.transactions())
 const statuses = (answers: readonly Answered[]) => answers.map(({ status }) => status)
 
 /** Mines block after block until `work` has ended. */
@@ -47,9 +47,9 @@ describe('a wallet that burns the gas of transactions', () => {
   it('is not served where it only accepts calls without fees', async () => {
     const wallet = await deploy(true)
     const gateway = await world.open()
-    const before = await mined()
+    const before = await world.transactions()
     const answer = await buySettled(gateway.url, token, await sign(payer, { from: wallet }))
-    assert.deepEqual([answer.status, (await mined()) - before], [402, 0])
+    assert.deepEqual([answer.status, (await world.transactions()) - before], [402, 0])
     await gateway.close()
   })
 
@@ -57,14 +57,14 @@ describe('a wallet that burns the gas of transactions', () => {
     const wallet = await deploy(false)
     const gateway = await world.open()
     const payments = await Promise.all(Array.from({ length: 1_000 }, () => sign(payer, { from: wallet })))
-    const before = await mined()
+    const before = await world.transactions()
     await world.automine(false)
     const answers = Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment)))
     await until(async () => (await waiting()) > 0)
     await world.rpc('anvil_setStorageAt', [wallet, toHex(0), `0x${'0'.repeat(63)}1`])
     const ended = await whileMining(answers)
     assert.deepEqual(new Set(statuses(ended)), new Set([402]))
-    assert.equal((await mined()) - before, 1)
+    assert.equal((await world.transactions()) - before, 1)
     assert.equal(await charged(), 0n)
     const [first] = payments
     assert.equal((await buy(gateway.url, token, first ?? (await sign(payer)))).status, 402)
@@ -140,10 +140,10 @@ describe('a transaction that stays out', () => {
     const { baseFeePerGas } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as Block
     const spike = toHex(100n * (BigInt(baseFeePerGas) + 1_000_000_000n))
     const raise = () => world.rpc('anvil_setNextBlockBaseFeePerGas', [spike])
-    const before = await mined()
+    const before = await world.transactions()
     await raise()
     await world.mine()
-    assert.equal(await mined(), before)
+    assert.equal(await world.transactions(), before)
     const payments = await Promise.all([sign(payer), sign(payer), sign(another)])
     const others = payments.map((payment) => buySettled(gateway.url, token, payment))
     const answers = await whileMining(Promise.all([first, ...others]), raise)
@@ -172,7 +172,7 @@ describe('a transaction that stays out', () => {
     const first = buySettled(gateway.url, token, await sign(payer))
     await until(async () => (await waiting()) === 1)
     await world.rpc('anvil_dropAllTransactions')
-    await world.rpc('anvil_setNonce', [sender, toHex((await mined()) + 1)])
+    await world.rpc('anvil_setNonce', [sender, toHex((await world.transactions()) + 1)])
     assert.equal((await whileMining(first)).status, 200)
     assert.equal(await charged(), price)
     await gateway.close()
@@ -188,10 +188,10 @@ describe('several keys', () => {
     const second = privateKeyToAccount(generatePrivateKey())
     await world.rpc('anvil_setBalance', [second.address, toHex(10n ** 18n)])
     const gateway = await world.open(facilitatorOf(world.facilitator, second))
-    const before = await mined()
+    const before = await world.transactions()
     for (let sale = 0; sale < 4; sale += 1)
       assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    assert.deepEqual([(await mined()) - before, await countOf(second)], [2, 2])
+    assert.deepEqual([(await world.transactions()) - before, await countOf(second)], [2, 2])
     await gateway.close()
   })
 

@@ -11,6 +11,7 @@ import { generatePrivateKey } from 'viem/accounts'
 import { baseSepolia } from 'viem/chains'
 import testChannels from '../../../../contracts/artifacts/TestChannels.json' with { type: 'json' }
 import testCollector from '../../../../contracts/artifacts/TestCollector.json' with { type: 'json' }
+import type { Database } from '../../../src/db/database.ts'
 import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import {
   channelAbi,
@@ -23,6 +24,7 @@ import {
 } from '../../../src/payments/channels/channel.ts'
 import { transferTypes } from '../../../src/payments/x402/payment.ts'
 import { asset, base64, domain, payTo, post, price, type Answered } from './buyer.ts'
+import { startGatewayWorld, type GatewayWorld } from './gateway.ts'
 
 export const withdrawDelay = 86_400
 const voucherTypes = {
@@ -40,6 +42,18 @@ export async function installChannels(rpc: RpcClient): Promise<void> {
   const runtime = async (creation: Hex) => rpc('eth_call', [{ data: creation }, 'latest'])
   await rpc('anvil_setCode', [channelContract, real ? await runtime(real.settlement) : testChannels.deployedBytecode])
   await rpc('anvil_setCode', [depositCollector, real ? await runtime(real.collector) : testCollector.deployedBytecode])
+}
+
+/** A gateway world with these contracts on a database that ends with it. */
+export async function startChannelWorld(open: () => Promise<Database>): Promise<GatewayWorld> {
+  const database = await open()
+  const world = await startGatewayWorld({ database })
+  await installChannels(world.rpc)
+  const end = async () => {
+    await world.end()
+    await database.close()
+  }
+  return { ...world, end }
 }
 
 export type Purchase = {
@@ -97,11 +111,12 @@ export function channelOf(
   receiverAuthorizer: Hex,
   changed: Partial<ChannelConfig> = {},
 ): ChannelConfig & { readonly id: Hex } {
+  const lower = payer.toLowerCase() as Hex
   const config = {
-    payer,
-    payerAuthorizer: payer,
+    payer: lower,
+    payerAuthorizer: lower,
     receiver: payTo,
-    receiverAuthorizer,
+    receiverAuthorizer: receiverAuthorizer.toLowerCase() as Hex,
     token: asset,
     withdrawDelay,
     salt: `0x${'0'.repeat(64)}` as Hex,

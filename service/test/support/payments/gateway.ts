@@ -226,6 +226,8 @@ export async function startGatewayWorld(given: { database?: Database } = {}) {
         asset,
         encodeFunctionData({ abi: tokenAbi, functionName: on ? 'pause' : 'unpause' }),
       ),
+    /** How many transactions of the facilitator were mined. */
+    transactions: async () => Number(await rpc('eth_getTransactionCount', [facilitator.address, 'latest'])),
     automine: (on: boolean) => rpc('evm_setAutomine', [on]),
     mine: (blocks = 1) => rpc('anvil_mine', [toHex(blocks)]),
     async heal(): Promise<void> {
