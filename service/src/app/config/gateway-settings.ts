@@ -5,6 +5,10 @@ import { secret, setting } from './setting.ts'
 
 const keyBytes = hexBytes(32, 32)
 const privateKey = optional(keyBytes)
+const privateKeys = mapped(
+  list('private keys of 32 bytes in hex', (text) => keyBytes.parse(text) !== undefined),
+  (texts) => texts.flatMap((text) => keyBytes.parse(text) ?? []),
+)
 /** The factories of Coinbase Smart Wallet, versions 1 and 1.1. */
 const walletFactories = '0x0BA5ED0c6AA8c49038F819E587E2633c4A9F428a,0xBA5ED110eFDBa3D005bfC882d75358ACBbB85842'
 const shortText = (fallback: string) => pattern(/^[^\p{C}]{1,50}$/u, '1 to 50 characters', fallback)
@@ -47,10 +51,7 @@ export const gatewaySettings = z.object({
   ),
   channelKeys: secret(
     'PAYMENT_CHANNEL_KEYS',
-    mapped(
-      list('private keys of 32 bytes in hex', (text) => keyBytes.parse(text) !== undefined),
-      (texts) => texts.flatMap((text) => keyBytes.parse(text) ?? []),
-    ),
+    privateKeys,
     'Private keys that authorize claims of payment channels; new channels take the first. They hold no money, and every process has the same.',
   ),
   facilitatorUrl: setting(
@@ -70,10 +71,7 @@ export const gatewaySettings = z.object({
   ),
   facilitatorKeys: secret(
     'FACILITATOR_KEYS',
-    mapped(
-      list('private keys of 32 bytes in hex', (text) => keyBytes.parse(text) !== undefined),
-      (texts) => texts.flatMap((text) => keyBytes.parse(text) ?? []),
-    ),
+    privateKeys,
     'More private keys that take turns at settlements; as FACILITATOR_KEY.',
   ),
   walletFactories: setting(

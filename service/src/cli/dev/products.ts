@@ -41,6 +41,8 @@ const satchel = {
   description: 'Saddle-stitched satchel of vegetable-tanned calf leather.',
 }
 
+const jacket = { name: 'Terra Rain Jacket', brand: 'Norrvik', sku: 'NV-TRJ-M', origin: 'LT', size: 'M' }
+
 export const products: readonly Product[] = [
   product('09520001000003', 'H38-000417', 'MINTED', {
     name: 'Harrow 38 Field Watch',
@@ -144,11 +146,7 @@ export const products: readonly Product[] = [
     'TRJM-00219',
     'ACTIVATED',
     {
-      name: 'Terra Rain Jacket',
-      brand: 'Norrvik',
-      sku: 'NV-TRJ-M',
-      origin: 'LT',
-      size: 'M',
+      ...jacket,
       description: 'Three-layer rain jacket, taken back and recycled.',
     },
     { recycled: true, model: 'jacket' },
@@ -190,11 +188,7 @@ export const products: readonly Product[] = [
     'TRJM-00384',
     'ACTIVATED',
     {
-      name: 'Terra Rain Jacket',
-      brand: 'Norrvik',
-      sku: 'NV-TRJ-M',
-      origin: 'LT',
-      size: 'M',
+      ...jacket,
       description: 'Three-layer rain jacket of recycled nylon. Every seam can be opened for repair.',
     },
     { model: 'jacket' },

@@ -8,6 +8,7 @@ import {
   lifecycleStates,
   zeroAddress,
 } from '@touchstone/verdict'
+import type { MetadataSource } from '../../assets/verdicts.ts'
 import { eventKinds, flagNamesOf, type AssetEvent } from '../../domain/registry-event.ts'
 import { cleanLine } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
@@ -15,7 +16,7 @@ import { newestTransfers, type TransferRow } from '../../index/queries/transfers
 import { memoize } from '../../lib/memoize.ts'
 import type { GraphqlContext } from '../context.ts'
 import type { ResolverMap } from '../schema.ts'
-import { createProductMetadata, type MetadataSource } from './metadata.ts'
+import { createProductMetadata } from './metadata.ts'
 import { listKey, type PageArguments, readConnection } from './pages.ts'
 
 export type ProductFieldDeps = {

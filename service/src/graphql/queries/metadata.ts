@@ -1,11 +1,9 @@
 /** ProductMetadata (spec §2.9) from the text behind a metadata hash, which is untrusted until it is cleaned (spec §2.3). */
 import { cleanText, untrustedOf, type Hex } from '@touchstone/verdict'
 import { LRUCache } from 'lru-cache'
+import type { MetadataSource } from '../../assets/verdicts.ts'
 import { isObject, parseJsonObject, type JsonObject } from '../../lib/json.ts'
 import { parseDay } from '../../domain/text.ts'
-
-/** Metadata texts by their hash. Reads of one turn are batched. */
-export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
 type ProductMetadata = {
   readonly description: string | null
