@@ -3,11 +3,12 @@
  * against the OpenAPI description: a status, header or body that it does not foresee, and anything that leaks, is a broken promise.
  */
 import { readOpenApi } from '../../../service/src/discovery/openapi.ts'
-import { readContract, type Reply } from '../../../service/test/support/contract.ts'
+import { readContract } from '../../../service/test/support/contract.ts'
+import type { Reply } from '../../../service/test/support/http.ts'
 import type { Instance, Urls } from '../services/instance.ts'
 import type { Kind, Outcome, Record } from '../record.ts'
 
-export type { Reply } from '../../../service/test/support/contract.ts'
+export type { Reply } from '../../../service/test/support/http.ts'
 export type Wanted = {
   readonly kind: Kind
   /** The operation of the OpenAPI description. */

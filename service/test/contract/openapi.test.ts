@@ -10,7 +10,8 @@ import { toJsonSchema, verdictSchema } from '../../src/agents/tools/schemas.ts'
 import { routeNames } from '../../src/app/route-names.ts'
 import { readOpenApi, withUrls } from '../../src/discovery/openapi.ts'
 import { errorRows } from '../../src/lib/error-codes.ts'
-import { readContract, type Operation, type Reply } from '../support/contract.ts'
+import { readContract, type Operation } from '../support/contract.ts'
+import type { Reply } from '../support/http.ts'
 
 type Json = Readonly<Record<string, any>> // oxlint-disable-line typescript/no-explicit-any
 

@@ -6,22 +6,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
-import { bytesToHex } from 'viem'
 import { bareCommandsOf, touchstone, type Ran, type Running } from '../support/processes/cli.ts'
-import { send, type Reply, type Sent } from '../support/contract.ts'
-import { openOwnDatabase, testDatabases } from '../support/database/databases.ts'
+import { send, type Sent } from '../support/contract.ts'
+import type { Reply } from '../support/http.ts'
+import { openOwnDatabase, noPostgres } from '../support/database/databases.ts'
 import { keepSecret } from '../support/evidence.ts'
 import { eventually, until } from '../support/wait.ts'
 import { commitBeforeNewestMigration, extractVersion } from '../support/processes/previous-version.ts'
 import { newUid, testTag } from '../support/tap/tags.ts'
-import { operator, startWriterWorld } from '../support/index/writer-world.ts'
+import { startWriterWorld } from '../support/index/writer-world.ts'
+import { publishedKey } from '../../src/domain/published-accounts.ts'
 import { readMigrations } from '../../src/db/migrate.ts'
 import { newApiKey } from '../../src/access/api-keys.ts'
 import { readKeyFile } from '../../src/tap/keys/key-file.ts'
 
 const before = await commitBeforeNewestMigration()
 const mustRun = process.env['REQUIRE_SERVICES'] === '1' && 'reason' in before && !before.isExcuse
-const skip = testDatabases()[1]?.skip || ('reason' in before && !mustRun ? before.reason : false)
+const skip = noPostgres || ('reason' in before && !mustRun ? before.reason : false)
 const kinds = ['read', 'tap', 'list'] as const
 const kek = '6b'.repeat(31) + '07'
 
@@ -103,7 +104,7 @@ describe('an upgrade', { skip }, () => {
       RATE_LIMIT_ASSET: '0',
       RATE_LIMIT_TAP: '0',
       RATE_LIMIT_GRAPHQL: '0',
-      OPERATOR_KEY: bytesToHex(operator.getHdKey().privateKey ?? new Uint8Array()),
+      OPERATOR_KEY: publishedKey(0),
       TAG_KEK: kek,
       TAG_PEPPER: '70'.repeat(31) + '08',
       TAP_WINDOW_SECONDS: '0',

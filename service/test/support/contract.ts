@@ -3,6 +3,7 @@ import { request as httpRequest, Agent } from 'node:http'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { memoize } from '../../src/lib/memoize.ts'
+import type { Reply } from './http.ts'
 
 type Json = Readonly<Record<string, unknown>>
 export type Schema = Json & {
@@ -31,7 +32,6 @@ export type Operation = {
   readonly responses: Readonly<Record<string, Answer>>
 }
 export type Sent = { method: string; target: string; headers: Record<string, string>; body?: string | undefined }
-export type Reply = { status: number; headers: Record<string, string | string[] | undefined>; text: string }
 
 export function readContract(text: string) {
   const document = JSON.parse(text) as {

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import type { Attribute, Handle, Module } from '../../src/keys/pkcs11/standard.ts'
 import type { Pkcs11Options } from '../../src/keys/pkcs11/token.ts'
 
 const library = process.env['TEST_PKCS11_LIBRARY'] ?? '/usr/lib/softhsm/libsofthsm2.so'
@@ -91,8 +92,6 @@ function inModule(work: (token: TokenWriter) => void): void {
   }
 }
 
-type Attribute = { type: number; value: number | string | boolean | Buffer }
-
 /**
  * Attribute numbers are those of pkcs11t.h. They are class 0x0, token 0x1, private 0x2, label 0x3, value 0x11, key type 0x100, id 0x102 …
  */
@@ -122,16 +121,9 @@ function findPackage(): string | null {
   }
 }
 
-type TokenWriter = {
-  load: (path: string) => void
-  close: () => void
-  C_Initialize: () => void
-  C_Finalize: () => void
-  C_GetSlotList: (withToken: boolean) => Buffer[]
-  C_GetTokenInfo: (slot: Buffer) => { label: string }
-  C_OpenSession: (slot: Buffer, flags: number) => Buffer
-  C_InitToken: (slot: Buffer, pin: string, label: string) => string
-  C_InitPIN: (session: Buffer, pin: string) => void
-  C_Login: (session: Buffer, user: number, pin: string) => void
-  C_CreateObject: (session: Buffer, attributes: Attribute[]) => Buffer
+/** What `Module` leaves out: making a token and putting a key into it. */
+type TokenWriter = Module & {
+  C_InitToken: (slot: Handle, pin: string, label: string) => string
+  C_InitPIN: (session: Handle, pin: string) => void
+  C_CreateObject: (session: Handle, attributes: Attribute[]) => Handle
 }

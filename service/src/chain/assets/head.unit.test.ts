@@ -6,13 +6,7 @@ import { readNow, turn, warm } from '../../../test/support/reader/scripted.ts'
 
 describe('the head of the asset reader', () => {
   it('is resolved anew after a receipt above it, even by a read that joins an older request', async () => {
-    const { chain, reader, clock } = await warm()
-    await readNow(chain, reader, 1n)
-    clock.ms += 300
-    reader.head()
-    await turn()
-    chain.release(0)
-    await turn() // the head is looked up, the answer is on its way
+    const { chain, reader } = await lookingUp()
     const receipt = chain.mine([1n])
     reader.dropHead(receipt.number)
     assert.equal(reader.head(), undefined)
@@ -21,13 +15,7 @@ describe('the head of the asset reader', () => {
   })
 
   it('is resolved anew when its block is not canonical, even by a read that joins an older request', async () => {
-    const { chain, reader, clock } = await warm([1n, 2n])
-    await readNow(chain, reader, 1n)
-    clock.ms += 300
-    reader.head()
-    await turn()
-    chain.release(0)
-    await turn() // the head is looked up, the answer is on its way
+    const { chain, reader } = await lookingUp([1n, 2n])
     chain.rewind(1)
     const other = chain.mine([2n])
     const reading = reader.read(2n)
@@ -71,3 +59,15 @@ describe('the head of the asset reader', () => {
     await assert.rejects(reader.read(1n), { code: 'CHAIN_UNAVAILABLE' })
   })
 })
+
+/** A reader whose head is looked up while the answer is on its way. */
+async function lookingUp(tokens?: readonly bigint[]) {
+  const { chain, reader, clock } = await warm(tokens)
+  await readNow(chain, reader, 1n)
+  clock.ms += 300
+  reader.head()
+  await turn()
+  chain.release(0)
+  await turn()
+  return { chain, reader }
+}

@@ -1,15 +1,12 @@
 /** The playground in a real browser (spec §4.9, §6): every example answers, without internet, and the key is kept nowhere. */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { after, before, describe, it } from 'node:test'
 import type { Page } from 'playwright-core'
 import { commandsOf } from '../../support/processes/cli.ts'
-import { noBrowser, startBrowser, type PageBrowser } from '../../support/pages/browser.ts'
+import { axe, noBrowser, startBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
 import { eventually, until } from '../../support/wait.ts'
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const wrongKey = `ts_live_${'w'.repeat(43)}`
 
 describe('the playground in Chromium', { skip: noBrowser }, () => {

@@ -89,7 +89,8 @@ export async function shows(page: Page, text: string): Promise<void> {
     .waitFor({ timeout: 120_000 })
 }
 
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+/** The source of axe-core, which runs in a page. */
+export const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 export type Audit = { readonly broken: readonly string[]; readonly held: number }
 export type Scheme = 'light' | 'dark'
