@@ -1,4 +1,4 @@
-/** A chain with the registry for benchmarks that make blocks themselves: anvil on the second core, which mines only when it is asked to. */
+/** The chain of benchmarks that make blocks themselves. It is anvil on the second core with the registry, and mines when it is asked to. */
 import type { Hex } from '@touchstone/verdict'
 import { encodeFunctionData, multicall3Abi } from 'viem'
 import { anvilBinary } from '../../service/src/chain/devchain/anvil.ts'

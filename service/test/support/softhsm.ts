@@ -121,7 +121,7 @@ function findPackage(): string | null {
   }
 }
 
-/** What `Module` leaves out: making a token and putting a key into it. */
+/** `Module` with the calls that make a token and put a key into it. */
 type TokenWriter = Module & {
   C_InitToken: (slot: Handle, pin: string, label: string) => string
   C_InitPIN: (session: Handle, pin: string) => void
