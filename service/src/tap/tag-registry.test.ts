@@ -160,6 +160,16 @@ for (const { name, open, skip } of testDatabases()) {
       assert.throws(() => createTapPruning({ sql: database, days: 0 }), RangeError)
     })
 
+    it('lets no tag be bound in a batch that is revoked', async () => {
+      const { uid, batchId, tokenId = 0n } = newRow({ batchId: 'revoked' })
+      await tags.putBatch({ id: batchId, epoch: 0, settings: {} })
+      const ask = () => mayBind(tags, async () => null, { tokenId, uid, batchId, item: null })
+      assert.deepEqual(await ask(), { ok: true, epoch: 0 })
+      await tags.setBatchStatus(batchId, 'revoked')
+      const message = 'Batch revoked is revoked; its tags need another batch.'
+      assert.deepEqual(await ask(), { ok: false, about: 'batch', message })
+    })
+
     it('lets no tag be bound for an item that another token is, although that token has no tag', async () => {
       await tags.putBatch({ id: 'a', epoch: 0, settings: {} })
       const { uid, batchId, tokenId = 0n, gtin = '', serial = '' } = newRow()

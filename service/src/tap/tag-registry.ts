@@ -201,6 +201,8 @@ export async function mayBind(
 ): Promise<BindingAnswer> {
   const batch = (await tags.batches()).find(({ id }) => id === batchId)
   if (batch === undefined) return { ok: false, about: 'batch', message: `There is no batch named ${batchId}.` }
+  if (batch.status === 'revoked')
+    return { ok: false, about: 'batch', message: `Batch ${batchId} is revoked; its tags need another batch.` }
   const known = await tags.tagOfUid(uid)
   const elsewhere = known === undefined ? null : registeredElsewhere(known, tokenId, batch)
   if (elsewhere !== null) return { ok: false, about: 'tag', message: elsewhere }
