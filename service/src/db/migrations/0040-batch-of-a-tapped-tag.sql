@@ -46,7 +46,7 @@ create or replace function present_taps(shard bytea, uids bytea[], epochs int[],
   consumes boolean[], out place int, out last_counter int, out picc bytea, out age float8, out status text, out newer boolean,
   out fresh boolean) returns setof record language plpgsql as $$
 #variable_conflict use_column
-declare moment timestamptz; seen timestamptz; is_elsewhere boolean; begin
+declare moment timestamptz; seen timestamptz; own text; is_elsewhere boolean; begin
   for n in 1 .. cardinality(uids) loop
     place := n
     ; moment := coalesce(times[n]::timestamptz, clock_timestamp())
@@ -54,9 +54,11 @@ declare moment timestamptz; seen timestamptz; is_elsewhere boolean; begin
     ; select max(t.last_counter) filter (where t.epoch = epochs[n]), coalesce(bool_or(t.epoch > epochs[n] and (t.registered_at is not null
           or coalesce((select o.status from tag_batch o where o.id = t.batch_id), '') <> 'revoked')), false)
       into last_counter, newer from tag t where t.uid = uids[n]
-    ; is_elsewhere := coalesce(batches[n] <> (select x.batch_id from tag x where x.uid = uids[n] and x.epoch <= epochs[n]
+    ; own := null
+    ; select x.batch_id into own from tag x where x.uid = uids[n] and x.epoch <= epochs[n]
         and (x.registered_at is not null or coalesce((select o.status from tag_batch o where o.id = x.batch_id), '') <> 'revoked')
-      order by x.registered_at is null, x.epoch desc limit 1), false)
+      order by x.registered_at is null, x.epoch desc limit 1
+    ; is_elsewhere := coalesce(own <> batches[n], false)
     ; select p.picc, p.first_seen into picc, seen from tap p
       where p.uid = uids[n] and p.epoch = epochs[n] and p.counter = counters[n]
     ; select b.status into status from tag_batch b where b.id = batches[n]
