@@ -55,7 +55,8 @@ export type CompressResponse = (response: Response, acceptEncoding: string | und
 
 /**
  * Makes the function that compresses responses. Results of public, cacheable responses are kept by the hash of their bytes, in at most
- * `maxKept` bytes. An entity tag becomes weak, because the bytes are others.
+ * `maxKept` bytes. An entity tag becomes weak, because the bytes are others. So does that of a 304: a strong one confirms no stored answer
+ * with a weak one (RFC 9111 §4.3.4).
  */
 export function responseCompressor(maxKept = 8_000_000): CompressResponse {
   const kept = new LRUCache<string, Buffer>({ maxSize: maxKept, sizeCalculation: (bytes) => bytes.length || 1 })
@@ -78,20 +79,27 @@ export function responseCompressor(maxKept = 8_000_000): CompressResponse {
 
   return async (response, acceptEncoding) => {
     const { status, headers } = response
-    const isText = compressible.test(headers.get('content-type') ?? '')
-    if (status !== 200 || !isText || headers.has('content-encoding')) return response
+    const isText = status === 200 && compressible.test(headers.get('content-type') ?? '')
+    const isEncoded = headers.has('content-encoding') || /accept-encoding/i.test(headers.get('vary') ?? '')
+    if (isEncoded || !(isText || status === 304)) return response
     headers.append('Vary', 'Accept-Encoding')
     const encoding = encodingFor(acceptEncoding)
-    if (encoding === 'identity' || response.body === null) return response
+    if (encoding === 'identity') return response
+    if (status === 304) weaken(headers)
+    if (response.body === null) return response
     const plain = new Uint8Array(await response.arrayBuffer())
     const isShared = /^public\b/.test(headers.get('cache-control') ?? '')
     const fits = plain.length >= minBytes && plain.length <= maxBytes
     const bytes = fits ? await bytesOf(plain, encoding, isShared) : null
     if (bytes === null) return new Response(plain, { status, headers })
-    const etag = headers.get('etag')
-    if (etag !== null && !etag.startsWith('W/')) headers.set('ETag', `W/${etag}`)
+    weaken(headers)
     headers.set('Content-Encoding', encoding)
     headers.set('Content-Length', String(bytes.length))
     return new Response(new Uint8Array(bytes), { status, headers })
   }
+}
+
+function weaken(headers: Headers): void {
+  const etag = headers.get('etag')
+  if (etag !== null && !etag.startsWith('W/')) headers.set('ETag', `W/${etag}`)
 }

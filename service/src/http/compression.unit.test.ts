@@ -37,6 +37,22 @@ describe('responseCompressor', () => {
     }
   })
 
+  it('gives a 304 the tag and the Vary of the compressed answer that it confirms', async () => {
+    const confirmed = (etag: string, accept?: string) =>
+      compressed(new Response(null, { status: 304, headers: { ETag: etag, Vary: 'Accept' } }), accept)
+    for (const [etag, accept, expected] of [
+      ['"a"', 'gzip', 'W/"a"'],
+      ['W/"a"', 'br', 'W/"a"'],
+      ['"a"', undefined, '"a"'],
+    ] as const) {
+      const { status, headers } = await confirmed(etag, accept)
+      assert.deepEqual(
+        [status, headers.get('etag'), headers.get('vary'), headers.get('content-encoding')],
+        [304, expected, 'Accept, Accept-Encoding', null],
+      )
+    }
+  })
+
   it('keeps the result of what is public, by its bytes', async () => {
     const headers = { 'Cache-Control': 'public, max-age=60', ETag: '"same"' }
     const [one, other] = [page, `${page}!`]
@@ -61,6 +77,9 @@ describe('responseCompressor', () => {
     ] as const)
       assert.equal((await compressed(response, accept)).headers.get('content-encoding'), null)
     assert.equal((await compressed(answer({ 'Content-Encoding': 'br' }), 'gzip')).headers.get('content-encoding'), 'br')
+    const own = new Response(null, { status: 304, headers: { ETag: '"a-br"', Vary: 'Accept-Encoding' } })
+    const { headers } = await compressed(own, 'br')
+    assert.deepEqual([headers.get('etag'), headers.get('vary')], ['"a-br"', 'Accept-Encoding'])
   })
 
   it('sends plain bytes when too many are compressed at once', async () => {
