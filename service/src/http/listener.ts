@@ -25,8 +25,8 @@ export type Listener = {
 /** While draining, the next response of a connection has `Connection: close`; connections that are idle after this time are closed. */
 const quietMs = 1_000
 /**
- * A connection on which nothing moves for so long during a request is closed, so that a client that takes nothing of its answer does not
- * keep its memory for ever. Answers take 30 s at most, and streams write more often than that.
+ * A connection is closed when nothing moves on it for so long during a request. Otherwise a client that takes nothing of its answer would
+ * keep its memory. Every answer begins earlier, and streams write more often.
  */
 const stuckMs = 120_000
 /** Connections that wait to be accepted; the default of Node, 511, overflows when a thousand buyers come at once. The system may allow fewer. */

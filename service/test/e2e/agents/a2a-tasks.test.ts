@@ -242,7 +242,7 @@ describe('the streams of the A2A agent', () => {
     }
   })
 
-  it('are limited for each client, so that one alone keeps nobody else out', async () => {
+  it('are limited for each client, IPv6 by its /64, and other clients have room', async () => {
     // The peer of every connection is this machine: a proxy in front names the clients.
     const clientKey = clientKeys(['127.0.0.0/8', '::1'])
     const a2a = await startA2a({ ...scriptedTools(), maxPerClient: 1, subscriptionMs: 60_000, clientKey })
