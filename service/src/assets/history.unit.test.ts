@@ -1,6 +1,7 @@
 /** The cost of a history: an owner can make a thousand events of one token, each by the same account. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { noMembers } from '../../test/support/index/rows.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { createLog } from '../lib/log.ts'
 import { encodeWord } from '../lib/words.ts'
@@ -15,15 +16,8 @@ function eventAt(index: number, event: Partial<AssetEvent>): AssetEvent {
   return {
     kind: eventKinds.FlagsChanged,
     tokenId: '7',
-    fromState: null,
-    toState: null,
-    flags: null,
-    from: null,
-    to: null,
+    ...noMembers,
     actor: owner,
-    nonce: null,
-    expiry: null,
-    data: null,
     blockNumber,
     blockHash: hashOf(blockNumber),
     logIndex: 0,

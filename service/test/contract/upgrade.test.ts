@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
+import { envOf } from '../support/processes/env.ts'
 import { bareCommandsOf, touchstone, type Ran, type Running } from '../support/processes/cli.ts'
 import { send, type Sent } from '../support/contract.ts'
 import type { Reply } from '../support/http.ts'
@@ -91,12 +92,7 @@ describe('an upgrade', { skip }, () => {
     const chain = opened.adopt(await startWriterWorld(), (it) => it.close())
     const database = opened.adopt(await openOwnDatabase(), (it) => it.close())
     const env = {
-      DATA_DIR: folder,
-      DATABASE_URL: database.url,
-      CHAIN_RPC_URLS: chain.url,
-      CHAIN_CONTRACT: chain.contract,
-      CHAIN_INTERFACE: 'registry',
-      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+      ...envOf({ dataDir: folder, database, chain }),
       INDEX_POLL_MS: '25',
       VERIFICATION_PORT: '0',
       GATEWAY_PORT: '0',

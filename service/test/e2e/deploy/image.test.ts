@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { envOf } from '../../support/processes/env.ts'
 import { freePort } from '../../support/free-port.ts'
 import { copiedFiles, read, root, stagesOf } from '../../support/processes/deploy.ts'
 import { eventually } from '../../support/wait.ts'
@@ -40,13 +41,8 @@ describe('the image', { skip: noPostgres }, () => {
     env = {
       ...image?.env,
       PATH: `${join(folder, 'bin')}:/usr/bin:/bin:/usr/sbin:/sbin`,
-      DATA_DIR: data,
+      ...envOf({ dataDir: data, database, chain }),
       HOST: '127.0.0.1',
-      DATABASE_URL: database.url,
-      CHAIN_RPC_URLS: chain.url,
-      CHAIN_CONTRACT: chain.contract,
-      CHAIN_INTERFACE: 'registry',
-      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
       VERIFICATION_PORT: String(verification),
       GRAPHQL_PORT: String(graphql),
       PASSPORT_SIGNING: 'on',

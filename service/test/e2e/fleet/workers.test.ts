@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { touchstone } from '../../support/processes/cli.ts'
+import { envOf } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { eventually, until } from '../../support/wait.ts'
 import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
@@ -29,12 +30,7 @@ describe('several workers', { skip: noPostgres }, () => {
     assert.ok(minted.ok)
     await writer.close()
     env = {
-      DATA_DIR: dataDir,
-      DATABASE_URL: database.url,
-      CHAIN_RPC_URLS: chain.url,
-      CHAIN_CONTRACT: chain.contract,
-      CHAIN_INTERFACE: 'registry',
-      CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+      ...envOf({ dataDir, database, chain }),
       VERIFICATION_PORT: '0',
       GRAPHQL_PORT: '0',
       METRICS_PORT: '0',

@@ -25,6 +25,7 @@ import {
   startIndexChain,
 } from '../../support/index/world.ts'
 import { touchstone, type Running } from '../../support/processes/cli.ts'
+import { envOf } from '../../support/processes/env.ts'
 import { until } from '../../support/wait.ts'
 
 /** `onProgress` gets the number of events so far. */
@@ -49,12 +50,7 @@ export async function followEvents({ events, reorgs, cuts = 0, kills = 0, onProg
   await apiKeyStore(database).create({ hash: keyHash, name: 'away', scopes: ['read'] })
   const port = await freePort()
   const env = {
-    DATA_DIR: folder,
-    DATABASE_URL: database.url,
-    CHAIN_RPC_URLS: chain.url,
-    CHAIN_CONTRACT: chain.contract,
-    CHAIN_INTERFACE: 'registry',
-    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    ...envOf({ dataDir: folder, database, chain }),
     INDEX_POLL_MS: '25',
     GRAPHQL_PORT: String(port),
     RATE_LIMIT_GRAPHQL: '0',

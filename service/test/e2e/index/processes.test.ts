@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { touchstone, type Running } from '../../support/processes/cli.ts'
+import { envOf } from '../../support/processes/env.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import { until } from '../../support/wait.ts'
 import { startFaultRpc, type FaultRpc } from '../../support/fault-rpc.ts'
@@ -42,12 +43,7 @@ describe('the index of several processes', { skip: noPostgres }, () => {
   }
 
   const env = (name: string) => ({
-    DATA_DIR: join(folder, name),
-    DATABASE_URL: database.url,
-    CHAIN_RPC_URLS: rpc.url,
-    CHAIN_CONTRACT: chain.contract,
-    CHAIN_INTERFACE: 'registry',
-    CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    ...envOf({ dataDir: join(folder, name), database, chain: { ...chain, url: rpc.url } }),
     INDEX_POLL_MS: '25',
     METRICS_PORT: '0',
   })

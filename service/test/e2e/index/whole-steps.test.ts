@@ -18,7 +18,7 @@ import { citusUrl } from '../../support/database/citus.ts'
 import { openOwnDatabase } from '../../support/database/databases.ts'
 import { answerAs } from '../../support/database/proxy.ts'
 import { freePort } from '../../support/free-port.ts'
-import { alice, hashOf } from '../../support/index/rows.ts'
+import { alice, hashOf, noMembers } from '../../support/index/rows.ts'
 import { until } from '../../support/wait.ts'
 
 const skip = citusUrl === undefined && 'npm run test:citus runs them on a cluster'
@@ -241,15 +241,7 @@ function countLooks(database: Database) {
 }
 
 const blank = {
-  fromState: null,
-  toState: null,
-  flags: null,
-  from: null,
-  to: null,
-  actor: null,
-  nonce: null,
-  expiry: null,
-  data: null,
+  ...noMembers,
   transactionHash: hashOf(7) as Hex,
   timestamp: 1_800_000_000n,
 }

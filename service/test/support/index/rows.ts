@@ -1,4 +1,5 @@
 /** Rows of the index for tests of what reads it, by SQL. */
+import type { AssetEvent } from '../../../src/domain/registry-event.ts'
 import type { Database, Sql } from '../../../src/db/database.ts'
 import { returned, withSums } from '../../../src/index/sums.ts'
 
@@ -22,6 +23,19 @@ export type AssetRow = {
 export const alice = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8'
 export const bob = '0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc'
 export const hashOf = (n: number): string => `0x${n.toString(16).padStart(64, '0')}`
+
+/** The members that an event of any kind may lack. */
+export const noMembers = {
+  fromState: null,
+  toState: null,
+  flags: null,
+  from: null,
+  to: null,
+  actor: null,
+  nonce: null,
+  expiry: null,
+  data: null,
+} as const satisfies Partial<AssetEvent>
 
 const bytes = (hex: string | undefined) => (hex === undefined ? null : new Uint8Array(Buffer.from(hex.slice(2), 'hex')))
 
