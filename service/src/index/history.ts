@@ -5,6 +5,7 @@ import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor } from '../domain/chain-index.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
+import { createBatcher } from '../lib/async/batch.ts'
 import { wholeReads } from './steps.ts'
 
 /**
@@ -45,21 +46,31 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
     return { rows: rows.map(parseEvent), total: Number(count?.total ?? 0n) }
   }
 
+  const readOne = ({ tokenId, limit, at }: HistoryRead): Promise<IndexedHistory | null> =>
+    whole(async (sql) => historyIn(await sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit, at])))
+
+  async function readMany(asked: readonly HistoryRead[]): Promise<(IndexedHistory | null)[]> {
+    const rows = await database.query<HistoryRow & { readonly place: number }>(historiesStatement, [
+      numbers(asked.map(({ tokenId }) => tokenId)),
+      numbers(asked.map(({ limit }) => limit)),
+      numbers(asked.map(({ at }) => at)),
+    ])
+    const byPlace = Map.groupBy(rows, ({ place }) => place)
+    return asked.map((_one, index) => historyIn((byPlace.get(index + 1) ?? []).map(({ place: _place, ...row }) => row)))
+  }
+
+  /** Histories that are asked for at one time are read together. A cluster routes each to the shard of its token. */
+  const readHistory =
+    database.dialect === 'citus'
+      ? readOne
+      : createBatcher({ run: readMany, maxItems: mostHistories, concurrency: batchesAtOnce })
+
   return {
     /** Returns `null` before the first leader of the index. */
     cursor: () => whole((sql) => readCursor(sql)),
     /** Returns the first `limit` events of a token; `null` before the first leader. Cursor and the hash of block `at` are of the same snapshot. */
-    async of(tokenId: bigint, limit = 1_000, at = -1n): Promise<IndexedHistory | null> {
-      const rows = await whole((sql) => sql.query<HistoryRow>(historyStatement, [tokenId.toString(), limit, at]))
-      const [first] = rows
-      if (first === undefined) return null
-      const cursor = { number: first.cursorNumber, hash: first.cursorHash }
-      // A token without events still has one row, of the cursor alone.
-      const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, hashAt: _hashAt, ...row }) =>
-        row.kind === null ? [] : [parseEvent(row)],
-      )
-      return { cursor, hashAt: first.hashAt, rows: found }
-    },
+    of: (tokenId: bigint, limit = 1_000, at = -1n): Promise<IndexedHistory | null> =>
+      readHistory({ tokenId, limit, at }),
     /** Returns the account that minted each token up to a block: one of `accounts`, or null for any other. Tokens without a mint are left out. */
     async mintersOf(
       tokenIds: readonly bigint[],
@@ -90,6 +101,24 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
       return [...pages.values()]
     },
   }
+}
+
+/** The first `limit` events of a token, with the index's hash of the block `at`. */
+type HistoryRead = Readonly<{ tokenId: bigint; limit: number; at: bigint }>
+
+/** Each may have a thousand events. */
+const mostHistories = 20
+const batchesAtOnce = 4
+
+/** A token without events still has one row, of the cursor alone. */
+function historyIn(rows: readonly HistoryRow[]): IndexedHistory | null {
+  const [first] = rows
+  if (first === undefined) return null
+  const cursor = { number: first.cursorNumber, hash: first.cursorHash }
+  const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, hashAt: _hashAt, ...row }) =>
+    row.kind === null ? [] : [parseEvent(row)],
+  )
+  return { cursor, hashAt: first.hashAt, rows: found }
 }
 
 function valuesOf(questions: readonly HistoryQuestion[]) {
@@ -216,10 +245,18 @@ const eventColumns = `kind, token_id as "tokenId", from_state as "fromState", to
   ${hex('data')} as data, block_number as "blockNumber", log_index as "logIndex", ${hex('block_hash')} as "blockHash",
   ${hex('tx_hash')} as "transactionHash", ${seconds('ts')} as timestamp`
 
-const historyStatement = `select c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", ${hex('b.hash')} as "hashAt", h.*
+const placeColumns = `c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", ${hex('b.hash')} as "hashAt"`
+
+const historyStatement = `select ${placeColumns}, h.*
   from index_cursor c left join index_block b on b.number = $3 left join lateral (
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
   order by h."blockNumber", h."logIndex"`
+
+export const historiesStatement = `select k.place::int as place, ${placeColumns}, h.*
+  from unnest($1::numeric[], $2::int[], $3::bigint[]) with ordinality k(token, most, at, place) cross join index_cursor c
+  left join index_block b on b.number = k.at left join lateral (
+    select ${eventColumns} from history where token_id = k.token order by block_number, log_index limit k.most) h on true
+  order by k.place, h."blockNumber", h."logIndex"`
 
 /** The mint is among the first events of a token. The second comparison leads a cluster to the shards of these tokens. */
 export const mintersStatement = `select a.token_id::text as "tokenId",

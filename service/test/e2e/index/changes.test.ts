@@ -262,6 +262,39 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await of([minter], 0n), [])
     })
 
+    it('are read by one statement where the histories of several tokens are asked for at one time', async () => {
+      const ids = [await mint(hash(7)), await mint(hash(8)), 10_000n]
+      await chain.send(operator.address, 'setMetadataHash', [ids[1], hash(9)])
+      await indexed()
+      const head = await chain.head()
+      let statements = 0
+      const counted: typeof database = {
+        ...database,
+        query: (...given) => {
+          statements += 1
+          return database.query(...given)
+        },
+      }
+      const history = historyStore(counted)
+      const [first, second, none, some] = await Promise.all([
+        ...ids.map((id) => history.of(id, 1_000, head)),
+        history.of(ids[1] ?? 0n, 2),
+      ])
+      const kindsOf = (found: typeof first | undefined) =>
+        found?.rows.map(({ tokenId, kind }) => [BigInt(tokenId), kind])
+      if (database.dialect !== 'citus') assert.equal(statements, 1)
+      assert.deepEqual(
+        [first, second, none, some].map(kindsOf),
+        [[9, 1, 3], [9, 1, 3, 6], [], [9, 1]].map((kinds, index) => kinds.map((kind) => [ids[index] ?? ids[1], kind])),
+      )
+      const cursor = { number: head, hash: (await history.cursor())?.hash }
+      for (const found of [first, second, none, some]) assert.deepEqual(found?.cursor, cursor)
+      assert.deepEqual(
+        [first, second, none, some].map((found) => found?.hashAt),
+        [cursor.hash, cursor.hash, cursor.hash, null],
+      )
+    })
+
     it('are a history that names its block', async () => {
       const history = historyStore(database)
       const id = await mint(hash(4))
