@@ -159,7 +159,7 @@ export async function brandOfToken(
 }
 
 /** Returns the brand of the account that minted the token. Without a certain history there is none. */
-export function brandOf(
+function brandOf(
   { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },
   { verdict, item }: Branded,
   events: readonly HistoryEvent[],
