@@ -133,7 +133,7 @@ function joinLines(text: string): string {
 /** Returns the text of each comment, joined over its lines; line comments below one another are one. */
 function commentsOf(file: string): Text[] {
   const code = readSource(file)
-  if (/\.sol$/.test(file) || isConfiguration(file))
+  if (file.endsWith('.sol') || isConfiguration(file))
     return lineCommentsOf(code, isConfiguration(file) ? /^[#;]+ ?(.*)/ : /^\/\/\/? ?(.*)/)
   if (!/\.[jt]s$/.test(file)) {
     const pattern = file.endsWith('.css') ? /\/\*([^]*?)\*\// : /"""([^]*?)"""|"((?:[^"\\\n]|\\.)*)"/

@@ -98,7 +98,14 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
         const before = await store.cursor()
         if (isLost || before === null || before.number <= known.number) return store.apply(step)
         isLost = true
-        const taken = { epoch: step.epoch, from: before, rewindTo: known.number, events: [], blocks: [known], to: known }
+        const taken = {
+          epoch: step.epoch,
+          from: before,
+          rewindTo: known.number,
+          events: [],
+          blocks: [known],
+          to: known,
+        }
         assert.ok(await store.apply(taken))
         late.push(await store.apply(step))
         return late[0] ?? false

@@ -70,8 +70,7 @@ export async function findOfBrand(
     const answer = answers[index]
     if (!answer) return []
     const minter = minters.get(tokenId)
-    if (minter === undefined)
-      throw historyUnavailable('no mint in the index')
+    if (minter === undefined) throw historyUnavailable('no mint in the index')
     const themed = { gtin: item.gtin, brand: answer.verdict.untrusted?.brand ?? null }
     const isOfBrand = themeOf(themes, themed, (account) => account === minter)?.id === brand
     return isOfBrand ? [itemOf({ tokenId, item, answer })] : []
