@@ -260,10 +260,10 @@ export function createLedger(
       return row?.hash ? bytesToHex(row.hash) : null
     },
 
-    /** Takes over at most `limit` rows that no living process works on, or the one of `key`. */
+    /** Takes over at most `limit` rows that no living process works on, or the one of `key`. The process before has not answered the buyer. */
     async adopt(limit: number, key?: PaymentKey): Promise<PaymentRow[]> {
       const rows = await run<Row>(
-        `update payment p set ${claimed} where pk in (select pk from payment p
+        `update payment p set ${claimed}, undelivered = true where pk in (select pk from payment p
            where ${ours} and state = 'settling' and ${isFree} and ($4::bytea is null or (p.payer = $4 and p.nonce = $5))
            order by pk limit $3 for update skip locked)
          returning ${columns}`,

@@ -68,8 +68,15 @@ export type PaymentComponents = {
 
 export type Settlement = ReturnType<typeof createSettlement>
 
-/** `undecided` resolves after the present try, or the next one, has left the outcome unknown. `retry` ends the pause before the next one. */
-type Running = { readonly ended: Promise<Outcome>; undecided: PromiseWithResolvers<void>; retry: () => void }
+/**
+ * `ended` resolves to undefined where this process ends first. `undecided` resolves after the present try, or the next one, has left the
+ * outcome unknown. `retry` ends the pause before the next one.
+ */
+type Running = {
+  readonly ended: Promise<Outcome | undefined>
+  undecided: PromiseWithResolvers<void>
+  retry: () => void
+}
 
 export function createSettlement({ ledger, chain, facilitator, terms, count, log, deadlines }: PaymentComponents) {
   const { settleMs = 15_000 } = deadlines ?? {}
@@ -106,8 +113,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     return started
   }
 
-  /** Tries until the chain has decided, or this process ends. */
-  async function run(first: Settling, own: Running): Promise<Outcome> {
+  /** Tries until the chain has decided. Returns undefined where this process ends first. */
+  async function run(first: Settling, own: Running): Promise<Outcome | undefined> {
     let row = first
     for (const pauseMs of backoff(500, 5_000)) {
       const report = await execute(row)
@@ -121,8 +128,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       const stored = await ledger.find(row.key).catch(notRecorded)
       if (stored !== undefined) row = { ...row, settlement: stored.settlement, transaction: stored.transaction }
     }
-    await ledger.release(first.key).catch(notRecorded)
-    return failure('settlement_pending')
+    return ledger.release(first.key).then(() => undefined, notRecorded)
   }
 
   async function execute({ payment, settlement }: Settling): Promise<Report> {

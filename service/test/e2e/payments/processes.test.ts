@@ -22,13 +22,14 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
     world = await startGatewayWorld({ database })
     token = await world.mint()
     another = await world.mint()
-    payer = await world.payer(1_000n * price)
   })
   after(async () => {
     await world?.end()
     await database?.close()
   })
   beforeEach(async () => {
+    // The proof of a killed process answers the next payment of its payer.
+    payer = await world.payer(1_000n * price)
     held = await world.balance()
   })
   afterEach(async () => {
@@ -117,6 +118,22 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
     assert.equal(answer.status, 200)
     assert.equal((await buy(second.url, token, payment)).text, answer.text)
     assert.equal(await charged(), price)
+  })
+
+  it('killed after the broadcast: the next payment of its buyer gets the proof, charged once', async () => {
+    const first = await startForNow()
+    const payment = await longLived()
+    await world.automine(false)
+    void buy(first.url, token, payment).catch(() => {})
+    await until(async () => ((await world.rpc('txpool_status')) as { pending: string }).pending !== '0x0')
+    await first.kill()
+    await world.automine(true)
+    await world.mine()
+    const second = await startForNow()
+    await until(async () => (await stateOf(payment)) === 'done')
+    const next = await buySettled(second.url, token, await longLived())
+    assert.deepEqual([next.status, await charged()], [200, price])
+    assert.equal((await buySettled(second.url, token, payment)).text, next.text)
   })
 
   it('killed between the stored proof and the broadcast: retries get 503, then the proof, charged once', async () => {
