@@ -13,8 +13,11 @@ import {
   insertEvent,
   insertOperation,
   insertTransfer,
+  recountProducts,
   setCursor,
 } from '../../../test/support/index/rows.ts'
+import { canonicalMetadata } from '../../assets/metadata.ts'
+import { metadataStore } from '../../assets/metadata-store.ts'
 import type { Database } from '../../db/database.ts'
 import { outboxChannel, outboxStore } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
@@ -261,6 +264,32 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await messageOf(acme, '1-2'), { message: null })
       assert.deepEqual(await messageOf(acme, '1-1'), { message: 'message 1' })
       await database.query("delete from transfer where id = '1-2'")
+    })
+
+    it('get no taps of a product that has another brand now, by a block at which it had theirs', async () => {
+      const metadata = canonicalMetadata({ name: 'Sold', brand: 'Acme' })
+      assert.ok(metadata.ok)
+      await metadataStore(database).put(metadata)
+      await insertAsset(database, { tokenId: 21, brand: 'Bolt', metadataHash: hashOf(2_100), tagHash: hashOf(21) })
+      for (const [log, kind, data] of [
+        [0, 1, metadata.hash],
+        [1, 3, null],
+        [2, 2, hashOf(21)],
+      ] as const) {
+        await insertEvent(database, { tokenId: 21, block: 21, log, kind })
+        const text = `update history set data = decode($1, 'hex'), to_addr = decode($2, 'hex') where token_id = 21 and log_index = $3`
+        await database.query(text, [data?.slice(2) ?? null, kind === 1 ? alice.slice(2) : null, log])
+      }
+      await tapped(hashOf(21))
+      const query =
+        '{ product(id: "21", block: { number: 77 }) { brand taps { totalCount edges { node { counter } } } } }'
+      const tapsFor = async (brand: string) => {
+        const { text } = await graphql.newKey(['read', 'taps'], [brand, 'Other'])
+        return (await graphql.ask(query, undefined, text)).data?.['product']
+      }
+      assert.deepEqual(await tapsFor('Acme'), { brand: 'Acme', taps: { totalCount: 0, edges: [] } })
+      for (const table of ['asset', 'history']) await database.query(`delete from ${table} where token_id = 21`)
+      await recountProducts(database)
     })
 
     it('change no product of another brand, and learn nothing from the refusal', async () => {

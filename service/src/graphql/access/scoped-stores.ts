@@ -45,6 +45,14 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
     },
     taps: {
       ...taps,
+      // A product at an earlier block may have been of these brands, and its taps are those of now.
+      async pagesOfTags(questions) {
+        const own = new Set(
+          ofBrands(await products.byTags(questions.map(({ tagHash }) => tagHash))).map(({ tagHash }) => tagHash),
+        )
+        const pages = await taps.pagesOfTags(questions.filter(({ tagHash }) => own.has(tagHash)))
+        return questions.map(({ tagHash }) => (own.has(tagHash) ? (pages.shift() ?? []) : []))
+      },
       page: (filter, page) => taps.page({ ...filter, brands }, page),
       count: (filter) => taps.count({ ...filter, brands }),
       anomalies: (filter, page) => taps.anomalies({ ...filter, brands }, page),
