@@ -5,7 +5,7 @@
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { test } from 'node:test'
+import { test, type TestContext } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { killChildren } from '../service/test/support/processes/kill.ts'
 
@@ -48,16 +48,16 @@ export function takeFiles(path: string, from: number, to: number): void {
   process.once('exit', () => {
     if (!isDone) process.exitCode = 1
   })
-  async function run(): Promise<void> {
+  // Hooks of the process run when its last test has ended. One test spans all files, so that this is behind the last of them.
+  void test('files of the queue', { timeout: longestMs * atMost }, async (context) => {
     for (let at = from; at < to && left > 0; at += 1) {
       if (!isTaken(markOf(folder, at, 'taken'), path)) continue
       left -= 1
-      await runFile(queue[at] ?? '')
+      await runFile(queue[at] ?? '', context)
       writeFileSync(markOf(folder, at, 'ended'), '')
     }
     isDone = true
-  }
-  void run()
+  })
 }
 
 /**
@@ -72,8 +72,8 @@ export function failedFiles(folder: string, named: readonly string[]): string[] 
 }
 
 /** Runs a file. It is imported within a test, so that all it registers at its top level belongs to that test. */
-async function runFile(file: string): Promise<void> {
-  await test(file, { timeout: longestMs }, async (context) => {
+async function runFile(file: string, files: TestContext): Promise<void> {
+  await files.test(file, { timeout: longestMs }, async (context) => {
     context.after(killChildren)
     await import(pathToFileURL(file).href)
     // A test is over when its function returns, even where tests of it wait. This one waits behind them.

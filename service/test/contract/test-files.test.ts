@@ -83,6 +83,21 @@ describe('test files that share processes', () => {
     assert.deepEqual(order.trim().split(' ').toSorted(), names.toSorted())
   })
 
+  it('run before the hooks of their process', () => {
+    const works = (name: string) => `import { it } from 'node:test'
+      import { appendFileSync } from 'node:fs'
+      it('works', () => appendFileSync('order', '${name} '))`
+    const [hooks = '', ...files] = write({
+      'hooks.mjs': `import { after } from 'node:test'
+        import { appendFileSync } from 'node:fs'
+        after(() => appendFileSync('order', 'hooks '))`,
+      'a.test.ts': works('a'),
+      'b.test.ts': works('b'),
+    })
+    const { order } = run([`--import=${hooks}`, ...queueFiles(files, 1, queue)])
+    assert.equal(order, 'a b hooks ')
+  })
+
   it('run again where their process ended before they did, though nothing names them', () => {
     const files = write({
       'a.test.ts': `import { it } from 'node:test'
