@@ -52,7 +52,7 @@ export type ChannelStore = ReturnType<typeof createChannelStore>
 const fresh = `read_at > clock_timestamp() - interval '10 minutes'`
 /** A block may have a lower number than one of a moment ago, after a reorganisation. An older answer of a provider must not count. */
 const isNewer = `(channel.read_block <= excluded.read_block or channel.read_at < clock_timestamp() - interval '1 minute')`
-/** SQL for the sum of all sales. The chain has more where sales of this table were lost; what was claimed is not added to them. */
+/** SQL for the sum of all sales. The chain has more where this table has lost some. */
 const base = 'greatest(charged, claimed)'
 const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, receiver_authorizer as "receiverAuthorizer", asset as token,
   withdraw_delay as "withdrawDelay", salt, balance::text, claimed::text, withdrawal::text, read_block as block, ${base}::text as charged,
@@ -78,8 +78,8 @@ export function createChannelStore(
     },
 
     /**
-     * Stores what the chain holds, for as long as it is the newest answer: one that is wrong changes nothing that was sold. Returns undefined
-     * for a channel of another token.
+     * Stores what the chain holds until the next answer. A wrong one changes nothing that was sold. Returns undefined for a channel of another
+     * token.
      */
     async refresh(id: Hex, config: ChannelConfig, state: ChannelState): Promise<Channel | undefined> {
       const { payer, payerAuthorizer, receiver, receiverAuthorizer, withdrawDelay, salt } = config

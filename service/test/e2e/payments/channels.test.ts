@@ -367,8 +367,8 @@ for (const { name, open, skip } of testDatabases())
     it('a provider that claims too much raises no sum beyond its answer', async () => {
       const { own, voucher } = await openChannel()
       const block = BigInt((await world.rpc('eth_blockNumber')) as string)
-      const lie = { balance: deposit, claimed: 5n * price, withdrawal: 0n, block }
-      assert.equal((await world.channels.refresh(own.id, own, lie))?.charged, 5n * price)
+      const wrong = { balance: deposit, claimed: 5n * price, withdrawal: 0n, block }
+      assert.equal((await world.channels.refresh(own.id, own, wrong))?.charged, 5n * price)
       const count = await sold()
       const bought = await buyThrough(gateway.url, another, await voucher(2n * price))
       assert.deepEqual([bought.status, bought.body.error], [200, undefined])
@@ -376,24 +376,24 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual([charged, claimed, await sold()], [2n * price, 0n, count + 1])
     })
 
-    it('a provider whose numbers contradict the contract is not believed', async () => {
+    it('an answer that contradicts the contract is none', async () => {
       const { voucher } = await openChannel()
       const rpc = createRpcClient({ url: world.chainUrl })
       const words = parseAbiParameters('uint256, uint256')
       const state = encodeAbiParameters(words, [deposit, deposit + 1n])
       const withdrawal = encodeAbiParameters(words, [0n, 0n])
-      const lie = encodeFunctionResult({ abi: channelAbi, functionName: 'multicall', result: [state, withdrawal] })
+      const wrong = encodeFunctionResult({ abi: channelAbi, functionName: 'multicall', result: [state, withdrawal] })
       const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
-      const lied = await world.open({
+      const misled = await world.open({
         channels,
         rpc: async (method, params = []) =>
-          method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract ? lie : rpc(method, params),
+          method === 'eth_call' && (params[0] as { to?: Hex }).to === channelContract ? wrong : rpc(method, params),
       })
       await world.database.query(`update channel set read_at = read_at - interval '11 minutes'`)
-      const refused = await buyThrough(lied.url, token, await voucher(2n * price))
+      const refused = await buyThrough(misled.url, token, await voucher(2n * price))
       assert.deepEqual([refused.status, refused.body.error], [503, 'payment_unavailable'])
       assert.equal((await buyThrough(gateway.url, token, await voucher(2n * price))).status, 200)
-      await lied.close()
+      await misled.close()
     })
 
     it('a chain that does not answer stops sales, and nothing is charged', async () => {
