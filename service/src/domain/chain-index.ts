@@ -35,7 +35,7 @@ export type IndexRepair = Readonly<{
 export type IndexStore = Readonly<{
   /** Returns `null` before the first leader. */
   cursor: () => Promise<IndexCursor | null>
-  /** Raises the epoch. Returns `null` when the index belongs to another contract. */
+  /** Raises the epoch. Returns `null` when the index belongs to another contract. Throws where it has events above its cursor. */
   lead: (contract: Hex) => Promise<Readonly<{ epoch: bigint; cursor: IndexCursor }> | null>
   /** Returns false also when the cursor is not at `from`: a standby that lagged was promoted, and lacks the last step. */
   apply: (step: IndexStep) => Promise<boolean>

@@ -44,12 +44,18 @@ export function indexStore(
     cursor: () => readCursor(database),
     kept: (from, limit) => database.query<BlockId>(keptStatement, [from, limit]),
 
-    async lead(contract) {
-      const [row] = await database.query<IndexCursor & { epoch: bigint }>(leadStatement, [hexToBytes(contract)])
-      if (row === undefined) return null
-      const { epoch, ...cursor } = row
-      return { epoch, cursor }
-    },
+    lead: (contract) =>
+      database.transaction(async (sql) => {
+        const [row] = await sql.query<IndexCursor & { epoch: bigint }>(leadStatement, [hexToBytes(contract)])
+        if (row === undefined) return null
+        const { epoch, ...cursor } = row
+        // The cursor is locked from here to the commit, so that these rows are of no step that is under way.
+        if ((await sql.query(aboveStatement, [cursor.number])).length > 0)
+          throw new Error(
+            'The index has rows above its block: a standby that lagged was promoted, or a backup of a busy cluster restored. Rebuild it with "touchstone index rebuild".',
+          )
+        return { epoch, cursor }
+      }),
 
     async apply(step) {
       if (step.events.length === 0 && step.rewindTo === null) return moveCursor(database, step)
@@ -108,6 +114,8 @@ const leadStatement = `insert into index_cursor (contract, epoch, number, hash, 
     fed_epoch = case when index_cursor.fed_epoch = index_cursor.epoch then index_cursor.epoch + 1 end
   where index_cursor.contract = excluded.contract or index_cursor.number = -1
   returning epoch, ${cursorColumns}`
+
+const aboveStatement = 'select 1 from history where block_number > $1 limit 1'
 
 /**
  * Moves the cursor and keeps the hashes of the step's blocks. Returns false, and changes nothing, when the epoch is over or the cursor is

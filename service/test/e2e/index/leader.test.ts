@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test'
 import type { IndexStore } from '../../../src/domain/chain-index.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openDatabase, type Database } from '../../../src/db/database.ts'
-import { indexStore } from '../../../src/index/store.ts'
+import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
 import {
   alice,
@@ -119,6 +119,40 @@ describe('two indexers of one database', { skip: noPostgres }, () => {
     }
     await leader.close()
     assert.deepEqual(late, [false])
+    await assertIndexIsChain(chain, database)
+  })
+
+  it('write nothing to an index that has rows above its block: the coordinator of a cluster lost steps', async () => {
+    await chain.mine(1)
+    const first = indexerOver(chain, database)
+    first.start()
+    assert.ok(await first.until(await chain.head(), 120_000))
+    const known = await indexStore(database).cursor()
+    assert.ok(known !== null)
+    await mint()
+    assert.ok(await first.until(await chain.head(), 120_000))
+    await first.close()
+    await database.query('update index_cursor set number = $1, hash = decode($2, $3)', [
+      known.number,
+      known.hash.slice(2),
+      'hex',
+    ])
+    await database.query('delete from index_block where number > $1', [known.number])
+    // The branch of the lost step is not canonical any more, so that no event comes to its place.
+    await chain.reorg(1)
+    await chain.mine(2)
+    const before = await database.query('select * from history order by 1, 2')
+    const next = indexerOver(chain, database)
+    next.start()
+    await until(async () => {
+      const { fault, indexed } = await next.status()
+      assert.equal(indexed?.number, known.number)
+      return /rows above its block.*index rebuild/.test(fault ?? '')
+    })
+    assert.deepEqual(await database.query('select * from history order by 1, 2'), before)
+    await rebuildIndex(database)
+    assert.ok(await next.until(await chain.head(), 120_000))
+    await next.close()
     await assertIndexIsChain(chain, database)
   })
 

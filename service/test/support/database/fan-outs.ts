@@ -40,6 +40,7 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
   ['index/history.ts', 'where block_number between', 'the comparison of the index with the chain, block by block'],
   ['index/history.ts', 'delete from history h using unnest', 'a repair after that comparison'],
   ['index/snapshot.ts', 'from asset', 'the comparison of the index with the chain, token by token'],
+  ['index/store.ts', 'select 1 from history where block_number >', 'events above the cursor, once for each leader'],
   ['index/store.ts', 'truncate', 'the rebuild of the index'],
   ['privacy/personal-data.ts', 'with moves as', 'the search for the data of an owner, which a cluster refuses'],
   ['privacy/personal-data.ts', 'insert into subject_', 'the search for the data of an owner, which a cluster refuses'],
