@@ -75,7 +75,10 @@ describe('plain English', () => {
 })
 
 describe('the documentation', () => {
-  const pages = globSync(['docs/*.md', '{README,CONTRIBUTING,SECURITY,ARCHITECTURE}.md'], { cwd: root })
+  const pages = globSync(
+    ['{docs,decisions}/*.md', '{README,CONTRIBUTING,SECURITY,ARCHITECTURE,contracts/README,verdict/README}.md'],
+    { cwd: root },
+  )
 
   for (const page of pages) {
     const texts = proseOf(readSource(page))
