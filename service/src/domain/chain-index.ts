@@ -37,7 +37,7 @@ export type IndexStore = Readonly<{
   cursor: () => Promise<IndexCursor | null>
   /** Raises the epoch. Returns `null` when the index belongs to another contract. Throws where it has events above its cursor. */
   lead: (contract: Hex) => Promise<Readonly<{ epoch: bigint; cursor: IndexCursor }> | null>
-  /** Returns false also when the cursor is not at `from`: a standby that lagged was promoted, and lacks the last step. */
+  /** Returns false also when the cursor is not at `from`. A promoted standby may lack the last step. */
   apply: (step: IndexStep) => Promise<boolean>
   /** Notes that the head is reached: from here on every event is announced. Called once by each leader. */
   arrive: (epoch: bigint) => Promise<boolean>

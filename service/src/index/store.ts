@@ -49,7 +49,7 @@ export function indexStore(
         const [row] = await sql.query<IndexCursor & { epoch: bigint }>(leadStatement, [hexToBytes(contract)])
         if (row === undefined) return null
         const { epoch, ...cursor } = row
-        // The cursor is locked from here to the commit, so that these rows are of no step that is under way.
+        // The cursor is locked until the commit. No step is under way.
         if ((await sql.query(aboveStatement, [cursor.number])).length > 0)
           throw new Error(
             'The index has rows above its block: a standby that lagged was promoted, or a backup of a busy cluster restored. Rebuild it with "touchstone index rebuild".',
