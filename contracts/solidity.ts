@@ -41,8 +41,15 @@ const settings = {
   optimizer: { enabled: true, runs: 10_000 },
   evmVersion: 'cancun',
   metadata: { bytecodeHash: 'none', appendCBOR: false },
-  outputSelection: { '*': { '*': ['abi', 'evm.bytecode', 'evm.deployedBytecode', 'storageLayout'] } },
 }
+/** Chosen for one contract only: the compiler would make code of every other one in its imports too. */
+const outputs = [
+  'abi',
+  'evm.bytecode.object',
+  'evm.deployedBytecode.object',
+  'evm.deployedBytecode.immutableReferences',
+  'storageLayout',
+]
 
 /**
  * * Compiles one contract alone with its imports, so that its artifact does not depend on its neighbours. @throws Error with the compiler's
@@ -50,7 +57,11 @@ const settings = {
  */
 export function compileContract(name: ContractName): Artifact {
   const file = contractFiles[name]
-  const input = { language: 'Solidity', sources: { [file]: { content: readSource(file) } }, settings }
+  const input = {
+    language: 'Solidity',
+    sources: { [file]: { content: readSource(file) } },
+    settings: { ...settings, outputSelection: { [file]: { [name]: outputs } } },
+  }
   const output: CompilerOutput = JSON.parse(solc.compile(JSON.stringify(input), { import: importSource }))
   const faults = output.errors ?? []
   if (faults.length > 0) throw new Error(faults.map((fault) => fault.formattedMessage).join('\n'))
