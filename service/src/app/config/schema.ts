@@ -227,7 +227,7 @@ export const configSchema = z.object({
     countryHeader: setting(
       'TAP_COUNTRY_HEADER',
       optional(pattern(/^[A-Za-z0-9-]{1,100}$/, 'the name of a header')),
-      'Header in which a proxy of TRUSTED_PROXIES names the client’s country by two letters, such as CF-IPCountry; empty: taps have no country.',
+      'Header in which a proxy of TRUSTED_PROXIES names the client’s country by two letters, such as CF-IPCountry. The proxy must set or remove it in every request; empty: taps have no country.',
     ),
     bind: setting(
       'TAP_BIND',
