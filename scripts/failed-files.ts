@@ -9,13 +9,8 @@ export default async function* failedFiles(events: AsyncIterable<TestEvent>): As
   for await (const { type, data } of events) {
     // A file that shares a process is a test of that name.
     const file = data.name?.endsWith('.test.ts') === true ? data.name : (data.file ?? data.name)
-    if (type !== 'test:fail' || isOfSubtests(data) || file === undefined || failed.has(file)) continue
+    if (type !== 'test:fail' || file === undefined || failed.has(file)) continue
     failed.add(file)
     yield `${file}\n`
   }
-}
-
-/** Returns whether a test failed only because tests within it did. */
-function isOfSubtests({ details }: TestEvent['data']): boolean {
-  return (details?.error as { readonly failureType?: string } | undefined)?.failureType === 'subtestsFailed'
 }

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { makeDatabaseTemplate } from '../service/test/support/database/databases.ts'
 import { runStages, type Stage, unitTests } from './stages.ts'
-import { failedFiles, queueFiles } from './test-files.ts'
+import { groupFiles } from './test-files.ts'
 
 /** Databases, chains and clusters of tests write a lot and keep nothing. Their folder is in memory if there is enough of it. */
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
@@ -21,19 +21,10 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
-const files = globSync([
-  'contracts/*.test.ts',
-  'verdict/test/*.test.ts',
-  'service/{src,test}/**/!(*.unit).test.ts',
-]).toSorted()
-/** More than there are cores: many tests wait for a block, a process or a timer. */
-const lanes = 6
-const queue = mkdtempSync(join(folder, 'queue-'))
-const failed = join(evidence, 'failed-files')
-
-/** Returns the command that runs tests in so many processes at a time. */
-function testCommand(concurrency: number, chosen: readonly string[]): Stage['command'] {
-  return [
+/** Runs tests, and with `--retry` the files again that failed. */
+function tests(name: string, lanes: number, files: readonly string[], ...more: readonly string[]): Stage {
+  const failed = join(evidence, `failed-files-${name.replaceAll(' ', '-')}`)
+  const command = (concurrency: number, chosen: readonly string[]): Stage['command'] => [
     'node',
     '--test',
     '--import=./scripts/test-process.ts',
@@ -45,25 +36,44 @@ function testCommand(concurrency: number, chosen: readonly string[]): Stage['com
     `--test-reporter-destination=${failed}`,
     ...chosen,
   ]
+  /** Returns the command for the files that failed; undefined where a failure names no file. */
+  function again(): Stage['command'] | undefined {
+    const named = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
+    return named.length === 0 ? undefined : command(1, named)
+  }
+  return { name, command: command(lanes, [...more, ...files]), ...(process.argv.includes('--retry') && { again }) }
 }
 
-/** Returns the command for the files that failed; undefined where a failure names no file. */
-function testAgain(): Stage['command'] | undefined {
-  const chosen = failedFiles(queue, readFileSync(failed, 'utf8').split('\n').filter(Boolean))
-  return chosen.length === 0 ? undefined : testCommand(1, chosen)
-}
+/**
+ * Files of a folder that begin nothing at their top level. They run in one process: most of the time of such a file is that of reading the
+ * sources it shares with others.
+ */
+const beginsAtOnce = /^(?:await|before|after|beforeEach|afterEach)\b|^const .*= await /m
+const modules = globSync('service/src/**/!(*.unit).test.ts').toSorted()
+const together = modules.filter((file) => !beginsAtOnce.test(readFileSync(file, 'utf8')))
+const others = [
+  ...globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/test/**/!(*.unit).test.ts']).toSorted(),
+  ...modules.filter((file) => !together.includes(file)),
+]
 
 made.use(await makeDatabaseTemplate())
+// Each of the two keeps one core busy.
 await runStages(
   [
-    {
-      name: 'all other tests',
-      command: testCommand(lanes, queueFiles(files, lanes, queue)),
-      ...(process.argv.includes('--retry') && { again: testAgain }),
-      isLive: true,
-    },
     { name: 'unit tests', command: unitTests },
     { name: 'mutants, a sample', command: ['npm', 'run', '--silent', 'mutate:sample'] },
+  ],
+  2,
+)
+await runStages(
+  [
+    tests('tests of modules', 1, together, '--test-isolation=none'),
+    {
+      // More lanes than there are cores: many tests wait for a block, a process or a timer. Files of a folder share a process, because
+      // reading the sources costs each process 1.4 s of processor time, and the first world 1.1 s more than the next one.
+      ...tests('all other tests', 5, groupFiles(others, mkdtempSync(join(folder, 'groups-')))),
+      isLive: true,
+    },
   ],
   2,
 )

@@ -1,12 +1,12 @@
-/** Test files that share processes (`scripts/test-files.ts`): each is a test of its own, with its own hooks. */
+/** Test files that share a process (`scripts/test-files.ts`): each is a test of its own, with its own hooks. */
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, beforeEach, describe, it } from 'node:test'
+import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { failedFiles, queueFiles } from '../../../scripts/test-files.ts'
+import { groupFiles } from '../../../scripts/test-files.ts'
 
 const reporter = fileURLToPath(new URL('../../../scripts/failed-files.ts', import.meta.url))
 
@@ -30,102 +30,31 @@ const sources = {
     it('works', () => appendFileSync('order', 'four'))`,
 }
 
-describe('test files that share processes', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'touchstone-files-'))
+describe('test files of one process', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'touchstone-groups-'))
   after(() => rmSync(folder, { recursive: true }))
-  let [own, queue] = ['', '']
-  beforeEach(() => {
-    own = mkdtempSync(join(folder, 'own-'))
-    queue = mkdtempSync(join(folder, 'queue-'))
-  })
+  const files = Object.keys(sources).map((name) => join(folder, name))
+  for (const [name, source] of Object.entries(sources)) writeFileSync(join(folder, name), source)
+  const groups = join(folder, 'groups')
+  mkdirSync(groups)
+  const written = groupFiles(files, groups)
 
-  const write = (texts: Readonly<Record<string, string>>) =>
-    Object.entries(texts).map(([name, source]) => {
-      writeFileSync(join(own, name), source)
-      return join(own, name)
-    })
-  /** Runs files of Node, and returns what happened, and what the reporter names. */
-  function run(files: readonly string[], lanes = 1) {
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const reporters = [`--test-reporter=${reporter}`, '--test-reporter-destination=failed']
-    const args = ['--test', `--test-concurrency=${lanes}`, ...reporters, ...files]
-    const { status } = spawnSync(process.execPath, args, { cwd: own, env, timeout: 120_000 })
-    const read = (name: string) => readFileSync(join(own, name), 'utf8')
-    return { status, order: read('order'), failed: read('failed').split('\n').filter(Boolean) }
-  }
+  it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))
 
   it('run in turn with the hooks of each, behind one that fails too, and are named when they failed', () => {
-    const files = write(sources)
-    const written = queueFiles(files, 1, queue)
-    assert.deepEqual(written, [join(queue, '000.test.mjs')], 'one file for Node')
-    const { status, order, failed } = run(written)
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const args = ['--test', `--test-reporter=${reporter}`, '--test-reporter-destination=failed', ...written]
+    const { status } = spawnSync(process.execPath, args, { cwd: folder, env, timeout: 120_000 })
     assert.equal(status, 1)
     assert.equal(
-      order,
+      readFileSync(join(folder, 'order'), 'utf8'),
       'opened before one each two each three each each after next four', // the last «each» is that of the test that waits
     )
-    assert.deepEqual(failed, files.slice(0, 2))
-    assert.deepEqual(failedFiles(queue, failed), files.slice(0, 2))
-  })
-
-  it('run once each, whichever process takes them', () => {
-    const names = Array.from({ length: 60 }, (_, at) => String(at))
-    const files = write(
-      Object.fromEntries(
-        names.map((name) => [
-          `${name}.test.ts`,
-          `import { appendFileSync } from 'node:fs'; appendFileSync('order', '${name} ')`,
-        ]),
-      ),
-    )
-    const { status, order, failed } = run(queueFiles(files, 3, queue), 3)
-    assert.deepEqual({ status, failed }, { status: 0, failed: [] })
-    assert.deepEqual(order.trim().split(' ').toSorted(), names.toSorted())
-  })
-
-  it('run before the hooks of their process', () => {
-    const works = (name: string) => `import { it } from 'node:test'
-      import { appendFileSync } from 'node:fs'
-      it('works', () => appendFileSync('order', '${name} '))`
-    const [hooks = '', ...files] = write({
-      'hooks.mjs': `import { after } from 'node:test'
-        import { appendFileSync } from 'node:fs'
-        after(() => appendFileSync('order', 'hooks '))`,
-      'a.test.ts': works('a'),
-      'b.test.ts': works('b'),
-    })
-    const { order } = run([`--import=${hooks}`, ...queueFiles(files, 1, queue)])
-    assert.equal(order, 'a b hooks ')
-  })
-
-  it('run again where their process ended before they did, though nothing names them', () => {
-    const files = write({
-      'a.test.ts': `import { it } from 'node:test'
-        import { writeFileSync } from 'node:fs'
-        writeFileSync('order', '')
-        it('fails', () => { throw new Error() })`,
-      'b.test.ts': `import { it } from 'node:test'
-        it('ends the process', () => process.kill(process.pid, 'SIGKILL'))`,
-      'c.test.ts': `import { it } from 'node:test'
-        it('works', () => {})`,
-    })
-    const { status, failed } = run(queueFiles(files, 1, queue))
-    assert.equal(status, 1)
-    assert.deepEqual(failedFiles(queue, failed), files)
-  })
-
-  it('fail where a file ends the process, as if all were well', () => {
-    const files = write({
-      'a.test.ts': "import { writeFileSync } from 'node:fs'; writeFileSync('order', ''); process.exit(0)",
-      'b.test.ts': '',
-    })
-    const { status, failed } = run(queueFiles(files, 1, queue))
-    assert.equal(status, 1)
-    assert.deepEqual(failedFiles(queue, failed), files)
+    assert.equal(readFileSync(join(folder, 'failed'), 'utf8'), `${files[0]}\n${files[1]}\n`)
   })
 
   it('stay apart where one reads its arguments', () => {
-    const files = write({ ...sources, 'd.test.ts': 'console.log(process.argv)' })
-    assert.equal(queueFiles(files, 1, queue).length, 2)
+    writeFileSync(join(folder, 'd.test.ts'), 'console.log(process.argv)')
+    assert.equal(groupFiles([...files, join(folder, 'd.test.ts')], groups).length, 2)
   })
 })
