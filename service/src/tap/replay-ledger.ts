@@ -289,7 +289,7 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
   }
 }
 
-const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced, extract(epoch from statement_timestamp())::float8 as clock
+const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced, extract(epoch from now())::float8 as clock
   from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[], $8::numeric[])`
 
 const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[])) as first`

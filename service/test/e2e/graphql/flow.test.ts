@@ -152,8 +152,9 @@ describe('the lifecycle by mutations', () => {
     assert.equal((await done('resolveProduct', all))['txHash'], (await done('resolveProduct', all))['txHash'])
     await is(tokenId, 3)
     refusalOf(await step('resolveProduct', { productId }), 'reports', /has no reports/)
-    const [logged] = await world.components.source
-      .logsBetween(0n, 10_000n)
+    const { source } = world.components
+    const [logged] = await source
+      .logsBetween(0n, (await source.head()).number)
       .then((logs) =>
         (logs as readonly { data: string }[]).filter(({ data }) =>
           data.endsWith(keccak256(stringToHex('Report 7')).slice(2)),
