@@ -52,8 +52,8 @@ const outputs = [
 ]
 
 /**
- * * Compiles one contract alone with its imports, so that its artifact does not depend on its neighbours. @throws Error with the compiler's
- * words for any error or warning
+ * Compiles one contract alone with its imports, so that its artifact does not depend on its neighbours. Throws an Error with the compiler's
+ * message for any error or warning.
  */
 export function compileContract(name: ContractName): Artifact {
   const file = contractFiles[name]

@@ -50,7 +50,9 @@ describe('a synchronous standby', { skip: clusterSkip }, () => {
 
   it('takes over within seconds of its promotion, with every accepted tap and payment', async () => {
     const idle = opened.adopt(await openDatabase({ url: clusters.url }), (it) => it.close())
-    const busy = opened.adopt(await openDatabase({ url: clusters.primary.url }), (it) => it.close())
+    // The end of the server must come before the time-out of the statement, also on a busy machine.
+    const statementTimeoutMs = 600_000
+    const busy = opened.adopt(await openDatabase({ url: clusters.primary.url, statementTimeoutMs }), (it) => it.close())
     // A computation does not look whether the postmaster lives.
     const computation = busy.query('select count(*) from generate_series(1, 1e5) a, generate_series(1, 1e5) b')
     const cutOff = assert.rejects(computation, isDatabaseUnavailable)
