@@ -40,7 +40,7 @@ export async function openFleet(
   {
     tokens = 40,
     tags: tagCount = 12,
-    payers: payerCount = 4,
+    payers: payerCount = 40,
     instances: names = ['a', 'b'],
     env: more = {},
     core,
@@ -131,8 +131,11 @@ export async function openFleet(
     }),
   )
   made.defer(() => Promise.all(instances.map((instance) => instance.stop())).then(() => {}))
+  let sales = 0
   return {
     chain,
+    /** Numbers the sales of all loads on this fleet, from 0. */
+    nextSale: () => sales++,
     /** The coordinator, where it is a cluster. */
     postgres,
     cluster,

@@ -8,7 +8,6 @@ import type { Reply } from '../../../service/test/support/http.ts'
 import type { Instance, Urls } from '../services/instance.ts'
 import type { Kind, Outcome, Record } from '../record.ts'
 
-export type { Reply } from '../../../service/test/support/http.ts'
 export type Wanted = {
   readonly kind: Kind
   /** The operation of the OpenAPI description. */

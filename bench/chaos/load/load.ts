@@ -31,12 +31,12 @@ export function beginLoad(
   const over = new AbortController()
   const purchases: Purchase[] = []
   const registrations: Registration[] = []
-  let asked = 0
   const anyToken = () => BigInt(1 + Math.floor(Math.random() * fleet.chain.tokens))
 
   async function sell(): Promise<void> {
-    // A proof that was not delivered answers a payer who asks for the same again, without a charge (decisions/0015).
-    const place = asked++
+    // A proof that was repeated or not delivered answers a payer who asks for the same again, without a charge (decisions/0015). So no two
+    // sales of a fleet are of the same payer and token.
+    const place = fleet.nextSale()
     const payer = fleet.payers[place % fleet.payers.length]
     if (payer === undefined) return
     const turn = Math.floor(place / fleet.payers.length)

@@ -1,7 +1,8 @@
 /** Keyless reads and pages of products: every verdict is compared with the chain at the block that it names. */
 import type { Verdict } from '@touchstone/verdict'
 import type { FleetChain } from '../services/chain.ts'
-import type { Reply, Wanted } from './clients.ts'
+import type { Reply } from '../../../service/test/support/http.ts'
+import type { Wanted } from './clients.ts'
 
 /** Compares what a verdict says; null when it is right, else what is wrong. */
 export type CheckVerdict = (verdict: Verdict) => string | null
