@@ -2,13 +2,14 @@
  * The client of `data-directory-lock.ts` runs a command in the service that holds a data folder. It does so before the program of this
  * process is loaded: loading takes most of a second.
  */
-import { randomUUID } from 'node:crypto'
+import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { readConfig } from '../../app/config/config.ts'
+import { constantTimeEqual } from '../../lib/bytes.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import { handleSignals } from '../serve/signals.ts'
@@ -67,10 +68,12 @@ export async function holderOf(dataDir: string): Promise<number | null> {
  */
 export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
   const address = await readAddress(addressFile(dataDir))
-  if (address === null || !(await isAlive(address))) return null
+  const answer = address === null ? 'none' : await challenge(address, 30_000)
+  if (address === null || answer === 'none') return null
+  if (answer === 'late') throw new Error(silent(address.pid))
   const id = randomUUID()
-  const headers = authorization(address)
   const interrupt = () => {
+    const headers = authorization(address, 'DELETE', `/${id}`)
     fetch(`${urlOf(address)}${id}`, { method: 'DELETE', headers }).catch(() => {}) // a service that is gone has ended the command
   }
   if (io.signal.aborted) throw new Error('The command was interrupted before it began.')
@@ -89,14 +92,21 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
 }
 
 const ended = 'The service ended before the command did. Start it again, then repeat the command.'
+const silent = (pid: number) =>
+  `The service of process ${pid} does not respond. Repeat the command; if no such process runs, remove control.json of the data folder.`
 
 /** Returns the response, or null when the service has ended. A command may be quiet for hours, and `fetch` would give it five minutes. */
 async function post(address: Address, body: string): Promise<IncomingMessage | null> {
-  const sent = request(urlOf(address), { method: 'POST', headers: authorization(address) })
+  const headers = authorization(address, 'POST', '/')
+  const sent = request(urlOf(address), { method: 'POST', headers })
   sent.on('error', () => {}) // later than the response, which fails too
   const response = once(sent.end(body), 'response') as Promise<[IncomingMessage]>
   return response.then(
-    ([first]) => first,
+    ([first]) => {
+      if (isProof(address, headers['X-Challenge'], String(first.headers['x-proof']))) return first
+      first.destroy()
+      return null
+    },
     () => null,
   )
 }
@@ -121,13 +131,21 @@ async function relay(body: AsyncIterable<Uint8Array>, io: CommandIo): Promise<nu
 
 /** Returns whether the process of an address still listens. A slow one counts as alive, so that its folder is not acquired. */
 export async function isAlive(address: Address): Promise<boolean> {
-  const signal = AbortSignal.timeout(3_000)
-  const response = await fetch(urlOf(address), {
-    headers: authorization(address),
-    signal,
-    redirect: 'error',
-  }).catch(() => null)
-  return response === null ? signal.aborted : response.status === 204
+  return (await challenge(address, 3_000)) !== 'none'
+}
+
+/**
+ * Asks the process of an address for a proof that it has the token, because after a kill its port may belong to another program. Returns
+ * `none` for another program or a free port.
+ */
+async function challenge(address: Address, timeoutMs: number): Promise<'proof' | 'none' | 'late'> {
+  const signal = AbortSignal.timeout(timeoutMs)
+  const nonce = randomUUID()
+  const headers = { 'X-Challenge': nonce }
+  const response = await fetch(urlOf(address), { headers, signal, redirect: 'error' }).catch(() => null)
+  if (response === null) return signal.aborted ? 'late' : 'none'
+  void response.body?.cancel().catch(() => {}) // another program may never end it
+  return isProof(address, nonce, response.headers.get('x-proof') ?? '') ? 'proof' : 'none'
 }
 
 /** Reads the address file. Returns null when it is missing or holds no address; throws when it is not readable. */
@@ -151,8 +169,33 @@ function urlOf({ port }: Address): string {
   return `http://127.0.0.1:${port}/`
 }
 
-function authorization({ token }: Address): { Authorization: string } {
-  return { Authorization: `Bearer ${token}` }
+type Keyed = Pick<Address, 'token'>
+
+/** Returns the headers of a request: a MAC of it and of a new challenge. The token itself is never sent. */
+export function authorization(
+  { token }: Keyed,
+  method: string,
+  path: string,
+): { 'X-Challenge': string; Authorization: string } {
+  const challenge = randomUUID()
+  return { 'X-Challenge': challenge, Authorization: requestMac(token, method, path, challenge) }
+}
+
+export function requestMac(token: string, method: string, path: string, challenge: string): string {
+  return mac(token, `request\n${method}\n${path}\n${challenge}`)
+}
+
+/** Returns the header `X-Proof` of a response, by which the service proves that it has the token. */
+export function proofOf(token: string, challenge: string): string {
+  return mac(token, `response\n${challenge}`)
+}
+
+function isProof({ token }: Keyed, challenge: string, proof: string): boolean {
+  return constantTimeEqual(Buffer.from(proof), Buffer.from(proofOf(token, challenge)))
+}
+
+function mac(token: string, text: string): string {
+  return createHmac('sha256', token).update(text).digest('hex')
 }
 
 /** Groups of commands that a running service runs. Their help is always printed by this process. */

@@ -6,11 +6,12 @@ import type { AddressInfo } from 'node:net'
 import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { sleep } from '../../lib/async/sleep.ts'
-import { addressFile, holderOf, runInService } from './control-client.ts'
+import { addressFile, authorization, holderOf, proofOf, runInService } from './control-client.ts'
 import { tryAcquire, type DataDirectoryLock, type RunCommand } from './data-directory-lock.ts'
 
 describe('the data directory lock', () => {
@@ -73,22 +74,94 @@ describe('the data directory lock', () => {
     assert.match(stdout, /^Nothing can be written to the data folder .* another DATA_DIR\.$/m)
   })
 
-  it('needs the token, and only the owner can read its file', async () => {
+  it('needs a proof of the token, and only the owner can read its file', async () => {
     await using lock = await held()
     lock.serve(echo)
     assert.equal((await stat(addressFile(dataDir))).mode & 0o777, 0o600)
-    const { port } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number }
-    for (const headers of [{}, { Authorization: 'Bearer wrong' }]) {
+    const { port, token } = await address()
+    const ofAnother = authorization({ token }, 'DELETE', '/')
+    for (const headers of [{}, { Authorization: 'wrong' }, { Authorization: `Bearer ${token}` }, ofAnother]) {
       const body = JSON.stringify({ argv: ['tag'], cwd: '/' })
       assert.equal((await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status, 403)
+    }
+  })
+
+  it('gives neither its token nor a command to a program that took the port of a killed service', async () => {
+    const seen: string[] = []
+    await using lock = await held()
+    lock.serve(echo)
+    const token = 'a'.repeat(64)
+    const { port } = await address()
+    // The proof of another service, for the same challenge, is the best that a stranger can present.
+    const stranger = createServer(async (request, response) => {
+      seen.push(JSON.stringify([request.method, request.rawHeaders]), await text(request))
+      const headers = request.headers as Record<string, string>
+      const other = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'X-Challenge': headers['x-challenge'] ?? '' } })
+      response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
+    })
+    await once(stranger.listen(0, '127.0.0.1'), 'listening')
+    const taken = await mkdtemp(join(tmpdir(), 'touchstone-control-'))
+    const { port: strange } = stranger.address() as AddressInfo
+    await writeFile(addressFile(taken), JSON.stringify({ pid: 1, port: strange, token }))
+    try {
+      assert.equal(await holderOf(taken), null)
+      assert.equal((await ask(['tag'], undefined, taken)).exit, null)
+      const acquired = await tryAcquire(taken)
+      assert.ok(acquired.ok, 'the folder of a killed service is free')
+      await acquired.lock.release()
+    } finally {
+      stranger.close()
+      await rm(taken, { recursive: true })
+    }
+    assert.ok(seen.length > 0)
+    assert.doesNotMatch(seen.join(), new RegExp(`${token}|POST|argv`))
+  })
+
+  it('sends no command to a program that says nothing', async (t) => {
+    t.mock.method(AbortSignal, 'timeout', () => AbortSignal.abort())
+    const seen: string[] = []
+    const quiet = createServer((request) => void seen.push(request.method ?? ''))
+    await once(quiet.listen(0, '127.0.0.1'), 'listening')
+    const { port } = quiet.address() as AddressInfo
+    await writeFile(addressFile(dataDir), JSON.stringify({ pid: 7, port, token: 'x' }))
+    try {
+      await assert.rejects(ask(['tag']), { message: /^The service of process 7 does not respond\. / })
+      assert.equal(await holderOf(dataDir), 7)
+    } finally {
+      quiet.close()
+      quiet.closeAllConnections()
+      await rm(addressFile(dataDir))
+    }
+    assert.ok(!seen.includes('POST'))
+  })
+
+  it('takes no answer of a program that took the port after the service was found', async () => {
+    await using lock = await held()
+    lock.serve(echo)
+    const real = await address()
+    const stranger = createServer(async (request, response) => {
+      if (request.method !== 'GET') return void response.end(`${JSON.stringify({ exit: 0 })}\n`)
+      const headers = { 'X-Challenge': request.headers['x-challenge'] as string }
+      const other = await fetch(`http://127.0.0.1:${real.port}/`, { headers })
+      response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
+    })
+    await once(stranger.listen(0, '127.0.0.1'), 'listening')
+    const taken = await mkdtemp(join(tmpdir(), 'touchstone-control-'))
+    const { port } = stranger.address() as AddressInfo
+    await writeFile(addressFile(taken), JSON.stringify({ ...real, port }))
+    try {
+      await assert.rejects(ask(['tag'], undefined, taken), { message: /^The service ended before the command did\./ })
+    } finally {
+      stranger.close()
+      await rm(taken, { recursive: true })
     }
   })
 
   it('rejects a malformed command and one that is too long', async () => {
     await using lock = await held()
     lock.serve(echo)
-    const { port, token } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number; token: string }
-    const headers = { Authorization: `Bearer ${token}` }
+    const { port, token } = await address()
+    const headers = authorization({ token }, 'POST', '/')
     for (const body of ['{}', '{"argv":[1],"cwd":"/"}', 'no', JSON.stringify({ argv: ['x'.repeat(70_000)], cwd: '/' })])
       assert.equal((await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', headers, body })).status, 400)
   })
@@ -102,10 +175,10 @@ describe('the data directory lock', () => {
       await aborted.promise
       return 1
     })
-    const { port, token } = JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number; token: string }
+    const { port, token } = await address()
     const response = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'POST',
-      headers: { Authorization: `Bearer ${token}` },
+      headers: authorization({ token }, 'POST', '/'),
       body: JSON.stringify({ argv: ['import'], cwd: '/' }),
     })
     await response.body?.cancel()
@@ -148,6 +221,7 @@ describe('the data directory lock', () => {
   it('reports a service that is killed during a command, or before it answers', async () => {
     let answered = false
     const killed = createServer((request, response) => {
+      response.setHeader('X-Proof', proofOf('x', request.headers['x-challenge'] as string))
       if (request.method === 'GET') return void response.writeHead(204).end()
       if (!answered) return void request.socket.resetAndDestroy()
       response.write(`${JSON.stringify({ out: 'begun' })}\n`, () =>
@@ -192,9 +266,13 @@ describe('the data directory lock', () => {
     return opened.lock
   }
 
-  async function ask(argv: string[], signal: AbortSignal = new AbortController().signal) {
+  async function address(): Promise<{ port: number; token: string }> {
+    return JSON.parse(await readFile(addressFile(dataDir), 'utf8')) as { port: number; token: string }
+  }
+
+  async function ask(argv: string[], signal: AbortSignal = new AbortController().signal, folder = dataDir) {
     const [out, err]: [string[], string[]] = [[], []]
     const io = { out: (line: string) => out.push(line), err: (line: string) => err.push(line) }
-    return { exit: await runInService(dataDir, argv, { ...io, cwd: '/somewhere', signal }), out, err }
+    return { exit: await runInService(folder, argv, { ...io, cwd: '/somewhere', signal }), out, err }
   }
 })

@@ -1,7 +1,7 @@
 /**
  * The data directory lock. The embedded database belongs to one process, so the service that holds the data folder runs the commands
- * that need it: the CLI sends its arguments over loopback with a token from the folder (mode 0600) and prints the response line by line
- * (`control-client.ts`). The same file keeps a second service out.
+ * that need it: the CLI sends its arguments over loopback and prints the response line by line (`control-client.ts`). Both sides prove that
+ * they have the token of the folder's address file (mode 0600), which keeps a second service out too.
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -19,7 +19,9 @@ import {
   drainOf,
   holderOf,
   isAlive,
+  proofOf,
   readAddress,
+  requestMac,
   type Address,
   type CommandIo,
   type Line,
@@ -162,11 +164,15 @@ const notYet: RunCommand = (_argv, io) => {
 }
 
 async function respond(request: IncomingMessage, response: ServerResponse, state: LockState): Promise<void> {
-  const given = Buffer.from(request.headers.authorization ?? '')
-  if (!constantTimeEqual(given, Buffer.from(`Bearer ${state.token}`))) return void response.writeHead(403).end()
-  if (request.method === 'GET') return void response.writeHead(204).end()
-  if (request.method === 'DELETE') {
-    state.running.get(request.url?.slice(1) ?? '')?.interrupt()
+  const { method = '', url = '', headers } = request
+  const challenge = String(headers['x-challenge'])
+  response.setHeader('X-Proof', proofOf(state.token, challenge))
+  if (method === 'GET') return void response.writeHead(204).end()
+  const expected = requestMac(state.token, method, url, challenge)
+  if (!constantTimeEqual(Buffer.from(headers.authorization ?? ''), Buffer.from(expected)))
+    return void response.writeHead(403).end()
+  if (method === 'DELETE') {
+    state.running.get(url.slice(1))?.interrupt()
     return void response.writeHead(204).end()
   }
   const command = await readCommand(request)
