@@ -28,6 +28,8 @@ const path = '/mcp'
 const maxBodyBytes = 65_536
 /** Deeper than any request of the protocol. */
 const mostLevels = 100
+/** The SDK has this limit too, but first parses every message against all schemas. */
+const mostMessages = 100
 
 export type McpListener = {
   readonly tools: Tools
@@ -71,8 +73,9 @@ export function mcpListener(options: McpListener, router: RequestListener): Requ
     if (!read.ok && read.because === 'too-large') return sendRejection(response, 'BODY_TOO_LARGE', shared)
     const body = read.ok ? parseJson(read.text) : undefined
     if (body === undefined) return sendRejection(response, 'PARSE_ERROR', shared)
+    const isLong = Array.isArray(body) && body.length > mostMessages
     // The SDK descends into every level, until the stack is full.
-    if (!isShallow(body, mostLevels)) return sendRejection(response, 'INVALID_REQUEST', shared)
+    if (isLong || !isShallow(body, mostLevels)) return sendRejection(response, 'INVALID_REQUEST', shared)
 
     const consumed = consume(request, body)
     const quota = consumed instanceof Promise ? await consumed : consumed
@@ -186,7 +189,7 @@ const messages = {
   METHOD_NOT_ALLOWED: 'Method not allowed. Send JSON-RPC by POST.',
   BODY_TOO_LARGE: 'The body must not exceed 65536 bytes.',
   CONTENT_TYPE_NOT_SUPPORTED: 'Unsupported Media Type: Content-Type must be application/json',
-  INVALID_REQUEST: 'Invalid Request: nested deeper than 100 levels.',
+  INVALID_REQUEST: 'Invalid Request: nested deeper than 100 levels, or a batch of more than 100 messages.',
   PARSE_ERROR: 'Parse error: the body is not JSON.',
   RATE_LIMITED: 'Too many requests.',
 } as const satisfies Partial<Record<McpRejection, string>>

@@ -352,6 +352,19 @@ describe('the origin guard of /mcp', () => {
     await limited.close()
   })
 
+  it('rejects a batch of more than 100 messages before each of them is counted and checked', async () => {
+    let taken = 0
+    const { take, exhausted } = createRateLimiter({ limit: 100_000 })
+    const otherLimiter = { exhausted, take: (client: string) => ((taken += 1), take(client)) }
+    const limited = await startMcp({ ...world, otherLimiter })
+    const batch = (length: number) => Array.from({ length }, () => ({ jsonrpc: '2.0', id: 1, result: {} }))
+    const refused = await limited.post(JSON.stringify(batch(1_700)))
+    assert.deepEqual([refused.status, refused.json.error?.code, taken], [400, -32600, 0])
+    assert.equal((await limited.post(batch(100))).status, 202)
+    assert.equal(taken, 100)
+    await limited.close()
+  })
+
   function raw({ host }: { host: string }): Promise<string> {
     return new Promise((resolve, reject) => {
       const socket = connect(Number(new URL(mcp.url).port), '127.0.0.1', () =>

@@ -96,7 +96,9 @@ describe('the data directory lock', () => {
     const stranger = createServer(async (request, response) => {
       seen.push(JSON.stringify([request.method, request.rawHeaders]), await text(request))
       const headers = request.headers as Record<string, string>
-      const other = await fetch(`http://127.0.0.1:${port}/`, { headers: { 'X-Challenge': headers['x-challenge'] ?? '' } })
+      const other = await fetch(`http://127.0.0.1:${port}/`, {
+        headers: { 'X-Challenge': headers['x-challenge'] ?? '' },
+      })
       response.writeHead(204, { 'X-Proof': other.headers.get('x-proof') ?? '' }).end()
     })
     await once(stranger.listen(0, '127.0.0.1'), 'listening')
