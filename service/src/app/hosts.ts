@@ -84,7 +84,7 @@ export const hosts: Readonly<Record<HostName, (opening: Opening) => OpenHost | P
 async function openVerification({ config, components, urls, limits, log }: Opening): Promise<OpenHost> {
   const { limits: most, pages } = config
   const wallets = await openWallets(config.passport, log)
-  const { mcp, documents, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
+  const { mcp, documents, stop, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
   const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
   const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
   const discovery = discoveryDocuments({
@@ -98,6 +98,7 @@ async function openVerification({ config, components, urls, limits, log }: Openi
     startedAt: new Date(),
   })
   return {
+    stop,
     close,
     onRequest: verificationListener({
       ...components,
@@ -139,8 +140,9 @@ function openAgentInterfaces({
   const own = identityAt(urls.verification, programVersion, components.issuerName)
   const reads = createRegistryReads(agentSource)
   const remote = remoteFiles ? createRemoteFiles() : undefined
+  const stopping = new AbortController()
   return {
-    a2a: createA2aAgent({ tools, tasks: createTaskStore() }),
+    a2a: createA2aAgent({ tools, tasks: createTaskStore(), stopping: stopping.signal }),
     agents: createAgents({ reads, identity, remote }),
     reputations: createReputations({ reads, identity, reputation, reviewers }),
     ownAgent: {
@@ -155,6 +157,7 @@ function openAgentInterfaces({
     },
     mcp: { tools, identity: own, origins },
     documents: mcpDocuments(own),
+    stop: () => stopping.abort(),
     close: async () => remote?.close(),
   }
 }

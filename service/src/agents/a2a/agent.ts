@@ -36,9 +36,11 @@ type A2aOptions = {
   readonly tasks: TaskStore
   /** Maximum duration of a subscription. */
   readonly subscriptionMs?: number
+  /** Ends all subscriptions, so that a server that stops does not wait for them. */
+  readonly stopping?: AbortSignal | undefined
 }
 
-export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOptions) {
+export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping }: A2aOptions) {
   async function SendMessage(params: JsonObject): Promise<Outcome> {
     const begun = begin(params)
     if (isFault(begun)) return begun
@@ -160,6 +162,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOpt
     const stream: TaskStream = (listener) => {
       const stop = () => {
         clearTimeout(timer)
+        stopping?.removeEventListener('abort', end)
         remove()
       }
       const end = () => {
@@ -169,6 +172,8 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000 }: A2aOpt
       const timer = setTimeout(end, subscriptionMs).unref()
       const remove = tasks.listen(task.id, { event: listener.event, end })
       listener.event({ task: tasks.get(task.id)?.task ?? task })
+      stopping?.addEventListener('abort', end)
+      if (stopping?.aborted === true) end()
       return stop
     }
     return { stream }

@@ -111,6 +111,24 @@ describe('the limit of keyless reads', () => {
   })
 })
 
+it('ends the subscription of an A2A client when it stops, and does not wait for it', async () => {
+  const config = readConfig(world.settings)
+  const limits = opened.use(await openLimits(config, log))
+  const { components, urls } = world
+  const host = await hosts.verification({ config, components, urls, limits, metrics: undefined, log })
+  const { port, close } = await listen({ name: 'a host', host: '127.0.0.1', port: 0, onRequest: host.onRequest })
+  const headers = { 'A2A-Version': '1.0', 'Content-Type': 'application/json' }
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'verify' }] }
+  const url = `http://127.0.0.1:${port}/a2a/v1`
+  const sent = await fetch(`${url}/message:send`, { method: 'POST', headers, body: JSON.stringify({ message }) })
+  const { task } = (await sent.json()) as { task: { id: string } }
+  const stream = await fetch(`${url}/tasks/${task.id}:subscribe`, { headers })
+  host.stop?.()
+  const closed = close(20_000)
+  assert.match(await stream.text(), /TASK_STATE_INPUT_REQUIRED/)
+  await closed
+})
+
 it('fails no accepted request, and ends while clients keep asking', async () => {
   const dataDir = await newFolder()
   await copyEmptyPglite(join(dataDir, 'store'))
