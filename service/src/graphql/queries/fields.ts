@@ -15,6 +15,7 @@ import type { ProductRow } from '../../index/queries/products.ts'
 import { newestTransfers, type TransferRow } from '../../index/queries/transfers.ts'
 import { memoize } from '../../lib/memoize.ts'
 import type { GraphqlContext } from '../context.ts'
+import { graphqlError } from '../errors.ts'
 import type { ResolverMap } from '../schema.ts'
 import { createProductMetadata } from './metadata.ts'
 import { listKey, type PageArguments, readConnection } from './pages.ts'
@@ -37,9 +38,11 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       serialNumber: ({ serial }: ProductRow) => (serial === null ? null : cleanLine(serial) || null),
       metadata: ({ metadataHash }: ProductRow) => (metadataHash === null ? null : metadataOf(metadataHash)),
       currentOwner: ({ owner }: ProductRow) => toOwnerOrNull(owner),
-      async transfers({ pk, tokenId, at }: ProductRow, _args: unknown, { loaders }: GraphqlContext) {
-        if (at !== undefined) return (await loaders.pastTransfers.load({ tokenId, at })).slice(0, newestTransfers)
-        return pk === null ? [] : loaders.transfersOf.load(tokenId)
+      async transfers({ pk, tokenId, at }: ProductRow, _args: unknown, context: GraphqlContext) {
+        const { loaders } = context
+        if (at === undefined && pk === null) return []
+        const rows = at ? await loaders.pastTransfers.load({ tokenId, at }) : await loaders.transfersOf.load(tokenId)
+        return countTransfers(rows.slice(0, newestTransfers), context)
       },
       state: ({ state }: ProductRow) => lifecycleStates[state],
       stateCode: ({ state }: ProductRow) => state,
@@ -91,6 +94,21 @@ export function fieldResolvers({ metadata, chainId, contract }: ProductFieldDeps
       },
     },
   }
+}
+
+/** The transfers of products in one result. The cost of an operation counts ten for each product, before any is read. */
+const mostTransfers = 2_000
+const transfersRead = new WeakMap<GraphqlContext, number>()
+
+/** Throws TOO_COMPLEX when an operation reads too many. Nested lists are counted again, because each is an object of the result. */
+function countTransfers(rows: readonly TransferRow[], context: GraphqlContext): readonly TransferRow[] {
+  const read = (transfersRead.get(context) ?? 0) + rows.length
+  transfersRead.set(context, read)
+  if (read <= mostTransfers) return rows
+  throw graphqlError(
+    'TOO_COMPLEX',
+    `These products have more than ${mostTransfers} transfers together. Ask for fewer products, or page with transfers(productId:).`,
+  )
 }
 
 /** An owner is known by address only; no name is verified. */

@@ -332,6 +332,19 @@ for (const { name, open, skip } of testDatabases())
       })
     })
 
+    it('refuses products with more transfers than one operation may read, whatever it was estimated to cost', async () => {
+      await database.query(`insert into transfer (id, token_id, asset_pk, from_addr, to_addr, status, initiated_at, initiated_tx)
+        select '3-' || n, 3, pk, owner, owner, 'CONFIRMED', now(), '\\x07' from asset, generate_series(1, 120) n where token_id = 3`)
+      const { product } = (await data('{ product(id: 3) { transfers { id product { id } } } }')) as {
+        product: { transfers: object[] }
+      }
+      assert.equal(product.transfers.length, 100)
+      const nested = await graphql.ask('{ product(id: 3) { transfers { product { transfers { id } } } } }')
+      const [error, ...more] = nested.errors
+      assert.deepEqual([error?.extensions['code'], more.length, nested.data], ['TOO_COMPLEX', 0, { product: null }])
+      await database.query('delete from transfer where token_id = 3')
+    })
+
     it('pages through the history of a product, the oldest first', async () => {
       const query = `query ($after: String) { product(id: 1) { history(first: 2, after: $after) { totalCount
         pageInfo { hasNextPage hasPreviousPage endCursor }
