@@ -39,7 +39,8 @@ export type Scope = (typeof scopes)[number]
 
 /** Acts that can need the approval of a second key or operator, as the setting APPROVALS names them. */
 export const approvalActs = ['recycle', 'batch-revoke', 'key-deletion'] as const
-export type ApprovalAct = (typeof approvalActs)[number]
+/** The setting `batch-revoke` is for both ways: what two have revoked, one does not restore. */
+export type ApprovalAct = (typeof approvalActs)[number] | 'batch-restore'
 
 /** Returns the verbs of scopes, in the order of the list. */
 export function verbsOf(given: readonly Scope[]): Verb[] {

@@ -78,7 +78,12 @@ export async function askForApproval(
   return 1
 }
 
-const subjectNames = { recycle: 'asset', 'batch-revoke': 'batch', 'key-deletion': 'active key' } as const
+const subjectNames = {
+  recycle: 'asset',
+  'batch-revoke': 'batch',
+  'batch-restore': 'revoked batch',
+  'key-deletion': 'active key',
+} as const
 
 async function list({ store, io }: Session, { all, last, json }: { all?: true; last: number; json?: true }) {
   const page = { after: null, backward: false, limit: last }

@@ -14,23 +14,12 @@ import type { Acts } from './approvals.ts'
 import { operationKeyOf } from './store.ts'
 
 /** Returns the acts on batches and keys, which are done in the transaction of their approval. */
-export function databaseActs(tagKeys: Pick<TagKeyStore, 'setStatus'>): Pick<Acts, 'batch-revoke' | 'key-deletion'> {
+export function databaseActs(
+  tagKeys: Pick<TagKeyStore, 'setStatus'>,
+): Pick<Acts, 'batch-revoke' | 'batch-restore' | 'key-deletion'> {
   return {
-    'batch-revoke': {
-      async facts(sql, id) {
-        const batch = (await tagStore(sql).batches()).find((one) => one.id === id)
-        if (batch === undefined || batch.status === 'revoked') return null
-        const { epoch, status, settings } = batch
-        return { epoch, status, settings: createHash('sha256').update(JSON.stringify(settings)).digest('hex') }
-      },
-      async apply(sql, id, by) {
-        if (!(await tagStore(sql).setBatchStatus(id, 'revoked'))) return false
-        await appendAudit(sql, auditText(by, { act: 'batch.revoke', subject: id, outcome: 'DONE' }))
-        return true
-      },
-      // The ledger reads the status in the database with every tap; the file repeats it.
-      afterwards: async (id) => void (await tagKeys.setStatus(id, 'revoked')),
-    },
+    'batch-revoke': batchAct(tagKeys, 'revoked'),
+    'batch-restore': batchAct(tagKeys, 'retired'),
     'key-deletion': {
       async facts(sql, id) {
         const text = 'select name, scopes, brands from api_key where id = $1 and revoked_at is null'
@@ -39,6 +28,26 @@ export function databaseActs(tagKeys: Pick<TagKeyStore, 'setStatus'>): Pick<Acts
       },
       apply: revokeApiKey,
     },
+  }
+}
+
+/** Returns the act that revokes a batch, or that retires a revoked one. */
+function batchAct(tagKeys: Pick<TagKeyStore, 'setStatus'>, next: 'revoked' | 'retired'): Acts['batch-revoke'] {
+  const act = next === 'revoked' ? 'batch.revoke' : 'batch.restore'
+  return {
+    async facts(sql, id) {
+      const batch = (await tagStore(sql).batches()).find((one) => one.id === id)
+      if (batch === undefined || (batch.status === 'revoked') === (next === 'revoked')) return null
+      const { epoch, status, settings } = batch
+      return { epoch, status, settings: createHash('sha256').update(JSON.stringify(settings)).digest('hex') }
+    },
+    async apply(sql, id, by) {
+      if (!(await tagStore(sql).setBatchStatus(id, next))) return false
+      await appendAudit(sql, auditText(by, { act, subject: id, outcome: 'DONE' }))
+      return true
+    },
+    // The ledger reads the status in the database with every tap; the file repeats it.
+    afterwards: async (id) => void (await tagKeys.setStatus(id, next)),
   }
 }
 

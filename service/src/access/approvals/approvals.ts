@@ -28,7 +28,8 @@ type ChainAct = Readonly<{
 type Carried = Readonly<{ ok: true; block: bigint | null } | { ok: false; isFinal: boolean; message: string }>
 
 export type Acts = Readonly<
-  Partial<Record<ApprovalAct, ChainAct | DatabaseAct>> & Record<'batch-revoke' | 'key-deletion', DatabaseAct>
+  Partial<Record<ApprovalAct, ChainAct | DatabaseAct>> &
+    Record<'batch-revoke' | 'batch-restore' | 'key-deletion', DatabaseAct>
 >
 
 /** The key or user that decides. `key` is the API key, whose brands limit what it may decide; null for a user of the machine. */
@@ -197,7 +198,7 @@ export function createApprovals({
   }
 
   return {
-    isRequired: (act: ApprovalAct): boolean => required.has(act),
+    isRequired: (act: ApprovalAct): boolean => required.has(act === 'batch-restore' ? 'batch-revoke' : act),
     request,
     approve,
     reject,

@@ -135,8 +135,8 @@ export async function isAlive(address: Address): Promise<boolean> {
 }
 
 /**
- * Asks the process of an address for a proof that it has the token, because after a kill its port may belong to another program. Returns
- * `none` for another program or a free port.
+ * Asks the process of an address for a proof that it has the token. After a kill its port may belong to another program. Returns `none`
+ * for such a program and for a free port.
  */
 async function challenge(address: Address, timeoutMs: number): Promise<'proof' | 'none' | 'late'> {
   const signal = AbortSignal.timeout(timeoutMs)

@@ -103,8 +103,9 @@ async function setStatus(
   const isChanged = known.status !== status
   if (isChanged && known.status === 'revoked' && !liftRevocation)
     throw new CommandError(`Batch ${id} is revoked; with --lift-revocation its tags verify again.`)
-  if (isChanged && status === 'revoked' && store.approvals.isRequired('batch-revoke'))
-    return askForApproval(session, { act: 'batch-revoke', subject: id }, json)
+  const act = status === 'revoked' ? 'batch-revoke' : known.status === 'revoked' ? 'batch-restore' : null
+  if (isChanged && act !== null && store.approvals.isRequired(act))
+    return askForApproval(session, { act, subject: id }, json)
   if (isChanged) await inTurn(() => store.tagKeys.setStatus(id, status))
   if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)

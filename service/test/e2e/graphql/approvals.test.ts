@@ -175,6 +175,13 @@ describe('acts that take two', () => {
     assert.match(await ok('tag', 'batch', 'list'), /spring +0 +active/)
     await ok('approval', 'approve', asked.approval.id, '--key-file', keyFile)
     assert.match(await ok('tag', 'batch', 'list'), /spring +0 +revoked/)
+    const lifted = JSON.parse((await run('tag', 'batch', 'retire', 'spring', '--lift-revocation', '--json')).out) as {
+      approval: Row
+    }
+    assert.match(await ok('tag', 'batch', 'list'), /spring +0 +revoked/)
+    const restored = await step('second', 'approveRequest', { approvalId: lifted.approval.id })
+    assert.deepEqual([restored.approval?.act, restored.approval?.status], ['BATCH_RESTORE', 'DONE'])
+    assert.match(await ok('tag', 'batch', 'list'), /spring +0 +retired/)
     await newKey('victim', ['read'])
     const victim = keys['victim']?.id ?? ''
     const { approval } = JSON.parse((await run('key', 'revoke', victim, '--json')).out) as { approval: Row }
