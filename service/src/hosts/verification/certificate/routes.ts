@@ -4,7 +4,7 @@
  */
 import type { Verdict } from '@touchstone/verdict'
 import type { Hono } from 'hono'
-import type { Histories } from '../../../assets/history.ts'
+import type { Minters } from '../../../assets/history.ts'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
@@ -38,9 +38,8 @@ export type CertificateSite = {
   /** Undefined where no tap can be verified. */
   readonly certificateTickets: TapTickets | undefined
   readonly pages: { readonly publicRpcUrl: string | null; readonly themes: readonly BrandTheme[] }
-  /** Both name the brand of a pass. */
-  readonly contract: string
-  readonly history: Histories
+  /** Names the brand of a pass. */
+  readonly minters: Minters
   /** Undefined where no certificate comes as a pass. */
   readonly wallets?: Wallets | undefined
   readonly limiter?: RateLimiter | undefined

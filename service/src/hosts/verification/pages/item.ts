@@ -10,7 +10,7 @@ import {
   ownerCommitment,
   type Verdict,
 } from '@touchstone/verdict'
-import type { Histories, HistoryEvent } from '../../../assets/history.ts'
+import type { Histories, HistoryEvent, Minters } from '../../../assets/history.ts'
 import { parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
 import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item/view.ts'
@@ -57,6 +57,7 @@ export type ItemSite = PassportSite &
       ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
     }
     readonly history: Histories
+    readonly minters: Minters
     readonly issuer: Pick<Issuer, 'signerFor'>
     /** Undefined where no tap can be verified. */
     readonly reportTickets: TapTickets | undefined
@@ -101,7 +102,12 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
     verdict,
     product,
     details: await detailsOf(site, asset?.metadataHash ?? null),
-    theme: history?.available === true ? brandOf(site, { verdict, item }, history.events) : null,
+    theme:
+      history?.available === true
+        ? brandOf(site, { verdict, item }, history.events)
+        : history?.reason === 'INDEX_UNAVAILABLE'
+          ? await brandOfToken(site, { verdict, item }) // the history may be too long
+          : null,
     metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
     country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
     item,
@@ -148,17 +154,23 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
 
 type Branded = Pick<Found, 'verdict' | 'item'>
 
-/** Returns the brand of the account that minted the token; null while its history cannot be read. */
+/** Returns the brand of the account that minted the token; null while the index cannot be read. */
 export async function brandOfToken(
-  site: Pick<ItemSite, 'contract' | 'history'> & { readonly pages: Pick<PageOptions, 'themes'> },
-  branded: Branded,
+  { pages: { themes }, minters }: Pick<ItemSite, 'minters'> & { readonly pages: Pick<PageOptions, 'themes'> },
+  { verdict, item }: Branded,
 ): Promise<BrandTheme | null> {
-  if (site.pages.themes.length === 0) return null
-  const history = await orNull(site.history(BigInt(branded.verdict.token_id)))
-  return history?.available === true ? brandOf(site, branded, history.events) : null
+  if (themes.length === 0) return null
+  const tokenId = BigInt(verdict.token_id)
+  const accounts = themes.flatMap(({ issuers }) => issuers)
+  const minter = (await orNull(minters([tokenId], accounts)))?.get(tokenId) ?? null
+  return minter === null ? null : themeOf(themes, themed({ verdict, item }), (account) => account === minter)
 }
 
-/** Returns the brand of the account that minted the token. Without a certain history there is none. */
+function themed({ verdict, item }: Branded) {
+  return { gtin: item?.gtin ?? null, brand: verdict.untrusted?.brand ?? null }
+}
+
+/** Returns the same from a history, by the commitment of the account. */
 function brandOf(
   { pages, contract }: Pick<ItemSite, 'contract'> & { readonly pages: Pick<PageOptions, 'themes'> },
   { verdict, item }: Branded,
@@ -169,7 +181,7 @@ function brandOf(
   if (mint === undefined) return null
   return themeOf(
     pages.themes,
-    { gtin: item?.gtin ?? null, brand: verdict.untrusted?.brand ?? null },
+    themed({ verdict, item }),
     (account) => ownerCommitment({ chainId, contract: contract as Hex, tokenId, owner: account }) === mint,
   )
 }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import type { Verdict } from '@touchstone/verdict'
 import type { HistoryEvent } from '../../../assets/history.ts'
-import { timelineOf } from './item.ts'
+import type { BrandTheme } from '../../../pages/brands/theme.ts'
+import { brandOfToken, timelineOf } from './item.ts'
 
 type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
 
@@ -21,6 +23,30 @@ function history(...transactions: readonly (readonly Given[])[]): HistoryEvent[]
 
 const change = (fromState: Given['fromState'], toState: Given['toState']) =>
   ({ type: 'StateChanged', ...(fromState && { fromState }), ...(toState && { toState }) }) satisfies Given
+
+describe('brandOfToken', () => {
+  const theme = { id: 'acme', issuers: [`0x${'a1'.repeat(20)}`], gtinPrefixes: [], brands: [] }
+  const pages = { themes: [theme as unknown as BrandTheme] }
+  const verdict = { token_id: '7' } as Verdict
+
+  it('is that of the account that minted the token, also where its history is too long to be read', async () => {
+    const asked: unknown[] = []
+    const brandOf = (account: `0x${string}` | null) =>
+      brandOfToken(
+        { pages, minters: async (...all) => (asked.push(all), new Map([[7n, account]])) },
+        { verdict, item: null },
+      )
+    assert.equal((await brandOf(theme.issuers[0] as `0x${string}`))?.id, 'acme')
+    assert.deepEqual(asked, [[[7n], theme.issuers]])
+    assert.equal(await brandOf(null), null)
+  })
+
+  it('is none while the index cannot be read, and is not looked for where there is no theme', async () => {
+    const failing = async () => assert.fail('asked')
+    assert.equal(await brandOfToken({ pages, minters: failing }, { verdict, item: null }), null)
+    assert.equal(await brandOfToken({ pages: { themes: [] }, minters: failing }, { verdict, item: null }), null)
+  })
+})
 
 describe('timelineOf', () => {
   it('lists the life of an item, one line for each change', () => {

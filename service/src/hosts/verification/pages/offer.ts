@@ -19,7 +19,7 @@ import { contextOf, pageResponse } from './response.ts'
 import type { TransferSite } from './transfer.ts'
 
 export type OfferSite = Pick<TransferSite, 'pageTransfers'> &
-  Pick<ItemSite, 'baseUrl' | 'items' | 'pages' | 'contract' | 'history'> & {
+  Pick<ItemSite, 'baseUrl' | 'items' | 'pages' | 'minters'> & {
     readonly verdicts: Pick<Verdicts, 'answer'>
     /** Each page reads the chain anew. */
     readonly tapLimiter?: RateLimiter | undefined
