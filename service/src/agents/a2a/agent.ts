@@ -28,8 +28,9 @@ export type Outcome = { readonly result: object } | { readonly stream: TaskStrea
 
 export type A2aAgent = ReturnType<typeof createA2aAgent>
 
-/** Messages that a task keeps. */
+/** Messages that a task keeps, and their length as JSON. Each subscriber gets all of them, and may be slow to read. */
 const maxHistory = 20
+const maxHistoryLength = 100_000
 
 type A2aOptions = {
   readonly tools: Tools
@@ -90,7 +91,7 @@ export function createA2aAgent({ tools, tasks, subscriptionMs = 60_000, stopping
     const received: Message = { ...message, contextId, taskId: id, role: 'ROLE_USER' }
     const before = [known?.task.history ?? [], known?.task.status.message ?? []].flat()
     const status = createStatus({ id, contextId }, 'TASK_STATE_SUBMITTED')
-    const task: Task = { id, contextId, status, history: [...before, received].slice(-maxHistory) }
+    const task: Task = { id, contextId, status, history: latestOf([...before, received]) }
     tasks.create(task, request.kind === 'unknown skill' ? undefined : request.skill)
     return { ...options, id, request }
   }
@@ -219,6 +220,14 @@ function checkContinuation(task: Task, contextId: string): Fault | null {
   if (task.status.state === 'TASK_STATE_INPUT_REQUIRED') return null
   const message = isTerminal(task) ? 'The task has already ended; send a new one.' : 'The task is being worked on.'
   return { fault: 'UNSUPPORTED_OPERATION', message }
+}
+
+/** Returns the latest messages within the limits: at least the last one, which a body of 64 kB bounds. */
+function latestOf(messages: readonly Message[]): readonly Message[] {
+  let length = 0
+  const kept = messages.slice(-maxHistory).toReversed()
+  const end = kept.findIndex((message) => (length += JSON.stringify(message).length) > maxHistoryLength)
+  return (end === -1 ? kept : kept.slice(0, Math.max(1, end))).toReversed()
 }
 
 function statusEvent({ id: taskId, contextId, status }: Task): StreamEvent {

@@ -76,6 +76,18 @@ describe('a task of the A2A agent', () => {
     assert.equal((await a2a.rpc('GetTask', { id: task.id })).result.status.state, 'TASK_STATE_CANCELED')
   })
 
+  it('keeps the latest messages of its history, and little of long ones', async () => {
+    const long = `verify ${'x'.repeat(50_000)}`
+    let task = await send(long)
+    for (const word of ['a', 'b', 'c', 'd', 'last']) task = await send(`${long} ${word}`, { taskId: task.id })
+    assert.equal(task.status.state, 'TASK_STATE_INPUT_REQUIRED')
+    const { result, length } = await a2a
+      .rpc('GetTask', { id: task.id })
+      .then((answer) => ({ ...answer, length: JSON.stringify(answer).length }) as Json)
+    assert.ok(length < 110_000, `${length} characters`)
+    assert.match(result.history.at(-1).parts[0].text, /x last$/)
+  })
+
   it('takes the names of its parameters in snake case too, and leaves data as it is', async () => {
     const message = { message_id: 'm', role: 'ROLE_USER', parts: [{ data: { token_id: '42', snake_case: 1 } }] }
     scripted.calls.length = 0
