@@ -1,4 +1,7 @@
-/** Re-encodes a picture in a process of its own. So a hostile file cannot end the service or read its secrets. */
+/**
+ * Re-encodes a picture in a process of its own. So a hostile file cannot end the service or read its memory. Code that takes over the
+ * decoder can still read the files of its user.
+ */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
