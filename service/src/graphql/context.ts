@@ -9,6 +9,7 @@ import type { HistoryQuestion } from '../index/history.ts'
 import type { PastBlock } from '../index/queries/products.ts'
 import type { MessageOf } from '../index/queries/transfers.ts'
 import { type Verb, verbsOf } from '../access/rights.ts'
+import { graphqlError } from './errors.ts'
 import { scopedStores } from './access/scoped-stores.ts'
 import type { ApiKey } from '../access/api-keys.ts'
 import type { IndexStores } from './stores.ts'
@@ -103,7 +104,7 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
     /** Products at an earlier block. */
     pastProduct: new DataLoader(
       perBlock(async (block, tokenIds) => {
-        const rows = new Map((await past.products(block, tokenIds)).map((row) => [row.tokenId, row]))
+        const rows = new Map(orTooMany(await past.products(block, tokenIds)).map((row) => [row.tokenId, row]))
         return (tokenId) => rows.get(tokenId) ?? null
       }),
       { cacheKeyFn: pastKey },
@@ -111,12 +112,20 @@ export function createLoaders({ products, transfers, history, past, taps }: Inde
     /** All transfers of a token at an earlier block, the newest first. */
     pastTransfers: new DataLoader(
       perBlock(async (block, tokenIds) => {
-        const rows = Map.groupBy(await past.transfers(block, tokenIds), ({ tokenId }) => tokenId)
+        const rows = Map.groupBy(orTooMany(await past.transfers(block, tokenIds)), ({ tokenId }) => tokenId)
         return (tokenId) => rows.get(tokenId) ?? []
       }),
       { cacheKeyFn: pastKey },
     ),
   }
+}
+
+function orTooMany<Row>(rows: Row[] | null): Row[] {
+  if (rows !== null) return rows
+  throw graphqlError(
+    'TOO_COMPLEX',
+    'These products have too many events to compute their state at an earlier block. Ask for fewer, or for that of now.',
+  )
 }
 
 type PastToken = Readonly<{ tokenId: bigint; at: PastBlock }>

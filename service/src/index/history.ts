@@ -174,15 +174,19 @@ export async function insertEvents(sql: Sql, events: readonly AssetEvent[]): Pro
 
 const eventsAtOnce = 10_000
 
-/** Reads all events of these tokens, each token's in the order of the chain. */
-export async function readEvents(sql: Sql, tokenIds: readonly string[]): Promise<AssetEvent[]> {
+/** Reads all events of these tokens, each token's in the order of the chain. It may stop when it has more than `most`. */
+export async function readEvents(
+  sql: Sql,
+  tokenIds: readonly string[],
+  most = Number.POSITIVE_INFINITY,
+): Promise<AssetEvent[]> {
   const events: AssetEvent[] = []
   let after: readonly [string, bigint, number] = ['-1', -1n, -1]
   for (;;) {
     const rows = await sql.query<EventRow>(eventsStatement, [numbers(tokenIds), ...after, eventsAtOnce])
     for (const row of rows) events.push(parseEvent(row))
     const last = rows.at(-1)
-    if (last === undefined || rows.length < eventsAtOnce) return events
+    if (last === undefined || rows.length < eventsAtOnce || events.length > most) return events
     after = [last.tokenId, last.blockNumber, last.logIndex]
   }
 }

@@ -8,6 +8,10 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
   const { products, transfers, past, groups, taps } = stores
   const ofBrands = <Row extends { readonly brand: string | null }>(rows: readonly Row[]): Row[] =>
     rows.filter((row) => permits(brands, row))
+  const pastOfBrands = async (...asked: Parameters<typeof past.products>) => {
+    const rows = await past.products(...asked)
+    return rows && ofBrands(rows)
+  }
   const narrowed = (condition: ProductCondition) => withBrands(condition, brands)
   return {
     ...stores,
@@ -31,10 +35,15 @@ export function scopedStores(stores: IndexStores, brands: readonly string[]): In
     },
     past: {
       ...past,
-      products: async (block, tokenIds) => ofBrands(await past.products(block, tokenIds)),
+      products: pastOfBrands,
       async transfers(block, tokenIds) {
-        const own = ofBrands(await past.products(block, tokenIds)).map(({ tokenId }) => tokenId)
-        return own.length === 0 ? [] : past.transfers(block, own)
+        const own = await pastOfBrands(block, tokenIds)
+        if (own === null) return null
+        if (own.length === 0) return []
+        return past.transfers(
+          block,
+          own.map(({ tokenId }) => tokenId),
+        )
       },
       page: (block, page) => past.page(block, { ...page, condition: narrowed(page.condition) }),
       count: (block, condition) => past.count(block, narrowed(condition)),

@@ -33,11 +33,15 @@ import type { TransferRow } from './transfers.ts'
 /** Answers a question about a block: the block, or the blocks whose state is kept; `null` is an empty index. */
 type FoundBlock = Readonly<{ block: PastBlock } | { block: null; kept: { from: bigint; to: bigint } | null }>
 
-/** Lists go back over at most so many events and tokens. */
+/** Lists go back over at most so many events and tokens. The tokens of one read have at most so many events. */
 const mostEvents = 20_000
 const mostTokens = 1_000
 
-export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'dialect'>) {
+/** `mostOfTokens` is for tests. */
+export function pastStore(
+  database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
+  { mostOfTokens = mostEvents }: { readonly mostOfTokens?: number } = {},
+) {
   const isDistributed = database.dialect === 'citus'
   const columns = columnsOf(isDistributed)
   const whole = wholeReads(database)
@@ -71,18 +75,20 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
       return { block: null, kept: kept ?? null }
     },
 
-    /** Returns the products of these tokens, in no order. */
-    products: (block: PastBlock, tokenIds: readonly bigint[]): Promise<ProductRow[]> =>
+    /** Returns the products of these tokens, in no order; `null` where they have too many events. */
+    products: (block: PastBlock, tokenIds: readonly bigint[]): Promise<ProductRow[] | null> =>
       at(block, async (sql) => {
-        const rows = await pastAssets(sql, block, tokenIds.map(String))
+        const rows = await pastAssets(sql, block, tokenIds.map(String), mostOfTokens)
+        if (rows === null) return null
         const text = `select ${columns} from ${pastTable} where true`
         return (await sql.query<StoredProduct>(text, [JSON.stringify(rows)])).map((row) => rowAt(row, block))
       }),
 
-    /** Returns all transfers of these tokens, the newest first. */
-    transfers: (block: PastBlock, tokenIds: readonly bigint[]): Promise<TransferRow[]> =>
+    /** Returns all transfers of these tokens, the newest first; `null` where they have too many events. */
+    transfers: (block: PastBlock, tokenIds: readonly bigint[]): Promise<TransferRow[] | null> =>
       at(block, async (sql) => {
-        const events = await eventsUpTo(sql, block, tokenIds.map(String))
+        const events = await eventsUpTo(sql, block, tokenIds.map(String), mostOfTokens)
+        if (events === null) return null
         const transfers = [...projectTransfers(events, new Map(), expiredBefore(block.time)).transfers.values()]
         const stored = await sql.query<{ id: string; pk: bigint }>(transfersStatement, [numbers(tokenIds)])
         const pks = new Map(stored.map(({ id, pk }) => [id, pk]))
@@ -107,7 +113,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
     /** Returns one page; `null` where too much has changed since. Throws a CostError as a page of today does. */
     page: (block: PastBlock, given: ProductPage): Promise<ProductRow[] | null> =>
       at(block, async (sql) => {
-        const past = await changedAssets(sql, block)
+        const past = await changedAssets(sql, block, mostOfTokens)
         if (past === null) return null
         const page = { ...given, condition: await withNames(sql, given.condition) }
         const { text, values } = productPageStatement(page, { past, isDistributed })
@@ -117,7 +123,7 @@ export function pastStore(database: Pick<Database, 'query' | 'transaction' | 'di
 
     /** Returns the number of products; `null` where too much has changed since, or a count takes too long. */
     async count(block: PastBlock, condition: ProductCondition): Promise<number | null> {
-      const past = await at(block, (sql) => changedAssets(sql, block))
+      const past = await at(block, (sql) => changedAssets(sql, block, mostOfTokens))
       if (past === null) return null
       const { text, values } = productsWhere(condition, past)
       return countWithin(database, text, values)
@@ -138,11 +144,12 @@ const keptStatement = `select (select max(number) from index_block b
       where not exists (select from index_block p where p.number = b.number - 1)) as "from", number as "to"
   from index_cursor where number >= 0`
 
-async function changedAssets(sql: Sql, block: PastBlock): Promise<PastAssets | null> {
+async function changedAssets(sql: Sql, block: PastBlock, most: number): Promise<PastAssets | null> {
   const rows = await sql.query<{ token: string; events: bigint }>(changedStatement, [block.number, mostEvents + 1])
   if (rows.length > mostTokens || (rows[0]?.events ?? 0n) > mostEvents) return null
   const tokens = rows.map(({ token }) => token)
-  return { block: block.number, rows: JSON.stringify(await pastAssets(sql, block, tokens)) }
+  const assets = await pastAssets(sql, block, tokens, most)
+  return assets && { block: block.number, rows: JSON.stringify(assets) }
 }
 
 const changedStatement = `with later as (
@@ -168,11 +175,18 @@ const currentStatement = `select pk::text as pk, token_id::text as token_id, ${h
     ${hex('tag_hash')} as "tagHash", tag_id, name, brand, serial, gtin, ${instant('tapped_at')} as tapped_at
   from asset where token_id = any($1::numeric[])`
 
-/** Returns rows of `asset` as they were at the block; a token that was minted later has none. */
-async function pastAssets(sql: Sql, block: PastBlock, tokenIds: readonly string[]): Promise<object[]> {
+/** Returns rows of `asset` as they were at the block; a token that was minted later has none. `null`: more than `most` events. */
+async function pastAssets(
+  sql: Sql,
+  block: PastBlock,
+  tokenIds: readonly string[],
+  most: number,
+): Promise<object[] | null> {
+  const events = await eventsUpTo(sql, block, tokenIds, most)
+  if (events === null) return null
   const current = await sql.query<CurrentAsset>(currentStatement, [numbers(tokenIds)])
   const known = new Map(current.map((row) => [row.token_id, row]))
-  const changes = projectAssets(await eventsUpTo(sql, block, tokenIds)).filter(({ minted }) => minted !== null)
+  const changes = projectAssets(events).filter(({ minted }) => minted !== null)
   const states = changes.map(withoutGaps)
   const others = states.flatMap(({ tokenId, metadataHash: hash }) => {
     const isOther = hash !== null && BigInt(hash) !== 0n && hash !== known.get(tokenId)?.metadataHash
@@ -206,8 +220,9 @@ async function pastAssets(sql: Sql, block: PastBlock, tokenIds: readonly string[
   })
 }
 
-async function eventsUpTo(sql: Sql, block: PastBlock, tokenIds: readonly string[]) {
-  return (await readEvents(sql, tokenIds)).filter(({ blockNumber }) => blockNumber <= block.number)
+async function eventsUpTo(sql: Sql, block: PastBlock, tokenIds: readonly string[], most: number) {
+  const events = await readEvents(sql, tokenIds, most)
+  return events.length > most ? null : events.filter(({ blockNumber }) => blockNumber <= block.number)
 }
 
 function rowAt(row: StoredProduct, block: PastBlock): ProductRow {

@@ -39,6 +39,7 @@ type Options = {
   readonly connections?: Partial<ConnectionsOptions>
   readonly stuckMs?: number
   readonly products?: Partial<ProductStore>
+  readonly past?: Partial<ReturnType<typeof indexStores>['past']>
   readonly chainStatus?: QueryDeps['chainStatus']
 }
 
@@ -63,6 +64,7 @@ export async function startGraphql(
     connections: connectionOptions = {},
     stuckMs = 14_000,
     products = {},
+    past = {},
     chainStatus = async () => ({ head: null, isFaulty: false }),
   }: Options = {},
 ) {
@@ -71,6 +73,7 @@ export async function startGraphql(
   const keys = apiKeyStore(database)
   const stores = indexStores(database)
   Object.assign(stores.products, products)
+  Object.assign(stores.past, past)
   const metadata = cachedMetadata(metadataStore(database))
   const schema = graphqlSchema(
     queryResolvers({ metadata, chainId: 84532, contract, chainStatus }),
