@@ -75,4 +75,9 @@ describe('formats', () => {
       ['Suisse', 'Schweiz', undefined],
     )
   })
+
+  it('promises no absence of cookies, because TAP_BIND and TAP_CHALLENGE set one', () => {
+    for (const language of languages)
+      assert.doesNotMatch(textsOf[language].frame.privacy, /cookie|تعريف ارتباط/i, language)
+  })
 })
