@@ -1,5 +1,6 @@
 /** `touchstone tag batch …`: batches of tags, each with keys of its own, an epoch and a status (spec §4.4). */
 import type { Command } from 'commander'
+import { appendAudit, auditText, localActor } from '../../db/audit.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
@@ -94,7 +95,7 @@ type StatusOptions = { readonly liftRevocation?: boolean; readonly json?: true }
 async function setStatus(
   session: Session,
   id: string,
-  status: BatchStatus,
+  status: keyof typeof verbs,
   { liftRevocation = false, json }: StatusOptions,
 ): Promise<number | void> {
   const { store, io, inTurn } = session
@@ -106,11 +107,17 @@ async function setStatus(
   const act = status === 'revoked' ? 'batch-revoke' : known.status === 'revoked' ? 'batch-restore' : null
   if (isChanged && act !== null && store.approvals.isRequired(act))
     return askForApproval(session, { act, subject: id }, json)
-  if (isChanged) await inTurn(() => store.tagKeys.setStatus(id, status))
+  if (isChanged) {
+    await inTurn(() => store.tagKeys.setStatus(id, status))
+    const entry = { act: `command tag batch ${verbs[status]}`, subject: id, outcome: 'DONE' } as const
+    await appendAudit(store.database, auditText(localActor(), entry))
+  }
   if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
   io.out(`Batch ${id} is ${status}. ${consequences[status]}`)
 }
+
+const verbs = { retired: 'retire', revoked: 'revoke' } as const
 
 const consequences: Readonly<Record<BatchStatus, string>> = {
   active: 'Its tags verify.',

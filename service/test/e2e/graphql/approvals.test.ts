@@ -182,6 +182,16 @@ describe('acts that take two', () => {
     const restored = await step('second', 'approveRequest', { approvalId: lifted.approval.id })
     assert.deepEqual([restored.approval?.act, restored.approval?.status], ['BATCH_RESTORE', 'DONE'])
     assert.match(await ok('tag', 'batch', 'list'), /spring +0 +retired/)
+    await ok('tag', 'batch', 'create', 'summer')
+    await ok('tag', 'batch', 'retire', 'summer')
+    const commands = (await readAudit(world.components.database, 0n, 10_000))
+      .map(({ body }) => JSON.parse(body) as AuditBody)
+      .filter(({ act }) => act.startsWith('command tag batch'))
+    assert.deepEqual(
+      commands.map(({ act, subject, outcome }) => `${act} ${subject} ${outcome}`),
+      ['create spring', 'create summer', 'retire summer'].map((done) => `command tag batch ${done} DONE`),
+      'what was only asked for is not done',
+    )
     await newKey('victim', ['read'])
     const victim = keys['victim']?.id ?? ''
     const { approval } = JSON.parse((await run('key', 'revoke', victim, '--json')).out) as { approval: Row }
