@@ -74,7 +74,8 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   const id = randomUUID()
   const interrupt = () => {
     const headers = authorization(address, 'DELETE', `/${id}`)
-    fetch(`${urlOf(address)}${id}`, { method: 'DELETE', headers }).catch(() => {}) // a service that is gone has ended the command
+    const signal = AbortSignal.timeout(interruptMs)
+    fetch(`${urlOf(address)}${id}`, { method: 'DELETE', headers, signal }).catch(() => {}) // a service that is gone has ended the command
   }
   if (io.signal.aborted) throw new Error('The command was interrupted before it began.')
   io.signal.addEventListener('abort', interrupt, { once: true })
@@ -90,6 +91,9 @@ export async function runInService(dataDir: string, argv: readonly string[], io:
   if (exit === null) throw new Error(ended)
   return exit
 }
+
+/** The deadline of the request that interrupts a command. */
+const interruptMs = 10_000
 
 const ended = 'The service ended before the command did. Start it again, then repeat the command.'
 const silent = (pid: number) =>
