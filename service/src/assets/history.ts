@@ -40,7 +40,7 @@ export type History =
 type HistoryGap = 'INDEX_BEHIND' | 'INDEX_UNAVAILABLE' | 'INDEX_MISMATCH'
 
 /** A record with the block at which it was read. */
-type Reading = { readonly asset: { readonly record: AssetRecord }; readonly block: BlockId }
+type Reading = { readonly asset: { readonly record: Pick<AssetRecord, 'state'> }; readonly block: BlockId }
 
 /** Reads the history up to the block of `reading`, or of the newest one. Throws CHAIN_UNAVAILABLE when the state cannot be read. */
 export type Histories = (tokenId: bigint, reading?: Reading) => Promise<History>

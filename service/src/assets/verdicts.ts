@@ -26,24 +26,21 @@ export type AssetSource = {
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
-/** A verdict as the bytes of its JSON; `etag` names exactly these bytes. `flags` are the bits of the record (spec §2.5). */
-export type Answer = {
+/** What the verdict's block holds besides the verdict: bits and unix time of the record (spec §2.5), and the hash of its metadata. */
+type Reading = { readonly flags: number; readonly timestamp: number; readonly metadataHash: Hex | null }
+
+/** A verdict as the bytes of its JSON; `etag` names exactly these bytes. */
+export type Answer = Reading & {
   readonly verdict: Verdict
-  readonly flags: number
   readonly body: string
   readonly byteLength: number
   readonly etag: string
 }
 
-/** The asset of a tag at one block, null for an unbound tag. `flags` and `timestamp` are the record's, the time in unix seconds. */
+/** The asset of a tag at one block, null for an unbound tag. */
 type TagAnswer = {
   readonly block: TimedBlock
-  readonly asset: {
-    readonly verdict: Verdict
-    readonly flags: number
-    readonly timestamp: number
-    readonly metadataHash: Hex | null
-  } | null
+  readonly asset: (Reading & { readonly verdict: Verdict }) | null
 }
 
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
@@ -153,9 +150,8 @@ export function createVerdicts({
       traced({ name: 'verdict' }, async () => {
         const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
         if (asset === null || asset.record.state === 0) return { block, asset: null }
-        const { verdict } = await answerOf(asset, block)
-        const { flags, timestamp } = asset.record
-        return { block, asset: { verdict, flags, timestamp: Number(timestamp), metadataHash: asset.metadataHash } }
+        const { verdict, flags, timestamp, metadataHash } = await answerOf(asset, block)
+        return { block, asset: { verdict, flags, timestamp, metadataHash } }
       }),
     ready(key) {
       const known = rendered.peek(key)
@@ -239,8 +235,11 @@ function pinned(rendered: Rendered, block: BlockId): Answer {
   rendered.block = block
   rendered.body = contiguous(body.slice(0, blockAt) + pin + body.slice(blockAt + blockLength))
   rendered.blockLength = pin.length
+  const { record, metadataHash } = rendered.asset
   rendered.answer = {
-    flags: rendered.asset.record.flags,
+    flags: record.flags,
+    timestamp: Number(record.timestamp),
+    metadataHash,
     body: rendered.body,
     byteLength: rendered.byteLength + pin.length,
     etag: `"${tag}-${block.hash.slice(2, 18)}"`,

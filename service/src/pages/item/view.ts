@@ -70,7 +70,8 @@ export type ItemView = {
   readonly reports: readonly ReportKind[]
   /** The tag reports an opened seal. */
   readonly tampered: boolean
-  readonly owner: 'claimed' | 'unclaimed' | 'closed'
+  /** `unknown`: whether a flagged item has an owner could not be read. */
+  readonly owner: 'claimed' | 'unclaimed' | 'closed' | 'unknown'
   /** Unix seconds by the service's clock. */
   readonly checkedAt: number
   /** The item's page as a full URL and as a path, the keyless verdict as both. */

@@ -12,6 +12,7 @@ import { claimPath, offersPrefix, transferPath, walletForm, walletTexts } from '
 export function ownershipCard(context: PageContext, view: ItemView, places: Places): Html | false {
   const { item } = textsIn(context)
   const { owner, verdict, reports, claimTicket, transfers } = view
+  if (owner === 'unknown') return false
   const isReported = verdict.flagged || reports.length > 0
   const found = fold('found', item.foundHow, item.foundWhat, fill(item.foundText, places))
   const reporting = reportActs(context, view, { isReported, places })

@@ -11,6 +11,7 @@ import {
   type Verdict,
 } from '@touchstone/verdict'
 import type { Histories, HistoryEvent, Minters } from '../../../assets/history.ts'
+import type { Answer } from '../../../assets/verdicts.ts'
 import { parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
 import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pages/item/view.ts'
@@ -48,13 +49,10 @@ type PageOptions = {
 }
 
 export type ItemSite = PassportSite &
-  ProductSite &
+  Omit<ProductSite, 'reader'> &
   Pick<PictureSite, 'pictureForms'> & {
-    /** Reads the record with what a verdict does not contain. */
     readonly reader: {
-      readonly read: (
-        tokenId: bigint,
-      ) => Promise<{ readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null } }>
+      readonly read: (tokenId: bigint) => Promise<{ readonly asset: { readonly record: AssetRecord } }>
     }
     readonly history: Histories
     readonly minters: Minters
@@ -72,26 +70,27 @@ export type ItemSite = PassportSite &
     readonly pages: PageOptions
   }
 
-export type Found = {
-  readonly verdict: Verdict
-  /** Bits of the record of this verdict. A warning never depends on another reading, which may fail. */
-  readonly flags: number
+/** The verdict with bits, unix time and metadata hash of its record, all of its block. No part of the page is of another. */
+export type Found = Pick<Answer, 'verdict' | 'flags' | 'timestamp' | 'metadataHash'> & {
   readonly item: ItemKey | null
   readonly tap: Exclude<TapView, { kind: 'tapped' }> | Resolved
 }
 
-export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: Found): Promise<ItemView> {
+export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView> {
+  const { verdict, flags, metadataHash, item, tap } = found
   const { baseUrl, pages, now = Date.now } = site
   const tokenId = BigInt(verdict.token_id)
   const subject = item === null ? ({ kind: 'token', tokenId } as const) : ({ kind: 'item', ...item } as const)
-  const [asset, history, passport, information] = await Promise.all([
-    orNull(site.reader.read(tokenId).then((reading) => reading.asset)),
-    orNull(site.history(tokenId)),
+  const reading = readingOf(found)
+  const product = { ...site, reader: { read: () => Promise.resolve(reading) } }
+  const [owner, history, passport, information] = await Promise.all([
+    ownerOf(site, found),
+    orNull(site.history(tokenId, reading)),
     tap.kind === 'resolved' ? orNull(passportFor(site, tap, item)) : null,
-    tap.kind === 'resolved' ? null : orNull(readProduct(site, subject)),
+    tap.kind === 'resolved' ? null : orNull(readProduct(product, subject)),
   ])
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
-  const { _warning, ...product } = verdict.untrusted ?? { _warning: '' }
+  const { _warning, ...text } = verdict.untrusted ?? { _warning: '' }
   const isSigned = site.issuer.signerFor(didOf(baseUrl)).forms.length > 0
   const signers = signersAt(site.wallets, now())
   return {
@@ -100,16 +99,16 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
         ? { kind: 'tapped', counter: tap.tag.tapCounter, windowSeconds: pages.windowSeconds }
         : tap,
     verdict,
-    product,
-    details: await detailsOf(site, asset?.metadataHash ?? null),
+    product: text,
+    details: await detailsOf(site, metadataHash),
     theme:
       history?.available === true
         ? brandOf(site, { verdict, item }, history.events)
         : history?.reason === 'INDEX_UNAVAILABLE'
           ? await brandOfToken(site, { verdict, item }) // the history may be too long
           : null,
-    metadata: verdict.untrusted ? 'match' : await missingText(site, asset?.metadataHash ?? null),
-    country: product.origin === undefined ? undefined : countryOf(product.origin)?.countryCode,
+    metadata: verdict.untrusted ? 'match' : await missingText(site, metadataHash),
+    country: text.origin === undefined ? undefined : countryOf(text.origin)?.countryCode,
     item,
     certificateTicket:
       tap.kind === 'resolved' && isSigned && isCertifiable(verdict, flags)
@@ -130,14 +129,14 @@ export async function itemViewOf(site: ItemSite, { verdict, flags, item, tap }: 
       : null,
     passkeys: pages.ownership.has('passkey'),
     ownerReports:
-      pages.ownership.has('report') && asset !== null && ownerOf(verdict, asset.record.reserved) === 'claimed'
-        ? ownerReportsOf(verdict.chainRef.contract as Hex, tokenId, asset.record.flags)
+      pages.ownership.has('report') && owner === 'claimed'
+        ? ownerReportsOf(verdict.chainRef.contract as Hex, tokenId, flags)
         : null,
     reportTicket:
       tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
     reports: reportsOf(verdict, flags),
     tampered: (flags & assetFlags.TAMPER) !== 0,
-    owner: ownerOf(verdict, asset?.record.reserved ?? 0),
+    owner,
     checkedAt: Math.floor(now() / 1000),
     link: page,
     path: item === null ? `/token/${tokenId}` : itemPath(item),
@@ -214,10 +213,25 @@ export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportK
   return reports.length > 0 ? reports : ['REPORTED']
 }
 
-/** A flagged item keeps its owner: the record holds the state before the flag in its low reserved byte. */
-function ownerOf({ state }: Verdict, reserved: number): ItemView['owner'] {
+/** Returns the verdict as a reading of the record, for what is read up to its block. */
+function readingOf({ verdict, metadataHash }: Found) {
+  const { state_code: state, chainRef } = verdict
+  const block = { number: BigInt(chainRef.block_number), hash: chainRef.block_hash as Hex }
+  return { asset: { record: { state }, metadataHash }, block }
+}
+
+/**
+ * Returns whether somebody owns the item. A flagged item keeps its owner: its record holds the state before the flag in the low reserved
+ * byte, which no verdict has. Another reading counts only while it has the same record: every change of a record also sets its time.
+ */
+async function ownerOf({ reader }: ItemSite, { verdict, flags, timestamp }: Found): Promise<ItemView['owner']> {
+  const { state, state_code, token_id } = verdict
   if (state === 'RECYCLED') return 'closed'
-  return state === 'CLAIMED' || (state === 'FLAGGED' && (reserved & 0xff) === 4) ? 'claimed' : 'unclaimed'
+  if (state !== 'FLAGGED') return state === 'CLAIMED' ? 'claimed' : 'unclaimed'
+  const { record } = (await orNull(reader.read(BigInt(token_id))))?.asset ?? {}
+  const isSame = record?.state === state_code && record.flags === flags && record.timestamp === BigInt(timestamp)
+  if (record === undefined || !isSame) return 'unknown'
+  return (record.reserved & 0xff) === 4 ? 'claimed' : 'unclaimed'
 }
 
 /** Returns null when optional data fails or takes longer than two seconds. Its component has logged the failure. */

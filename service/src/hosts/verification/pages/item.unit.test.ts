@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import type { Verdict } from '@touchstone/verdict'
+import { type AssetRecord, metadataHashOf, type StateCode, untrustedOf, type Verdict, verdictOf } from '@touchstone/verdict'
+import canonicalize from 'canonicalize'
 import type { HistoryEvent } from '../../../assets/history.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
-import { brandOfToken, timelineOf } from './item.ts'
+import { brandOfToken, type ItemSite, itemViewOf, timelineOf } from './item.ts'
 
 type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
 
@@ -115,5 +116,84 @@ describe('timelineOf', () => {
     }))
     assert.equal(timelineOf(events).length, 252)
     assert.ok(looks < 10 * events.length, `${looks} looks at ${events.length} events`)
+  })
+})
+
+const contract = `0x${'5f'.repeat(20)}` as const
+const owner = `0x${'0a'.repeat(20)}` as const
+const block = { number: 7n, hash: `0x${'ab'.repeat(32)}` } as const
+
+/** A page of token 42 whose verdict is of block 7. The reader has come to another block, at which the item is another. */
+function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {}) {
+  const texts = new Map<string, string>()
+  const stored = (metadata: object) => {
+    const body = canonicalize(metadata) ?? ''
+    texts.set(metadataHashOf(body), body)
+    return metadataHashOf(body)
+  }
+  const detailsOf = (batch: string) => stored({ name: `Bag ${batch}`, details: stored({ kind: 'bag', batch }) })
+  const [then, later] = [detailsOf('A'), detailsOf('B')]
+  const record = { owner, timestamp: 1_700n, state, flags: state === 5 ? 1 : 0, reserved: state === 5 ? 4 : 0 }
+  const untrusted = untrustedOf(JSON.parse(texts.get(then) ?? ''))
+  const verdict = verdictOf({ record, tokenId: 42n, block, contract, chainId: 84532, untrusted })
+  assert.ok(verdict)
+  const readings: unknown[] = []
+  const read = async (hash: string) => texts.get(hash)
+  const site: ItemSite = {
+    baseUrl: 'https://verify.example',
+    issuerName: 'Example',
+    contract,
+    items: { itemOfToken: async () => null, tokenOfItem: async () => null },
+    classes: { itemsOfClass: async () => [] },
+    metadata: { stored: read },
+    metadataTexts: { get: read },
+    reader: {
+      read: async () => ({
+        asset: { record: { ...record, timestamp: 1_702n, ...now }, metadataHash: later },
+        block: { number: 8n, hash: `0x${'cd'.repeat(32)}` as const },
+      }),
+    },
+    history: async (_tokenId, reading) => {
+      readings.push(reading?.block)
+      return { available: false, block, reason: 'INDEX_BEHIND' }
+    },
+    issuer: { signerFor: () => ({ forms: [] }) as unknown as ReturnType<ItemSite['issuer']['signerFor']> },
+    pictureForms: { of: async () => null } as unknown as ItemSite['pictureForms'],
+    reportTickets: undefined,
+    certificateTickets: undefined,
+    pageClaims: undefined,
+    pageTransfers: undefined,
+    pages: {
+      windowSeconds: 300,
+      publicRpcUrl: null,
+      explorerUrl: null,
+      ownership: new Set(['report']),
+      themes: [],
+      examples: [],
+    },
+  }
+  const found = { verdict, flags: record.flags, timestamp: 1_700, metadataHash: then, item: null }
+  return { readings, view: () => itemViewOf(site, { ...found, tap: { kind: 'untapped' } }) }
+}
+
+describe('itemViewOf', () => {
+  it('shows details, facts and history of the verdict’s block, whatever a later block holds', async () => {
+    const { view, readings } = pageOf()
+    const shown = await view()
+    assert.equal(shown.product.name, 'Bag A')
+    assert.equal(shown.details?.batch, 'A')
+    assert.match(shown.information ?? '', /Bag A/)
+    assert.doesNotMatch(shown.information ?? '', /Bag B/)
+    assert.deepEqual(readings, [block])
+  })
+
+  it('says that a flagged item has an owner only by a reading of the same record', async () => {
+    const same = await pageOf({ state: 5, now: { timestamp: 1_700n } }).view()
+    assert.equal(same.owner, 'claimed')
+    assert.ok(same.ownerReports?.lift)
+    for (const now of [{}, { timestamp: 1_700n, flags: 2 }, { timestamp: 1_700n, state: 4 as const, reserved: 0 }]) {
+      const other = await pageOf({ state: 5, now }).view()
+      assert.deepEqual([other.owner, other.ownerReports], ['unknown', null])
+    }
   })
 })

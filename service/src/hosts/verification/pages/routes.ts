@@ -200,7 +200,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
         return noticeResponse(visit, 200, { kind: 'unbound', counter, checkedAt, block })
       }
       case 'resolved': {
-        const { verdict, flags } = outcome
+        const { verdict, flags, timestamp, metadataHash } = outcome
         const tokenId = BigInt(verdict.token_id)
         const item = await itemOf(tokenId, target)
         const isNamed =
@@ -209,7 +209,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
             ? target.tokenId === tokenId
             : item?.gtin === target.gtin && item.serial === target.serial)
         return isNamed
-          ? itemResponse(visit, { verdict, flags, item, tap: outcome })
+          ? itemResponse(visit, { verdict, flags, timestamp, metadataHash, item, tap: outcome })
           : noticeResponse(visit, 200, { kind: 'other', checkedAt, record })
       }
     }
@@ -226,8 +226,9 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
     const tokenId = target.kind === 'token' ? target.tokenId : await site.items.tokenOfItem(target)
     const known = tokenId === null ? null : await site.verdicts.answer(tokenId)
     if (tokenId === null || known === null) return noticeResponse(visit, 404, { kind: 'unknown' })
-    const { verdict, flags } = known
-    return itemResponse(visit, { verdict, flags, item: await itemOf(tokenId, target), tap: { kind: tap } })
+    const { verdict, flags, timestamp, metadataHash } = known
+    const item = await itemOf(tokenId, target)
+    return itemResponse(visit, { verdict, flags, timestamp, metadataHash, item, tap: { kind: tap } })
   }
 
   /** Reads the names of a token. Only a path that names an item depends on the store. */

@@ -33,7 +33,7 @@ export type ProductSite = {
   readonly metadataTexts: { readonly get: (hash: Hex) => Promise<string | undefined> }
   readonly reader: {
     readonly read: (tokenId: bigint) => Promise<{
-      readonly asset: { readonly record: AssetRecord; readonly metadataHash: Hex | null }
+      readonly asset: { readonly record: Pick<AssetRecord, 'state'>; readonly metadataHash: Hex | null }
       readonly block: { readonly number: bigint; readonly hash: Hex }
     }>
   }
