@@ -4,6 +4,8 @@
  */
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
 import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
+import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
+import { isSealOpened } from '../domain/seal.ts'
 import { consentOf } from './consents.ts'
 import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
@@ -14,7 +16,7 @@ type SignedClaim = Claim & { readonly deadline: bigint; readonly signature: Hex 
 
 /** `typedData` is for `eth_signTypedData_v4`. */
 export type ClaimTerms = { readonly typedData: ReturnType<typeof walletTypedData>; readonly deadline: bigint }
-/** `taken`: the item is not for sale any more, or not yet. `unsigned`: the consent is not the claimant's. */
+/** `taken`: the item is not for sale any more, or not yet, or its seal was opened. `unsigned`: the consent is not the claimant's. */
 export type ClaimOutcome = SendOutcome | 'unsigned'
 
 export type Claims = ReturnType<typeof createClaims>
@@ -30,7 +32,7 @@ export function createClaims(deps: SignedWriteDeps) {
     /** Returns what the claimant's wallet signs; null where the item cannot be claimed. Throws CHAIN_UNAVAILABLE. */
     async terms({ tokenId, claimant }: Omit<Claim, 'tapCounter'>): Promise<ClaimTerms | null> {
       const position = await transfers.position(tokenId)
-      if (lifecycleStates[position.record.state] !== 'ACTIVATED') return null
+      if (!isClaimable(position)) return null
       const deadline = position.block.timestamp + consentSeconds
       const { signable } = consentOf(position, { claimant, deadline })
       return { typedData: walletTypedData(transfers.domain, signable), deadline }
@@ -43,7 +45,7 @@ export function createClaims(deps: SignedWriteDeps) {
       const earlier = await previous(key)
       if (earlier) return send(earlier, key, requestId)
       const position = await transfers.position(tokenId)
-      if (lifecycleStates[position.record.state] !== 'ACTIVATED') return 'taken'
+      if (!isClaimable(position)) return 'taken'
       const { signer, signable } = consentOf(position, { claimant, deadline })
       const digest = digestOf(transfers.domain, signable)
       const isInTime = deadline > position.block.timestamp && deadline <= position.block.timestamp + 2n * consentSeconds
@@ -55,4 +57,9 @@ export function createClaims(deps: SignedWriteDeps) {
       return send({ kind: 'claim', ...claimed, claimantSignature: signature }, key, requestId)
     },
   }
+}
+
+/** The contract accepts a claim behind an opened seal, but a page tells the visitor not to take the item. */
+function isClaimable({ record }: TransferPosition): boolean {
+  return lifecycleStates[record.state] === 'ACTIVATED' && !isSealOpened(record)
 }

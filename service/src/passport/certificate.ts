@@ -1,10 +1,12 @@
 /**
  * Certificates of what the record said of an item, at one block, soon after a tap of its chip. A certificate is a credential of few
  * members (VCDM 2.0 in the terms of the passport), so that its JWS fits into a QR code. It is evidence of a past moment and does not end.
+ * Its status is of the present: a report, an opened seal or the end of the record suspends it.
  */
-import { assetFlags, type Verdict } from '@touchstone/verdict'
+import type { Verdict } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
+import { isSealOpened } from '../domain/seal.ts'
 import { formatSecond } from '../domain/text.ts'
 import { untpStatusEntry } from './signing/status-list.ts'
 import type { StatusIndex } from './signing/status-store.ts'
@@ -56,5 +58,5 @@ export function certificateOf({ baseUrl, did, verdict, item, tapCounter, at, now
  * bits of the record, `flags`.
  */
 export function isCertifiable({ state, flagged }: Pick<Verdict, 'state' | 'flagged'>, flags: number): boolean {
-  return (state === 'ACTIVATED' || state === 'CLAIMED') && !flagged && (flags & assetFlags.TAMPER) === 0
+  return (state === 'ACTIVATED' || state === 'CLAIMED') && !flagged && !isSealOpened({ flags })
 }

@@ -173,6 +173,14 @@ describe('itemPage', () => {
     }
   })
 
+  it('offers no claim of an item whose seal was opened', () => {
+    const offers = /data-step="claim"|orvelle\.example\/claim/
+    const links = { claim: 'https://orvelle.example/claim' }
+    const claimable = { claimTicket: '1.2.3', theme: { ...theme, links } }
+    assert.match(itemPage(english, view(3, claimable)), offers)
+    assert.doesNotMatch(itemPage(english, view(3, { ...claimable, tampered: true })), offers)
+  })
+
   it('says claim and many taps where they count', () => {
     const claimed: TimelineEntry = { kind: 'claimed', at: 1_795_168_212 - 86_400, block: 1, transaction: '0x' }
     assert.equal(headlineOf(itemPage(english, view(4, { history: [claimed] }))), 'Genuine chip, just claimed')

@@ -11,14 +11,14 @@ import { claimPath, offersPrefix, transferPath, walletForm, walletTexts } from '
 /** Lists what can be done in the item's state; what cannot be done is left out. */
 export function ownershipCard(context: PageContext, view: ItemView, places: Places): Html | false {
   const { item } = textsIn(context)
-  const { owner, verdict, reports, claimTicket, transfers } = view
+  const { owner, verdict, reports, tampered, claimTicket, transfers } = view
   if (owner === 'unknown') return false
   const isReported = verdict.flagged || reports.length > 0
   const found = fold('found', item.foundHow, item.foundWhat, fill(item.foundText, places))
   const reporting = reportActs(context, view, { isReported, places })
   const acts = {
     claimed: isReported ? [...reporting, found] : [...transferActs(context, view), ...reporting, found],
-    unclaimed: verdict.state === 'ACTIVATED' && !isReported ? [claimAct(context, view, places)] : [],
+    unclaimed: verdict.state === 'ACTIVATED' && !isReported && !tampered ? [claimAct(context, view, places)] : [],
     closed: [],
   }[owner]
   const sentence = { claimed: item.ownerClaimed, unclaimed: item.ownerUnclaimed, closed: item.ownerClosed }[owner]

@@ -18,6 +18,8 @@ export type OfferPageView = {
   readonly transferId: string
   /** The item is reported: the offer can be ended, not accepted. */
   readonly isHeld: boolean
+  /** The tag reports an opened seal: the offer can be accepted, by somebody who knows it. */
+  readonly tampered: boolean
   /** Unix seconds at which the offer ends. */
   readonly until: number
   /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
@@ -38,7 +40,7 @@ export type OfferPageView = {
 
 export function offerPage(context: PageContext, view: OfferPageView): string {
   const { transfer, verdict, script } = textsIn(context)
-  const { isHeld, path, until, theme } = view
+  const { isHeld, tampered, path, until, theme } = view
   const time = timeElement(context, until)
   return documentOf(context, {
     title: `${transfer.title}${theme === null ? '' : `: ${theme.name}`}`,
@@ -51,6 +53,7 @@ export function offerPage(context: PageContext, view: OfferPageView): string {
         title: isHeld ? transfer.heldTitle : transfer.title,
         text: isHeld ? transfer.heldText : fill(transfer.say, { time }),
         more: isHeld ? undefined : transfer.proof,
+        note: tampered ? verdict.sealOpened : undefined,
         eyebrow: verdict.noProof,
       })}
       ${whatCard(context, view)} ${answersCard(context, view)} ${showCard(context, view)} ${walletTexts(context)}

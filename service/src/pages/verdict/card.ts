@@ -109,12 +109,14 @@ type PlainVerdict = {
   readonly title: string
   readonly text: Html | string
   readonly more?: string | undefined
+  /** A warning below the sentences. */
+  readonly note?: string | undefined
   readonly eyebrow?: string | undefined
   readonly seal?: Seal | undefined
 }
 
 /** A headline of the pages that are no situation, such as that of a broken link. */
-export function plainVerdict({ tone, title, text, more, eyebrow, seal: shape }: PlainVerdict): Html {
+export function plainVerdict({ tone, title, text, more, note, eyebrow, seal: shape }: PlainVerdict): Html {
   return html`<section
     class="verdict alone tone-${tone}"
     ${tone === 'stop' && html` role="alert"`}
@@ -125,6 +127,7 @@ export function plainVerdict({ tone, title, text, more, eyebrow, seal: shape }: 
     <h1 id="verdict"><span class="word tone-${tone}${isLong(title) && ' long'}">${title}</span></h1>
     <p class="say">${text}</p>
     ${more !== undefined && html`<p class="say">${more}</p>`}
+    ${note !== undefined && html`<p class="caveat">${note}</p>`}
   </section>`
 }
 

@@ -1,13 +1,14 @@
 /**
- * Status lists of signed passports (W3C Bitstring Status List 1.0). `suspension` is set while an item is FLAGGED and once it is RECYCLED,
- * `revocation` once it is RECYCLED. The form of UNTP names only `suspension`, which therefore says both. An item has one index, the same in
- * both lists, chosen at random so that neighbours reveal nothing.
+ * Status lists of signed passports (W3C Bitstring Status List 1.0). `suspension` is set while an item is FLAGGED or its seal is opened,
+ * and once it is RECYCLED, `revocation` once it is RECYCLED. The form of UNTP names only `suspension`, which therefore says all of it. An
+ * item has one index, the same in both lists, chosen at random so that neighbours reveal nothing.
  */
 import { randomInt } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { isFlagged, type AssetRecord } from '@touchstone/verdict'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { ServiceError } from '../../lib/errors.ts'
+import { isSealOpened } from '../../domain/seal.ts'
 import { formatSecond } from '../../domain/text.ts'
 import type { StatusIndex, StatusMember, StatusStore } from './status-store.ts'
 
@@ -140,7 +141,8 @@ function bitsOf(members: List['members']): StatusBits {
       .flatMap(({ index, asset }) => (asset !== undefined && isSet(asset.record) ? [index] : []))
       .sort((a, b) => a - b)
   const isRecycled = ({ state }: AssetRecord) => state === 6
-  return { suspension: indexes((record) => isFlagged(record) || isRecycled(record)), revocation: indexes(isRecycled) }
+  const isSuspended = (record: AssetRecord) => isFlagged(record) || isSealOpened(record) || isRecycled(record)
+  return { suspension: indexes(isSuspended), revocation: indexes(isRecycled) }
 }
 
 function isSame(one: StatusBits, other: StatusBits | undefined): other is StatusBits {

@@ -199,6 +199,13 @@ describe('the bits of a status list', () => {
     assert.equal(await bits(2), null)
   })
 
+  it('are set for an opened seal, and taken back when the mark was wrong', async () => {
+    const { bits, change } = world({ 1: { state: 4, flags: assetFlags.TAMPER }, 2: { state: 3 } })
+    assert.deepEqual(await bits(1), { suspension: [0], revocation: [] })
+    change('1', 4)
+    assert.deepEqual(await bits(1), { suspension: [], revocation: [] })
+  })
+
   it('are read again only for what has changed, and stay the same object while they stay the same', async () => {
     const { bits, change, state } = world({ 1: { state: 4 }, 2: { state: 4 }, 3: { state: 4 } })
     const first = await bits(1)

@@ -6,6 +6,7 @@ import { decodePDFRawStream, PDFDocument, PDFRawStream } from '@cantoo/pdf-lib'
 import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import decodeQR from 'qr/decode.js'
 import sharp from 'sharp'
+import { assetFlags } from '@touchstone/verdict'
 import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { qrPath } from '../../../src/pages/qr.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
@@ -373,6 +374,17 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await page.getByLabel('Certificate or its link').fill(jws)
     await page.getByRole('button', { name: 'Check' }).click()
     await says(page, 'Nothing was checked')
+  })
+
+  it('refuses a certificate of an item whose seal was opened since', async () => {
+    const jws = await jwtOf('jacket')
+    await using page = await open(jws)
+    await says(page, titles.valid)
+    const tokenId = world.tokenOf('jacket')
+    await world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: `0x${'0'.repeat(64)}` })
+    await page.reload()
+    await says(page, titles.refused)
+    await page.getByText(/its seal was opened/).waitFor()
   })
 
   it('refuses a certificate of an item that was reported since, and one by a revoked key', async () => {

@@ -1,6 +1,7 @@
 /** Steps of ownership that the routes of the page refuse, and repeats of those that they took (decisions/0037). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { assetFlags } from '@touchstone/verdict'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { zeroHash } from 'viem'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
@@ -34,6 +35,28 @@ describe('the routes of ownership in the page', () => {
       assert.deepEqual(await claim({ ticket: wrong }), [400, 'expired'])
     assert.equal((await fetch(`${world.url}/claim`)).status, 405)
     assert.ok(!(await own.pageOf(`${world.url}${own.pathOf(item)}`)).includes('data-ticket'))
+  })
+
+  it('claims no item whose seal was opened, not even by a ticket from before, and shows it beside an offer', async () => {
+    const opened = async ({ tokenId }: { readonly tokenId: bigint }) =>
+      world.write({ kind: 'flag', tokenId, bits: assetFlags.TAMPER, reasonHash: zeroHash })
+    const item = await own.released()
+    const wallet = newAccount()
+    const input = { ticket: own.ticketIn(await own.pageOf(own.tapOf(item))), account: wallet.address }
+    const terms = await own.send('/claim', input)
+    const signature = await wallet.signTypedData(dataOf(terms))
+    await opened(item)
+    assert.deepEqual(own.reasonOf(await own.send('/claim', input)), [409, 'taken'])
+    const signed = { ...input, deadline: terms.deadline, signature }
+    assert.deepEqual(own.reasonOf(await own.send('/claim', signed)), [409, 'taken'])
+    assert.equal(own.ticketIn(await own.pageOf(own.tapOf(item))), '')
+    const seller = newAccount()
+    const sold = await own.claimed(seller)
+    const { transferId } = await own.offered(sold, { seller, to: wallet.address })
+    const offer = () => own.pageOf(`${world.url}/t/${transferId}`)
+    assert.doesNotMatch(await offer(), /Its seal was opened/)
+    await opened(sold)
+    assert.match(await offer(), /Its seal was opened/)
   })
 
   it('claims once: the same signature again gets the first answer, and another wallet nothing', async () => {

@@ -1,5 +1,6 @@
 /** The rows of a list, for the page and for a CSV file that spreadsheets open safely. */
-import { assetFlags, type LifecycleState } from '@touchstone/verdict'
+import type { LifecycleState } from '@touchstone/verdict'
+import { isSealOpened } from '../../../domain/seal.ts'
 import type { BlockId } from '../../../domain/chain.ts'
 import { formatCsvRow } from '../../../lib/csv.ts'
 import type { LookupItem, LookupRow } from '../../../pages/lookup/row.ts'
@@ -34,7 +35,7 @@ export function itemOf({ tokenId, item, answer: { verdict, flags } }: FoundItem)
     path: item === null ? `/token/${tokenId}` : itemPath(item),
     state: verdict.state as Exclude<LifecycleState, 'NONE'>,
     reports: reportsOf(verdict, flags),
-    tampered: (flags & assetFlags.TAMPER) !== 0,
+    tampered: isSealOpened({ flags }),
     name: verdict.untrusted?.name,
   }
 }

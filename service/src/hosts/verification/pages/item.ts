@@ -18,6 +18,7 @@ import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pa
 import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
 import { signersAt, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { chainId } from '../../../domain/chain.ts'
+import { isSealOpened } from '../../../domain/seal.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { isCertifiable } from '../../../passport/certificate.ts'
@@ -116,7 +117,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
         : null,
     wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
     claimTicket:
-      tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged
+      tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged && !isSealOpened({ flags })
         ? (site.pageClaims?.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
         : null,
     transfers: site.pageTransfers
@@ -135,7 +136,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     reportTicket:
       tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
     reports: reportsOf(verdict, flags),
-    tampered: (flags & assetFlags.TAMPER) !== 0,
+    tampered: isSealOpened({ flags }),
     owner,
     checkedAt: Math.floor(now() / 1000),
     link: page,

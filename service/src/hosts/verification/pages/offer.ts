@@ -5,6 +5,7 @@
 import type { Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { clampSeconds } from '../../../domain/chain-index.ts'
+import { isSealOpened } from '../../../domain/seal.ts'
 import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
@@ -71,7 +72,9 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
     const { _warning, ...product } = known.verdict.untrusted ?? { _warning: '' }
     return {
       transferId: id,
-      isHeld: offer.status === 'held',
+      // The verdict may be of a later block than the offer: the graver one counts.
+      isHeld: offer.status === 'held' || known.verdict.flagged,
+      tampered: isSealOpened(known),
       until: Number(clampSeconds(offer.until)),
       product,
       item,

@@ -1,7 +1,7 @@
 /**
  * GET {base_url}/api/status/{purpose}/{list}: the status lists of signed passports (W3C Bitstring Status List 1.0; signing is an
- * addition of spec §9). `suspension` is set while an item is flagged and once it is RECYCLED, `revocation` once it is RECYCLED. Lists are
- * always signed, also after signing was switched off.
+ * addition of spec §9). `suspension` is set while an item is flagged or its seal is opened, and once it is RECYCLED, `revocation` once it
+ * is RECYCLED. Lists are always signed, also after signing was switched off.
  */
 import type { Hono } from 'hono'
 import { etagOfText, matchesIfNoneMatch } from '../../../http/etag.ts'
