@@ -3,6 +3,7 @@
  * attester confirms the tap, and the operator pays for the transaction. The contract checks both signatures again.
  */
 import { lifecycleStates, type Hex } from '@touchstone/verdict'
+import type { WriteRequest } from '../chain/transactions/calls.ts'
 import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
 import { isSealOpened } from '../domain/seal.ts'
@@ -38,14 +39,18 @@ export function createClaims(deps: SignedWriteDeps) {
       return { typedData: walletTypedData(transfers.domain, signable), deadline }
     },
 
-    /** Makes the claimant the owner. Throws CHAIN_UNAVAILABLE. */
+    /**
+     * Makes the claimant the owner. One tap sends one claim: several wallets together would pass the check before the first is mined, and
+     * the operator would pay for each. Throws CHAIN_UNAVAILABLE.
+     */
     async claim(claim: SignedClaim, requestId?: string): Promise<ClaimOutcome> {
       const { tokenId, tapCounter, claimant, deadline, signature } = claim
-      const key = stepKey('claim', tokenId, claimant, deadline, signature)
+      const key = stepKey('claim', tokenId, tapCounter)
       const earlier = await previous(key)
-      if (earlier) return send(earlier, key, requestId)
+      if (earlier && isSame(earlier, claim)) return send(earlier, key, requestId)
       const position = await transfers.position(tokenId)
       if (!isClaimable(position)) return 'taken'
+      if (earlier !== undefined) return 'used'
       const { signer, signable } = consentOf(position, { claimant, deadline })
       const digest = digestOf(transfers.domain, signable)
       const isInTime = deadline > position.block.timestamp && deadline <= position.block.timestamp + 2n * consentSeconds
@@ -62,4 +67,9 @@ export function createClaims(deps: SignedWriteDeps) {
 /** The contract accepts a claim behind an opened seal, but a page tells the visitor not to take the item. */
 function isClaimable({ record }: TransferPosition): boolean {
   return lifecycleStates[record.state] === 'ACTIVATED' && !isSealOpened(record)
+}
+
+function isSame(sent: WriteRequest, { claimant, deadline, signature }: SignedClaim): boolean {
+  if (sent.kind !== 'claim' || sent.claimantSignature !== signature || sent.deadline !== deadline) return false
+  return sent.claimant.toLowerCase() === claimant
 }

@@ -52,7 +52,7 @@ export type PageTransfers = ReturnType<typeof createPageTransfers>
 
 export function createPageTransfers(deps: SignedWriteDeps) {
   const { transfers } = deps
-  const { send, previous } = createSignedWrites(deps)
+  const { send, sendFirst, previous } = createSignedWrites(deps)
 
   function isSigned(position: TransferPosition, signer: Hex, signable: Signable, signature: Hex): Promise<boolean> {
     return transfers.isSignedBy({ signer, digest: digestOf(transfers.domain, signable), signature }, position.block)
@@ -66,12 +66,13 @@ export function createPageTransfers(deps: SignedWriteDeps) {
     requestId?: string,
   ): Promise<TransferOutcome> {
     const { tokenId, nonce, id } = transferId
-    const key = stepKey(action.toLowerCase(), id, account, signature)
+    const key = stepKey(action.toLowerCase(), id, account)
     const position = await transfers.position(tokenId)
     const refusal = answerRefusal(action, position, nonce) ?? partyRefusal(action, position, nonce, account)
     if (refusal !== null) {
       const earlier = await previous(key)
-      return earlier ? send(earlier, key, requestId) : refusal
+      const isSame = earlier && 'signature' in earlier && earlier.signature === signature
+      return isSame ? send(earlier, key, requestId) : refusal
     }
     const { signable } = answers[action](position, nonce)
     if (!(await isSigned(position, account, signable, signature))) return 'unsigned'
@@ -79,7 +80,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       action === 'ACCEPT'
         ? { kind: 'acceptTransferBySig', tokenId, signature }
         : { kind: 'cancelTransferBySig', tokenId, signer: account, signature }
-    return send(request, key, requestId)
+    return sendFirst(request, key, requestId)
   }
 
   async function answerTerms(

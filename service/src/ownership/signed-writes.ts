@@ -29,7 +29,21 @@ export function createSignedWrites({ writer, operations, transfers }: SignedWrit
     return { status: result.status === 'CONFIRMED' ? 'mined' : 'sent', txHash: result.txHash }
   }
 
-  return { send, previous: (key: string) => sentRequest(operations, key) }
+  const previous = (key: string) => sentRequest(operations, key)
+
+  return {
+    send,
+    previous,
+    /**
+     * Sends a step whose signatures all do the same: once one of them was sent, others get its outcome. A party can make any number of
+     * signatures, and together they would pass the check before the first is mined. Throws CHAIN_UNAVAILABLE.
+     */
+    async sendFirst(request: WriteRequest, key: string, requestId?: string): Promise<SendOutcome> {
+      const outcome = await send((await previous(key)) ?? request, key, requestId)
+      const first = outcome === 'used' ? await previous(key) : undefined
+      return first ? send(first, key, requestId) : outcome
+    },
+  }
 }
 
 const outcomes: Readonly<Record<string, SendOutcome>> = {

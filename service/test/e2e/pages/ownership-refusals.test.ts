@@ -3,11 +3,16 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
-import { zeroHash } from 'viem'
+import { signRecoverable } from 'tiny-secp256k1'
+import { bytesToHex, hashTypedData, hexToBytes, zeroHash } from 'viem'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
+import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
+import { sleep } from '../../../src/lib/async/sleep.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
+import { startFaultWorld, type FaultWorld } from '../../support/fault-world.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 describe('the routes of ownership in the page', () => {
@@ -184,5 +189,63 @@ describe('the routes of ownership in the page', () => {
     const page = await fetch(`${world.url}/t/${transferId}`)
     assert.equal(page.status, 404)
     assert.ok((await page.text()).includes('This offer has ended'))
+  })
+})
+
+describe('steps of ownership that are sent together', () => {
+  let world: FaultWorld
+  let own: OwnershipWorld
+  before(async () => {
+    world = await startFaultWorld({ PAGE_OWNERSHIP: 'claim,transfer' })
+    own = await openOwnership(world)
+  })
+  after(() => world?.end())
+
+  const sentCount = async () => Number(await world.rpc('eth_getTransactionCount', [publishedAddresses[0], 'pending']))
+
+  /** Sends all of them before the chain has a transaction; returns how many that made, and the outcomes. */
+  async function together(path: string, requests: readonly object[]) {
+    const before = await sentCount()
+    const released = Promise.withResolvers<void>()
+    world.faults.set({ methods: ['eth_sendRawTransaction'], held: released.promise })
+    let answered = 0
+    const replies = requests.map((request) => own.send(path, request).finally(() => (answered += 1)))
+    const areAllAtWork = async () => {
+      while (answered + world.faults.struck() < requests.length) await sleep(20)
+    }
+    await Promise.race([areAllAtWork(), sleep(3_000)])
+    world.faults.set('none')
+    released.resolve()
+    const outcomes = (await Promise.all(replies)).map(({ status, reason }) => status ?? reason)
+    return { sent: (await sentCount()) - before, outcomes: outcomes.toSorted() }
+  }
+
+  it('are one transaction for a tap, whichever wallets claim by it', async () => {
+    const item = await own.released()
+    const ticket = own.ticketIn(await own.pageOf(own.tapOf(item)))
+    const claims = await Promise.all(
+      [newAccount(), newAccount(), newAccount()].map(async (wallet) => {
+        const input = { ticket, account: wallet.address }
+        const terms = await own.send('/claim', input)
+        return { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
+      }),
+    )
+    assert.deepEqual(await together('/claim', claims), { sent: 1, outcomes: ['mined', 'used', 'used'] })
+  })
+
+  it('are one transaction for an offer, however many signatures its recipient makes', async () => {
+    const [seller, privateKey] = [newAccount(), generatePrivateKey()]
+    const account = privateKeyToAccount(privateKey).address
+    const item = await own.claimed(seller)
+    const { transferId } = await own.offered(item, { seller, to: account })
+    const input = { step: 'accept', transferId, account }
+    const hash = hashTypedData(dataOf(await own.send('/transfer', input)))
+    const accepts = [1, 2, 3].map((salt) => {
+      const made = signRecoverable(hexToBytes(hash), hexToBytes(privateKey), new Uint8Array(32).fill(salt))
+      return { ...input, signature: `${bytesToHex(made.signature)}${made.recoveryId === 0 ? '1b' : '1c'}` }
+    })
+    assert.deepEqual(await together('/transfer', accepts), { sent: 1, outcomes: ['mined', 'mined', 'mined'] })
+    assert.equal(await own.ownerOf(item), account.toLowerCase())
+    assert.deepEqual(own.reasonOf(await own.send('/transfer', { ...accepts[0], signature: '0x12' })), [404, 'over'])
   })
 })
