@@ -88,6 +88,9 @@ export function createCheckout(options: CheckoutOptions) {
     if (row.nonce === payment.nonce) return true
     // A payment to another seller is public on the chain once it was executed.
     if (payment.to !== terms.payTo.toLowerCase() && payment.deposit === undefined) return false
+    // One that has expired may be public too, by a transaction that failed, and its payer cannot use it up any more.
+    const { timestamp } = await within(chainMs, 'payment_unavailable', chain.heads.head())
+    if (payment.validBefore <= seconds() || payment.validBefore <= timestamp) return false
     // So is one to this seller through another service.
     if (await within(chainMs, 'payment_unavailable', chain.isUsed(payment, 'latest'))) return false
     if (payment.signature.length === 132 && checkSignature(payment, terms) === undefined) return true

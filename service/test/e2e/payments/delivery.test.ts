@@ -146,6 +146,20 @@ describe('a second payment for a proof that was not delivered', () => {
     assert.equal(await charged(), 2n * price)
   })
 
+  it('waits for its buyer although a stranger sends a payment of theirs that has expired unused', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    const key = { payer: first.from.toLowerCase() as Hex, nonce: first.nonce }
+    await world.store.setUndelivered(key, true)
+    // A transaction that failed shows it to everyone, and from its end on it cannot be used any more.
+    const expired = await sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000) - 60) })
+    const refused = await buy(gateway.url, token, expired)
+    assert.deepEqual([refused.status, refused.body.error], [402, 'authorization_expired'])
+    assert.equal((await world.store.find(key))?.undelivered, true)
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
+    assert.equal(await charged(), price)
+  })
+
   it('is executed for another asset', async () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
