@@ -36,8 +36,8 @@ export function createClaims(options: ClaimOptions) {
   const { store, readChannels, facilitator, accounts, log, claimUnits = defaultUnits, intervalMs = lookMs } = options
 
   const pass = singleFlight(async (): Promise<void> => {
-    const { units, seconds } = await store.unclaimed()
-    if (units === 0n) return
+    const { units, seconds, channels: open } = await store.unclaimed()
+    if (open === 0) return
     const adopted = await store.adopt(maxChannels)
     try {
       const channels = await refresh(adopted)
@@ -51,10 +51,11 @@ export function createClaims(options: ClaimOptions) {
   async function refresh(channels: readonly Channel[]): Promise<Channel[]> {
     const states = await readChannels(channels.map(({ id }) => id))
     const read = await Promise.all(
-      channels.map(async ({ id, config }, index) => {
+      channels.map(async (known, index) => {
+        const { id, config } = known
         const state = states[index]
         const channel = state && (await store.refresh(id, config, state))
-        if (channel !== undefined && channel.charged > channel.balance)
+        if (channel !== undefined && channel.charged > channel.balance && known.charged <= known.balance)
           log.error('a channel does not cover its vouchers', { units: channel.charged - channel.balance })
         return channel
       }),

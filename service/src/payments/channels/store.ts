@@ -61,6 +61,13 @@ const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, rec
 /** SQL for the sum that can be claimed, and a condition: only what the deposit still covers. */
 const claimable = 'least(charged, balance) - claimed'
 const isClaimable = 'least(charged, balance) > claimed'
+/**
+ * SQL for a condition: the channel has something to claim, or one answer of a provider alone says that it has not. An answer that all is
+ * claimed is believed when another one, half a minute later, says so too. A withdrawal takes at least a day: for two, a channel is looked
+ * at whose deposit seems to be gone.
+ */
+const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > clock_timestamp() - interval '2 days')
+  or charged <= claimed and unclaimed_since is not null)`
 
 /** Keeps the channels in one token, whose address is `asset`. */
 export function createChannelStore(
@@ -90,7 +97,10 @@ export function createChannelStore(
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10::numeric, $11::numeric, $12::numeric, $13, $11::numeric)
            on conflict (id) do update set balance = excluded.balance, claimed = excluded.claimed, withdrawal = excluded.withdrawal,
              read_block = excluded.read_block, read_at = clock_timestamp(),
-             unclaimed_since = case when channel.charged <= excluded.claimed then null
+             unclaimed_since = case
+               when channel.charged <= excluded.claimed and channel.charged > channel.claimed then clock_timestamp()
+               when channel.charged <= excluded.claimed and channel.read_at < clock_timestamp() - interval '30 seconds' then null
+               when channel.charged <= excluded.claimed then channel.unclaimed_since
                when channel.claimed < excluded.claimed or channel.unclaimed_since is null then clock_timestamp() else channel.unclaimed_since end
            where ${isNewer} returning *)
          select ${columns} from read union all
@@ -154,21 +164,24 @@ export function createChannelStore(
       return rows.length > 0
     },
 
-    /** Returns what is not claimed, in the token's smallest units, and the age of the oldest such purchase in seconds. */
-    async unclaimed(): Promise<{ readonly units: bigint; readonly seconds: number }> {
-      const [row] = await run<{ units: string; seconds: number }>(
-        `select coalesce(sum(${claimable}), 0)::text as units,
-           coalesce(extract(epoch from clock_timestamp() - min(unclaimed_since)), 0)::float8 as seconds
-         from channel where ${ours} and charged > claimed and ${isClaimable}`,
+    /**
+     * Returns what is not claimed, in the token's smallest units, the age of the oldest such purchase in seconds, and the number of the
+     * channels to look at.
+     */
+    async unclaimed(): Promise<{ readonly units: bigint; readonly seconds: number; readonly channels: number }> {
+      const [row] = await run<{ units: string; seconds: number; channels: number }>(
+        `select coalesce(sum(${claimable}) filter (where ${isClaimable}), 0)::text as units, count(*)::int as channels,
+           coalesce(extract(epoch from clock_timestamp() - min(unclaimed_since) filter (where ${isClaimable})), 0)::float8 as seconds
+         from channel where ${ours} and ${isOpen}`,
       )
-      return { units: BigInt(row?.units ?? 0), seconds: row?.seconds ?? 0 }
+      return { units: BigInt(row?.units ?? 0), seconds: row?.seconds ?? 0, channels: row?.channels ?? 0 }
     },
 
-    /** Takes channels with unclaimed purchases that no other living process claims, the oldest first. */
+    /** Takes channels to look at that no other living process claims: those with something to claim first, and the oldest first. */
     async adopt(limit: number): Promise<Channel[]> {
       const rows = await run<Row>(
-        `update channel set holder = ${holder.number} where id in (select id from channel where ${ours} and charged > claimed
-           and ${isClaimable} and (holder = ${holder.number} or not ${holder.isAlive}) order by unclaimed_since limit $3 for update skip locked)
+        `update channel set holder = ${holder.number} where id in (select id from channel where ${ours} and ${isOpen}
+           and (holder = ${holder.number} or not ${holder.isAlive}) order by ${isClaimable} desc, unclaimed_since limit $3 for update skip locked)
          returning ${columns}`,
         [limit],
       )

@@ -128,6 +128,31 @@ for (const { name, open, skip } of testDatabases())
       assert.equal(await earned(), price)
     })
 
+    for (const [lie, told] of [
+      ['everything is claimed', { balance: deposit, claimed: 6n * price }],
+      ['the deposit is gone', { balance: 0n, claimed: 0n }],
+    ] as const)
+      it(`looks again at a channel of which a provider said that ${lie}`, async () => {
+        const { own } = await sell(6)
+        const { block = 0n } = (await world.channels.find(own.id)) ?? {}
+        await world.channels.refresh(own.id, own, { ...told, withdrawal: 0n, block })
+        await gateway.claim() // looks, and finds what is due
+        await gateway.claim()
+        assert.equal(await earned(), 6n * price)
+      })
+
+    it('looks at a claimed channel once more after half a minute, and then no more', async () => {
+      await sell(6)
+      await gateway.claim()
+      const looks = async () => (await world.channels.unclaimed()).channels
+      assert.equal(await looks(), 1)
+      await gateway.claim()
+      assert.equal(await looks(), 1)
+      await world.database.query(`update channel set read_at = read_at - interval '31 seconds'`)
+      await gateway.claim()
+      assert.equal(await looks(), 0)
+    })
+
     it('two processes claim each voucher once', { skip: name === 'PGlite' && 'PGlite has one process' }, async () => {
       await sell(3)
       await sell(3)
