@@ -6,7 +6,7 @@ import type { Hex } from '@touchstone/verdict'
 import { encodeEventTopics, encodeFunctionData, pad, parseAbi, toHex } from 'viem'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRefusal, isRevert, type RpcClient } from '../chain/rpc/client.ts'
-import { type BlockAt, readContract } from '../chain/rpc/contract.ts'
+import { type BlockAt, hasCode, readContract } from '../chain/rpc/contract.ts'
 import { type BlockId, chainId } from '../domain/chain.ts'
 import { isObject } from '../lib/json.ts'
 import { channelContract, encodeDeposit } from './channels/channel.ts'
@@ -188,11 +188,7 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       const [report] = await simulateBatch(pending, [{ target: account, gasLimit: walletGas, data }], undefined)
       return report?.ok === true && report.word === '0x1626ba7e'.padEnd(66, '0')
     },
-    async hasCode(account: Hex): Promise<boolean> {
-      const code = await rpc('eth_getCode', [account, 'latest'])
-      if (typeof code !== 'string') throw new Error('The node returned no code.')
-      return code !== '0x'
-    },
+    hasCode: (account: Hex) => hasCode(rpc, account),
     /** Returns chain time in unix seconds: that of the pending block, where the node has one. */
     async time(): Promise<bigint> {
       const blocks = await Promise.all(

@@ -5,8 +5,8 @@
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { AbiDecodingZeroDataError, domainSeparator, keccak256, toHex } from 'viem'
 import { requireQuantity } from '../chain/rpc/answer.ts'
-import { isRefusal, type RpcClient } from '../chain/rpc/client.ts'
-import { readContract } from '../chain/rpc/contract.ts'
+import { isRevert, type RpcClient } from '../chain/rpc/client.ts'
+import { hasCode, readContract } from '../chain/rpc/contract.ts'
 import { chainId } from '../domain/chain.ts'
 import { assetRegistryAbi } from '../domain/registry-abi.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
@@ -122,10 +122,12 @@ const checks = {
   async token({ rpc, terms }) {
     const read = (functionName: 'name' | 'version' | 'decimals' | 'DOMAIN_SEPARATOR') =>
       readContract(rpc, { to: terms.asset, abi: tokenAbi, functionName, args: [] })
-    if ((await rpc('eth_getCode', [terms.asset, 'latest'])) === '0x')
-      return wrong('There is no contract at the payment token’s address.')
+    if (!(await hasCode(rpc, terms.asset))) return wrong('There is no contract at the payment token’s address.')
+    // A contract that lacks one of them is not the token.
     const [name, version, decimals, separator] = await Promise.all(
-      (['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const).map(read),
+      (['name', 'version', 'decimals', 'DOMAIN_SEPARATOR'] as const).map((property) =>
+        read(property).catch(ifAbsent(null)),
+      ),
     )
     const right =
       name === terms.tokenName &&
@@ -138,10 +140,9 @@ const checks = {
   },
 
   async contract({ rpc, contract }) {
-    const code = await rpc('eth_getCode', [contract, 'latest'])
-    return code === '0x'
-      ? wrong('There is no contract at the core contract’s address.')
-      : ok('The core contract is there.')
+    return (await hasCode(rpc, contract))
+      ? ok('The core contract is there.')
+      : wrong('There is no contract at the core contract’s address.')
   },
 
   async facilitator({ facilitator }) {
@@ -162,10 +163,8 @@ const checks = {
   },
 
   async channels({ rpc }) {
-    const codes = await Promise.all(
-      [channelContract, depositCollector].map((address) => rpc('eth_getCode', [address, 'latest'])),
-    )
-    return codes.includes('0x')
+    const found = await Promise.all([channelContract, depositCollector].map((address) => hasCode(rpc, address)))
+    return found.includes(false)
       ? missing('The contracts of the payment channels are not on this chain.')
       : ok('Payment channels are offered.')
   },
@@ -187,13 +186,13 @@ const checks = {
     const others = [terms.payTo, ...facilitatorAddresses, ...(terms.channels?.receiverAuthorizers ?? [])]
     if (others.some((other) => other.toLowerCase() === address.toLowerCase()))
       return wrong('The attestation key is also the recipient, the facilitator, or the key of the payment channels.')
-    const [count, code, balance, holdsRole] = await Promise.all([
+    const [count, holdsCode, balance, holdsRole] = await Promise.all([
       rpc('eth_getTransactionCount', [address, 'latest']).then(requireQuantity),
-      rpc('eth_getCode', [address, 'latest']),
+      hasCode(rpc, address),
       rpc('eth_getBalance', [address, 'latest']).then(requireQuantity),
       holdsAnyRole(rpc, contract, address),
     ])
-    if (count > 0n || code !== '0x') return wrong('The attestation key has sent transactions or holds code.')
+    if (count > 0n || holdsCode) return wrong('The attestation key has sent transactions or holds code.')
     if (holdsRole) return wrong('The attestation key holds a role of the core contract.')
     return balance > 0n
       ? missing('The attestation key’s account holds ether.')
@@ -227,15 +226,19 @@ const roles: readonly Hex[] = [
   ),
 ]
 
-/** A contract without roles reverts or returns no data. */
 async function holdsAnyRole(rpc: RpcClient, contract: Hex, address: Hex): Promise<boolean> {
   const held = roles.map((role) =>
     readContract(rpc, { to: contract, abi: assetRegistryAbi, functionName: 'hasRole', args: [role, address] }).catch(
-      (error: unknown) => {
-        if (isRefusal(error) || error instanceof AbiDecodingZeroDataError) return false
-        throw error
-      },
+      ifAbsent(false),
     ),
   )
   return (await Promise.all(held)).includes(true)
+}
+
+/** A contract without a function reverts or returns no data. A provider that refuses the question has not answered it. */
+function ifAbsent<T>(value: T) {
+  return (error: unknown): T => {
+    if (isRevert(error) || error instanceof AbiDecodingZeroDataError) return value
+    throw error
+  }
 }

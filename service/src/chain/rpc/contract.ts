@@ -34,3 +34,10 @@ export async function readContract<
     ReturnType<typeof readContract<A, Name, Args>>
   >
 }
+
+/** Returns whether a contract is at an address at the newest block. Throws `RpcError`, and for an answer that is no code. */
+export async function hasCode(rpc: RpcClient, address: Hex): Promise<boolean> {
+  const code = await rpc('eth_getCode', [address, 'latest'])
+  if (typeof code !== 'string' || !/^0x(?:[0-9a-fA-F]{2})*$/.test(code)) throw new Error('The node returned no code.')
+  return code !== '0x'
+}

@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, describe, it } from 'node:test'
-import { toHex, type Hex } from 'viem'
+import { parseAbiItem, toFunctionSelector, toHex, type Hex } from 'viem'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
 import type { Ledger } from '../../../src/payments/ledger.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -24,6 +24,8 @@ const remote = await world.open({ facilitator: { url: facilitator.url } })
 /** Waits less for a settlement that is not answered. */
 const hasty = await world.open({ facilitator: { url: facilitator.url }, deadlines: impatient })
 afterEach(() => world.heal())
+
+const hasRole = parseAbiItem('function hasRole(bytes32, address) view returns (bool)')
 
 const longLived = () => sign(payer, { validBefore: BigInt(Math.floor(Date.now() / 1000)) + 120n })
 
@@ -201,6 +203,7 @@ describe('the self-check', () => {
     for (const options of [
       { terms: { ...world.terms, tokenVersion: '1' } },
       { terms: { ...world.terms, asset: `0x${'12'.repeat(20)}` } },
+      { terms: { ...world.terms, asset: '0xcA11bde05977b3631167028862bE2a173976CA11' } },
       { terms: { ...world.terms, price: 100_001n } },
       { terms: { ...world.terms, price: 0n } },
       { terms: { ...world.terms, payTo: world.signer.address } },
@@ -217,6 +220,26 @@ describe('the self-check', () => {
     assert.equal(((await (await fetch(`${gateway.url}/health`)).json()) as { status: string }).status, 'degraded')
     await gateway.close()
   })
+})
+
+describe('a check whose question the provider refuses, or answers with nothing', () => {
+  const isRoleRead = (method: string, params: readonly unknown[]) =>
+    method === 'eth_call' && (params[0] as { data?: string }).data?.startsWith(toFunctionSelector(hasRole)) === true
+  for (const [check, fault] of [
+    ['signer', { name: 'rate-limit', when: isRoleRead }],
+    ['signer', { name: 'null-result', methods: ['eth_getCode'] }],
+    ['contract', { name: 'null-result', methods: ['eth_getCode'] }],
+    ['token', { name: 'null-result', methods: ['eth_getCode'] }],
+  ] satisfies [string, Fault][])
+    it(`has no answer: ${check}, ${fault.name}`, async () => {
+      await world.rpc('anvil_setBalance', [world.signer.address, '0x0'])
+      world.payFaults.set(fault)
+      const gateway = await world.open()
+      const health = await (await fetch(`${gateway.url}/health`)).json()
+      const { status, checks } = health as { status: string; checks: Record<string, { message: string }> }
+      assert.deepEqual([status, checks[check]?.message], ['degraded', 'No answer.'])
+      await gateway.close()
+    })
 })
 
 describe('a remote facilitator', () => {
