@@ -144,6 +144,16 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
       )
     },
 
+    /** Returns the operations of a signer that were settled within a time, among the 500 with the highest nonces. */
+    async settledWithin(signer: Hex, milliseconds: number): Promise<Operation[]> {
+      const rows = await database.query<Row>(
+        `select ${columns} from (select * from operation where signer = $1 order by nonce desc limit 500) newest
+         where status <> 'PENDING' and settled_at > now() - $2::float8 * interval '1 millisecond'`,
+        [hexToBytes(signer), milliseconds],
+      )
+      return rows.map(parseRow)
+    },
+
     /** Returns the accounts that have PENDING operations, also those whose key is configured no more. */
     async openSigners(): Promise<Hex[]> {
       const rows = await database.query<{ address: Uint8Array }>(

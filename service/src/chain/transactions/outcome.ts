@@ -60,14 +60,14 @@ export async function minedOutcome(
 }
 
 /**
- * Returns whether the block of a stored outcome is in the chain. The receipt is not asked for, because nodes delete old ones. A superseded
- * transaction has no block; that outcome is final.
+ * Returns whether the block of a stored outcome is in the chain; undefined where the provider has no such block, because it may be behind.
+ * The receipt is not asked for, because nodes delete old ones. A superseded transaction has no block; that outcome is final.
  */
-export async function isOutcomeInChain(rpc: RpcClient, text: string): Promise<boolean> {
+export async function isOutcomeInChain(rpc: RpcClient, text: string): Promise<boolean | undefined> {
   const { blockNumber, blockHash, superseded } = JSON.parse(text) as StoredOutcome
   if (superseded === true) return true
   const block = await rpc('eth_getBlockByNumber', [toHex(BigInt(blockNumber)), false])
-  return isObject(block) && block['hash'] === blockHash
+  return isObject(block) ? block['hash'] === blockHash : undefined
 }
 
 /** Reads until there is an outcome, `waitMs` have passed, or `signal` aborts; an unreachable node counts as none yet. */

@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { type LocalAccount, parseTransaction } from 'viem'
 import type { Log } from '../../lib/log.ts'
-import { minedOutcome, type Outcome, send, supersededOutcome } from './outcome.ts'
+import { isOutcomeInChain, minedOutcome, type Outcome, send, supersededOutcome } from './outcome.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -29,9 +29,11 @@ export function createRecovery(options: RecoveryOptions) {
   const { rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas } = options
   const accounts = new Map(Object.values(keys).map((account) => [account.address.toLowerCase() as Hex, account]))
 
+  let recheckMs = firstRecheckMs
+
   /**
    * Settles or sends again every open operation of every operator key, former keys included. It does so too for what a reorganisation
-   * removed. It runs at the start of the service and may be repeated at any time.
+   * removed, or mined with another outcome. It runs at the start of the service and may be repeated at any time.
    */
   async function recover(): Promise<Recovered> {
     const counts = { confirmed: 0, failed: 0, pending: 0 }
@@ -40,13 +42,38 @@ export function createRecovery(options: RecoveryOptions) {
         throw chainUnavailable(error)
       })
       await operations.reopen(signer, count)
+      await recheckSettled(signer)
       for (const operation of await operations.pending(signer)) {
         const { status } = await revive(operation)
         counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
       }
     }
+    recheckMs = laterRecheckMs
     if (counts.confirmed + counts.failed + counts.pending > 0) log.info('open operations taken up again', counts)
     return counts
+  }
+
+  /** Reopens operations that were settled lately in a block that another one has replaced. Each block is looked at once. */
+  async function recheckSettled(signer: Hex): Promise<void> {
+    const looks = new Map<string, ReturnType<typeof isOutcomeInChain>>()
+    for (const operation of await operations.settledWithin(signer, recheckMs)) {
+      const { outcome } = operation
+      if (outcome === null) continue
+      const { blockHash = '' } = JSON.parse(outcome) as { blockHash?: string }
+      const look = looks.get(blockHash) ?? isOutcomeInChain(rpc, outcome).catch(() => undefined)
+      looks.set(blockHash, look)
+      if ((await look) === false) await hasLeftChain(operation, outcome)
+    }
+  }
+
+  /** Returns whether a reorganisation removed a mined transaction or gave it another outcome, and reopens it then. */
+  async function hasLeftChain(operation: Operation, outcome: string): Promise<boolean> {
+    const isSame = async () =>
+      (await isOutcomeInChain(rpc, outcome)) === true ||
+      (await minedOutcome(rpc, await operations.hashes(operation), contract))?.text === outcome
+    if (await isSame().catch(() => true)) return false
+    await operations.reopenOne(operation.key)
+    return true
   }
 
   /** Settles an operation that was mined or superseded, and sends any other again. Returns it as it is now. */
@@ -106,9 +133,12 @@ export function createRecovery(options: RecoveryOptions) {
     for (const old of waiting) await send(rpc, old, log)
   }
 
-  return { recover, revive, resendBefore }
+  return { recover, revive, hasLeftChain, resendBefore }
 }
 
+/** Time since which settled operations are looked at again: by the first recovery of a process, and by later ones, which run each half minute. */
+const firstRecheckMs = 3_600_000
+const laterRecheckMs = 120_000
 /** A younger transaction is still being sent by the process that signed it. */
 const inFlightMs = 2_000
 /** A transaction that was settled longer ago, and is still not counted by the node, has left the chain. */

@@ -11,7 +11,7 @@ import { isPublishedAddress } from '../../domain/published-accounts.ts'
 import { assetRegistryAbi as abi } from '../../domain/registry-abi.ts'
 import { type OperatorRole, writeCallOf, type WriteRequest } from './calls.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
-import { awaitOutcome, isOutcomeInChain, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
+import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
 import { createRecovery } from './recovery.ts'
 import type { OperationStore, Operation } from './operations.ts'
 import type { RpcClient } from '../rpc/client.ts'
@@ -140,7 +140,7 @@ export function createWriter(options: WriterOptions) {
   async function repeat(operation: Operation, requestHash: Hex, by: Actor): Promise<WriteResult> {
     if (operation.requestHash !== requestHash) return writeFailure('IDEMPOTENCY_CONFLICT')
     await operations.replayed(operation.key, by)
-    if (operation.outcome !== null && !(await hasLeftChain(operation, operation.outcome)))
+    if (operation.outcome !== null && !(await recovery.hasLeftChain(operation, operation.outcome)))
       return resultOf(operation, true)
     const current = await recovery
       .revive({ ...operation, status: 'PENDING', outcome: null })
@@ -148,16 +148,6 @@ export function createWriter(options: WriterOptions) {
         throw chainUnavailable(error)
       })
     return current.status === 'PENDING' ? settled(current, receiptWaitMs, true) : resultOf(current, true)
-  }
-
-  /** Returns whether a reorganisation removed a mined transaction or gave it another outcome, and reopens it then. */
-  async function hasLeftChain(operation: Operation, outcome: string): Promise<boolean> {
-    const isSame = async () =>
-      (await isOutcomeInChain(rpc, outcome)) ||
-      (await minedOutcome(rpc, await operations.hashes(operation), contract))?.text === outcome
-    if (await isSame().catch(() => true)) return false
-    await operations.reopenOne(operation.key)
-    return true
   }
 
   async function settled(operation: Operation, waitMs: number, repeated: boolean): Promise<WriteResult> {

@@ -235,6 +235,49 @@ describe('a transaction that was sent', () => {
     await writer.close()
   })
 
+  it('gets the outcome of another branch by a recovery, without a repeat of its request', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    const minting = await world.writerOver(operations).write(mint, { idempotencyKey: 'again-mint' })
+    const [tokenId = 0n] = 'tokenIds' in minting ? minting.tokenIds : []
+    const bind = { kind: 'bindTag', tokenId, tagHash: hash(Number(tokenId) + 0x900) } as const
+    await world.automine(false)
+    assert.ok(isPending(await writer.write(bind, { idempotencyKey: 'again' })))
+    await world.mine()
+    await writer.recover()
+    const statusNow = async () => (await operations.find('again'))?.status
+    assert.equal(await statusNow(), 'CONFIRMED')
+    const { raw } = (await operations.find('again')) ?? {}
+    // On the other branch somebody else has bound the tag of this token before.
+    const taken = {
+      abi: assetRegistryAbi,
+      functionName: 'bindTag',
+      args: [tokenId, hash(Number(tokenId) + 0x800)],
+    } as const
+    const [nonce, data] = [await world.nonceOf(bob.address), encodeFunctionData(taken)]
+    const fees = { gas: 500_000n, maxFeePerGas: 10n ** 11n, maxPriorityFeePerGas: 2n * 10n ** 9n }
+    const other = await bob.signTransaction({
+      chainId: 84532,
+      to: world.contract,
+      data,
+      nonce,
+      type: 'eip1559',
+      ...fees,
+    })
+    await world.rpc('anvil_reorg', [
+      1,
+      [
+        [other, 0],
+        [raw, 0],
+      ],
+    ])
+    await world.automine(true)
+    await world.writerOver(operations).recover()
+    assert.equal(await statusNow(), 'FAILED')
+    const { failed } = await world.writerOver(operations).recover()
+    assert.deepEqual([failed, await statusNow()], [0, 'FAILED'])
+    await writer.close()
+  })
+
   it('stays CONFIRMED when the provider has deleted its receipt', async () => {
     const first = await world.writerOver(operations).write(mint, { idempotencyKey: 'pruned' })
     await world.mine(5)
