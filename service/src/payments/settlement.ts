@@ -49,10 +49,14 @@ export type Count = (
   amount?: bigint,
 ) => void
 
-/** Milliseconds: 5 s for the facilitator to verify, and 15 s that a buyer waits for the settlement. */
+/**
+ * Milliseconds: 5 s for the facilitator to verify, 15 s that a buyer waits for the settlement, and 20 s after which the chain is asked
+ * about a payment whose transaction is not mined.
+ */
 export type PaymentDeadlines = {
   readonly verifyMs?: number
   readonly settleMs?: number
+  readonly followMs?: number
 }
 
 /** The components that checkout, settlement and reconciliation share. */

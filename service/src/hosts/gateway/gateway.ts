@@ -131,7 +131,7 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const facilitator =
     'url' in options.facilitator
       ? createRemoteFacilitator({ ...options.facilitator, terms, chain })
-      : createLocalFacilitator({ ...options.facilitator, rpc, chain, slots, terms, log })
+      : createLocalFacilitator({ ...options.facilitator, rpc, chain, slots, terms, log, ...options.deadlines })
   const key = keys.active
   const shared = { ledger, chain, facilitator, terms, count, log, deadlines: options.deadlines }
   const settlement = createSettlement(shared)

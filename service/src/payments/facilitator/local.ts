@@ -6,10 +6,12 @@ import type { Hex } from '@touchstone/verdict'
 import { keccak256, parseErc6492Signature, type LocalAccount } from 'viem'
 import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
+import { withDeadline } from '../../lib/async/deadline.ts'
 import type { Log } from '../../lib/log.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
 import { GatewayFault, type ErrorCode } from '../errors.ts'
 import { channelContract, encodeDeposit } from '../channels/channel.ts'
+import { paymentName } from '../key.ts'
 import { onPendingBlock, type PaymentChain } from '../on-chain.ts'
 import { checkSignature, digestOf, type Payment } from '../x402/payment.ts'
 import type { Terms } from '../x402/terms.ts'
@@ -29,6 +31,7 @@ type LocalOptions = {
   /** Factories that may deploy a buyer's wallet at the facilitator's expense (ERC-6492). */
   readonly walletFactories: readonly Hex[]
   readonly log: Log
+  readonly followMs?: number | undefined
 }
 
 /** `codeHash` is undefined for an account without code. `calls` are limited to little more gas than the simulation took. */
@@ -46,13 +49,15 @@ const callSeconds = 3_600n
 const noCode: ReadonlySet<string> = new Set([`0x${'0'.repeat(64)}`, keccak256('0x')])
 
 export function createLocalFacilitator(options: LocalOptions): Facilitator {
-  const { rpc: provider, chain, accounts, slots, terms, walletFactories, log } = options
+  const { rpc: provider, chain, accounts, slots, terms, walletFactories, log, followMs = 20_000 } = options
   const rpc = onPendingBlock(provider)
   const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log })
   const exposure = createExposure({ balance: chain.balance })
   const factories = new Set(walletFactories.map((address) => address.toLowerCase()))
   /** Assessments of payments between their check and their settlement. */
   const assessed = new WeakMap<Payment, Assessment>()
+  /** Payments that wait to be sent, or to be mined. */
+  const underway = new Map<string, Promise<Report>>()
 
   const assess = createBatcher<Payment, Assessment>({
     maxItems: maxSimulated,
@@ -136,25 +141,15 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       return { ok: false, error: await buyerError(reason, chain) }
     },
 
-    async settle(payment, settlement) {
-      const followed = settlement === null ? undefined : await follow(settlement)
-      if (followed === 'elsewhere') return { sent: 'perhaps' }
-      if (followed !== undefined) return toReport(payment, await followed.outcome)
-      const found = assessed.get(payment) ?? (await assess(payment))
-      if (!found.ok) return notSent(await reasonOf(payment, found))
-      const wallet = found.codeHash ?? parseSignature(payment.signature).factory?.target
-      const leave = await exposure.enter({ payment, codeHash: wallet })
-      if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
-      let report: Report | undefined
-      try {
-        const sent = await sender.submit({ payment, calls: found.calls })
-        report = sent === 'rejected' ? notSent(await reasonAtSending(payment, found, wallet)) : toReport(payment, sent)
-        return report
-      } finally {
-        assessed.delete(payment)
-        // A payment that an earlier transaction has paid fails in a later one, and its payer is not to blame.
-        leave(report?.sent === 'reverted' && !(await chain.isUsed(payment, 'latest').catch(() => true)))
-      }
+    /**
+     * A payment may wait for others of its payer, or its transaction for a block, for as long as the chain stands still. Meanwhile anyone
+     * may execute it, or it expires: after a time the caller asks the chain, and joins the same work again.
+     */
+    settle(payment, settlement) {
+      const name = paymentName({ payer: payment.from, nonce: payment.nonce })
+      const work = underway.get(name) ?? settleWhole(payment, settlement).finally(() => underway.delete(name))
+      underway.set(name, work)
+      return withDeadline(work, followMs, { onTimeout: () => ({ sent: 'perhaps' }) as const })
     },
 
     async execute(call) {
@@ -171,6 +166,27 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     supports: async () => true,
     adopt: () => sender.adopt(),
     [Symbol.asyncDispose]: () => sender[Symbol.asyncDispose](),
+  }
+
+  async function settleWhole(payment: Payment, settlement: bigint | null): Promise<Report> {
+    const followed = settlement === null ? undefined : await follow(settlement)
+    if (followed === 'elsewhere') return { sent: 'perhaps' }
+    if (followed !== undefined) return toReport(payment, await followed.outcome)
+    const found = assessed.get(payment) ?? (await assess(payment))
+    if (!found.ok) return notSent(await reasonOf(payment, found))
+    const wallet = found.codeHash ?? parseSignature(payment.signature).factory?.target
+    const leave = await exposure.enter({ payment, codeHash: wallet })
+    if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
+    let report: Report | undefined
+    try {
+      const sent = await sender.submit({ payment, calls: found.calls })
+      report = sent === 'rejected' ? notSent(await reasonAtSending(payment, found, wallet)) : toReport(payment, sent)
+      return report
+    } finally {
+      assessed.delete(payment)
+      // A payment that an earlier transaction has paid fails in a later one, and its payer is not to blame.
+      leave(report?.sent === 'reverted' && !(await chain.isUsed(payment, 'latest').catch(() => true)))
+    }
   }
 
   function toReport(payment: Payment, sent: Exclude<Sent, 'rejected'>): Report {

@@ -166,6 +166,20 @@ describe('a transaction that stays out', () => {
     await gateway.close()
   })
 
+  it('does not hide that a stranger has executed the payment, while no node takes it', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 1_000 } })
+    const payment = await sign(payer)
+    const held = Promise.withResolvers<void>()
+    world.payFaults.set({ methods: ['eth_sendRawTransaction'], held: held.promise })
+    const pending = await buy(gateway.url, token, payment)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    await world.submit(payment)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    await world.heal()
+    held.resolve()
+    await gateway.close()
+  })
+
   it('is given up when another transaction has its nonce, and its payment is sent anew', async () => {
     const gateway = await world.open()
     await world.automine(false)
