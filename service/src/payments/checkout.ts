@@ -15,14 +15,12 @@ import {
   type ErrorCode,
   type Outcome,
 } from './errors.ts'
+import { clockTolerance, requireClock } from './heads.ts'
 import { parsePayload, type PaymentRow } from './ledger.ts'
 import { paymentName, type PaymentKey } from './key.ts'
 import type { Order } from './order.ts'
 import { toSettling, type PaymentComponents, type Settlement } from './settlement.ts'
 import { checkSignature, checkTerms, checkTimes, digestOf, type Payment, type Presented } from './x402/payment.ts'
-
-/** A clock that is off by more seconds cannot decide which payments have expired. */
-const clockTolerance = 60n
 
 export type CheckoutRequest = {
   readonly presented: Presented
@@ -148,10 +146,9 @@ export function createCheckout(options: CheckoutOptions) {
     const { payment } = presented
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
     if (error !== undefined) return failure(error)
-    const { number: fromBlock, timestamp } = await within(chainMs, 'payment_unavailable', head)
-    // A block from the future means that this clock is late, and a proof would carry a wrong time.
-    if (seconds() + clockTolerance < timestamp)
-      throw new GatewayFault('not_ready', { cause: 'this clock is behind the chain' })
+    const newest = await within(chainMs, 'payment_unavailable', head)
+    requireClock(newest, seconds())
+    const fromBlock = newest.number
     const proof = await verifyAndAttest(request)
     if (typeof proof !== 'string') return proof
     const key = keyOf(request)

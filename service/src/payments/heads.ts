@@ -3,11 +3,21 @@ import type { Hex } from '@touchstone/verdict'
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { Fees } from '../chain/transactions/transaction.ts'
+import { GatewayFault } from './errors.ts'
 
 /** `timestamp` is in unix seconds, `baseFee` in wei. */
 export type Head = { readonly number: bigint; readonly hash: Hex; readonly timestamp: bigint; readonly baseFee: bigint }
 
 export type Heads = ReturnType<typeof createHeads>
+
+/** A clock that is off by more seconds decides neither what has expired nor the time of a proof. */
+export const clockTolerance = 60n
+
+/** Throws a GatewayFault where this clock, in unix seconds, is behind a block: a proof of its state would carry a time before it. */
+export function requireClock({ timestamp }: Pick<Head, 'timestamp'>, seconds: bigint): void {
+  if (seconds + clockTolerance < timestamp)
+    throw new GatewayFault('not_ready', { cause: 'this clock is behind the chain' })
+}
 
 const headMs = 250
 const tipMs = 5_000

@@ -141,7 +141,9 @@ export async function openGateway(given: GatewayOptions): Promise<Gateway> {
   const readChannels = createChannelReads({ rpc, heads: chain.heads })
   const through = options.channels && { ...options.channels, readChannels, facilitator, log }
   const sales =
-    through && channels && createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels })
+    through &&
+    channels &&
+    createChannelSales({ ...shared, ...through, heads: chain.heads, deposits, attest, channels, now })
   opened.defer(async () => {
     await Promise.all([checkout.idle(), deposits.idle()])
     settlement.stop()

@@ -10,7 +10,7 @@ import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
 import type { Checkout } from '../checkout.ts'
 import { attemptUntil, chainMs, failure, ledgerMs, within, type ErrorCode, type Outcome } from '../errors.ts'
-import type { Heads } from '../heads.ts'
+import { type Heads, requireClock } from '../heads.ts'
 import type { Ledger, PaymentRow } from '../ledger.ts'
 import type { Order } from '../order.ts'
 import type { Count } from '../settlement.ts'
@@ -45,10 +45,12 @@ type ChannelSalesOptions = {
   readonly terms: Terms
   readonly channels: ChannelTerms
   readonly count: Count
+  /** Milliseconds. */
+  readonly now?: (() => number) | undefined
 }
 
 export function createChannelSales(options: ChannelSalesOptions) {
-  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count } = options
+  const { store, readChannels, heads, ledger, deposits, attest, terms, channels, count, now = Date.now } = options
   const underway = new Map<Hex, { readonly request: VoucherRequest; readonly outcome: Promise<Outcome | 'retry'> }>()
   const recorded = <T>(work: Promise<T>) => within(ledgerMs, 'ledger_unavailable', work)
 
@@ -82,7 +84,9 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (known !== undefined) return known
     const error = checkChannelTerms(voucher, terms, channels)
     if (error !== undefined) return failure(error)
-    const { number: fromBlock } = await within(chainMs, 'payment_unavailable', heads.head())
+    const head = await within(chainMs, 'payment_unavailable', heads.head())
+    requireClock(head, BigInt(Math.floor(now() / 1000)))
+    const fromBlock = head.number
     const before = await findChannel(voucher)
     const charged = before?.charged ?? 0n
     if (voucher.cumulative !== charged + terms.price) {
