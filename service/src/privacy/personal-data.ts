@@ -23,6 +23,7 @@ export async function exportPersonalData(
   write: (line: string) => Promise<void>,
 ): Promise<void> {
   await database.transaction(async (sql) => {
+    await sql.query('set transaction isolation level repeatable read')
     await findSubject(sql, search)
     for (const [kind, { select }] of Object.entries(kinds)) {
       await sql.query(

@@ -59,6 +59,26 @@ for (const { name, open, skip } of testDatabases())
       return Object.fromEntries(await transferStore(database).messages(transfers))
     }
 
+    // PGlite has one connection, which the export holds.
+    it(
+      'exports one moment, whatever is written meanwhile',
+      { skip: name === 'PGlite' && 'PGlite has one connection' },
+      async () => {
+        const subject = { owner: alice }
+        const { report } = await countsOf(subject)
+        const kinds: unknown[] = []
+        await exportPersonalData(database, { subject, tagHashes }, async (line) => {
+          kinds.push((JSON.parse(line) as { kind: unknown }).kind)
+          if (kinds.length > 1) return
+          await database.query(
+            `insert into difference_report (token_id, tap_counter, reported_at, role, note) values (1, 3, '${early}', 'mine', 'Late')`,
+          )
+        })
+        assert.equal(kinds.filter((kind) => kind === 'report').length, report)
+        await database.query(`delete from difference_report where note = 'Late'`)
+      },
+    )
+
     it('exports what an owner had while the item was theirs, and nothing that came later', async () => {
       assert.deepEqual(await countsOf({ owner: alice }), {
         item: 1,
