@@ -3,7 +3,7 @@
  */
 export type { Hex } from './lib/hex.ts'
 export { maxTokenId, parseTokenId } from './rules/token-id.ts'
-export { assetFlags, isAuthentic, isFlagged, lifecycleStates, reportFlags } from './rules/lifecycle.ts'
+export { assetFlags, isAuthentic, isFlagged, isSealOpened, lifecycleStates, reportFlags } from './rules/lifecycle.ts'
 export type { LifecycleState, StateCode } from './rules/lifecycle.ts'
 export { checksumAddress, isAddress, zeroAddress } from './rules/address.ts'
 export { recordOfGetAsset, recordOfWord, wordOfRecord } from './rules/record.ts'

@@ -26,7 +26,7 @@ export type AssetSource = {
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
 
-/** What the verdict's block holds besides the verdict: bits and unix time of the record (spec §2.5), and the hash of its metadata. */
+/** The record at the verdict's block: its bits and unix time (spec §2.5), and the hash of its metadata. */
 type Reading = { readonly flags: number; readonly timestamp: number; readonly metadataHash: Hex | null }
 
 /** A verdict as the bytes of its JSON; `etag` names exactly these bytes. */

@@ -2,11 +2,10 @@
  * Sends claims from the page that a fresh tap has opened (spec §3, CLAIMED). The visitor's wallet consents, the
  * attester confirms the tap, and the operator pays for the transaction. The contract checks both signatures again.
  */
-import { lifecycleStates, type Hex } from '@touchstone/verdict'
+import { lifecycleStates, type Hex, isSealOpened } from '@touchstone/verdict'
 import type { WriteRequest } from '../chain/transactions/calls.ts'
 import { digestOf, walletTypedData } from '../chain/transactions/typed-data.ts'
 import type { TransferPosition } from '../chain/transactions/transfer-reads.ts'
-import { isSealOpened } from '../domain/seal.ts'
 import { consentOf } from './consents.ts'
 import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
@@ -64,7 +63,7 @@ export function createClaims(deps: SignedWriteDeps) {
   }
 }
 
-/** The contract accepts a claim behind an opened seal, but a page tells the visitor not to take the item. */
+/** The contract accepts a claim behind an opened seal. The page rejects it, because it warns the visitor of the item. */
 function isClaimable({ record }: TransferPosition): boolean {
   return lifecycleStates[record.state] === 'ACTIVATED' && !isSealOpened(record)
 }

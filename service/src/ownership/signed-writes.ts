@@ -38,7 +38,7 @@ export function createSignedWrites({ writer, operations, transfers }: SignedWrit
      * Sends a step whose signatures all do the same: once one of them was sent, others get its outcome. A party can make any number of
      * signatures, and together they would pass the check before the first is mined. Throws CHAIN_UNAVAILABLE.
      */
-    async sendFirst(request: WriteRequest, key: string, requestId?: string): Promise<SendOutcome> {
+    sendFirst: async (request: WriteRequest, key: string, requestId?: string): Promise<SendOutcome> => {
       const outcome = await send((await previous(key)) ?? request, key, requestId)
       const first = outcome === 'used' ? await previous(key) : undefined
       return first ? send(first, key, requestId) : outcome

@@ -3,10 +3,9 @@
  * members (VCDM 2.0 in the terms of the passport), so that its JWS fits into a QR code. It is evidence of a past moment and does not end.
  * Its status is of the present: a report, an opened seal or the end of the record suspends it.
  */
-import type { Verdict } from '@touchstone/verdict'
+import { type Verdict, isSealOpened } from '@touchstone/verdict'
 import { contextUrl, linksOf } from './links.ts'
 import type { ItemKey } from './digital-link.ts'
-import { isSealOpened } from '../domain/seal.ts'
 import { formatSecond } from '../domain/text.ts'
 import { untpStatusEntry } from './signing/status-list.ts'
 import type { StatusIndex } from './signing/status-store.ts'

@@ -86,7 +86,7 @@ export function createCheckout(options: CheckoutOptions) {
     if (row.nonce === payment.nonce) return true
     // A payment to another seller is public on the chain once it was executed.
     if (payment.to !== terms.payTo.toLowerCase() && payment.deposit === undefined) return false
-    // One that has expired may be public too, by a transaction that failed, and its payer cannot use it up any more.
+    // So may one be that has expired: a transaction that failed shows it. Its payer cannot use it up any more.
     const { timestamp } = await within(chainMs, 'payment_unavailable', chain.heads.head())
     if (payment.validBefore <= seconds() || payment.validBefore <= timestamp) return false
     // So is one to this seller through another service.

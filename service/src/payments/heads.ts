@@ -13,7 +13,7 @@ export type Heads = ReturnType<typeof createHeads>
 /** A clock that is off by more seconds decides neither what has expired nor the time of a proof. */
 export const clockTolerance = 60n
 
-/** Throws a GatewayFault where this clock, in unix seconds, is behind a block: a proof of its state would carry a time before it. */
+/** Throws a GatewayFault where this clock, in unix seconds, is behind a block. A proof would carry a time before its block. */
 export function requireClock({ timestamp }: Pick<Head, 'timestamp'>, seconds: bigint): void {
   if (seconds + clockTolerance < timestamp)
     throw new GatewayFault('not_ready', { cause: 'this clock is behind the chain' })

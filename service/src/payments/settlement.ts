@@ -49,13 +49,11 @@ export type Count = (
   amount?: bigint,
 ) => void
 
-/**
- * Milliseconds: 5 s for the facilitator to verify, 15 s that a buyer waits for the settlement, and 20 s after which the chain is asked
- * about a payment whose transaction is not mined.
- */
+/** Milliseconds: 5 s for the facilitator to verify, and 15 s that a buyer waits for the settlement. */
 export type PaymentDeadlines = {
   readonly verifyMs?: number
   readonly settleMs?: number
+  /** Time after which the chain is asked about a payment whose transaction is not mined. Default: 20 s. */
   readonly followMs?: number
 }
 

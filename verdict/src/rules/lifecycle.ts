@@ -35,6 +35,11 @@ export function isAuthentic({ state, flags }: { state: StateCode; flags: number 
   return state >= 1 && state <= 4 && !isFlagged({ state, flags })
 }
 
+/** The tag reports an opened seal (spec §2.5). It is no report, and no member of the verdict says it. */
+export function isSealOpened({ flags }: { flags: number }): boolean {
+  return (flags & assetFlags.TAMPER) !== 0
+}
+
 /** Is this the number of a lifecycle state? */
 export function isStateCode(value: unknown): value is StateCode {
   return typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 6

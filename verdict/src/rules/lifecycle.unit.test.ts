@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { assetFlags, isStateCode, lifecycleStates, reportFlags } from './lifecycle.ts'
+import { assetFlags, isSealOpened, isStateCode, lifecycleStates, reportFlags } from './lifecycle.ts'
 
 describe('the numbers of the record (spec §2.5, §3)', () => {
   it('name the states in the order of their codes', () => {
@@ -22,6 +22,13 @@ describe('the numbers of the record (spec §2.5, §3)', () => {
       reportFlags,
     )
     assert.equal(reportFlags & TAMPER, 0)
+  })
+
+  it('say by TAMPER alone that a seal was opened', () => {
+    assert.deepEqual(
+      [0, reportFlags, 0x20, 0x3f].map((flags) => isSealOpened({ flags })),
+      [false, false, true, true],
+    )
   })
 
   it('are codes of states from 0 to 6 only', () => {

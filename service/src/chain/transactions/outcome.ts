@@ -60,8 +60,8 @@ export async function minedOutcome(
 }
 
 /**
- * Returns whether the block of a stored outcome is in the chain; undefined where the provider has no such block, because it may be behind.
- * The receipt is not asked for, because nodes delete old ones. A superseded transaction has no block; that outcome is final.
+ * Returns whether the block of a stored outcome is in the chain. Undefined: the provider has no such block, because it may be behind. The
+ * receipt is not asked for, because nodes delete old ones. A superseded transaction has no block; that outcome is final.
  */
 export async function isOutcomeInChain(rpc: RpcClient, text: string): Promise<boolean | undefined> {
   const { blockNumber, blockHash, superseded } = JSON.parse(text) as StoredOutcome

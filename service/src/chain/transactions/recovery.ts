@@ -136,7 +136,7 @@ export function createRecovery(options: RecoveryOptions) {
   return { recover, revive, hasLeftChain, resendBefore }
 }
 
-/** Time since which settled operations are looked at again: by the first recovery of a process, and by later ones, which run each half minute. */
+/** Milliseconds since which settled operations are checked again, by the first recovery of a process and by later ones. */
 const firstRecheckMs = 3_600_000
 const laterRecheckMs = 120_000
 /** A younger transaction is still being sent by the process that signed it. */

@@ -5,10 +5,9 @@
  */
 import { randomInt } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { isFlagged, type AssetRecord } from '@touchstone/verdict'
+import { isFlagged, type AssetRecord, isSealOpened } from '@touchstone/verdict'
 import { singleFlight } from '../../lib/async/single-flight.ts'
 import { ServiceError } from '../../lib/errors.ts'
-import { isSealOpened } from '../../domain/seal.ts'
 import { formatSecond } from '../../domain/text.ts'
 import type { StatusIndex, StatusMember, StatusStore } from './status-store.ts'
 

@@ -62,9 +62,8 @@ const columns = `id, payer, payer_authorizer as "payerAuthorizer", receiver, rec
 const claimable = 'least(charged, balance) - claimed'
 const isClaimable = 'least(charged, balance) > claimed'
 /**
- * SQL for a condition: the channel has something to claim, or one answer of a provider alone says that it has not. An answer that all is
- * claimed is believed when another one, half a minute later, says so too. A withdrawal takes at least a day: for two, a channel is looked
- * at whose deposit seems to be gone.
+ * SQL for a condition: the channel has something to claim, or only one answer of a provider denies it. A second answer that all is claimed
+ * counts, half a minute after the first. A channel whose deposit seems to be gone is read for two days, because a withdrawal takes one.
  */
 const isOpen = `(charged > claimed and (${isClaimable} or unclaimed_since > clock_timestamp() - interval '2 days')
   or charged <= claimed and unclaimed_since is not null)`
@@ -164,10 +163,7 @@ export function createChannelStore(
       return rows.length > 0
     },
 
-    /**
-     * Returns what is not claimed, in the token's smallest units, the age of the oldest such purchase in seconds, and the number of the
-     * channels to look at.
-     */
+    /** Returns the unclaimed sum (in the token's smallest units), the age of its oldest purchase, and how many channels to read. */
     async unclaimed(): Promise<{ readonly units: bigint; readonly seconds: number; readonly channels: number }> {
       const [row] = await run<{ units: string; seconds: number; channels: number }>(
         `select coalesce(sum(${claimable}) filter (where ${isClaimable}), 0)::text as units, count(*)::int as channels,
@@ -177,7 +173,7 @@ export function createChannelStore(
       return { units: BigInt(row?.units ?? 0), seconds: row?.seconds ?? 0, channels: row?.channels ?? 0 }
     },
 
-    /** Takes channels to look at that no other living process claims: those with something to claim first, and the oldest first. */
+    /** Takes channels to read that no other living process claims. Those with something to claim come first, and of them the oldest. */
     async adopt(limit: number): Promise<Channel[]> {
       const rows = await run<Row>(
         `update channel set holder = ${holder.number} where id in (select id from channel where ${ours} and ${isOpen}

@@ -142,8 +142,8 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     },
 
     /**
-     * A payment may wait for others of its payer, or its transaction for a block, for as long as the chain stands still. Meanwhile anyone
-     * may execute it, or it expires: after a time the caller asks the chain, and joins the same work again.
+     * Joins the settlement of the same payment. It may wait for other payments of its payer, or for a block. Meanwhile anyone may execute
+     * the payment, or it expires. So the caller asks the chain after a time, and then joins again.
      */
     settle(payment, settlement) {
       const name = paymentName({ payer: payment.from, nonce: payment.nonce })

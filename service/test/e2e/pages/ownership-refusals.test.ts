@@ -216,8 +216,8 @@ describe('steps of ownership that are sent together', () => {
     await Promise.race([areAllAtWork(), sleep(3_000)])
     world.faults.set('none')
     released.resolve()
-    const outcomes = (await Promise.all(replies)).map(({ status, reason }) => status ?? reason)
-    return { sent: (await sentCount()) - before, outcomes: outcomes.toSorted() }
+    const outcomes = (await Promise.all(replies)).map(({ status, reason }) => status ?? reason ?? '')
+    return { sent: (await sentCount()) - before, outcomes: outcomes.toSorted((a, b) => a.localeCompare(b)) }
   }
 
   it('are one transaction for a tap, whichever wallets claim by it', async () => {

@@ -1,6 +1,5 @@
 /** The rows of a list, for the page and for a CSV file that spreadsheets open safely. */
-import type { LifecycleState } from '@touchstone/verdict'
-import { isSealOpened } from '../../../domain/seal.ts'
+import { type LifecycleState, isSealOpened } from '@touchstone/verdict'
 import type { BlockId } from '../../../domain/chain.ts'
 import { formatCsvRow } from '../../../lib/csv.ts'
 import type { LookupItem, LookupRow } from '../../../pages/lookup/row.ts'

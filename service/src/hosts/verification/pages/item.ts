@@ -9,6 +9,7 @@ import {
   metadataHashOf,
   ownerCommitment,
   type Verdict,
+  isSealOpened,
 } from '@touchstone/verdict'
 import type { Histories, HistoryEvent, Minters } from '../../../assets/history.ts'
 import type { Answer } from '../../../assets/verdicts.ts'
@@ -18,7 +19,6 @@ import type { ItemView, TapView, TimelineEntry, TimelineKind } from '../../../pa
 import { type BrandTheme, themeOf } from '../../../pages/brands/theme.ts'
 import { signersAt, type Wallets } from '../../../pages/certificate/wallets.ts'
 import { chainId } from '../../../domain/chain.ts'
-import { isSealOpened } from '../../../domain/seal.ts'
 import type { ReportKind } from '../../../pages/verdict/situation.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { isCertifiable } from '../../../passport/certificate.ts'

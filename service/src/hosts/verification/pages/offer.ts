@@ -2,10 +2,10 @@
  * GET {base_url}/t/{transferId}: the page of a standing offer. The owner shows it to the other side as a QR code or a link (spec §4.9). Its
  * address holds the id of the offer and nothing more: who may accept is decided by the contract.
  */
+import { isSealOpened } from '@touchstone/verdict'
 import type { Hono } from 'hono'
 import type { Verdicts } from '../../../assets/verdicts.ts'
 import { clampSeconds } from '../../../domain/chain-index.ts'
-import { isSealOpened } from '../../../domain/seal.ts'
 import { parseTransferId, type TransferId } from '../../../ownership/transfer-id.ts'
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
