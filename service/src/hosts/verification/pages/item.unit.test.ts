@@ -1,6 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { type AssetRecord, metadataHashOf, type StateCode, untrustedOf, type Verdict, verdictOf } from '@touchstone/verdict'
+import {
+  type AssetRecord,
+  metadataHashOf,
+  type StateCode,
+  untrustedOf,
+  type Verdict,
+  verdictOf,
+} from '@touchstone/verdict'
 import canonicalize from 'canonicalize'
 import type { HistoryEvent } from '../../../assets/history.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
@@ -157,6 +164,7 @@ function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {
       readings.push(reading?.block)
       return { available: false, block, reason: 'INDEX_BEHIND' }
     },
+    minters: async () => new Map(),
     issuer: { signerFor: () => ({ forms: [] }) as unknown as ReturnType<ItemSite['issuer']['signerFor']> },
     pictureForms: { of: async () => null } as unknown as ItemSite['pictureForms'],
     reportTickets: undefined,
