@@ -9,33 +9,51 @@ export type BatchOptions<T, R> = Readonly<{
   weightOf?: (item: T) => number
   /** Batches that run at the same time. Default: 1. */
   concurrency?: number
+  /** A batch starts beside a running one when that one has run for so many milliseconds. Default: 0. */
+  patienceMs?: number
   /** Returns whether one item may have caused this error. Each item of such a batch runs again alone. Default: none. */
   isOfOneItem?: (error: unknown) => boolean
 }>
 
 /** Returns a function that hands one item to the next batch. A lonely item starts at once; a batch that fails rejects all of its items, unless `isOfOneItem`. */
 export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => Promise<R> {
-  const { run, maxItems, weightOf = () => 1, concurrency = 1, isOfOneItem = () => false } = options
+  const { run, maxItems, weightOf = () => 1, concurrency = 1, patienceMs = 0, isOfOneItem = () => false } = options
   type Waiting = PromiseWithResolvers<R> & { readonly item: T; readonly span: Span | undefined }
   const waiting: Waiting[] = []
   let running = 0
+  let isPatient = false
+  let patience: NodeJS.Timeout | undefined
 
   function add(item: T): Promise<R> {
     const one: Waiting = { ...Promise.withResolvers<R>(), item, span: currentSpan() }
     waiting.push(one)
     // Items of one turn of the event loop go together.
-    if (waiting.length === 1 && running < concurrency) setImmediate(startBatches)
+    if (waiting.length === 1 && mayStart()) setImmediate(startBatches)
     return one.promise
   }
 
+  function mayStart(): boolean {
+    return running === 0 || (running < concurrency && !isPatient)
+  }
+
   function startBatches(): void {
-    while (running < concurrency && waiting.length > 0) {
+    while (waiting.length > 0 && mayStart()) {
       running += 1
+      if (patienceMs > 0) waitPatiently()
       void settle(takeBatch()).finally(() => {
         running -= 1
         startBatches()
       })
     }
+  }
+
+  function waitPatiently(): void {
+    clearTimeout(patience)
+    isPatient = true
+    patience = setTimeout(() => {
+      isPatient = false
+      startBatches()
+    }, patienceMs)
   }
 
   function takeBatch(): Waiting[] {

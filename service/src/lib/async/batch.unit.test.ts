@@ -4,7 +4,9 @@ import { createBatcher } from './batch.ts'
 import { currentSpan, type Span, withSpan } from './span.ts'
 
 /** Returns a batcher whose batches end by hand. */
-function held(options: { maxItems?: number; concurrency?: number; weightOf?: (item: number) => number } = {}) {
+function held(
+  options: { maxItems?: number; concurrency?: number; patienceMs?: number; weightOf?: (item: number) => number } = {},
+) {
   const batches: { items: readonly number[]; end: (fault?: Error) => void }[] = []
   const add = createBatcher<number, number>({
     maxItems: 100,
@@ -59,6 +61,31 @@ describe('a batcher', () => {
     batches[1]?.end()
     await turn()
     assert.deepEqual(batches[2]?.items, [5])
+  })
+
+  it('fills a batch while another runs, until its patience ends', async ({ mock }) => {
+    mock.timers.enable({ apis: ['setTimeout'] })
+    const { add, batches, turn } = held({ maxItems: 2, concurrency: 2, patienceMs: 10 })
+    const started = () => batches.map(({ items }) => items)
+    for (const item of [1, 2, 3]) void add(item)
+    await turn()
+    void add(4)
+    await turn()
+    mock.timers.tick(9)
+    assert.deepEqual(started(), [[1, 2]])
+    mock.timers.tick(1)
+    assert.deepEqual(started().slice(1), [[3, 4]])
+    void add(5)
+    mock.timers.tick(10)
+    assert.equal(batches.length, 2, 'no more batches than the limit')
+    batches[0]?.end()
+    await turn()
+    assert.deepEqual(started().slice(2), [[5]], 'the newest has run for long enough')
+    for (const batch of batches) batch.end()
+    await turn()
+    void add(6)
+    await turn()
+    assert.deepEqual(started().slice(3), [[6]], 'a lonely item waits for nobody')
   })
 
   it('counts the weight of items, and lets a heavy one go alone', async () => {
