@@ -2,11 +2,12 @@
  * `npm run test:citus` runs the tests of store, index, taps, payments and GraphQL on a Citus cluster. It starts and ends a cluster of one
  * coordinator and two workers. `TEST_CITUS` is the folder of the program `cluster`; the tests are skipped where there is none.
  */
-import { globSync, mkdirSync, readFileSync } from 'node:fs'
+import { globSync, mkdirSync, mkdtempSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { makeTemplate } from '../service/test/support/database/citus.ts'
 import { citusLacks, startCitusCluster } from '../service/test/support/database/citus-cluster.ts'
 import { runStages } from './stages.ts'
+import { groupFiles } from './test-files.ts'
 
 const lacks = citusLacks()
 if (lacks !== null) {
@@ -43,7 +44,10 @@ const testCommand = (...all: readonly string[]) =>
     ...all,
   ] as const
 await runStages([
-  { name: 'tests on Citus', command: testCommand(...files) },
+  {
+    name: 'tests on Citus',
+    command: testCommand(...(given.length > 0 ? given : groupFiles(files, mkdtempSync(join(folder, 'groups-'))))),
+  },
   ...(given.length > 0
     ? []
     : [{ name: 'plans of their statements', command: testCommand('service/test/contract/cluster-plans.test.ts') }]),
