@@ -85,7 +85,7 @@ describe('a batcher', () => {
     await turn()
     void add(6)
     await turn()
-    assert.deepEqual(started().slice(3), [[6]], 'a lonely item waits for nobody')
+    assert.deepEqual(started().slice(3), [[6]], 'a lonely item starts at once')
   })
 
   it('counts the weight of items, and lets a heavy one go alone', async () => {
