@@ -1,17 +1,17 @@
 /** Steps of ownership that the routes of the page refuse, and repeats of those that they took (decisions/0037). */
 import assert from 'node:assert/strict'
-import { after, before, describe, it } from 'node:test'
+import { after, before, describe, it, mock } from 'node:test'
 import { assetFlags } from '@touchstone/verdict'
 import { verificationHost } from '../../../src/hosts/verification/host.ts'
 import { signRecoverable } from 'tiny-secp256k1'
 import { bytesToHex, hashTypedData, hexToBytes, zeroHash } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
-import { sleep } from '../../../src/lib/async/sleep.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
+import { until } from '../../support/wait.ts'
 import { startFaultWorld, type FaultWorld } from '../../support/fault-world.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
@@ -209,11 +209,17 @@ describe('steps of ownership that are sent together', () => {
     const released = Promise.withResolvers<void>()
     world.faults.set({ methods: ['eth_sendRawTransaction'], held: released.promise })
     let answered = 0
+    const writing = new Set<string | undefined>()
+    const { writer } = world.components
+    const { write } = writer
+    const writes = mock.method(writer, 'write', (...[request, options]: Parameters<typeof write>) => {
+      writing.add(options.by?.requestId)
+      return write(request, options)
+    })
     const replies = requests.map((request) => own.send(path, request).finally(() => (answered += 1)))
-    const areAllAtWork = async () => {
-      while (answered + world.faults.struck() < requests.length) await sleep(20)
-    }
-    await Promise.race([areAllAtWork(), sleep(3_000)])
+    // One of them holds the transaction. The others are answered, or wait for it.
+    await until(() => Math.max(answered + world.faults.struck(), writing.size) >= requests.length)
+    writes.mock.restore()
     world.faults.set('none')
     released.resolve()
     const outcomes = (await Promise.all(replies)).map(({ status, reason }) => status ?? reason ?? '')
