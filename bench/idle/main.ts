@@ -26,7 +26,6 @@ await bounded((2 * (settle + seconds) + 240) * 1_000, async (made) => {
   const database = await createOwnDatabase()
   made.defer(() => database.drop())
   const { scripts } = JSON.parse(await readFile(`${root}package.json`, 'utf8')) as { scripts: { start: string } }
-  const args = scripts.start.split(' ').slice(2) // without «exec node»
   console.log('                    processor    resident        peak    anvil')
   for (const [name, env] of [
     ['embedded database', {}],
@@ -34,7 +33,8 @@ await bounded((2 * (settle + seconds) + 240) * 1_000, async (made) => {
   ] as const) {
     const dataDir = await mkdtemp(join(tmpdir(), 'touchstone-idle-'))
     made.defer(() => rm(dataDir, { recursive: true, force: true }))
-    const program = run({ command: process.execPath, args, cwd: root, env: { ...env, ...ports, DATA_DIR: dataDir } })
+    const start = { command: 'sh', args: ['-c', scripts.start], cwd: root } // it ends with `exec`
+    const program = run({ ...start, env: { ...env, ...ports, DATA_DIR: dataDir } })
     made.defer(program.stop)
     await program.line(/Ctrl-C/, 120_000)
     await delay(settle * 1_000)

@@ -206,6 +206,8 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
     refusals: limits.limiterOf(config.limits.gateway, { scope: 'refused-payments' }),
     clientKey: clientKeys(config.limits.trustedProxies),
     retentionDays: config.gateway.retentionDays,
+    // The embedded database has one process, so that no other one leaves payments behind.
+    ...(components.database.dialect === 'pglite' && { reconcileMs: 5_000 }),
     log,
   })
   opened.use(gateway)

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
-import { outboxStore } from './outbox.ts'
+import { outboxStore, trimOutbox } from './outbox.ts'
 import type { Sql } from '../db/database.ts'
 
 const [, postgres] = testDatabases()
@@ -33,5 +33,19 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.deepEqual(await reading, [1n, 2n])
     assert.deepEqual(await outbox.after(2n, 10), [])
     assert.equal((await outbox.newest()).seq, 2n)
+  })
+
+  it('reaches the numbers that it gave out, also after their events are deleted, and none of a database before a restore', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const outbox = outboxStore(database)
+    const reached = () => Promise.all([0n, 2n, 3n].map((seq) => outbox.reaches(seq)))
+    await insert(database, 1)
+    await insert(database, 2)
+    assert.deepEqual(await reached(), [true, true, false])
+    await database.query("update outbox set created_at = created_at - interval '40 days'")
+    await trimOutbox(database, 30)
+    assert.deepEqual(await outbox.after(0n, 10), [])
+    assert.deepEqual(await reached(), [true, true, false])
   })
 })

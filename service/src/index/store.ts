@@ -40,6 +40,7 @@ export function indexStore(
   { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
   const seconds = () => BigInt(Math.floor(now() / 1000))
+  let tidied = { keepFrom: -1n, at: -Infinity }
   return {
     cursor: () => readCursor(database),
     kept: (from, limit) => database.query<BlockId>(keptStatement, [from, limit]),
@@ -78,7 +79,10 @@ export function indexStore(
       database.transaction(async (sql) => {
         if ((await sql.query('select 1 from index_cursor where epoch = $1 for share', [epoch])).length === 0)
           return false
-        await pruneIndex(sql, keepFrom, retentionDays)
+        await expire(sql)
+        if (keepFrom === tidied.keepFrom && now() - tidied.at < tidyMs) return true
+        await tidy(sql, keepFrom, retentionDays)
+        tidied = { keepFrom, at: now() }
         return true
       }),
 
@@ -229,16 +233,20 @@ async function beginFeed(sql: Sql, now: bigint): Promise<void> {
 const transfersStatement = 'select id from transfer where token_id = any($1::numeric[])'
 const deleteTransfersStatement = 'delete from transfer where token_id = any($1::numeric[]) and id = any($2::text[])'
 
-/**
- * Writes what time changes and no block: offers expire, sums are compacted, old rows are deleted. Of the blocks below `keepFrom`, one
- * in 4096 and the first of every run are kept.
- */
-async function pruneIndex(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
+/** Offers expire by the clock, also when no block comes. */
+async function expire(sql: Sql): Promise<void> {
+  const expired = await expireOffers(sql)
+  if (expired.length > 0 && (await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
+}
+
+/** Without new blocks the tables are tidied so often, in milliseconds: taps and registrations write rows too. */
+const tidyMs = 60_000
+
+/** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, one in 4096 and the first of every run are kept. */
+async function tidy(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
   await sql.query(deleteBlocksStatement, [keepFrom])
   for (const statement of compactStatements) await sql.query(statement)
   await trimOutbox(sql, retentionDays)
-  const expired = await expireOffers(sql)
-  if ((await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
 }
 
 /** The end of a range has no block before it and is kept. A deep reorganisation can be followed back to it. */

@@ -91,7 +91,10 @@ const historyMs = 700
 /** Hex digits; a dump of a smaller state takes long only when the machine is busy. */
 const smallState = 4_000_000
 
-/** Saves the state soon after each new head, with longer pauses the longer a save takes. */
+/** The longest pause between two looks at a chain that does not move, in milliseconds. */
+const idleMs = 1_000
+
+/** Saves the state soon after each new head, with longer pauses the longer a save takes, and while there is no new head. */
 function startSaving(url: string, file: StateFile, log: Log) {
   const rpc = createRpcClient({ url })
   const dump = createRpcClient({ url, timeoutMs: 20_000, maxBytes: 512 * 1024 * 1024 }) // 256 states are many megabytes
@@ -130,15 +133,18 @@ function startSaving(url: string, file: StateFile, log: Log) {
 
   async function run(): Promise<void> {
     let silent = false
+    let waitMs = pauseMs
     while (!stopped.signal.aborted) {
       try {
-        if ((await headOf(rpc)).hash !== savedHead) await inTurn(saveNow)
+        const isSaved = (await headOf(rpc)).hash === savedHead
+        if (!isSaved) await inTurn(saveNow)
+        waitMs = Math.max(pauseMs, isSaved ? Math.min(idleMs, 2 * waitMs) : 0)
         silent = false
       } catch (error) {
         if (!silent && !stopped.signal.aborted) log.warn('local chain cannot be saved', { reason: reasonOf(error) })
         silent = true
       }
-      await sleep(pauseMs, { signal: stopped.signal, ref: false })
+      await sleep(waitMs, { signal: stopped.signal, ref: false })
     }
   }
 

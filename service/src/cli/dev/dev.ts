@@ -38,7 +38,7 @@ const demonstration = {
   CHAIN_MAX_HEAD_AGE_SECONDS: '0',
   CHAIN_INTERFACE: 'registry',
   PROOF_BUNDLE: 'on',
-  INDEX_POLL_MS: '200',
+  INDEX_POLL_MS: '1000',
   LOG_LEVEL: 'warn',
   PAGE_OWNERSHIP: 'claim,transfer,report,passkey',
   DEMO: 'on',

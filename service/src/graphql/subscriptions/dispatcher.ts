@@ -30,6 +30,7 @@ export type EventDispatcher<Payload> = AsyncDisposable & {
 export type EventDispatcherOptions<Payload> = {
   readonly outbox: {
     readonly after: (seq: bigint, limit: number) => Promise<readonly OutboxEvent[]>
+    readonly reaches: (seq: bigint) => Promise<boolean>
     readonly newest: () => Promise<Place>
   }
   /** Calls back when there may be new events. */
@@ -111,6 +112,7 @@ export async function createEventDispatcher<Payload>(
       await deliver(events)
       if (isClosed) return
     }
+    if (await outbox.reaches(last.seq)) return
     // A database that was restored from a backup counts from an earlier event.
     const newest = await outbox.newest()
     if (newest.seq >= last.seq) return
