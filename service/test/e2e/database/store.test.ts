@@ -78,5 +78,18 @@ for (const { name, open, skip } of testDatabases('none')) {
       await database.query(`update metadata set body = replace(body, 'brand"', 'brandy"')`)
       assert.equal((await store.getMany([canonical.hash])).size, 0)
     })
+
+    // The cost of a forbidden scan of a table with one row is above that from which PostgreSQL compiles a plan, for 7 ms at each call.
+    it('has no function that may not scan tables and may compile its plans', async () => {
+      await migrate(database)
+      const functions = await database.query<{ name: string; isCompiled: boolean }>(
+        `select proname as name, not proconfig @> '{jit=off}' as "isCompiled" from pg_proc where proconfig @> '{enable_seqscan=off}'`,
+      )
+      assert.ok(functions.some(({ name }) => name === 'publish_taps'))
+      assert.deepEqual(
+        functions.filter(({ isCompiled }) => isCompiled),
+        [],
+      )
+    })
   })
 }
