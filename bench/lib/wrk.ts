@@ -15,7 +15,7 @@ const canPin = existsSync('/usr/bin/taskset')
 
 export const generator = existsSync(program) ? 'wrk' : 'a generator in Node, for want of wrk'
 
-/** GET requests over these paths in turn, from the second core. Throws when an answer is not 2xx or 3xx, or a connection breaks. */
+/** GET requests over these paths in turn, from the second core, for whole seconds. Throws when an answer is not 2xx or 3xx, or a connection breaks. */
 export async function applyWrk(load: {
   readonly port: number
   readonly paths: readonly string[]
