@@ -113,7 +113,7 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
         parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
       }),
     )
-    await collectGarbage()
+    if (!isMemory(dataDir)) await collectGarbage()
     await closeTree(dataDir) // it sets the modes of its first files itself, whatever the umask
     const send = engine.execProtocolStream.bind(engine)
     engine.execProtocolStream = async (message, options) => {
