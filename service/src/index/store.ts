@@ -239,7 +239,7 @@ async function expire(sql: Sql): Promise<void> {
   if (expired.length > 0 && (await readFeedState(sql)).isFed) await announce(sql, expired.map(expiryAnnouncement))
 }
 
-/** Without new blocks the tables are tidied so often, in milliseconds: taps and registrations write rows too. */
+/** The tables are tidied so often when no block comes, in milliseconds: taps and registrations write rows too. */
 const tidyMs = 60_000
 
 /** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, one in 4096 and the first of every run are kept. */

@@ -94,7 +94,7 @@ const smallState = 4_000_000
 /** The longest pause between two looks at a chain that does not move, in milliseconds. */
 const idleMs = 1_000
 
-/** Saves the state soon after each new head, with longer pauses the longer a save takes, and while there is no new head. */
+/** Saves the state soon after each new head. Its pauses are longer where a save takes long, and while there is no new head. */
 function startSaving(url: string, file: StateFile, log: Log) {
   const rpc = createRpcClient({ url })
   const dump = createRpcClient({ url, timeoutMs: 20_000, maxBytes: 512 * 1024 * 1024 }) // 256 states are many megabytes

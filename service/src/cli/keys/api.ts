@@ -1,4 +1,6 @@
 /** `touchstone key …`: API keys of GraphQL (spec §5), printed when they are made and never again; and the key that seals tag keys. */
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { untrustedOf } from '@touchstone/verdict'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import { type Scope, scopes, verbs, verbsOf } from '../../access/rights.ts'
@@ -6,6 +8,7 @@ import { newApiKey, type ListedApiKey } from '../../access/api-keys.ts'
 import { createTrust } from '../../http/client-ip.ts'
 import { askForApproval } from '../approval.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
+import { writeNew } from '../session/files.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
 
@@ -18,7 +21,7 @@ export function keyCommand(run: RunWork): Command {
       defineCommand('create', 'Makes a key and prints it, once: only its hash is stored.', {
         notes: scopeNotes,
         examples: [
-          'touchstone key create my-app --scope read,write',
+          'touchstone key create my-app --scope read,write --out my-app.key',
           'touchstone key create back-office --scope read,taps',
           'touchstone key create till --scope claim,read:products --brand "Calder & Wick"',
           'touchstone key create partner --network 10.0.0.0/8,192.0.2.7 --expires 2030-01-31',
@@ -33,6 +36,7 @@ export function keyCommand(run: RunWork): Command {
           parseNetworks,
         )
         .option('--expires <time>', 'ends at this day or time in UTC, such as 2030-01-31', parseExpiry)
+        .option('--out <file>', 'new file for the key, instead of printing it (mode 0600)')
         .option('--json', 'print a JSON object')
         .action(inSession(run, create)),
       defineCommand('list', 'Shows all keys by id and name, revoked ones too; never a key.', {
@@ -73,14 +77,25 @@ type CreateOptions = {
   readonly brand?: readonly string[]
   readonly network?: readonly string[]
   readonly expires?: number
+  readonly out?: string
   readonly json?: true
 }
 
 async function create({ store, io }: Session, name: string, options: CreateOptions): Promise<void> {
   const { scope, brand, network: networks = null, expires: expiresAt = null } = options
   const { text, hash } = newApiKey()
-  const id = await store.apiKeys.create({ hash, name, scopes: scope, brands: brand ?? null, networks, expiresAt })
-  io.out(options.json === true ? formatJson({ id, name, key: text, scopes: scope }) : text)
+  const file = options.out === undefined ? null : resolve(io.cwd, options.out)
+  // The file comes first: where it cannot be written, no key is made.
+  if (file !== null) await writeNew(file, `${text}\n`)
+  const id = await store.apiKeys
+    .create({ hash, name, scopes: scope, brands: brand ?? null, networks, expiresAt })
+    .catch(async (error: unknown) => {
+      if (file !== null) await rm(file, { force: true })
+      throw error
+    })
+  const key = file === null ? { key: text } : { file }
+  if (options.json === true) io.out(formatJson({ id, name, ...key, scopes: scope }))
+  else if (file === null) io.out(text)
   const limits = brand === undefined ? '' : `, for products of ${brand.join(', ')} only`
   io.err(
     `Key ${id} (${name}) with scope ${scope.join(', ')}${limits}. It is not shown again; keep it out of browsers and repositories.`,

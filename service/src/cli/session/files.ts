@@ -1,8 +1,9 @@
-/** Files that a command is given by name. The running service may read them, so that none is read without a bound. */
+/** Files that a command is given by name. The running service may read them, so that none is read without a bound. It overwrites none. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { textWithin } from '../../lib/bytes.ts'
 import { parseUniqueJson } from '../../lib/json.ts'
+import { createPrivateFile } from '../../lib/sealed/file.ts'
 import { CommandError } from './output.ts'
 
 const maxLength = 100_000
@@ -28,4 +29,14 @@ export function readTextFile(path: string, maxBytes: number): Promise<string | n
 export async function requireFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => null)
   if (found?.isFile() !== true) throw new CommandError(`There is no file ${path}.`)
+}
+
+/** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */
+export async function writeNew(path: string, text: string): Promise<void> {
+  try {
+    await createPrivateFile(path, text)
+  } catch (error) {
+    const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
+    throw isTaken ? new CommandError(`${path} exists already; give --out a new file.`) : error
+  }
 }

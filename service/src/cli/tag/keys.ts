@@ -1,7 +1,6 @@
 /** `touchstone tag keys`: key rows for a personalisation station (spec §4.4). Keys leave the store only with --reveal, into a private file. */
 import { resolve } from 'node:path'
 import { Option, type Command } from 'commander'
-import { createPrivateFile } from '../../lib/sealed/file.ts'
 import type { StoredBatch } from '../../tap/keys/batch.ts'
 import {
   keyRow,
@@ -14,6 +13,7 @@ import {
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError } from '../session/output.ts'
+import { writeNew } from '../session/files.ts'
 import { listUids } from './uids.ts'
 import { addAddressOptions, layOut, requiredAddress, type AddressOptions } from './template.ts'
 
@@ -98,14 +98,4 @@ export async function getMasters(store: Session['store'], { id, derivation }: St
       `The application keys of batch ${id} are not here: use the station that holds station.keys, with its STATION_KEK.`,
     )
   return { app, file: store.tagKeys.fileMaster(id) }
-}
-
-/** Writes a file that does not exist yet, readable by its owner only. Throws `CommandError`. */
-export async function writeNew(path: string, text: string): Promise<void> {
-  try {
-    await createPrivateFile(path, text)
-  } catch (error) {
-    const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
-    throw isTaken ? new CommandError(`${path} exists already; give --out a new file.`) : error
-  }
 }

@@ -17,10 +17,11 @@ import {
 import type { TagTemplate } from '../../tap/provisioning/template.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
+import { writeNew } from '../session/files.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { assertNoErrors, readRows, type RowError } from './import/file.ts'
 import { type ImportRow, inColumn } from './import/rows.ts'
-import { getBatch, getMasters, writeNew } from './keys.ts'
+import { getBatch, getMasters } from './keys.ts'
 import { addressOfItem, layOut, type AddressOptions } from './template.ts'
 
 type RowAddress = Pick<AddressOptions, 'url' | 'host'>

@@ -1,7 +1,7 @@
 /** `touchstone key …` and `touchstone issuer …`, the entries of the audit trail that they make, and its signed head (spec §5). */
 import assert from 'node:assert/strict'
-import { mkdir, rm, writeFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { auditHeadFile, signHead } from '../../../src/app/audit-heads.ts'
 import { createAuthenticate, type Authenticate } from '../../../src/access/api-keys.ts'
@@ -45,6 +45,23 @@ describe('touchstone key', () => {
     const [key] = JSON.parse((await inWorld('key', 'list', '--json')).out) as { name: string; scopes: string[] }[]
     assert.deepEqual([key?.name, key?.scopes], ['my-app', ['read', 'write']])
     assert.ok([listed.out, ...world.lines].every((text) => !text.includes(made.out.slice(8))))
+  })
+
+  it('writes a key into a new file that only its owner reads, and makes none where the file is there', async () => {
+    const file = join(world.settings.DATA_DIR, 'till.key')
+    const made = await inWorld('key', 'create', 'till-file', '--out', file)
+    const key = (await readFile(file, 'utf8')).trim()
+    keepSecret(key)
+    assert.deepEqual([made.exit, made.out, await passes(key)], [0, '', true])
+    assert.ok(!made.err.includes(key.slice(8)))
+    assert.equal((await stat(file)).mode & 0o777, 0o600)
+    const again = await inWorld('key', 'create', 'till-again', '--out', file)
+    assert.deepEqual([again.exit, again.out], [1, ''])
+    assert.match(again.err, /till\.key exists already; give --out a new file\./)
+    assert.ok(!(await inWorld('key', 'list')).out.includes('till-again'))
+    const asJson = await inWorld('key', 'create', 'till-json', '--json', '--out', `${file}.json`)
+    assert.deepEqual(Object.keys(JSON.parse(asJson.out) as object), ['id', 'name', 'file', 'scopes'])
+    keepSecret((await readFile(`${file}.json`, 'utf8')).trim())
   })
 
   it('makes a key for some verbs and brands, and shows all that it may do', async () => {

@@ -79,7 +79,7 @@ for (const { name, open, skip } of testDatabases('none')) {
       assert.equal((await store.getMany([canonical.hash])).size, 0)
     })
 
-    // The cost of a forbidden scan of a table with one row is above that from which PostgreSQL compiles a plan, for 7 ms at each call.
+    // A forbidden scan costs more than the threshold of PostgreSQL's compiler, which then takes 7 ms at each call.
     it('has no function that may not scan tables and may compile its plans', async () => {
       await migrate(database)
       const functions = await database.query<{ name: string; isCompiled: boolean }>(

@@ -129,7 +129,7 @@ describe('docs/incidents.md', { skip: noPostgres }, () => {
     const changes = await readFile(join(folder, 'changes.jsonl'), 'utf8')
     assert.match(changes, new RegExp(`"act":"\\w+","subject":"${product}"`))
     await done(title, 2)
-    const made = (await readFile(join(folder, 'key.txt'), 'utf8')).trim()
+    const made = (await readFile(join(folder, 'new-key.txt'), 'utf8')).trim()
     assert.match(made, /^ts_live_/)
     keepSecret(made)
   })
