@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { outboxStore, trimOutbox } from './outbox.ts'
+import { indexStore } from './store.ts'
 import type { Sql } from '../db/database.ts'
 
 const [, postgres] = testDatabases()
@@ -47,5 +48,27 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     await trimOutbox(database, 30)
     assert.deepEqual(await outbox.after(0n, 10), [])
     assert.deepEqual(await reached(), [true, true, false])
+  })
+
+  it('loses its old events with the next block, or after ten seconds without one', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await postgres!.open(), (db) => db.close())
+    const clock = { at: Date.now() }
+    const index = indexStore(database, { now: () => clock.at })
+    const epoch = (await index.lead(`0x${'11'.repeat(20)}`))?.epoch ?? -1n
+    const oldEventsAfterPruning = async () => {
+      await database.query(
+        "insert into outbox (topic, token_id, payload, created_at) values ('tap', 1, '{}', now() - interval '40 days')",
+      )
+      assert.equal(await index.prune({ epoch, keepFrom: 0n }), true)
+      return (await outboxStore(database).after(0n, 10)).length
+    }
+    assert.equal(await oldEventsAfterPruning(), 0)
+    clock.at += 9_000
+    assert.equal(await oldEventsAfterPruning(), 1)
+    await database.query('update index_cursor set number = number + 1')
+    assert.equal(await oldEventsAfterPruning(), 0)
+    clock.at += 10_000
+    assert.equal(await oldEventsAfterPruning(), 0)
   })
 })

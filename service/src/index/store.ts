@@ -40,7 +40,7 @@ export function indexStore(
   { now = Date.now, retentionDays = 30 }: Readonly<{ now?: () => number; retentionDays?: number }> = {},
 ): IndexStore {
   const seconds = () => BigInt(Math.floor(now() / 1000))
-  let tidied = { keepFrom: -1n, at: -Infinity }
+  let tidied = { number: -1n, at: -Infinity }
   return {
     cursor: () => readCursor(database),
     kept: (from, limit) => database.query<BlockId>(keptStatement, [from, limit]),
@@ -77,12 +77,15 @@ export function indexStore(
 
     prune: ({ epoch, keepFrom }) =>
       database.transaction(async (sql) => {
-        if ((await sql.query('select 1 from index_cursor where epoch = $1 for share', [epoch])).length === 0)
-          return false
+        const [cursor] = await sql.query<{ number: bigint }>(
+          'select number from index_cursor where epoch = $1 for share',
+          [epoch],
+        )
+        if (cursor === undefined) return false
         await expire(sql)
-        if (keepFrom === tidied.keepFrom && now() - tidied.at < tidyMs) return true
+        if (cursor.number === tidied.number && Math.abs(now() - tidied.at) < tidyMs) return true
         await tidy(sql, keepFrom, retentionDays)
-        tidied = { keepFrom, at: now() }
+        tidied = { number: cursor.number, at: now() }
         return true
       }),
 
@@ -240,7 +243,7 @@ async function expire(sql: Sql): Promise<void> {
 }
 
 /** The tables are tidied so often when no block comes, in milliseconds: taps and registrations write rows too. */
-const tidyMs = 60_000
+const tidyMs = 10_000
 
 /** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, one in 4096 and the first of every run are kept. */
 async function tidy(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
