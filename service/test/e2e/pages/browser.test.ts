@@ -8,6 +8,7 @@ import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { headingOf, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { headlineOf } from '../../support/pages/headline.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { until } from '../../support/wait.ts'
 
 /** Headlines of the demonstration's products, which were claimed when the world began. */
 const genuine = 'Genuine chip'
@@ -251,6 +252,9 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     for (const name of ['satchel', 'jacket'] as const) {
       loaded.length = 0
       await page.goto(await world.tapped(name), { waitUntil: 'networkidle' })
+      // A busy machine is quiet for half a second before it asks for pictures.
+      await until(async () => (await Promise.all(loaded)).some(({ url }) => url.includes('/assets/pictures/')))
+      await page.waitForLoadState('networkidle')
       const all = await Promise.all(loaded)
       const pictures = all.filter(({ url }) => url.includes('/assets/pictures/'))
       const rest = all.filter((one) => !pictures.includes(one))

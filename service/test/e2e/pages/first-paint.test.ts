@@ -9,6 +9,7 @@ import type { Request, Route } from 'playwright-core'
 import { noBrowser, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { verdictPaint, watchVerdict } from '../../support/pages/paint.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
+import { until } from '../../support/wait.ts'
 
 /** Bytes that a server may send before the first acknowledgement (RFC 6928: ten segments). */
 const firstFlight = 14_600
@@ -65,6 +66,7 @@ describe('the verdict of a tapped page', { skip: noBrowser }, () => {
       document.addEventListener('readystatechange', test)
       test()
     })`)
+    await until(() => held.length === 2) // the browser may report a request after the document is parsed
     assert.deepEqual([held.length, asked.includes('image')], [2, false])
     const picture = page.waitForRequest((request) => request.resourceType() === 'image')
     await Promise.all(held.map((route) => route.continue()))
