@@ -1,4 +1,4 @@
-/** `touchstone key …`: API keys of GraphQL (spec §5), printed when they are made and never again; and the key that seals tag keys. */
+/** `touchstone key …`: the key that seals tag keys, and API keys of GraphQL (spec §5). They are printed or written into a file once. */
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { untrustedOf } from '@touchstone/verdict'
@@ -18,10 +18,10 @@ export function keyCommand(run: RunWork): Command {
     'key',
     'API keys of GraphQL: each has a name and scopes, and can be revoked. And the key that seals tag keys.',
     [
-      defineCommand('create', 'Makes a key and prints it, once: only its hash is stored.', {
+      defineCommand('create', 'Makes a key and prints it or writes it into a file, once: only its hash is stored.', {
         notes: scopeNotes,
         examples: [
-          'touchstone key create my-app --scope read,write --out my-app.key',
+          'touchstone key create my-app --scope read,write --out my-app-key.txt',
           'touchstone key create back-office --scope read,taps',
           'touchstone key create till --scope claim,read:products --brand "Calder & Wick"',
           'touchstone key create partner --network 10.0.0.0/8,192.0.2.7 --expires 2030-01-31',

@@ -1,6 +1,7 @@
 /** Files that a command is given by name. The running service may read them, so that none is read without a bound. It overwrites none. */
 import { createReadStream } from 'node:fs'
 import { stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { textWithin } from '../../lib/bytes.ts'
 import { parseUniqueJson } from '../../lib/json.ts'
 import { createPrivateFile } from '../../lib/sealed/file.ts'
@@ -36,7 +37,10 @@ export async function writeNew(path: string, text: string): Promise<void> {
   try {
     await createPrivateFile(path, text)
   } catch (error) {
-    const isTaken = (error as NodeJS.ErrnoException).code === 'EEXIST'
-    throw isTaken ? new CommandError(`${path} exists already; give --out a new file.`) : error
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') throw new CommandError(`${path} exists already; give --out a new file.`)
+    if (code === 'ENOENT' || code === 'ENOTDIR')
+      throw new CommandError(`There is no folder ${dirname(path)}; make it, or give --out a file elsewhere.`)
+    throw error
   }
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { readJsonFile, readTextFile } from './files.ts'
+import { readJsonFile, readTextFile, writeNew } from './files.ts'
 import { CommandError } from './output.ts'
 
 describe('a file that a command is given', () => {
@@ -23,5 +23,15 @@ describe('a file that a command is given', () => {
     const circle = join(folder, 'circle')
     await symlink(circle, circle)
     await assert.rejects(readJsonFile(circle), new CommandError(`${circle} cannot be read (ELOOP).`))
+  })
+
+  it('is written where there is none, and a name that cannot be used says what to give instead', async () => {
+    const path = join(folder, 'new.txt')
+    await writeNew(path, 'a')
+    assert.equal(await readTextFile(path, 10), 'a')
+    await assert.rejects(writeNew(path, 'b'), new CommandError(`${path} exists already; give --out a new file.`))
+    const missing = new CommandError(`There is no folder ${folder}/none; make it, or give --out a file elsewhere.`)
+    await assert.rejects(writeNew(join(folder, 'none', 'new.txt'), 'b'), missing)
+    assert.equal(await readTextFile(path, 10), 'a')
   })
 })
