@@ -15,7 +15,10 @@ const canPin = existsSync('/usr/bin/taskset')
 
 export const generator = existsSync(program) ? 'wrk' : 'a generator in Node, for want of wrk'
 
-/** GET requests over these paths in turn, from the second core, for whole seconds. Throws when an answer is not 2xx or 3xx, or a connection breaks. */
+/**
+ * Sends GET requests over these paths in turn, from the second core, for whole seconds. Throws when an answer is not 2xx or 3xx, or a
+ * connection breaks. LuaJIT takes 65,536 paths at most.
+ */
 export async function applyWrk(load: {
   readonly port: number
   readonly paths: readonly string[]

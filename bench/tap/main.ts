@@ -9,7 +9,7 @@ import { benchTapHttp } from './http.ts'
 
 await benchTapCrypto()
 await benchForgedTaps()
-const { batch, taps } = await newTaps(420_000)
+const { batch, taps } = await newTaps(420_000) // 60,000 for each of seven rounds of two seconds
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString('hex')
 await benchTapHttp(
   batch,

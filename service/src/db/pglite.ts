@@ -90,7 +90,10 @@ async function compiledOnce<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Frees the 290 MB of the second PostgreSQL in which `initdb` ran, before others need them. The first collection only ends its owners. */
+/**
+ * Frees the 290 MB of the second PostgreSQL in which `initdb` ran, before the service needs memory of its own. They are freed by the second
+ * collection, after the finalizers of the first. Only a new context has the function that the flag exposes.
+ */
 async function collectGarbage(): Promise<void> {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void

@@ -1,5 +1,5 @@
 /**
- * Continues payments that no living process works on, at each start and every second. Checks paid ones against reorganisations: the
+ * Continues payments that no living process works on, at each start and in intervals. Checks paid ones against reorganisations: the
  * authorization is submitted again where a transfer is no longer in the chain. Any number of processes may run it.
  */
 import type { Hex } from '@touchstone/verdict'

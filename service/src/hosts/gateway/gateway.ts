@@ -63,13 +63,14 @@ export type GatewayOptions = {
   readonly log: Log
   /** Milliseconds; for tests. */
   readonly now?: () => number
+  /** Interval in which unfinished payments are reconciled. Default: a second. */
   readonly reconcileMs?: number
   readonly deadlines?: PaymentDeadlines
 }
 
 export type Gateway = AsyncDisposable & {
   readonly onRequest: RequestListener
-  /** Reconciles unfinished payments now, instead of within a second. */
+  /** Reconciles unfinished payments now, instead of within `reconcileMs`. */
   readonly reconcile: () => Promise<void>
   /** Claims what is due of the payment channels now, instead of within a minute. */
   readonly claim: () => Promise<void>
