@@ -54,7 +54,10 @@ export function inSession<Args extends unknown[]>(
         if (!isDryRun) await note({ ...entry, outcome: 'REFUSED', because: reasonOf(error) }).catch(() => {})
         throw error
       }
-      if (right === 'noted' && !isDryRun) await note({ ...entry, outcome: 'DONE' })
+      const ending = exit
+        ? ({ outcome: 'FAILED', because: 'Not all of it was done.' } as const)
+        : { outcome: 'DONE' as const }
+      if (right === 'noted' && !isDryRun) await note({ ...entry, ...ending })
       return exit
     })
   }

@@ -3,6 +3,9 @@
  * tags.
  */
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import type { Scope } from '../../../src/access/rights.ts'
@@ -64,6 +67,12 @@ describe('the audit trail', () => {
       (await entriesOf(() => run(...argv))).map(({ act, subject, outcome }) => `${act} ${subject} ${outcome}`)
     assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring DONE'])
     assert.deepEqual(await acts('tag', 'batch', 'create', 'spring'), ['command tag batch create spring REFUSED'])
+    const tags = join(await mkdtemp(join(tmpdir(), 'touchstone-audit-')), 'tags.csv')
+    await writeFile(tags, 'uid\n04000000000001\nnot a uid\n')
+    assert.deepEqual(await acts('tag', 'import', tags, '--batch', 'spring'), ['command tag import  FAILED'])
+    await writeFile(tags, 'uid\n04000000000001\n')
+    assert.deepEqual(await acts('tag', 'import', tags, '--batch', 'spring'), ['command tag import  DONE'])
+    await rm(dirname(tags), { recursive: true })
     assert.deepEqual(await acts('tag', 'batch', 'revoke', 'spring'), ['command tag batch revoke spring DONE'])
     assert.deepEqual(await acts('tag', 'batch', 'list'), [])
     assert.deepEqual(await acts('asset', 'activate', '999'), ['command asset activate 999 REFUSED'])
