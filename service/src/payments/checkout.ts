@@ -145,7 +145,7 @@ export function createCheckout(options: CheckoutOptions) {
     const { presented, order, closed } = request
     const { payment } = presented
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
-    if (error !== undefined) return failure(error)
+    if (error !== undefined) return refuse(request, error)
     const newest = await within(chainMs, 'payment_unavailable', head)
     requireClock(newest, seconds())
     const fromBlock = newest.number
@@ -164,6 +164,12 @@ export function createCheckout(options: CheckoutOptions) {
     return settlement.settle({ key, payment, proof, fromBlock, transaction: null, settlement: null }, closed)
   }
 
+  /** Refuses a new payment, unless another process has taken it in since the first look: its transfer uses the payment up. */
+  async function refuse(request: CheckoutRequest, error: ErrorCode): Promise<Outcome | 'retry'> {
+    const sold = await recorded(ledger.find(keyOf(request)))
+    return sold === undefined ? failure(error) : 'retry'
+  }
+
   /** Gives a row that may have been stored to the next process that looks, as soon as the ledger answers. */
   function leave(key: PaymentKey): void {
     const left = ledger.release(key).then(() => ledger.setUndelivered(key, true))
@@ -173,11 +179,12 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Verifies and signs at once, because neither charges anything. An error of the payment goes first. */
-  async function verifyAndAttest({ order, presented, closed }: CheckoutRequest): Promise<string | Outcome> {
+  async function verifyAndAttest(request: CheckoutRequest): Promise<string | Outcome | 'retry'> {
+    const { order, presented, closed } = request
     const attested = attest(order)
     attested.catch(() => {})
     const verified = await within(verifyMs, 'payment_unavailable', facilitator.verify(presented.payment))
-    if (!verified.ok) return failure(verified.error)
+    if (!verified.ok) return refuse(request, verified.error)
     const proof = await attested
     if (proof === null) return failure('asset_not_found')
     return closed.aborted ? failure('settlement_pending') : proof
