@@ -54,10 +54,11 @@ export function inSession<Args extends unknown[]>(
         if (!isDryRun) await note({ ...entry, outcome: 'REFUSED', because: reasonOf(error) }).catch(() => {})
         throw error
       }
-      const ending = exit
-        ? ({ outcome: 'FAILED', because: 'Not all of it was done.' } as const)
-        : { outcome: 'DONE' as const }
-      if (right === 'noted' && !isDryRun) await note({ ...entry, ...ending })
+      if (right === 'noted' && !isDryRun)
+        await note({
+          ...entry,
+          ...(exit ? { outcome: 'FAILED', because: 'Not all of it was done.' } : { outcome: 'DONE' }),
+        })
       return exit
     })
   }
