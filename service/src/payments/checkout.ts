@@ -145,12 +145,12 @@ export function createCheckout(options: CheckoutOptions) {
     const { presented, order, closed } = request
     const { payment } = presented
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
-    if (error !== undefined) return refuse(request, error)
+    if (error !== undefined) return refuse(request, failure(error))
     const newest = await within(chainMs, 'payment_unavailable', head)
     requireClock(newest, seconds())
     const fromBlock = newest.number
     const proof = await verifyAndAttest(request)
-    if (typeof proof !== 'string') return proof
+    if (typeof proof !== 'string') return refuse(request, proof)
     const key = keyOf(request)
     const { requestHash } = order
     const tokenId = payment.deposit === undefined ? order.tokenId : null
@@ -164,10 +164,10 @@ export function createCheckout(options: CheckoutOptions) {
     return settlement.settle({ key, payment, proof, fromBlock, transaction: null, settlement: null }, closed)
   }
 
-  /** Refuses a new payment, unless another process has taken it in since the first look: its transfer uses the payment up. */
-  async function refuse(request: CheckoutRequest, error: ErrorCode): Promise<Outcome | 'retry'> {
+  /** Refuses a new payment. Another process may have sold it since the first look; its transfer uses the payment up. */
+  async function refuse(request: CheckoutRequest, refusal: Outcome): Promise<Outcome | 'retry'> {
     const sold = await recorded(ledger.find(keyOf(request)))
-    return sold === undefined ? failure(error) : 'retry'
+    return sold === undefined ? refusal : 'retry'
   }
 
   /** Gives a row that may have been stored to the next process that looks, as soon as the ledger answers. */
@@ -179,12 +179,11 @@ export function createCheckout(options: CheckoutOptions) {
   }
 
   /** Verifies and signs at once, because neither charges anything. An error of the payment goes first. */
-  async function verifyAndAttest(request: CheckoutRequest): Promise<string | Outcome | 'retry'> {
-    const { order, presented, closed } = request
+  async function verifyAndAttest({ order, presented, closed }: CheckoutRequest): Promise<string | Outcome> {
     const attested = attest(order)
     attested.catch(() => {})
     const verified = await within(verifyMs, 'payment_unavailable', facilitator.verify(presented.payment))
-    if (!verified.ok) return refuse(request, verified.error)
+    if (!verified.ok) return failure(verified.error)
     const proof = await attested
     if (proof === null) return failure('asset_not_found')
     return closed.aborted ? failure('settlement_pending') : proof
