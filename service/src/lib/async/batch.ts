@@ -40,10 +40,7 @@ export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => P
     while (waiting.length > 0 && mayStart()) {
       running += 1
       if (patienceMs > 0) waitPatiently()
-      void settle(takeBatch()).finally(() => {
-        running -= 1
-        startBatches()
-      })
+      void runBatch(takeBatch())
     }
   }
 
@@ -62,15 +59,27 @@ export function createBatcher<T, R>(options: BatchOptions<T, R>): (item: T) => P
     return waiting.splice(0, end === -1 ? waiting.length : Math.max(1, end))
   }
 
-  async function settle(batch: readonly Waiting[]): Promise<void> {
+  async function runBatch(batch: readonly Waiting[]): Promise<void> {
+    const settle = await outcomeOf(batch)
+    running -= 1
+    const isLast = waiting.length === 0
+    startBatches()
+    // The next batch is on its way before callers go on, so that it runs meanwhile.
+    if (isLast) settle()
+    else setImmediate(settle)
+  }
+
+  /** Runs a batch and returns what settles its items. */
+  async function outcomeOf(batch: readonly Waiting[]): Promise<() => void> {
     const span = spanOfBatch(batch.map((one) => one.span))
     try {
       const results = await withSpan(span, () => run(batch.map(({ item }) => item)))
       if (results.length !== batch.length) throw new Error(`a batch of ${batch.length} has ${results.length} results`)
-      batch.forEach(({ resolve }, index) => resolve(results[index] as R))
+      return () => batch.forEach(({ resolve }, index) => resolve(results[index] as R))
     } catch (error) {
-      if (batch.length > 1 && isOfOneItem(error)) await Promise.all(batch.map((one) => settle([one])))
-      else for (const { reject } of batch) reject(error)
+      if (batch.length === 1 || !isOfOneItem(error)) return () => batch.forEach(({ reject }) => reject(error))
+      const outcomes = await Promise.all(batch.map((one) => outcomeOf([one])))
+      return () => outcomes.forEach((settle) => settle())
     }
   }
 

@@ -39,6 +39,23 @@ describe('a batcher', () => {
     assert.deepEqual(await Promise.all(others), [-2, -3])
   })
 
+  it('has the next batch on its way before callers of the last one go on', async () => {
+    const events: string[] = []
+    const add = createBatcher<number, number>({
+      maxItems: 1,
+      // A pool hands out its connection in the next tick.
+      run: (items) =>
+        new Promise((resolve) =>
+          process.nextTick(() => {
+            events.push(`sent ${items}`)
+            setImmediate(resolve, items)
+          }),
+        ),
+    })
+    await Promise.all([1, 2, 3].map((item) => add(item).then(() => events.push(`answered ${item}`))))
+    assert.deepEqual(events, ['sent 1', 'sent 2', 'answered 1', 'sent 3', 'answered 2', 'answered 3'])
+  })
+
   it('joins the items of one turn', async () => {
     const { add, batches, turn } = held()
     void add(1)
