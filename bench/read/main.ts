@@ -25,9 +25,11 @@ import { applyWrk, generator } from '../lib/wrk.ts'
 const tokens = 10_000
 const rounds = 5
 const cachedRounds = 11
-/** Processes of either kind for cached reads. */
-const processes = 3
+/** Rounds that are not counted, until V8 has compiled the code of a read. */
+const warmUps = 2
+const pairsOfProcesses = 3
 type Measured = { readonly rate: number; readonly micros: number }
+type Round = { readonly bare: Measured; readonly ours: Measured }
 const script = fileURLToPath(new URL('server.ts', import.meta.url))
 const ratio = (value: number) => `×${value.toFixed(2)}`
 
@@ -45,44 +47,41 @@ try {
 
 /**
  * Processor time of the server for each request is a steadier figure than its rate. A busy machine takes a share of the rate. Processes of
- * the same code differ by a tenth, because each compiles it anew: so there are several of either kind, and each round takes all in turn.
+ * the same code differ by a tenth, because each compiles it anew: so there are several pairs, one after the other. Within a pair the rounds
+ * alternate without a pause, because V8 gives up code of a process that has waited for ten seconds.
  */
 async function cachedReads(): Promise<void> {
-  await using made = new AsyncDisposableStack()
-  const start = async (args: readonly string[]) =>
-    made.adopt(await startServer(script, args), async (it) => void (await it.stop()))
-  const folderOf = (index: number) => join(dataDir, `cached-${index}`)
-  const ours = await startAll((index) => start(['touchstone', world.url, world.contract, 'events', folderOf(index)]))
-  const verdict = await (await fetch(`http://127.0.0.1:${ours[0]?.port}/api/asset/1`)).text()
-  const bare = await startAll(() => start(['bare', String(Buffer.byteLength(verdict))]))
-  const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
-  async function measure({ port, pid }: Awaited<ReturnType<typeof start>>, seconds = 2): Promise<Measured> {
-    await applyWrk({ port, paths, connections: 32, seconds: 1 }) // V8 gives up code of a process that has waited for its turn
-    const before = cpuSecondsOf([pid])
-    const { requests, rate } = await applyWrk({ port, paths, connections: 32, seconds })
-    return { rate, micros: ((cpuSecondsOf([pid]) - before) * 1_000_000) / requests }
-  }
-  for (const server of [...bare, ...ours]) await measure(server, 3) // until its code is compiled
-  const pairs: { readonly bare: Measured; readonly ours: Measured }[] = []
-  for (let round = 0; round < cachedRounds; round += 1)
-    for (const [index, server] of bare.entries()) {
-      const first = await measure(server)
-      pairs.push({ bare: first, ours: await measure(ours[index] ?? server) })
-    }
-  const each = pairs.map((pair) => pair.bare.micros / pair.ours.micros)
-  const ofProcesses = bare.map((_, index) => median(each.filter((_ratio, at) => at % bare.length === index)))
-  const middle = (pick: (pair: (typeof pairs)[number]) => number) => median(pairs.map(pick))
+  const pairs: (readonly Round[])[] = []
+  for (let index = 0; index < pairsOfProcesses; index += 1)
+    pairs.push(await cachedPair(join(dataDir, `cached-${index}`)))
+  const all = pairs.flat()
+  const ratioOf = (some: readonly Round[]) => ratio(median(some.map((round) => round.bare.micros / round.ours.micros)))
+  const middle = (pick: (round: Round) => number) => median(all.map(pick))
   console.log(
-    `cached reads      bare ${middle((pair) => pair.bare.micros).toFixed(1)} µs   ours ${middle((pair) => pair.ours.micros).toFixed(1)} µs of processor time each   ` +
-      `ratio ${ratio(median(each))} (of pairs of processes: ${ofProcesses.map(ratio).join(', ')}) in ${cachedRounds} rounds\n` +
-      `                  bare ${whole(middle((pair) => pair.bare.rate))}/s   ours ${whole(middle((pair) => pair.ours.rate))}/s   load by ${generator}`,
+    `cached reads      bare ${middle((round) => round.bare.micros).toFixed(1)} µs   ours ${middle((round) => round.ours.micros).toFixed(1)} µs of processor time each   ` +
+      `ratio ${ratioOf(all)} (of pairs of processes: ${pairs.map(ratioOf).join(', ')}) in ${cachedRounds} rounds each\n` +
+      `                  bare ${whole(middle((round) => round.bare.rate))}/s   ours ${whole(middle((round) => round.ours.rate))}/s   load by ${generator}`,
   )
 }
 
-async function startAll<Server>(start: (index: number) => Promise<Server>): Promise<Server[]> {
-  const servers: Server[] = []
-  for (let index = 0; index < processes; index += 1) servers.push(await start(index))
-  return servers
+async function cachedPair(folder: string): Promise<Round[]> {
+  await using made = new AsyncDisposableStack()
+  const start = async (args: readonly string[]) =>
+    made.adopt(await startServer(script, args), async (it) => void (await it.stop()))
+  const ours = await start(['touchstone', world.url, world.contract, 'events', folder])
+  const verdict = await (await fetch(`http://127.0.0.1:${ours.port}/api/asset/1`)).text()
+  const bare = await start(['bare', String(Buffer.byteLength(verdict))])
+  const paths = Array.from({ length: 1_000 }, (_, index) => `/api/asset/${index + 1}`)
+  async function measure({ port, pid }: typeof ours): Promise<Measured> {
+    await applyWrk({ port, paths, connections: 32, seconds: 1 })
+    const before = cpuSecondsOf([pid])
+    const { requests, rate } = await applyWrk({ port, paths, connections: 32, seconds: 2 })
+    return { rate, micros: ((cpuSecondsOf([pid]) - before) * 1_000_000) / requests }
+  }
+  const all: Round[] = []
+  for (let round = 0; round < warmUps + cachedRounds; round += 1)
+    all.push({ bare: await measure(bare), ours: await measure(ours) })
+  return all.slice(warmUps)
 }
 
 async function coldReads(): Promise<void> {
