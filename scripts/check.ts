@@ -3,6 +3,9 @@
  * and no database.
  */
 import { runStages, unitTests } from './stages.ts'
+import { readOptions } from './options.ts'
+
+readOptions({})
 
 await runStages(
   [

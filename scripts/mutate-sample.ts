@@ -1,5 +1,8 @@
 /** `npm run mutate:sample`: a few mutants of TypeScript, always the same ones. contracts/forge.test.ts has those of Solidity. */
 import { runStages, type Stage } from './stages.ts'
+import { readOptions } from './options.ts'
+
+readOptions({})
 
 const sample = (target: string, ...options: readonly string[]): Stage => ({
   name: `mutants of ${target}`,

@@ -3,6 +3,9 @@
  * not expected here, and for an entry without the hash of its content.
  */
 import { readFileSync } from 'node:fs'
+import { readOptions } from './options.ts'
+
+readOptions({})
 
 type Entry = Readonly<{
   version?: string

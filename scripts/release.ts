@@ -8,10 +8,10 @@ import { createHash } from 'node:crypto'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from './options.ts'
 
 const root = fileURLToPath(new URL('../', import.meta.url))
-const { values } = parseArgs({ options: { out: { type: 'string' }, 'dry-run': { type: 'boolean', default: false } } })
+const { values } = readOptions({ options: { out: { type: 'string' }, 'dry-run': { type: 'boolean', default: false } } })
 const out = resolve(values.out ?? join(root, 'dist', 'release'))
 const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
 const run = (program: string, ...args: readonly string[]) =>

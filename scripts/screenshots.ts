@@ -6,7 +6,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from './options.ts'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
 import { languages } from '../service/src/pages/languages.ts'
@@ -17,7 +17,7 @@ import { openState, pageStates, scriptedStates, type ScriptedState } from '../se
 import { makeWalletKeys } from '../service/test/support/pages/wallets.ts'
 
 const options = { lang: { type: 'string' }, readme: { type: 'boolean' } } as const
-const { positionals, values } = parseArgs({ allowPositionals: true, options })
+const { positionals, values } = readOptions({ allowPositionals: true, options })
 const [folder = 'screenshots', ...names] = positionals
 const { readme: isReadme = false, lang } = values
 const wanted = lang?.split(',') ?? languages

@@ -8,6 +8,9 @@ import { makeTemplate } from '../service/test/support/database/citus.ts'
 import { citusLacks, startCitusCluster } from '../service/test/support/database/citus-cluster.ts'
 import { runStages } from './stages.ts'
 import { groupFiles } from './test-files.ts'
+import { readOptions } from './options.ts'
+
+const { positionals: given } = readOptions({ allowPositionals: true })
 
 const lacks = citusLacks()
 if (lacks !== null) {
@@ -21,7 +24,6 @@ const folders = [
   'service/test/e2e/{index,tap,graphql,payments}/**/!(away)',
   'service/test/e2e/database/!(audit|away|backup|disk-full|failover|pgbouncer|privacy|read-replica)',
 ]
-const given = process.argv.slice(2)
 const files = (given.length > 0 ? given : globSync(folders.map((folder) => `${folder}.test.ts`)))
   .filter((file) => given.length > 0 || /\/database\/(?:databases|citus)\.ts/.test(readFileSync(file, 'utf8')))
   .toSorted()

@@ -9,6 +9,9 @@ import { join } from 'node:path'
 import { makeDatabaseTemplate } from '../service/test/support/database/databases.ts'
 import { runStages, type Stage, unitTests } from './stages.ts'
 import { groupFiles } from './test-files.ts'
+import { readOptions } from './options.ts'
+
+const { values: options } = readOptions({ options: { retry: { type: 'boolean', default: false } } })
 
 /** Databases, chains and clusters of tests write a lot and keep nothing. Their folder is in memory if there is enough of it. */
 const folder = mkdtempSync(join(hasRoom('/dev/shm') ? '/dev/shm' : tmpdir(), 'touchstone-tests-'))
@@ -41,7 +44,7 @@ function tests(name: string, lanes: number, files: readonly string[], ...more: r
     const named = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
     return named.length === 0 ? undefined : command(1, named)
   }
-  return { name, command: command(lanes, [...more, ...files]), ...(process.argv.includes('--retry') && { again }) }
+  return { name, command: command(lanes, [...more, ...files]), ...(options.retry && { again }) }
 }
 
 /**

@@ -3,7 +3,7 @@
  * `npm run chaos -- kill-instance redis-gone` runs these faults, `--list` names them, `--seconds` is how long each lasts (10).
  * `--plant` adds a defect or does damage, which the checks must find: the exit code is then 1.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { NotRun } from './faults/fault.ts'
 import { faults } from './faults/faults.ts'
@@ -12,7 +12,7 @@ import { openFleet } from './fleet.ts'
 import { plants, together } from './plants.ts'
 import { runRow, type Row } from './row.ts'
 
-const { values: options, positionals } = parseArgs({
+const { values: options, positionals } = readOptions({
   allowPositionals: true,
   options: {
     seconds: { type: 'string', default: '10' },

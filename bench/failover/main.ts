@@ -4,13 +4,13 @@
  * and an asynchronous standby take turns; `--delay-ms` is how long the asynchronous one hangs behind, as over a slow network (0).
  */
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { openDatabase } from '../../service/src/db/database.ts'
 import { startClusters } from '../../service/test/support/database/postgres-cluster.ts'
 import { bounded } from '../lib/bounded.ts'
 import { median } from '../lib/processes.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: { rounds: { type: 'string', default: '5' }, 'delay-ms': { type: 'string', default: '0' } },
 })
 const rounds = Number(options.rounds)

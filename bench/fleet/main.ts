@@ -11,6 +11,9 @@ import type { Instance } from '../chaos/services/instance.ts'
 import { costOf, warnWhenBusy } from '../lib/cost.ts'
 import { median } from '../lib/processes.ts'
 import { applyWrk, generator } from '../lib/wrk.ts'
+import { readOptions } from '../../scripts/options.ts'
+
+readOptions({})
 
 const rounds = 11
 const seconds = 2

@@ -4,7 +4,7 @@
  * `--kills N`: instead, two gateways under load of which one is killed N times; payments, proofs and transfers must agree afterwards.
  * `--seconds S` of the paid load, default 60; `--clients N` that buy at the same time, default 1200; `--block S` between blocks, default 2.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
 import { benchPaid } from './paid.ts'
@@ -12,7 +12,7 @@ import { storm } from './storm.ts'
 import { benchUnpaid } from './unpaid.ts'
 import { openGatewayWorld } from './world.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: {
     seconds: { type: 'string', default: '60' },
     clients: { type: 'string', default: '1200' },

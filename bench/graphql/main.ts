@@ -4,7 +4,7 @@
  * counting costs. `--products N`, default 1,000,000.
  */
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { migrate } from '../../service/src/db/migrate.ts'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
@@ -15,7 +15,7 @@ import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
 import { whole } from '../lib/print.ts'
 import { run } from '../lib/program.ts'
 
-const { values: options } = parseArgs({ options: { products: { type: 'string', default: '1000000' } } })
+const { values: options } = readOptions({ options: { products: { type: 'string', default: '1000000' } } })
 const many = Number(options.products)
 const few = Math.min(1_000, many)
 const script = fileURLToPath(new URL('server.ts', import.meta.url))

@@ -7,7 +7,7 @@
  * `--citus` has the same sizes on a Citus cluster of a coordinator and two workers besides, in the same rounds.
  */
 import { totalmem } from 'node:os'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
 import { whole } from '../lib/print.ts'
@@ -18,7 +18,7 @@ import { rows } from './rows.ts'
 import { nodeSizes, tableSizes } from './sizes.ts'
 import { openGrowthWorld, type GrowthWorld } from './world.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: {
     sizes: { type: 'string', default: '1000,1000000' },
     minutes: { type: 'string', default: '20' },

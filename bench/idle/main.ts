@@ -7,13 +7,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { costOf, ownCostOf, residentMegabytes, warnWhenBusy } from '../lib/cost.ts'
 import { createOwnDatabase } from '../lib/own-database.ts'
 import { run } from '../lib/program.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: { settle: { type: 'string', default: '40' }, seconds: { type: 'string', default: '20' } },
 })
 const [settle, seconds] = [Number(options.settle), Number(options.seconds)]

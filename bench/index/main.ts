@@ -4,7 +4,7 @@
  * its own cache of RPC answers. `--events N`, default 200,000; `--rounds N`, default 3, of Ponder warm and ours in turn, after one of
  * Ponder cold.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
 import { startBenchChain } from './chain.ts'
@@ -16,7 +16,7 @@ import { createOwnDatabase, type OwnDatabase } from '../lib/own-database.ts'
 import { whole } from '../lib/print.ts'
 import { median } from '../lib/processes.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: { events: { type: 'string', default: '200000' }, rounds: { type: 'string', default: '3' } },
 })
 const per = (a: number, b: number) => `×${(a / b).toFixed(1)}`

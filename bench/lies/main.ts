@@ -5,7 +5,7 @@
  *
  * `--mutations 2000` for each mode; `--seed 1`; `--plant` ignores the trust modes, so that the check must fail.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { type Hex, verdictChainId, wordOfRecord } from '@touchstone/verdict'
 import { decodeFunctionResult, encodeFunctionData, keccak256, toHex } from 'viem'
 import { createAssetReader } from '../../service/src/chain/assets/reader.ts'
@@ -17,7 +17,7 @@ import { silentLog, startRegistry } from '../../service/test/support/reader/anvi
 import { bounded } from '../lib/bounded.ts'
 import { createRandom, startLiar } from './liar.ts'
 
-const { values } = parseArgs({
+const { values } = readOptions({
   options: {
     mutations: { type: 'string', default: '2000' },
     seed: { type: 'string', default: '1' },

@@ -9,6 +9,9 @@ import { applyLoad } from '../lib/load.ts'
 import { whole } from '../lib/print.ts'
 import { median } from '../lib/processes.ts'
 import { run, type Running } from '../lib/program.ts'
+import { readOptions } from '../../scripts/options.ts'
+
+readOptions({})
 
 const tokens = 1_000
 const rounds = 7

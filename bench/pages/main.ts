@@ -3,7 +3,7 @@
  * is a slow mobile one, and nothing is in the cache. It prints the time from the request of the tap until the headline is painted, with
  * requests and bytes so far. `--taps N` of each product and network (5).
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { chromium, type Browser, type CDPSession } from 'playwright-core'
 import { args, desktop } from '../../service/test/support/pages/browser.ts'
 import { verdictPaint, watchVerdict } from '../../service/test/support/pages/paint.ts'
@@ -11,7 +11,7 @@ import { startPageWorld } from '../../service/test/support/pages/pages.ts'
 import { bounded } from '../lib/bounded.ts'
 import { warnWhenBusy } from '../lib/cost.ts'
 
-const { values } = parseArgs({ options: { taps: { type: 'string', default: '5' } } })
+const { values } = readOptions({ options: { taps: { type: 'string', default: '5' } } })
 const taps = Number(values.taps)
 if (!(taps >= 1 && taps <= 100)) throw new Error('--taps takes a number of taps from 1 to 100.')
 

@@ -14,6 +14,9 @@ import { createOwnDatabase } from '../lib/own-database.ts'
 import { whole } from '../lib/print.ts'
 import { median, startServer } from '../lib/processes.ts'
 import { startWorld } from '../lib/world.ts'
+import { readOptions } from '../../scripts/options.ts'
+
+readOptions({})
 
 const clients = 1_000
 const rounds = 5

@@ -21,6 +21,9 @@ import { whole } from '../lib/print.ts'
 import { median, startServer } from '../lib/processes.ts'
 import { silent, startWorld } from '../lib/world.ts'
 import { applyWrk, generator } from '../lib/wrk.ts'
+import { readOptions } from '../../scripts/options.ts'
+
+readOptions({})
 
 const tokens = 10_000
 const rounds = 5

@@ -5,7 +5,7 @@
  * resident memory, looked at each second, is in the last third of the time at most 1.1 times that of the second third. `--minutes M` (15),
  * `--rate R` requests a second instead of the ramp.
  */
-import { parseArgs } from 'node:util'
+import { readOptions } from '../../scripts/options.ts'
 import { bounded } from '../lib/bounded.ts'
 import { residentMegabytes, warnWhenBusy } from '../lib/cost.ts'
 import { openFleet } from '../chaos/fleet.ts'
@@ -13,7 +13,7 @@ import { median } from '../lib/processes.ts'
 import { kinds, openMix, type Kind } from './mix.ts'
 import { arrive, type Arrived } from './arrivals.ts'
 
-const { values: options } = parseArgs({
+const { values: options } = readOptions({
   options: { minutes: { type: 'string', default: '15' }, rate: { type: 'string' } },
 })
 const minutes = numberOf('minutes', options.minutes)

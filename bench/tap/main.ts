@@ -6,6 +6,9 @@
 import { benchTapCrypto, newTaps } from './crypto.ts'
 import { benchForgedTaps } from './forged.ts'
 import { benchTapHttp } from './http.ts'
+import { readOptions } from '../../scripts/options.ts'
+
+readOptions({})
 
 await benchTapCrypto()
 await benchForgedTaps()

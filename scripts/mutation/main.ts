@@ -6,7 +6,7 @@
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../options.ts'
 import { type Fate, namedMutants, sampleOf, type Target } from './mutant.ts'
 import { openResults } from './results.ts'
 import { contractsTarget } from './solidity/run.ts'
@@ -38,7 +38,7 @@ const root = join(import.meta.dirname, '../..')
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1))
 
-const { values, positionals } = parseArgs({
+const { values, positionals } = readOptions({
   allowPositionals: true,
   options: {
     minutes: { type: 'string', default: '120' },

@@ -5,12 +5,12 @@
  */
 import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readOptions } from '../options.ts'
 import { tarballName } from '../../service/src/domain/release.ts'
 import { root } from './tarball.ts'
 
 const options = { out: { type: 'string' }, 'if-older': { type: 'boolean', default: false } } as const
-const { values, positionals } = parseArgs({ options, allowPositionals: true })
+const { values, positionals } = readOptions({ options, allowPositionals: true })
 const out = resolve(values.out ?? join(root, 'dist/packages'))
 const all = ['library', 'cli', 'service'] as const
 const wanted = positionals.length === 0 ? all : all.filter((name) => positionals.includes(name))

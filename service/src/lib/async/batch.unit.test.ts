@@ -47,7 +47,7 @@ describe('a batcher', () => {
       run: (items) =>
         new Promise((resolve) =>
           process.nextTick(() => {
-            events.push(`sent ${items}`)
+            events.push(`sent ${items.join()}`)
             setImmediate(resolve, items)
           }),
         ),
