@@ -198,7 +198,7 @@ async function openGatewayHost({ config, components, urls, limits, metrics, log 
       facilitatorUrl === null
         ? {
             accounts: await facilitatorAccounts(config, components.keyStores),
-            walletFactories: config.gateway.walletFactories as Hex[],
+            walletFactories: config.gateway.walletFactories,
           }
         : { url: facilitatorUrl, headersFile: facilitatorHeadersFile },
     keys,

@@ -52,6 +52,8 @@ export function readConfig(env: Environment) {
     throw new ConfigError(
       'CHAIN_TRUST=proof needs CHAIN_INTERFACE=registry and CHAIN_CODE_HASH: the storage of another contract means something else.',
     )
+  if (config.proofBundle && chain.codeHash === null)
+    throw new ConfigError('PROOF_BUNDLE=on needs CHAIN_CODE_HASH: a proof is of the storage of known code.')
   if (chain.cache === 'events' && chain.interface !== 'registry')
     throw new ConfigError(
       'CHAIN_CACHE=events needs CHAIN_INTERFACE=registry: another contract may change a record without an event.',

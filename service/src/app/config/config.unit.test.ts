@@ -33,7 +33,10 @@ describe('the configuration', () => {
       () => readConfig({ CHAIN_BLOCK_TAG: 'pending' }),
       /CHAIN_BLOCK_TAG must be one of latest, safe, finalized; found "pending"/,
     )
-    assert.throws(() => readConfig({ CHAIN_CONTRACT: '0x12' }), /CHAIN_CONTRACT must be a contract address/)
+    assert.throws(
+      () => readConfig({ CHAIN_CONTRACT: '0x12' }),
+      /CHAIN_CONTRACT must be an address \(0x and 40 hex digits\)/,
+    )
     assert.throws(
       () => readConfig({ TRUSTED_PROXIES: '10.0.0.0/99' }),
       /TRUSTED_PROXIES must be IP addresses or CIDR ranges/,
@@ -49,6 +52,34 @@ describe('the configuration', () => {
       assert.equal(readConfig({ BASE_URL: text }).hosts.verification.url, origin)
     for (const text of ['https://a.example/b', 'https://a.example/?b', 'https://u:p@a.example', 'ftp://a.example', 'a'])
       assert.throws(() => readConfig({ BASE_URL: text }), /BASE_URL must be an http or https URL without path/, text)
+  })
+
+  it('takes addresses with their right checksum, or without one', () => {
+    const checksummed = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed'
+    const lower = checksummed.toLowerCase()
+    const typo = checksummed.replace('5aAe', '5aAf')
+    for (const text of [checksummed, lower]) {
+      const config = readConfig({ CHAIN_CONTRACT: text, AGENT_REVIEWERS: text, FACILITATOR_WALLET_FACTORIES: text })
+      assert.equal(config.chain.contract, lower)
+      assert.deepEqual(config.agents.reviewers, [lower])
+      assert.deepEqual(config.gateway.walletFactories, [lower])
+    }
+    for (const name of ['PAYMENT_PAY_TO', 'CHAIN_CONTRACT', 'AGENT_REVIEWERS', 'FACILITATOR_WALLET_FACTORIES'])
+      assert.throws(() => readConfig({ [name]: typo }), new RegExp(`^Error: ${name} must be .* right checksum`), name)
+  })
+
+  it('takes origins of browser pages as browsers send them', () => {
+    assert.deepEqual(readConfig({ MCP_ORIGINS: 'https://Chat.Example:443/, *' }).agents.origins, [
+      'https://chat.example',
+      '*',
+    ])
+    for (const text of ['https://chat.example/app', 'https://*.example', 'chat.example'])
+      assert.throws(() => readConfig({ MCP_ORIGINS: text }), /MCP_ORIGINS must be origins/, text)
+  })
+
+  it('offers proofs of known code only', () => {
+    assert.equal(readConfig({ PROOF_BUNDLE: 'on', CHAIN_CODE_HASH: `0x${'ab'.repeat(32)}` }).proofBundle, true)
+    assert.throws(() => readConfig({ PROOF_BUNDLE: 'on' }), /PROOF_BUNDLE=on needs CHAIN_CODE_HASH/)
   })
 
   it('takes the roles of a process', () => {

@@ -1,6 +1,6 @@
 /** Settings of the payment gateway (spec §2.6, §4.8), a part of the schema of the configuration. */
 import { z } from 'zod'
-import { address, file, hexBytes, isAddress, list, mapped, optional, pattern, toggle, url, whole } from './parsers.ts'
+import { address, addresses, file, hexBytes, list, mapped, optional, pattern, toggle, url, whole } from './parsers.ts'
 import { secret, setting } from './setting.ts'
 
 const keyBytes = hexBytes(32, 32)
@@ -76,7 +76,7 @@ export const gatewaySettings = z.object({
   ),
   walletFactories: setting(
     'FACILITATOR_WALLET_FACTORIES',
-    list('contract addresses', isAddress, walletFactories),
+    addresses(walletFactories),
     'Factories that may deploy the smart wallet of a buyer at the cost of the facilitator (ERC-6492); empty: none.',
   ),
   attestationKey: secret(

@@ -2,6 +2,7 @@
 import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import type { Hex } from '@touchstone/verdict'
+import { parseAddress } from '../../domain/address.ts'
 import { decodePercent } from '../../lib/bytes.ts'
 import { parseServers } from '../../db/postgres/server-list.ts'
 
@@ -76,13 +77,22 @@ export function anyOf<const T extends string>(words: readonly T[]): Parser<Reado
   )
 }
 
-/** Accepts a contract address and returns it in lower case. */
+/** Accepts an address in lower case or with its checksum (EIP-55), and returns it in lower case. */
 export function address(fallback = ''): Parser<Hex> {
-  const hex = pattern(addressText, 'a contract address (0x and 40 hex digits)', fallback)
-  return mapped(hex, (text) => text.toLowerCase() as Hex)
+  const want = 'an address (0x and 40 hex digits), in lower case or with its right checksum'
+  return { fallback, want, parse: (text) => parseAddress(text) ?? undefined }
 }
 
-export const isAddress = (text: string): boolean => addressText.test(text)
+/** Accepts addresses as `address` does. */
+export const addresses = (fallback = ''): Parser<Hex[]> =>
+  mapped(
+    list(
+      'addresses (0x and 40 hex digits), in lower case or with their right checksums',
+      (text) => parseAddress(text) !== null,
+      fallback,
+    ),
+    (texts) => texts.map((text) => text.toLowerCase() as Hex),
+  )
 
 /** Accepts `least` to `most` bytes in hex, with or without `0x`. */
 export function hexBytes(least: number, most: number): Parser<Uint8Array> {
@@ -107,9 +117,20 @@ export const databaseUrl = textThat(
 /** Accepts `redis://` or `rediss://` with a host and, optionally, an account, a port and a database number. */
 export const redisUrl = textThat('a Redis URL such as redis://user:password@host:6379/0', isRedisUrl)
 
+/** Returns whether a URL has scheme, host and port, and nothing more. */
+const isOrigin = (text: string): boolean => isHttpUrl(text) && new URL(text).href === `${new URL(text).origin}/`
+
+/** Accepts origins, and returns each as a browser sends it; `*` stands for all of them. */
+export const origins: Parser<string[]> = mapped(
+  list(
+    'origins such as https://chat.example.com, or *',
+    (text) => text === '*' || (isOrigin(text) && !text.includes('*')),
+  ),
+  (texts) => texts.map((text) => (text === '*' ? text : new URL(text).origin)),
+)
+
 /** Accepts scheme, host and port, and nothing more. */
 export function origin(example: string): Parser<string> {
-  const isOrigin = (text: string) => isHttpUrl(text) && new URL(text).href === `${new URL(text).origin}/`
   return mapped(
     textThat(`an http or https URL without path, such as ${example}`, isOrigin),
     (text) => new URL(text).origin,
@@ -158,8 +179,6 @@ export function isRange(text: string): boolean {
     return false
   }
 }
-
-const addressText = /^0x[0-9a-fA-F]{40}$/
 
 function splitList(text: string): string[] {
   return text

@@ -3,7 +3,6 @@
  * and what it means. `--help`, the handbook and `readConfig` follow this order.
  */
 import { resolve } from 'node:path'
-import type { Hex } from '@touchstone/verdict'
 import { z } from 'zod'
 import { approvalActs } from '../../access/rights.ts'
 import { chainSettings } from './chain-settings.ts'
@@ -14,17 +13,17 @@ import { applePasswordSetting, appleSettings, googleSettings } from './pass-sett
 import { keySource } from './key-source.ts'
 import {
   address,
+  addresses,
   choice,
   file,
   hexBytes,
   ipAddress,
-  isAddress,
   databaseUrl,
-  isHttpUrl,
   list,
   mapped,
   optional,
   origin,
+  origins,
   pattern,
   processes,
   someOf,
@@ -125,7 +124,7 @@ export const configSchema = z.object({
   proofBundle: setting(
     'PROOF_BUNDLE',
     toggle('off'),
-    'on: GET /api/asset/{tokenId}/proof answers with the verdict and its storage proof.',
+    'on: GET /api/asset/{tokenId}/proof answers with the verdict and its storage proof. Needs CHAIN_CODE_HASH.',
   ),
   index: z.object({
     pollMs: setting(
@@ -270,11 +269,7 @@ export const configSchema = z.object({
   }),
   gateway: gatewaySettings,
   agents: z.object({
-    origins: setting(
-      'MCP_ORIGINS',
-      list('origins such as https://chat.example.com, or *', (text) => text === '*' || isHttpUrl(text)),
-      'Origins of browser pages that may call MCP, besides this host’s own.',
-    ),
+    origins: setting('MCP_ORIGINS', origins, 'Origins of browser pages that may call MCP, besides this host’s own.'),
     id: setting(
       'AGENT_ID',
       optional(whole(0, 999_999_999_999, 0)),
@@ -292,7 +287,7 @@ export const configSchema = z.object({
     ),
     reviewers: setting(
       'AGENT_REVIEWERS',
-      mapped(list('addresses', isAddress), (texts) => texts.map((text) => text.toLowerCase() as Hex)),
+      addresses(),
       'Reviewers whose feedback counts in reputation lookups; empty: everybody’s, which anyone can make up.',
     ),
     remoteFiles: setting(

@@ -62,7 +62,8 @@ export function devCommand(): Command {
 
 async function dev(): Promise<void> {
   const env = { ...demonstration, ...process.env }
-  const { dataDir, hosts, keys, localChain, logLevel } = readConfig(env)
+  // CHAIN_CODE_HASH, which proof bundles need, is known when the contract is deployed.
+  const { dataDir, hosts, keys, localChain, logLevel } = readConfig({ ...env, PROOF_BUNDLE: 'off' })
   const log = createLog((line) => process.stderr.write(`${line}\n`), logLevel)
   const signals = handleSignals()
   await assertDataFolderFree(dataDir)

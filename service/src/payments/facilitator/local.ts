@@ -53,7 +53,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
   const rpc = onPendingBlock(provider)
   const sender = createSender({ rpc: provider, heads: chain.heads, slots, accounts, log })
   const exposure = createExposure({ balance: chain.balance })
-  const factories = new Set(walletFactories.map((address) => address.toLowerCase()))
+  const factories = new Set<string>(walletFactories)
   /** Assessments of payments between their check and their settlement. */
   const assessed = new WeakMap<Payment, Assessment>()
   /** Payments that wait to be sent, or to be mined. */
