@@ -29,7 +29,11 @@ export function createProofBundles<B extends Block>({
 }: {
   readonly source: {
     readonly head: () => Promise<B>
-    readonly proof: (slots: readonly Hex[], block: B) => Promise<EthProof | symbol>
+    readonly proof: (
+      slots: readonly Hex[],
+      block: B,
+      options: { readonly check: (proof: EthProof) => string | null },
+    ) => Promise<EthProof | symbol>
   }
   readonly contract: Hex
   readonly chainId: number
@@ -39,10 +43,16 @@ export function createProofBundles<B extends Block>({
   return async (tokenId) => {
     const block = await source.head()
     const slot = recordSlot(tokenId, recordsSlot)
-    const proof = await source.proof([slot], block)
-    if (typeof proof === 'symbol') throw chainUnavailable('the block is no longer canonical')
     const { header, hash: blockHash } = block
-    const checked = verifyStorageProof({ header, blockHash, contract, codeHash, proof, slots: [slot] })
+    const verify = (proof: EthProof) =>
+      verifyStorageProof({ header, blockHash, contract, codeHash, proof, slots: [slot] })
+    const check = (proof: EthProof) => {
+      const checked = verify(proof)
+      return checked.ok ? null : checked.reason
+    }
+    const proof = await source.proof([slot], block, { check })
+    if (typeof proof === 'symbol') throw chainUnavailable('the block is no longer canonical')
+    const checked = verify(proof)
     if (!checked.ok) throw chainUnavailable(checked.reason)
     const record = recordOfWord(checked.values[0] ?? 0n)
     if (record === null) throw chainUnavailable('the record cannot be decoded')

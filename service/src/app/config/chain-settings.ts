@@ -29,9 +29,13 @@ export const chainSettings = z.object({
   trust: setting(
     'CHAIN_TRUST',
     choice('rpc', 'quorum', 'proof'),
-    'rpc accepts the answer of any healthy provider; quorum wants CHAIN_QUORUM of them to agree; proof checks Merkle proofs.',
+    'rpc accepts the answer of any healthy provider; quorum wants CHAIN_QUORUM of them to agree; proof checks Merkle proofs under blocks on which they agree.',
   ),
-  quorum: setting('CHAIN_QUORUM', whole(2, 9, 2), 'Providers that must agree in quorum mode.'),
+  quorum: setting(
+    'CHAIN_QUORUM',
+    whole(2, 9, 2),
+    'Providers that must agree: on everything in quorum mode; on blocks and logs in proof mode, where CHAIN_RPC_URLS names several hosts.',
+  ),
   codeHash: setting(
     'CHAIN_CODE_HASH',
     optional(mapped(pattern(/^0x[0-9a-f]{64}$/, '0x and 64 hex digits'), (text) => text as Hex)),

@@ -174,8 +174,7 @@ export async function verifyIndex(options: VerifyIndexOptions): Promise<Verified
       batch.forEach((token, index) => {
         const read = records[index]
         const fields = read === undefined ? ['record'] : recordFields(token, read.record, isRegistry)
-        if (read !== undefined && encoding.name !== 'proof' && isRegistry && read.metadataHash !== token.metadataHash)
-          fields.push('metadataHash')
+        if (read !== undefined && isRegistry && read.metadataHash !== token.metadataHash) fields.push('metadataHash')
         const tag = tags?.[index]
         if (tag !== undefined) fields.push(...registryFields(token, tag, block.timestamp))
         if (fields.length > 0) found.push({ tokenId: token.tokenId, fields })

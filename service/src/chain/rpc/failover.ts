@@ -1,5 +1,5 @@
 /**
- * Asks providers until enough of them agree (spec §2.5): one for `rpc` and `proof`, k for `quorum`.
+ * Asks providers until enough of them agree (spec §2.5): one for `rpc` and for proofs, k otherwise.
  * A provider that fails is replaced by the next one at once; beside one that is slower than usual another is asked (a hedge).
  * There is no majority vote: two different answers are a failure.
  */

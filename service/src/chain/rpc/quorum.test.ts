@@ -18,6 +18,16 @@ const forgedHead: Fault['rewrite'] = (method, _params, result) => {
   return { ...header, hash: headerHash(header) }
 }
 
+/** A head that is so far above the chain's, of a state that is not the chain's. */
+const aheadBy =
+  (blocks: bigint): NonNullable<Fault['rewrite']> =>
+  (method, params, result) => {
+    if (method !== 'eth_getBlockByNumber' || params[0] !== 'latest') return result
+    const real = result as RpcHeader & { number: string }
+    const header = { ...real, number: `0x${(BigInt(real.number) + blocks).toString(16)}`, stateRoot: wordOf(666) }
+    return { ...header, hash: headerHash(header as RpcHeader) }
+  }
+
 describe('trust in a quorum', () => {
   it('answers what two providers agree on', async () => {
     const { source } = sourceOver(urls().slice(0, 2), { trust: 'quorum' })
@@ -149,5 +159,53 @@ describe('one provider is enough', () => {
     assert.equal(source.stats().faults, 1)
     await assert.rejects(source.call(cell, '0x', head, { check: () => 'never right' }), isUnavailable)
     assert.equal(source.stats().faults, 1)
+  })
+})
+
+describe('trust in proofs', () => {
+  const two = (options = {}) => sourceOver(urls().slice(0, 2), { trust: 'proof', readTimeoutMs: 5_000, ...options })
+
+  it('takes no block from one provider alone, which could prove any state under it', async () => {
+    const { source } = two()
+    first.set({ rewrite: forgedHead })
+    await assert.rejects(source.head(), isUnavailable)
+    assert.equal(source.stats().disagreements, 1)
+    first.set({ rewrite: aheadBy(1_000n) })
+    await assert.rejects(source.head(), isUnavailable)
+    first.set('none')
+    const head = await source.head()
+    first.set({ rewrite: forgedHead })
+    await assert.rejects(source.blocksAt([head.number]), isUnavailable)
+  })
+
+  it('takes neither calls nor logs from one provider alone', async () => {
+    const { source } = two()
+    const head = await source.head()
+    first.set({ methods: ['eth_call'], rewrite: () => wordOf(1) })
+    await assert.rejects(source.call(cell, '0x', head), isUnavailable)
+    await anvil.store(5)
+    const changed = await source.head()
+    first.set('hide-logs')
+    await assert.rejects(source.logs(changed), isUnavailable)
+    await assert.rejects(source.logsBetween(changed.number, changed.number), isUnavailable)
+  })
+
+  it('takes a proof that the caller has checked from one', async () => {
+    const { source } = two()
+    const head = await source.head()
+    second.set('die')
+    assert.notEqual(await source.proof([wordOf(0)], head, { check: () => null }), nonCanonical)
+    await assert.rejects(source.proof([wordOf(0)], head), isUnavailable)
+    await assert.rejects(source.head(), isUnavailable)
+  })
+
+  it('takes everything else from the only provider that there is', async () => {
+    const { source } = sourceOver(urls().slice(0, 1), { trust: 'proof' })
+    assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
+  })
+
+  it('does not count one provider twice', () => {
+    const [one = '', other = ''] = urls()
+    assert.throws(() => sourceOver([one, `${one}/another-key`, other], { trust: 'proof' }), /name the same provider/)
   })
 })

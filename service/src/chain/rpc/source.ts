@@ -57,7 +57,7 @@ export type ChainSource = Readonly<{
   logs: (block: Block, options?: ReadOptions) => Promise<readonly ChainLog[] | NonCanonical>
   /** All logs of the registry in a range of block numbers (both included), in order. Not pinned: check their block hashes. */
   logsBetween: (from: bigint, to: bigint, options?: LogsOptions) => Promise<readonly ChainLog[] | RangeTooWide>
-  /** `eth_getProof` of the registry at the block. Only its shape is checked here, so pass `check` in `proof` trust. */
+  /** `eth_getProof` of the registry at the block. Only its shape is checked here. In `proof` trust, one provider is enough if `check` is given. */
   proof: (
     slots: readonly Hex[],
     block: Block,
@@ -85,7 +85,10 @@ export type ChainSourceOptions = Readonly<{
   chainId: number
   blockTag: 'latest' | 'safe' | 'finalized'
   trust: 'rpc' | 'quorum' | 'proof'
-  /** How many providers must agree, 2 at least; used by `quorum` only. */
+  /**
+   * How many providers must agree, 2 at least. In `quorum` they agree on everything, in `proof` on blocks, logs and calls. One alone could
+   * invent a block, and prove any state under it. If `proof` has one provider, its blocks are trusted.
+   */
   quorum: number
   /** 0 is any age. */
   maxHeadAgeSeconds: number
@@ -165,7 +168,8 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     finalized: (read) => finish('finalized', ask(reads.readFinalized(onUnchecked), read)),
     proof(slots, block, read) {
       const proof = reads.checked(reads.readProof(contract, slots, block), 'fault', read?.check)
-      return finish('proof', ask(proof, read), 'non-canonical')
+      const isProven = trust === 'proof' && read?.check !== undefined
+      return finish('proof', ask(proof, read, isProven ? 1 : needed), 'non-canonical')
     },
     stats: () => ({
       ...counts,
@@ -180,10 +184,10 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
     },
   }
 
-  function ask<T>(read: reads.Read<T>, options?: ReadOptions): Promise<T> {
+  function ask<T>(read: reads.Read<T>, options?: ReadOptions, wanted = needed): Promise<T> {
     return agreement({
       providers: candidates(),
-      needed,
+      needed: wanted,
       consensusKey: read.consensusKey,
       deadline: deadlineOf(options),
       attempt: (provider) => provider.attempt(read.run),
@@ -246,9 +250,9 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
 
 function requiredAnswers({ rpcUrls, trust, quorum }: ChainSourceOptions): number {
   if (rpcUrls.length === 0) throw new Error('No RPC URL is given.')
-  if (trust !== 'quorum') return 1
   // The same provider twice would agree with itself.
   const distinct = new Set(rpcUrls.map(endpointHost)).size
+  if (trust === 'rpc' || (trust === 'proof' && distinct === 1)) return 1
   if (distinct < rpcUrls.length)
     throw new Error('Two RPC URLs name the same provider, which makes no quorum: name each host once.')
   if (!Number.isInteger(quorum) || quorum < 2 || quorum > distinct)

@@ -77,7 +77,7 @@ export async function checkCollector({ traces: { endpoint } }: Config): Promise<
 }
 
 export async function checkChain({ chain }: Config): Promise<readonly Finding[]> {
-  const { rpcUrls, contract } = chain
+  const { rpcUrls, contract, trust } = chain
   if (rpcUrls.length === 0)
     return [wrong('chain', 'No provider is set.', 'Set CHAIN_RPC_URLS to one or more JSON-RPC URLs.')]
   const asked = await Promise.all(rpcUrls.map((url) => checkProvider(url, chain)))
@@ -87,7 +87,13 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
       ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
       : []),
     ...(rpcUrls.length === 1
-      ? [warning('chain', 'There is one provider only.', 'Add one of another company to CHAIN_RPC_URLS.')]
+      ? [
+          warning(
+            'chain',
+            `There is one provider only.${trust === 'proof' ? ' It decides which blocks there are.' : ''}`,
+            'Add one of another company to CHAIN_RPC_URLS.',
+          ),
+        ]
       : []),
   ]
 }
