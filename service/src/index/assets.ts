@@ -1,7 +1,7 @@
 /** The newest state of every token (spec §2.9), with what the operator has registered for it: the table `asset`. */
 import { type Hex, metadataHashOf, untrustedOf, zeroAddress } from '@touchstone/verdict'
 import { zeroHash } from 'viem'
-import { bytes, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
+import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { clampSeconds } from '../domain/chain-index.ts'
 import { parseJson } from '../lib/json.ts'
@@ -47,10 +47,17 @@ export async function storeAssets(sql: Sql, changes: readonly AssetChange[]): Pr
       texted((tokenId) => registered.get(tokenId)?.tag_id),
       texted((tokenId) => (items.get(tokenId) ?? registered.get(tokenId))?.serial),
       texted((tokenId) => (items.get(tokenId) ?? registered.get(tokenId))?.gtin),
-      texted((tokenId) => taps.get(tokenId)?.at),
+      texts(made.map((change) => tapOf(taps, change))),
     ])
   }
   await updateAssets(sql, others)
+}
+
+/** Returns when a token was tapped with the tag that a change binds. Null: with another one, or no tag is bound. */
+function tapOf(taps: ReadonlyMap<string, Tap>, { tokenId, tagHash }: AssetChange): string | null {
+  const tap = taps.get(BigInt(tokenId).toString())
+  if (tap === undefined || tagHash === null || tagHash === zeroHash) return null
+  return tap.tag_hash === null || tap.tag_hash === tagHash ? tap.at : null
 }
 
 /** Returns those of the tokens that have no row. */
@@ -66,6 +73,7 @@ const knownStatement = 'select token_id::text as id from asset where token_id = 
 type OfToken<Row> = Row & Readonly<{ token_id: string }>
 type Registered = OfToken<Readonly<{ tag_id: string; gtin: string | null; serial: string | null }>>
 type Item = OfToken<Readonly<{ gtin: string; serial: string }>>
+type Tap = Readonly<{ at: string; tag_hash: string | null }>
 
 async function byToken<Row>(sql: Sql, statement: string, tokens: string): Promise<Map<string, OfToken<Row>>> {
   const rows = await sql.query<OfToken<Row>>(statement, [tokens])
@@ -82,20 +90,52 @@ const registrationsOf = (sql: Sql, tokens: string) =>
 const itemsOf = (sql: Sql, tokens: string) =>
   byToken<Item>(sql, 'select token_id, gtin, serial from item where token_id = any($1::numeric[])', tokens)
 const tapsOf = (sql: Sql, tokens: string) =>
-  byToken<{ at: string }>(
+  byToken<Tap>(
     sql,
-    'select token_id, tapped_at::text as at from asset_tap where token_id = any($1::numeric[])',
+    `select token_id, tapped_at::text as at, ${hex('tag_hash')} as tag_hash from asset_tap where token_id = any($1::numeric[])`,
     tokens,
   )
+
+/**
+ * Writes beside each tap the tag that is bound to its token now. A tap counts for that tag alone, and the token may have another one after
+ * a reorganisation or in another contract. Call it before a tag is changed or a product deleted.
+ */
+const keepTagsOfTaps = (sql: Sql, tokens: string) => sql.query(tagsOfTapsStatement, [tokens])
+
+const tagsOfTapsStatement = `update asset_tap t set tag_hash = a.tag_hash, tapped_at = a.tapped_at from asset a
+  where t.token_id = a.token_id and t.token_id = any($1::numeric[]) and a.token_id = any($1::numeric[])
+    and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is distinct from a.tag_hash`
+
+/** Does the same for all products, before all are deleted. It takes its time, and is no part of that transaction. */
+export async function keepTagsOfAllTaps(sql: Sql): Promise<void> {
+  for (let after: string | undefined = '-1'; after !== undefined;) {
+    const rows: { token_id: string }[] = await sql.query(untaggedStatement, [after, rowsAtOnce])
+    const tokens = rows.map(({ token_id }) => token_id)
+    if (tokens.length > 0) await keepTagsOfTaps(sql, numbers(tokens))
+    after = tokens.at(-1)
+  }
+}
+
+const untaggedStatement = `select t.token_id from asset_tap t join asset a on a.token_id = t.token_id
+  where t.token_id > $1::numeric and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is distinct from a.tag_hash
+  order by t.token_id limit $2`
+
+/** Deletes taps of products that the index of another contract never had: their tags are unknown. */
+export const dropUntaggedTaps = (sql: Sql): Promise<unknown> =>
+  sql.query('delete from asset_tap where tag_hash is null')
 
 /** Changes tokens that are stored. Call `keepSums` before. */
 export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): Promise<void> {
   if (changes.length === 0) return
   const bound = changes.flatMap(({ tagHash, tokenId }) => (tagHash === null ? [] : [tokenId]))
-  const registered = bound.length === 0 ? null : await registrationsOf(sql, numbers(bound))
+  const tokens = numbers(bound)
+  if (bound.length > 0) await keepTagsOfTaps(sql, tokens)
+  const registered = bound.length === 0 ? null : await registrationsOf(sql, tokens)
+  const taps = bound.length === 0 ? new Map<string, Tap>() : await tapsOf(sql, tokens)
   await sql.query(updateStatement, [
     ...(await columnsOf(sql, changes)),
     texts(changes.map(({ tokenId }) => registered?.get(tokenId)?.tag_id ?? null)),
+    texts(changes.map((change) => tapOf(taps, change))),
   ])
 }
 
@@ -103,6 +143,7 @@ export async function updateAssets(sql: Sql, changes: readonly AssetChange[]): P
 export async function deleteAssets(sql: Sql, tokenIds: readonly string[]): Promise<void> {
   if (tokenIds.length === 0) return
   const tokens = numbers(tokenIds)
+  await keepTagsOfTaps(sql, tokens)
   await sql.query('delete from transfer where token_id = any($1::numeric[])', [tokens])
   await unlinkItems(sql, await sql.query<Item>(linkedStatement, [tokens]))
   await sql.query('update registration set token_id = null where token_id = any($1::numeric[])', [tokens])
@@ -209,9 +250,9 @@ const insertStatement = withSums(
   `insert into asset as a (token_id, owner, state, flags, metadata_hash, tag_hash, name, brand,
     tag_id, serial, gtin, tapped_at, created_at, updated_at, updated_block)
   select c.token_id, c.owner, c.state, c.flags, nullif(c.metadata_hash, ${zeroHashSql}), c.tag_hash, c.name, c.brand,
-    coalesce(c.tag_id, '0x' || encode(c.tag_hash, 'hex')), c.serial, c.gtin, c.tapped_at::timestamptz,
+    coalesce(c.tag_id, '0x' || encode(c.tag_hash, 'hex')), c.serial, c.gtin, c.tapped_at,
     to_timestamp(c.minted), to_timestamp(c.changed), c.block
-  from ${changesTable}, $11::bigint[], $12::text[], $13::text[], $14::text[], $15::text[]) with ordinality
+  from ${changesTable}, $11::bigint[], $12::text[], $13::text[], $14::text[], $15::timestamptz[]) with ordinality
     c (${changesColumns}, minted, tag_id, serial, gtin, tapped_at, place)
   order by c.place
   on conflict (token_id) do nothing returning ${returned('a')}`,
@@ -227,8 +268,9 @@ const updateStatement = withSums(
     tag_hash = case when c.tag_hash is null then a.tag_hash else nullif(c.tag_hash, ${zeroHashSql}) end,
     tag_id = case when c.tag_hash is null then a.tag_id
       else coalesce(c.tag_id, '0x' || encode(nullif(c.tag_hash, ${zeroHashSql}), 'hex')) end,
+    tapped_at = case when c.tag_hash is null then a.tapped_at else c.tapped_at end,
     updated_at = to_timestamp(c.changed), updated_block = c.block
-  from ${changesTable}, $11::text[]) c (${changesColumns}, tag_id), asset was
+  from ${changesTable}, $11::text[], $12::timestamptz[]) c (${changesColumns}, tag_id, tapped_at), asset was
   where a.token_id = c.token_id and was.token_id = a.token_id
     and a.token_id = any($1::numeric[]) and was.token_id = any($1::numeric[])
   returning ${returnedBoth('a', 'was')}`,

@@ -3,12 +3,22 @@
  * transaction, so that the index always holds at the block it names. Every leader raises the epoch, and nothing is written under an
  * earlier one. Every transaction writes the cursor's row first, so that a lock of that row waits for the whole step.
  */
+import type { Hex } from '@touchstone/verdict'
 import { bytes, hex, hexToBytes, numbers, texts, zeroHashSql } from '../db/columns.ts'
 import { appendAudit, auditText } from '../db/audit.ts'
 import type { Database, Sql } from '../db/database.ts'
 import type { BlockId } from '../domain/chain.ts'
 import { clampSeconds, type IndexCursor, type IndexStep, type IndexStore } from '../domain/chain-index.ts'
-import { deleteAssets, missingTokens, storeAssets, unlinkAll, updateAssets, withoutGaps } from './assets.ts'
+import {
+  deleteAssets,
+  dropUntaggedTaps,
+  keepTagsOfAllTaps,
+  missingTokens,
+  storeAssets,
+  unlinkAll,
+  updateAssets,
+  withoutGaps,
+} from './assets.ts'
 import {
   type Announcement,
   announce,
@@ -47,8 +57,12 @@ export function indexStore(
 
     lead: (contract) =>
       database.transaction(async (sql) => {
+        const [former] = await sql.query<{ contract: Hex }>(
+          `select ${hex('contract')} as contract from index_cursor for update`,
+        )
         const [row] = await sql.query<IndexCursor & { epoch: bigint }>(leadStatement, [hexToBytes(contract)])
         if (row === undefined) return null
+        if (former !== undefined && former.contract !== contract.toLowerCase()) await dropUntaggedTaps(sql)
         const { epoch, ...cursor } = row
         // The cursor is locked until the commit. No step is under way.
         if ((await sql.query(aboveStatement, [cursor.number])).length > 0)
@@ -109,7 +123,7 @@ export function indexStore(
       return row?.differences ?? null
     },
 
-    clear: (epoch) => changeIndex(database, (sql) => clear(sql, epoch)),
+    clear: (epoch) => clearAll(database, epoch),
   }
 }
 
@@ -274,7 +288,12 @@ const compactStatements = [
 
 /** Deletes everything that came from the chain; the next leader begins anew. Registrations, taps, messages and keys stay. */
 export async function rebuildIndex(database: Pick<Database, 'query' | 'transaction' | 'dialect'>): Promise<void> {
-  await changeIndex(database, (sql) => clear(sql, null))
+  await clearAll(database, null)
+}
+
+async function clearAll(database: Pick<Database, 'query' | 'transaction' | 'dialect'>, epoch: bigint | null) {
+  await keepTagsOfAllTaps(database)
+  return changeIndex(database, (sql) => clear(sql, epoch))
 }
 
 async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {

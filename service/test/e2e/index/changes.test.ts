@@ -1,5 +1,6 @@
 /** Announcements of the index (spec §6), and what the operator adds to it (spec §4.9): registrations, items, names, taps. */
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
@@ -9,6 +10,7 @@ import { refreshAssetItem, refreshAssetText } from '../../../src/index/assets.ts
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
+import { createLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
 import { testDatabases } from '../../support/database/databases.ts'
 import {
   alice,
@@ -50,6 +52,27 @@ for (const { name, open, skip } of testDatabases()) {
     }
     const offer = (id: bigint, expiry: bigint = far) =>
       chain.send(alice.address, 'initiateTransfer', [id, bob.address, expiry, hash(0)])
+    const rebuild = async () => {
+      await indexer.close()
+      await rebuildIndex(database)
+      indexer = indexerOver(chain, database, { pruneMs: 50 })
+      indexer.start()
+      await indexed()
+    }
+    /** A tap that is accepted, and announced for a token. */
+    const tap = async (id: bigint, counter = 1) => {
+      const uid = new Uint8Array(7).fill(Number(id % 256n))
+      const { outcome } = await createLedger({ sql: database }).consume({
+        uid,
+        epoch: 0,
+        counter,
+        picc: randomBytes(16),
+        batchId: 'batch',
+      })
+      assert.equal(outcome, 'FRESH')
+      const resolved = { uid: Buffer.from(uid).toString('hex'), epoch: 0, tapCounter: counter, tokenId: id }
+      assert.equal(await createTapAnnouncement(database)(resolved), true)
+    }
     const announced = async (id: bigint) => {
       await indexed()
       const rows = await database.query<{ said: string }>(
@@ -123,11 +146,7 @@ for (const { name, open, skip } of testDatabases()) {
     it('are announced once, also when the index is built anew', async () => {
       await indexed()
       const before = await database.query('select * from outbox order by seq')
-      await indexer.close()
-      await rebuildIndex(database)
-      indexer = indexerOver(chain, database, { pruneMs: 50 })
-      indexer.start()
-      await indexed()
+      await rebuild()
       assert.deepEqual(await database.query('select * from outbox order by seq'), before)
       await assertIndexIsChain(chain, database)
       await assertFeedIsIndex(database)
@@ -229,6 +248,65 @@ for (const { name, open, skip } of testDatabases()) {
       await indexed()
       const { tapped: isTapped, verified } = (await product(tapped)) ?? {}
       assert.deepEqual([isTapped, verified], [true, true])
+    })
+
+    it('keep a tap with the tag that is bound when it counts, whatever is bound later', async () => {
+      const [id, bind] = [await mint(), (tag: Hex) => chain.send(operator.address, 'bindTag', [id, tag])]
+      const state = async () => {
+        await indexed()
+        const { tapped, verified } = (await product(id)) ?? {}
+        return { tapped, verified }
+      }
+      await bind(hash(81))
+      await indexed()
+      await tap(id)
+      assert.deepEqual(await state(), { tapped: true, verified: true })
+      await chain.reorg(1)
+      assert.equal((await state()).verified, false)
+      await bind(hash(81))
+      assert.deepEqual(await state(), { tapped: true, verified: true })
+      await chain.reorg(1)
+      await bind(hash(82))
+      assert.deepEqual(await state(), { tapped: false, verified: false })
+      await rebuild()
+      assert.deepEqual(await state(), { tapped: false, verified: false })
+      await tap(id, 2)
+      await rebuild()
+      assert.deepEqual(await state(), { tapped: true, verified: true })
+      await assertIndexIsChain(chain, database)
+    })
+
+    it('lose a tap where the same token of another contract has another tag', async () => {
+      const other = await startIndexChain()
+      try {
+        const [same, moved, early] = [await mint(), await mint(), (await mint()) + 1n]
+        for (const [id, tag] of [
+          [same, hash(83)],
+          [moved, hash(84)],
+        ] as const)
+          await chain.send(operator.address, 'bindTag', [id, tag])
+        await indexed()
+        for (const id of [same, moved, early]) await tap(id)
+        await indexer.close()
+        await rebuildIndex(database)
+        // Every test chain has its contract at the same address.
+        await database.query('update index_cursor set contract = $1', [new Uint8Array(20)])
+        for (let id = 1n; id <= early; id += 1n) await other.send(operator.address, 'mint', [alice.address, hash(0)])
+        for (const [id, tag] of [
+          [same, hash(83)],
+          [moved, hash(85)],
+          [early, hash(86)],
+        ] as const)
+          await other.send(operator.address, 'bindTag', [id, tag])
+        indexer = indexerOver(other, database)
+        indexer.start()
+        await atHead(indexer, other)
+        const verified = await Promise.all([same, moved, early].map(async (id) => (await product(id))?.['verified']))
+        assert.deepEqual(verified, [true, false, false])
+      } finally {
+        await rebuild()
+        await other.close()
+      }
     })
 
     it('take no altered metadata', async () => {

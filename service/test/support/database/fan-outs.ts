@@ -42,6 +42,8 @@ export const fanOuts: readonly (readonly [file: string, piece: string, purpose: 
   ['index/snapshot.ts', 'from asset', 'the comparison of the index with the chain, token by token'],
   ['index/store.ts', 'select 1 from history where block_number >', 'events above the cursor, once for each leader'],
   ['index/store.ts', 'truncate', 'the rebuild of the index'],
+  ['index/assets.ts', 'order by t.token_id limit', 'the rebuild of the index'],
+  ['index/assets.ts', 'delete from asset_tap', 'an index that is built anew from another contract'],
   ['privacy/personal-data.ts', 'with moves as', 'the search for the data of an owner, which a cluster refuses'],
   ['privacy/personal-data.ts', 'insert into subject_', 'the search for the data of an owner, which a cluster refuses'],
   [
