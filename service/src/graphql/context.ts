@@ -22,6 +22,8 @@ export type GraphqlContext = {
   readonly requestId: string
   /** Left out for events of subscriptions. */
   readonly cost?: number
+  /** Aborted once no further field of a mutation may begin. */
+  readonly tooLate?: AbortSignal
   /** Notes in the audit trail that a mutation was refused. It never throws. */
   readonly noteRefusal: (refusal: Refusal) => Promise<void>
   readonly loaders: Loaders

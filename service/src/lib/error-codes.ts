@@ -209,7 +209,8 @@ export const errorCodes = {
   },
   DEADLINE_EXCEEDED: {
     meaning: 'The request took too long.',
-    remedy: 'Ask again.',
+    remedy: 'Ask again. GraphQL: the mutation may have been done; repeat it with the same `idempotencyKey`.',
+    graphql: 'DEADLINE_EXCEEDED',
     mcp: [-32_603, 504],
   },
   INTERNAL: {

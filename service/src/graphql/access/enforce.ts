@@ -53,10 +53,11 @@ type Payload = Readonly<{
 
 /**
  * Notes a mutation that was refused: by the rights of its key, by the input, or by the chain. One that was signed has its entries
- * already, and so have requests for approval and their decisions.
+ * already, and so have requests for approval and their decisions. A step that comes too late is not begun, and not noted.
  */
 function noted(act: string, { about }: Rule, resolve: FieldResolver): FieldResolver {
   return async (source, args, context, info) => {
+    if (context.tooLate?.aborted === true) return { success: false, errors: [notBegun], txHash: null }
     const { productId, transferId, approvalId } = (args.input ?? {}) as Readonly<Record<string, unknown>>
     const subject = [productId, transferId, approvalId].find(isId) ?? ''
     const note = (because: string) => context.noteRefusal({ act, subject, because })
@@ -72,6 +73,11 @@ function noted(act: string, { about }: Rule, resolve: FieldResolver): FieldResol
     if (success === false && !hasEntry) await note(errors?.map(({ field, message }) => `${field}: ${message}`)[0] ?? '')
     return payload
   }
+}
+
+const notBegun: InputError = {
+  field: 'input',
+  message: 'Nothing was done: the steps before this one took too long. Send it again.',
 }
 
 /** Recognises an id of a product, transfer or request. No other text of a caller enters the audit trail: it is kept for ever. */

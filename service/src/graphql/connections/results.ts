@@ -15,7 +15,7 @@ export type ResultMaker = {
 
 /** Errors of the results are those that clients receive. `newContext` creates the context of an event. */
 export function createResultMaker(
-  { formatError, timeoutMs }: Pick<OperationSteps, 'formatError' | 'timeoutMs'>,
+  { formatError, ...times }: Pick<OperationSteps, 'formatError' | 'timeoutMs' | 'lastStepMs'>,
   newContext: () => GraphqlContext,
 ): ResultMaker {
   function format({ errors, ...result }: ExecutionResult, { contextValue }: ExecutionArgs): ExecutionResult {
@@ -24,7 +24,7 @@ export function createResultMaker(
   }
 
   async function execute(args: ExecutionArgs): Promise<ExecutionResult> {
-    return format(await executeWithin(args, timeoutMs), args)
+    return format(await executeWithin(args, times), args)
   }
 
   async function subscribe(args: ExecutionArgs): Promise<Results | ExecutionResult> {

@@ -1,6 +1,6 @@
 /** One operation over HTTP by graphql-http: parameters, media types and statuses of GraphQL over HTTP. */
 import type { IncomingMessage } from 'node:http'
-import { execute, type ExecutionArgs, type ExecutionResult } from 'graphql'
+import { execute, getOperationAST, type ExecutionArgs, type ExecutionResult } from 'graphql'
 import { createHandler } from 'graphql-http'
 import { parseRequestTarget, requestIdFor } from '../../http/request.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
@@ -28,10 +28,16 @@ export type OperationSteps = {
   readonly prepare: PrepareOperation
   readonly createContext: CreateContext
   readonly formatError: FormatError
+} & Times
+
+type Times = {
+  /** Time for a query or an event, and for the start of each field of a mutation. */
   readonly timeoutMs?: number
+  /** Further time of a mutation, whose last step waits for the chain and for the index. */
+  readonly lastStepMs?: number
 }
 
-export function createHttpOperation({ prepare, createContext, formatError, timeoutMs }: OperationSteps): HttpOperation {
+export function createHttpOperation({ prepare, createContext, formatError, ...times }: OperationSteps): HttpOperation {
   return async (request, body, key, requestId) => {
     let isAway = false
     const handler = createHandler<IncomingMessage, ApiKey, GraphqlContext>({
@@ -40,7 +46,7 @@ export function createHttpOperation({ prepare, createContext, formatError, timeo
         isAway ||= formatted.extensions['code'] === 'DATABASE_UNAVAILABLE'
         return formatted
       },
-      execute: (args) => executeWithin(args, timeoutMs),
+      execute: (args) => executeWithin(args, times),
       onSubscribe: (_request, parameters) => {
         const prepared = prepare(parameters)
         if (prepared.ok && prepared.kind === 'subscription') return [graphqlError('BAD_USER_INPUT', needsStream)]
@@ -109,21 +115,39 @@ const messages: Readonly<Record<number, string>> = {
 /** Executes within a time, and adds the cost of the operation to the result. */
 export async function executeWithin(
   args: ExecutionArgs,
-  timeoutMs: OperationSteps['timeoutMs'] = 30_000,
+  { timeoutMs = 30_000, lastStepMs = 15_000 }: Times,
 ): Promise<ExecutionResult> {
   const { cost } = args.contextValue as GraphqlContext
-  const result = await resultWithin(args, timeoutMs)
+  const isMutation = getOperationAST(args.document, args.operationName)?.operation === 'mutation'
+  const result = await (isMutation ? mutate(args, timeoutMs, timeoutMs + lastStepMs) : query(args, timeoutMs))
   return cost === undefined ? result : { ...result, extensions: costExtensions(cost) }
 }
 
-/** A statement or call that outlives the time ends by its own deadline. */
-async function resultWithin(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
-  const result = execute(args)
-  if (!(result instanceof Promise)) return result
-  const onTimeout = (): ExecutionResult => ({
+async function query(args: ExecutionArgs, timeoutMs: number): Promise<ExecutionResult> {
+  return settledWithin(execute(args), timeoutMs, () => ({
     errors: [graphqlError('TOO_COMPLEX', `The operation took longer than ${timeoutMs / 1_000} s.`)],
-  })
-  return withDeadline(result, timeoutMs, { onTimeout }).catch((error: unknown) => ({ errors: [faultError(error)] }))
+  }))
+}
+
+/** Begins no field after `startMs`. Fields that were begun may write after `endMs` too, so that the error then is no refusal. */
+async function mutate(args: ExecutionArgs, startMs: number, endMs: number): Promise<ExecutionResult> {
+  const context = args.contextValue as GraphqlContext
+  const contextValue: GraphqlContext = { ...context, tooLate: AbortSignal.timeout(startMs) }
+  const message = `The mutation took longer than ${endMs / 1_000} s and may have been done: repeat it with the same idempotencyKey.`
+  return settledWithin(execute({ ...args, contextValue }), endMs, () => ({
+    data: null,
+    errors: [graphqlError('DEADLINE_EXCEEDED', message)],
+  }))
+}
+
+/** A statement or call that outlives the time ends by its own deadline. */
+async function settledWithin(
+  result: ExecutionResult | Promise<ExecutionResult>,
+  ms: number,
+  onTimeout: () => ExecutionResult,
+): Promise<ExecutionResult> {
+  if (!(result instanceof Promise)) return result
+  return withDeadline(result, ms, { onTimeout }).catch((error: unknown) => ({ errors: [faultError(error)] }))
 }
 
 /** Returns an id under which the log has the faults of an operation. */

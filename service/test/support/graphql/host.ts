@@ -5,7 +5,7 @@ import type { Scope } from '../../../src/access/rights.ts'
 import { createGraphqlHost, type GraphqlHost } from '../../../src/hosts/graphql/host.ts'
 import { createConnections, type ConnectionsOptions } from '../../../src/graphql/connections/connections.ts'
 import { createStreamOperation } from '../../../src/graphql/connections/event-stream.ts'
-import { createHttpOperation } from '../../../src/graphql/server/operation.ts'
+import { createHttpOperation, type OperationSteps } from '../../../src/graphql/server/operation.ts'
 import { contextFactory } from '../../../src/graphql/context.ts'
 import { indexStores } from '../../../src/graphql/stores.ts'
 import { createPrepareOperation } from '../../../src/graphql/server/prepare.ts'
@@ -38,6 +38,7 @@ type Options = {
   readonly host?: Partial<GraphqlHost>
   readonly connections?: Partial<ConnectionsOptions>
   readonly stuckMs?: number
+  readonly times?: Pick<OperationSteps, 'timeoutMs' | 'lastStepMs'>
   readonly products?: Partial<ProductStore>
   readonly past?: Partial<ReturnType<typeof indexStores>['past']>
   readonly chainStatus?: QueryDeps['chainStatus']
@@ -63,6 +64,7 @@ export async function startGraphql(
     host = {},
     connections: connectionOptions = {},
     stuckMs = 14_000,
+    times = {},
     products = {},
     past = {},
     chainStatus = async () => ({ head: null, isFaulty: false }),
@@ -83,7 +85,7 @@ export async function startGraphql(
   const prepareAny = createPrepareOperation({ schema, ...(introspection !== undefined && { introspection }) })
   const prepare = prepareTrusted(prepareAny, documents)
   const connections = createConnections({ keys, log, ...connectionOptions })
-  const steps = { prepare, createContext: contextFactory(stores), formatError: createFormatError(log) }
+  const steps = { prepare, createContext: contextFactory(stores), formatError: createFormatError(log), ...times }
   const onRequest = createGraphqlHost({
     authenticate: createAuthenticate({ keys, log }),
     clientKey: clientKeys([]),

@@ -130,6 +130,7 @@ export async function startMutationWorld() {
   return {
     ...world,
     lines,
+    resolvers: mutationResolvers(depsOver(writer, world.contract)),
     ask: askerOf(database, depsOver(writer, world.contract), world.contract),
     askOver: (by: Writer, contract = world.contract) => askerOf(database, depsOver(by, contract), contract),
     /** A smart account whose holder's signature is its own (ERC-1271). */
