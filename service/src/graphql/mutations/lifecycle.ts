@@ -11,7 +11,7 @@ import { type Approvals, formatWaiting } from '../../access/approvals/approvals.
 import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
 import { isGiven } from '../queries/pages.ts'
-import { isFilled, type Input, type InputReader, type Maybe, type Valid } from './inputs.ts'
+import { isFilled, type Input, type InputError, type InputReader, type Maybe, type Valid } from './inputs.ts'
 import { mutation, productPayload, rejected, rejectedAt, type WriteOutcome, type Writes } from './mutation.ts'
 import { type ModelDeps, modelError } from './models.ts'
 import { consentErrors, howToSign } from './typed-data.ts'
@@ -155,6 +155,11 @@ type BindTagInput = Input<'productId' | 'uid' | 'batchId', 'gtin' | 'serialNumbe
 /** A key with brands gets no id of a product that may be of another brand. */
 const takenElsewhere = 'The tag or the item is registered already, or the tag is of another batch: take another one.'
 
+const notMined: InputError = {
+  field: 'input',
+  message: 'The binding is not mined yet, so the tag is not registered here. Repeat this request to register it.',
+}
+
 const fieldOf = { batch: 'batchId', tag: 'uid', item: 'serialNumber' } as const
 
 export function createBindTag(
@@ -187,7 +192,8 @@ export function createBindTag(
       key === undefined
         ? await executeSigned(request, `bind:${tokenId}:${commitment}`, context)
         : await executeWrite(request, await operationKeyOf(key, context), context)
-    if (!result.ok || !result.mined) return productPayload(tokenId, result, context)
+    if (!result.ok) return productPayload(tokenId, result, context)
+    if (!result.mined) return rejected([notMined], result.txHash)
     const registered = await tags.importTag({ uid, epoch: allowed.epoch, batchId, tokenId, ...item })
     if (registered.outcome === 'refused') {
       const message = `The tag is bound on chain, but the registry of tags refused it (${registered.because}).`

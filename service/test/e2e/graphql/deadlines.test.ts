@@ -1,8 +1,10 @@
 /** Mutations outlast the time of their operation, over HTTP and a real chain (spec §4.9). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
+import { tagStore } from '../../../src/tap/tag-registry.ts'
 import { startGraphql } from '../../support/graphql/host.ts'
 import { startMutationWorld, type MutationWorld, type Payload } from '../../support/graphql/mutations.ts'
+import { refusalOf } from '../../support/index/transfers.ts'
 
 type Host = Awaited<ReturnType<typeof startGraphql>>
 
@@ -63,5 +65,27 @@ describe('a mutation that outlasts its time', () => {
     const repeated = await ask(patient, 'unknown')
     assert.equal((repeated.data as unknown as Record<string, Payload>)['unknown']?.success, true)
     assert.equal(await world.supply(), supply + 1)
+  })
+
+  it('asks for a repeat of a binding that is not mined in time, and the repeat registers the tag', async () => {
+    const tags = tagStore(world.database)
+    await tags.putBatch({ id: 'test', epoch: 0, settings: {} })
+    const { productId } = await world.ask('registerProduct', 'productId', { tagId: 'bound', name: 'A product' })
+    const uid = Buffer.from('04a1b2c3d4e5f6', 'hex')
+    const item = { gtin: '09506000134352', serialNumber: 'S-1' }
+    const input = { productId, uid: uid.toString('hex'), batchId: 'test', ...item }
+    const impatient = world.writerOver(world.operations, { receiptWaitMs: 100 })
+    await world.automine(false)
+    const early = await world.askOver(impatient)('bindTag', 'txHash product { id }', input)
+    refusalOf(early, 'input', /not mined yet.*Repeat this request/)
+    assert.match(String(early['txHash']), /^0x[0-9a-f]{64}$/)
+    assert.equal(await tags.tagOfUid(uid), undefined)
+    await world.automine(true)
+    await world.mine()
+    const repeated = await world.ask('bindTag', 'txHash', input)
+    assert.deepEqual([repeated.success, repeated['txHash']], [true, early['txHash']])
+    const tag = await tags.tagOfItem(item.gtin, item.serialNumber)
+    assert.equal(tag?.tokenId, BigInt(String(productId)))
+    await impatient.close()
   })
 })

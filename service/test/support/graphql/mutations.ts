@@ -2,7 +2,7 @@
 import { openEmptyPglite } from '../database/pglite.ts'
 import type { Hex } from '@touchstone/verdict'
 import { graphql } from 'graphql'
-import { encodeDeployData } from 'viem'
+import { encodeDeployData, keccak256 } from 'viem'
 import wallet from '../../../../contracts/artifacts/TestWallet.json' with { type: 'json' }
 import { operationStore } from '../../../src/chain/transactions/operations.ts'
 import { createTransferReads } from '../../../src/chain/transactions/transfer-reads.ts'
@@ -123,6 +123,7 @@ export async function startMutationWorld() {
     awaitIndexed,
     operator: operator.address,
     resolveTap: async () => ({ kind: 'not_configured' }),
+    tagHash: (uid) => keccak256(uid),
     formerBinding: async () => null,
     itemChanged: async () => {},
     log: createLog((line) => lines.push(line)),
