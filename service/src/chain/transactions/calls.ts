@@ -112,6 +112,23 @@ export async function sentRequest(
   return operation && requestIn(operation.raw)
 }
 
+/** Returns the claim that was sent when it says the same, else null. The attester signs another nonce after a claim. Left out values are not compared. */
+export function repeatedClaim(
+  sent: WriteRequest | null,
+  { tokenId, claimant, deadline, signature }: Readonly<ClaimTerms>,
+): WriteRequest | null {
+  const isSame =
+    sent?.kind === 'claim' &&
+    sent.tokenId === tokenId &&
+    sent.claimant.toLowerCase() === claimant &&
+    (deadline ?? sent.deadline) === sent.deadline &&
+    (signature?.toLowerCase() ?? sent.claimantSignature) === sent.claimantSignature
+  return isSame ? sent : null
+}
+
+/** `signature` is the claimant's. */
+type ClaimTerms = { tokenId: bigint; claimant: Hex; deadline?: bigint | undefined; signature?: Hex | undefined }
+
 function requestIn(raw: Hex): WriteRequest | null {
   const { functionName, args } = decodeFunctionData({ abi, data: parseTransaction(raw).data ?? '0x' })
   const kind = repeatable.find((name) => name === functionName)

@@ -12,7 +12,7 @@ import { CommandError } from '../session/output.ts'
 import { claimCommand } from './claim.ts'
 import { mintCommand } from './mint.ts'
 import { formatFlags, historyCommand, showCommand } from './show.ts'
-import { addWriteOptions, itemOf, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, itemOf, previousRequest, write, type WriteOptions } from './write.ts'
 
 export function assetCommand(run: RunWork): Command {
   return defineGroup(
@@ -159,7 +159,7 @@ async function changeFlags(
   options: FlagOptions,
 ): Promise<number> {
   const { reason, note } = options
-  const bits = reason === 'all' ? await readReports(session, tokenId) : reason
+  const bits = reason === 'all' ? await readReports(session, tokenId, options) : reason
   const hasTamper = (bits & assetFlags.TAMPER) !== 0
   if (hasTamper && bits !== assetFlags.TAMPER)
     throw new CommandError('Only the attester can report tamper: give tamper in a command of its own.')
@@ -171,7 +171,10 @@ async function changeFlags(
   return written.exit
 }
 
-async function readReports(session: Session, tokenId: bigint): Promise<number> {
+/** Returns all reports of an asset. Under a key that was used before these are the reports that were resolved then. */
+async function readReports(session: Session, tokenId: bigint, options: WriteOptions): Promise<number> {
+  const sent = await previousRequest(session, options)
+  if (sent?.kind === 'resolve' && sent.tokenId === tokenId) return sent.bits
   const { record } = (await chainOf(session).reader.read(tokenId)).asset
   const bits = record.flags & reportFlags
   if (bits === 0) throw new CommandError(`Asset ${tokenId} has no reports.`)

@@ -2,11 +2,13 @@
 import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
 import { publishedAccounts } from '../../domain/published-accounts.ts'
+import { repeatedClaim } from '../../chain/transactions/calls.ts'
+import { writeFailure } from '../../chain/transactions/failures.ts'
 import { registryTypedData } from '../../chain/transactions/typed-data.ts'
 import { chainId } from '../../domain/chain.ts'
 import { createAuthenticate } from '../../tap/sun/authenticate.ts'
 import { readRegistry } from './show.ts'
-import { addWriteOptions, write, type WriteOptions } from './write.ts'
+import { addWriteOptions, previousRequest, write, type WriteOptions } from './write.ts'
 import { chainOf, retryChain, type RunWork, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { argument, defineCommand, inSession } from '../session/command.ts'
@@ -62,6 +64,13 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
       'A claim needs the claimant’s consent: --consent and the --deadline it names (see --prepare).',
     )
 
+  const change = `make asset ${tokenId} the claimant's`
+  const sent = await previousRequest(session, options)
+  if (sent !== undefined) {
+    const request = repeatedClaim(sent, { tokenId, claimant, deadline: options.deadline, signature: options.consent })
+    if (request === null) throw new CommandError(writeFailure('IDEMPOTENCY_CONFLICT').message)
+    return (await write(session, request, options, change)).exit
+  }
   const tapCounter = await (options.dryRun === true ? readTap : consumeTap)(session, tokenId, options.tap)
   const { writer, contract } = chainOf(session)
   const claimed = { tokenId, claimant, tapCounter, deadline }
@@ -73,7 +82,7 @@ async function claim(session: Session, tokenId: bigint, options: Options): Promi
   const claimantSignature =
     options.consent ?? (await account?.signTypedData(registryTypedData(domain, 'ClaimConsent', message))) ?? '0x'
   const request = { kind: 'claim', ...claimed, attester, attesterSignature, claimantSignature } as const
-  return (await write(session, request, options, `make asset ${tokenId} the claimant's`)).exit
+  return (await write(session, request, options, change)).exit
 }
 
 function demoAccount({ demo }: Session, index: number) {

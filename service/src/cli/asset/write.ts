@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Command } from 'commander'
 import type { Components } from '../../app/components.ts'
-import type { WriteRequest } from '../../chain/transactions/calls.ts'
+import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
 import { formatState } from './show.ts'
 import { chainOf, retryChain, type Session } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
@@ -62,6 +62,14 @@ export async function write(
     for (const { tokenId, state } of states) io.out(`asset        ${tokenId}  ${state}`)
   }
   return { exit: 0, confirmed: result }
+}
+
+/** Returns what `sentRequest` returns for the caller's own key. A dry run repeats nothing. */
+export async function previousRequest(
+  session: Session,
+  { key, dryRun }: WriteOptions,
+): Promise<WriteRequest | null | undefined> {
+  return key === undefined || dryRun === true ? undefined : sentRequest(chainOf(session).operations, key)
 }
 
 async function simulate(session: Session, request: WriteRequest, change: string, json?: true): Promise<Written> {

@@ -1,6 +1,6 @@
 /** Steps of the lifecycle as mutations (spec §3): bind a tag, activate, claim, flag, resolve, recycle. */
 import { assetFlags, reportFlags, type Hex } from '@touchstone/verdict'
-import type { WriteRequest } from '../../chain/transactions/calls.ts'
+import { repeatedClaim, type WriteRequest } from '../../chain/transactions/calls.ts'
 import { writeFailure } from '../../chain/transactions/failures.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
@@ -259,14 +259,9 @@ export function createClaimProduct(
 
   /** Sends the previous request again: the attester would sign another nonce now, and the tap is consumed. */
   async function repeatClaim(sent: WriteRequest | null, claim: Claim, context: GraphqlContext) {
-    const isSame =
-      sent?.kind === 'claim' &&
-      sent.tokenId === claim.tokenId &&
-      sent.claimant.toLowerCase() === claim.claimant &&
-      sent.deadline === claim.deadline &&
-      sent.claimantSignature === claim.signature
-    if (!isSame) return rejectedAt('idempotencyKey', writeFailure('IDEMPOTENCY_CONFLICT').message)
-    return productPayload(claim.tokenId, await executeWrite(sent, claim.key, context, fields), context)
+    const request = repeatedClaim(sent, claim)
+    if (request === null) return rejectedAt('idempotencyKey', writeFailure('IDEMPOTENCY_CONFLICT').message)
+    return productPayload(claim.tokenId, await executeWrite(request, claim.key, context, fields), context)
   }
 }
 

@@ -219,6 +219,31 @@ describe('touchstone asset', () => {
     assert.match(await refused('asset', 'flag', '3', '--reason', 'lost'), /Asset 3 is MINTED/)
   })
 
+  it('does a claim once under a key, also when the tap has expired', async () => {
+    const other = '04A1B2C3D4E5F8'
+    await ok('asset', 'bind', '4', '--uid', other, '--batch', 'b')
+    await ok('asset', 'activate', '4')
+    const url = await ok('tag', 'emulate', '--batch', 'b', '--uid', other, '--tap')
+    const claim = ['asset', 'claim', '4', '--tap', url, '--key', 'claim-4', '--demo-account']
+    const [transaction = ''] = (await ok(...claim, '2')).split('\n')
+    const again = `${transaction}  (done before under this key)\n`
+    assert.ok((await ok(...claim, '2')).startsWith(again))
+    await world.components.database.query("update tap set first_seen = first_seen - interval '1 hour'")
+    assert.ok((await ok(...claim, '2')).startsWith(again))
+    assert.match(await refused(...claim, '3'), /^This idempotency key was used for another request/)
+    assert.match(await refused(...claim, '2', '--deadline', '4102444800'), /^This idempotency key was used for another/)
+  })
+
+  it('resolves all flags once under a key, and leaves those that came later', async () => {
+    await ok('asset', 'flag', '4', '--reason', 'lost')
+    const resolve = ['asset', 'resolve', '4', '--reason', 'all', '--key', 'resolve-4']
+    const [resolved = ''] = (await ok(...resolve)).split('\n')
+    assert.ok((await ok(...resolve)).startsWith(`${resolved}  (done before under this key)\n`))
+    await ok('asset', 'flag', '4', '--reason', 'stolen')
+    assert.match(await ok(...resolve), /done before under this key\)\n[^]*asset {8}4 {2}FLAGGED \(stolen\)$/)
+    assert.match(await refused(...resolve, '--note', 'Found'), /^This idempotency key was used for another request/)
+  })
+
   it('is recycled for ever', async () => {
     assert.match(await ok('asset', 'recycle', '3'), /RECYCLED/)
     assert.match(await refused('asset', 'activate', '3'), /RECYCLED/)
