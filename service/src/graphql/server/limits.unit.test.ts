@@ -1,7 +1,7 @@
 /** The limits of operations (spec §8), by literals, variables and fragments alike. */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { getIntrospectionQuery } from 'graphql'
+import { getIntrospectionQuery, getNamedType, isObjectType, isRequiredArgument } from 'graphql'
 import { createLog } from '../../lib/log.ts'
 import { createFormatError } from '../errors.ts'
 import { createPrepareOperation } from './prepare.ts'
@@ -113,6 +113,26 @@ describe('the limits of an operation', () => {
     assert.equal(outcome(query, { n: 10 }), 'ok', 'the kept document is asked anew for its cost')
     assert.equal(outcome(query, { n: null }), 'ok', 'null is the default of twenty')
     assert.match(outcome(query, { n: 'many' }), /^BAD_USER_INPUT/)
+  })
+
+  it('one for each item, whatever list of the schema has it', () => {
+    const costOf = (query: string): number => {
+      const prepared = prepare({ query })
+      assert.ok(prepared.ok, query)
+      return prepared.cost
+    }
+    const objects = Object.values(schema.getTypeMap()).filter(isObjectType)
+    const fields = objects.flatMap((parent) => Object.values(parent.getFields()).map((field) => ({ parent, field })))
+    const lists = fields.filter(({ field }) => getNamedType(field.type).name.endsWith('Connection'))
+    assert.ok(lists.length >= 9)
+    for (const { parent, field } of lists) {
+      const required = field.args.filter(isRequiredArgument).map(({ name }) => `${name}: BRAND`)
+      const list = (first: number) =>
+        `${field.name}(${[`first: ${first}`, ...required].join(', ')}) { edges { node { __typename } } }`
+      const query = (first: number) =>
+        parent.name === 'Query' ? `{ ${list(first)} }` : `{ node(id: 1) { ... on ${parent.name} { ${list(first)} } } }`
+      assert.equal(costOf(query(100)) - costOf(query(1)), 99, `${parent.name}.${field.name}`)
+    }
   })
 
   it('twenty mutations at once', () => {

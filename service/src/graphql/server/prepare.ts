@@ -263,6 +263,7 @@ const read = new Set([
   'Event',
   'Tap',
   'TapAnomaly',
+  'Approval',
 ])
 /** Texts of thousands of characters. Each costs as much as an object wherever it is selected, because every alias repeats it. */
 const largeTexts = new Set(['Transfer.message', 'ProductMetadata.description', 'ProductMetadata.customFields'])
