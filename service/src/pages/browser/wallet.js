@@ -124,11 +124,22 @@ async function sign(form, provider, account) {
   const { typedData, ...signed } = terms
   const parameters = [account, JSON.stringify(typedData)]
   const signature = await provider.request({ method: 'eth_signTypedData_v4', params: parameters })
+  await sending(form, async () => {
+    const sent = await post(form, { ...input, ...signed, signature })
+    if (sent.reason !== undefined) return refuse(form, sent)
+    form.querySelector('.buttons').hidden = true
+    await outcomes[form.dataset.step](form, { ...signed, ...sent }, account)
+  })
+}
+
+/** Runs what begins with the sending of a step. An error does not show whether the step was carried out. */
+async function sending(form, steps) {
   say(form, texts.sending)
-  const sent = await post(form, { ...input, ...signed, signature })
-  if (sent.reason !== undefined) return refuse(form, sent)
-  form.querySelector('.buttons').hidden = true
-  await outcomes[form.dataset.step](form, { ...signed, ...sent }, account)
+  try {
+    await steps()
+  } catch {
+    say(form, texts.unsure)
+  }
 }
 
 const outcomes = {
@@ -153,12 +164,13 @@ async function call(form, provider, account) {
   const chainId = `0x${Number(chain).toString(16)}`
   const transaction = { from: account, to: contract, data, value: '0x0', chainId }
   const hash = await provider.request({ method: 'eth_sendTransaction', params: [transaction] })
-  say(form, texts.sending)
-  const receipt = await until(() => provider.request({ method: 'eth_getTransactionReceipt', params: [hash] }))
-  if (receipt !== undefined && Number(receipt.status) !== 1) return say(form, texts.reverted, false)
-  const isShown = async () => (await record(form)).chainRef.block_number >= Number(receipt.blockNumber)
-  if (receipt === undefined || !(await until(isShown))) return say(form, texts.sent)
-  location.reload()
+  await sending(form, async () => {
+    const receipt = await until(() => provider.request({ method: 'eth_getTransactionReceipt', params: [hash] }))
+    if (receipt !== undefined && Number(receipt.status) !== 1) return say(form, texts.reverted, false)
+    const isShown = async () => (await record(form)).chainRef.block_number >= Number(receipt.blockNumber)
+    if (receipt === undefined || !(await until(isShown))) return say(form, texts.sent)
+    location.reload()
+  })
 }
 
 /** Switches the wallet to the network of the record; one that does not know it is asked to add it. */
@@ -179,11 +191,15 @@ async function isOnChain({ dataset }, provider) {
 
 const ether = { name: 'Ether', symbol: 'ETH', decimals: 18 }
 
-/** Asks again for a minute and a half; undefined when there is no answer. */
+/** Asks again for a minute and a half, also after an error; undefined when there is no answer. */
 async function until(ask) {
   for (const end = Date.now() + 90_000; Date.now() < end;) {
-    const answer = await ask()
-    if (answer) return answer
+    try {
+      const answer = await ask()
+      if (answer) return answer
+    } catch {
+      // The next attempt may succeed.
+    }
     await new Promise((resolve) => setTimeout(resolve, 1_000))
   }
   return undefined
@@ -260,11 +276,14 @@ async function post(form, fields) {
     body: JSON.stringify(fields),
     signal: AbortSignal.timeout(60_000),
   })
-  return response.json()
+  const answer = await response.json()
+  if (!response.ok && answer.reason === undefined) throw new Error(`HTTP ${response.status}`)
+  return answer
 }
 
 async function record({ dataset }) {
   const response = await fetch(dataset.record, { cache: 'no-store', signal: AbortSignal.timeout(10_000) })
+  if (!response.ok) throw new Error(`HTTP ${response.status}`)
   return response.json()
 }
 

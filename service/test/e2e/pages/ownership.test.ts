@@ -191,6 +191,61 @@ describe('ownership in the page', { skip: noBrowser }, () => {
     assert.equal((await audit(page, 'light')).broken.join(), '')
   })
 
+  it('says that nothing has changed only before a step was sent', async () => {
+    const item = await own.released()
+    await using page = await browser.open(`${world.url}/`, { allowed: /ERR_FAILED/ })
+    const wallet = await addWallet(page)
+    const claim = (sentence: string) => step(page, 'claim', { button: 'Claim with', sentence })
+    const unknown =
+      'It is not known yet whether it is on record. Open the page of the item again in a minute, before you try again.'
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Claim it')
+    await page.route('**/claim', (route) => route.abort())
+    await claim('It could not be sent, and nothing has changed. Try it again later.')
+    await page.unroute('**/claim')
+
+    // The claim is mined, and its answer is lost.
+    await page.route('**/claim', async (route) => {
+      const isSigned = route.request().postDataJSON().signature !== undefined
+      const response = await route.fetch()
+      await (isSigned ? route.abort() : route.fulfill({ response }))
+    })
+    await claim(unknown)
+    assert.equal(await own.ownerOf(item), wallet.account.address.toLowerCase())
+
+    // The claim is answered, and the record cannot be read.
+    const second = await own.released()
+    await page.unroute('**/claim')
+    await page.goto(own.tapOf(second))
+    await unfold(page, 'Claim it')
+    const unread = { status: 502, json: { version: '1', error: { code: 'CHAIN_UNAVAILABLE', message: '' } } }
+    await page.route('**/api/asset/*', (route) => route.fulfill(unread))
+    await claim(unknown)
+    assert.equal(await own.ownerOf(second), wallet.account.address.toLowerCase())
+  })
+
+  it('waits for the record of a report that was sent, although one read of it and one of the receipt fail', async () => {
+    const owner = newAccount()
+    const item = await own.claimed(owner)
+    await world.rpc('anvil_setBalance', [owner.address, '0xde0b6b3a7640000'])
+    await using page = await browser.open(`${world.url}/`)
+    let unreadReceipts = 1
+    const wallet = await addWallet(page, owner, (method, parameters) => {
+      if (method === 'eth_getTransactionReceipt' && unreadReceipts-- > 0) throw new Error('busy')
+      return world.rpc(method, parameters)
+    })
+    await page.goto(own.tapOf(item))
+    await unfold(page, 'Report it lost or stolen')
+    let unreadRecords = 1
+    await page.route('**/api/asset/*', async (route) => {
+      const isSent = wallet.asked.includes('eth_sendTransaction')
+      await (isSent && unreadRecords-- > 0 ? route.fulfill({ status: 429, json: {} }) : route.continue())
+    })
+    await page.getByRole('button', { name: 'Report stolen with' }).click()
+    await shows(page, 'Reported stolen')
+    assert.ok(unreadReceipts < 0 && unreadRecords < 0)
+  })
+
   it('claims, offers and accepts by keys that passkeys hold, each the same after a reload', async () => {
     const item = await own.released()
     const local = (url: string) => url.replace(world.url, named)
