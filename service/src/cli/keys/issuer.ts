@@ -18,7 +18,7 @@ export function issuerCommand(run: RunWork): Command {
       .action(inSession(run, (session, options: Options) => change(session, { kind: 'rotate' }, options))),
     defineCommand('retire', 'Ends one key without a successor; what it signed stays valid.', {
       notes:
-        'The form of its algorithm is not offered any more. The last key that signs is not retired: rotate instead.',
+        'The form of its algorithm is not offered any more. The key that signs certificates (ES256) and the last key are not retired: rotate instead.',
       examples: ['touchstone issuer retire key-2'],
     })
       .argument('<keyId>', 'as listed', parseKeyId)

@@ -79,7 +79,8 @@ export type IssuerKeyChange =
 
 /**
  * Returns the text after a change, or why there is none. `rotate` retires the active keys and adds new ones. A revoked key that signed gets a
- * successor of its algorithm. The last active key is not retired, because status lists are signed as long as passports live.
+ * successor of its algorithm. The active ES256 key and the last active key are not retired, because status lists are signed as long as
+ * certificates and passports live.
  */
 export async function changeIssuerKeys(
   text: string,
@@ -115,8 +116,11 @@ function refusalOf(
   if (key === undefined) return `There is no key ${id}.`
   if (key.status === 'revoked' || (kind === 'retire' && key.status === 'retired'))
     return `Key ${id} is ${key.status} already.`
+  if (kind === 'revoke') return null
+  if (key.algorithm === 'ES256')
+    return `Key ${id} is the only one that signs certificates and their status lists: rotate the keys instead.`
   const isLast = keys.every((one) => one.id === id || one.status !== 'active')
-  return kind === 'retire' && isLast ? `Key ${id} is the only one that signs: rotate the keys instead.` : null
+  return isLast ? `Key ${id} is the only one that signs: rotate the keys instead.` : null
 }
 
 /** Reads the issuer keys of a key store by `kid`. */

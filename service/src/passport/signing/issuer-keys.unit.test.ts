@@ -62,7 +62,12 @@ describe('issuer keys', () => {
     )
   })
 
-  it('are retired one by one, but not the last that signs', async () => {
+  it('are retired one by one, but neither the last that signs nor the one of certificates', async () => {
+    assert.equal(
+      await refusalOf(textOf(es256, ed25519), { kind: 'retire', id: 'key-1' }),
+      'Key key-1 is the only one that signs certificates and their status lists: rotate the keys instead.',
+    )
+    assert.match(await refusalOf(textOf(ed25519), { kind: 'retire', id: 'key-2' }), /only one that signs: rotate/)
     const text = await changed(textOf(es256, ed25519), { kind: 'retire', id: 'key-2' })
     assert.deepEqual(summary(text), ['key-1 ES256 active', 'key-2 Ed25519 retired'])
     assert.match(await refusalOf(text, { kind: 'retire', id: 'key-1' }), /only one that signs/)

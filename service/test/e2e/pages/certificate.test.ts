@@ -7,8 +7,11 @@ import { compactVerify, decodeProtectedHeader, importJWK } from 'jose'
 import decodeQR from 'qr/decode.js'
 import sharp from 'sharp'
 import { assetFlags } from '@touchstone/verdict'
+import { verificationHost } from '../../../src/hosts/verification/host.ts'
+import { createLog } from '../../../src/lib/log.ts'
 import { certificatePdf } from '../../../src/pages/certificate/pdf.ts'
 import { qrPath } from '../../../src/pages/qr.ts'
+import { createSigner } from '../../../src/passport/signing/signer.ts'
 import { catchAllTerms, expanded } from '../../support/passport/documents.ts'
 import { baseUrl } from '../../support/passport/fixtures.ts'
 import { certificateView, certify as certifyTap, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
@@ -99,6 +102,22 @@ describe('a certificate', () => {
       reasonHash: `0x${'0'.repeat(64)}`,
     })
     assert.equal((await post({ ticket: ticketIn(tap) })).status, 409)
+  })
+
+  it('is not offered without a key that signs it', async () => {
+    const { issuer } = world.components
+    const keys = issuer.keys().filter(({ algorithm }) => algorithm === 'Ed25519')
+    const host = verificationHost({
+      ...world.components,
+      issuer: { ...issuer, signerFor: (did) => createSigner({ did, keys }) },
+      baseUrl: world.url,
+      clientKey: () => '',
+      log: createLog(() => {}, 'silent'),
+    })
+    const { pathname, search } = new URL(await world.tapped('claimed'))
+    const page = await (await host.request(`${pathname}${search}`, { headers: { Accept: 'text/html' } })).text()
+    assert.match(page, /Genuine, just claimed/)
+    assert.equal(ticketIn(page), '')
   })
 
   it('comes as a PDF of one page with the signed data inside, in each language', async () => {
@@ -296,6 +315,19 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
       await says(page, titles.refused)
       await page.locator('[data-checked]').getByText(reason).waitFor()
     }
+  })
+
+  it('leaves the status open when its list comes in a form that it cannot read', async () => {
+    await using page = await browser.open(`${world.url}/check?lang=en`)
+    await page.route('**/api/status/**', async (route) => {
+      const response = await route.fetch({ headers: { accept: 'application/vc' } })
+      assert.equal(response.headers()['content-type'], 'application/vc')
+      await route.fulfill({ response })
+    })
+    await page.getByLabel('Certificate or its link').fill(await jwtOf('claimed'))
+    await page.getByRole('button', { name: 'Check' }).click()
+    await says(page, titles.part)
+    assert.equal(await page.locator('.checks li.yes').count(), 2)
   })
 
   it('reads the block again when the provider did not answer', async () => {

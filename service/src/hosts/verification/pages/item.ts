@@ -92,7 +92,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
   ])
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
   const { _warning, ...text } = verdict.untrusted ?? { _warning: '' }
-  const isSigned = site.issuer.signerFor(didOf(baseUrl)).forms.length > 0
+  const { forms } = site.issuer.signerFor(didOf(baseUrl))
   const signers = signersAt(site.wallets, now())
   return {
     tap:
@@ -112,7 +112,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     country: text.origin === undefined ? undefined : countryOf(text.origin)?.countryCode,
     item,
     certificateTicket:
-      tap.kind === 'resolved' && isSigned && isCertifiable(verdict, flags)
+      tap.kind === 'resolved' && forms.includes('application/vc+jwt') && isCertifiable(verdict, flags)
         ? (site.certificateTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
         : null,
     wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
@@ -146,7 +146,7 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     history: history?.available === true ? timelineOf(history.events) : null,
     passport: passport === null ? null : JSON.stringify(passport),
     information: information === null ? null : JSON.stringify(productDocument({ baseUrl, subject, ...information })),
-    signed: isSigned,
+    signed: forms.length > 0,
     publicRpcUrl: pages.publicRpcUrl,
     explorerUrl: pages.explorerUrl,
   }
