@@ -78,7 +78,8 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
     reports,
     tampered,
     described: metadata === 'match' && product.name !== undefined,
-    claimedAt: history?.find(({ kind }) => kind === 'claimed')?.at ?? null,
+    claimedAt: claimedAtOf(view),
+    returned: history?.some(({ kind }) => kind === 'resold') ?? false,
     now: checkedAt,
   }
 }
@@ -86,13 +87,19 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
 /**
  * The kind is one of a closed list, and the maker one of the operator's. No text of a supplier stands in a sentence.
  */
-function placesOf(context: PageContext, { details, theme, tap, history }: ItemView): Places {
-  const claimedAt = history?.find(({ kind }) => kind === 'claimed')?.at ?? null
+function placesOf(context: PageContext, view: ItemView): Places {
+  const { details, theme, tap } = view
+  const claimedAt = claimedAtOf(view)
   return {
     ...placesFor(context, { kind: details?.kind, theme }),
     taps: tap.kind === 'tapped' ? String(tap.counter) : '',
     date: claimedAt === null ? '' : dateElement(context, claimedAt),
   }
+}
+
+/** Returns the time of the last claim. An item that was given back is claimed anew. */
+function claimedAtOf({ history }: ItemView): number | null {
+  return history?.findLast(({ kind }) => kind === 'claimed')?.at ?? null
 }
 
 function chipFact(context: PageContext, tap: TapView): Fact {

@@ -190,6 +190,21 @@ describe('itemPage', () => {
     assert.match(handled, /tapped 51 times/)
   })
 
+  it('says of an item that was given back that it had an owner, and dates the last claim', () => {
+    const [first, last] = [1_795_168_212 - 40 * 86_400, 1_795_168_212 - 86_400]
+    const event = (kind: TimelineEntry['kind'], at: number) => ({ kind, at, block: 1, transaction: '0x' })
+    const history = [event('activated', first), event('claimed', first), event('resold', first)]
+    const returned = itemPage(english, view(3, { history }))
+    assert.equal(headlineOf(returned), 'Genuine chip, returned')
+    assert.match(returned, /It had an owner before, and was given back\./)
+    assert.match(returned, /No one owns this item on record\./)
+    assert.doesNotMatch(returned, /never claimed|nobody has ever owned|no owner yet|claimed this item yet/)
+    const claimed = itemPage(english, view(4, { history: [...history, event('claimed', last)], owner: 'claimed' }))
+    assert.equal(headlineOf(claimed), 'Genuine chip, just claimed')
+    assert.match(claimed, /claimed this item only on <time datetime="2026-11-19/)
+    assert.doesNotMatch(claimed, /first owner/)
+  })
+
   it('is amber without a description, and says when a text is withheld', () => {
     const page = itemPage(english, view(3, { metadata: 'mismatch', product: {} }))
     assert.equal(headlineOf(page), 'Genuine chip, no description')

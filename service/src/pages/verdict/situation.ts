@@ -31,6 +31,7 @@ type Look = {
 const looks: Readonly<Record<Situation, Look>> = {
   released: { stage: 'proven', role: 'new', tone: { new: 'go', second: 'hold', mine: 'go' } },
   handled: { stage: 'proven', role: 'new', tone: { new: 'hold', second: 'hold', mine: 'go' } },
+  returned: { stage: 'proven', role: 'new', tone: { new: 'hold', second: 'hold', mine: 'go' } },
   claimed: { stage: 'proven', role: 'second', tone: { new: 'hold', second: 'own', mine: 'go' } },
   fresh: { stage: 'proven', role: 'second', tone: { new: 'hold', second: 'hold', mine: 'go' } },
   bound: { stage: 'proven', role: 'new', tone: 'hold' },
@@ -99,7 +100,7 @@ function wordsFor(situations: Texts['situations'], situation: Situation, role: R
 
 /** A new item that was tapped more often than this was in other hands. */
 const manyTaps = 50
-/** Days after the first claim in which another sale is soon. */
+/** Days after a claim in which another sale is soon. */
 const freshDays = 14
 
 export type Facts = {
@@ -113,8 +114,10 @@ export type Facts = {
   readonly tampered: boolean
   /** The record says what the item is. */
   readonly described: boolean
-  /** Unix seconds of the first claim, if it is known. */
+  /** Unix seconds of the last claim, if it is known. */
   readonly claimedAt: number | null
+  /** An owner gave the item back for resale. */
+  readonly returned: boolean
   /** Unix seconds. */
   readonly now: number
 }
@@ -130,7 +133,7 @@ const ofReport: Readonly<Record<ReportKind, Situation>> = {
 
 /** Decides the situation of a record. A report comes first, then the tap, then the state. */
 export function situationOf(facts: Facts): Situation {
-  const { tap, state, flagged, tampered, described, claimedAt, now } = facts
+  const { tap, state, flagged, tampered, described, claimedAt, returned, now } = facts
   const [report] = reportsOf(facts)
   if (report !== undefined) return ofReport[report]
   if (flagged) return 'reported'
@@ -140,6 +143,7 @@ export function situationOf(facts: Facts): Situation {
   if (state !== 'CLAIMED' && state !== 'ACTIVATED') return 'bound'
   if (!described) return 'undescribed'
   if (state === 'CLAIMED') return claimedAt !== null && now - claimedAt < freshDays * 86_400 ? 'fresh' : 'claimed'
+  if (returned) return 'returned'
   return tap.counter > manyTaps ? 'handled' : 'released'
 }
 
