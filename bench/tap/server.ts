@@ -104,7 +104,8 @@ type FormerLedgerModule = {
   readonly announceVerified?: (sql: unknown, tap: Parameters<Announce>[0]) => Promise<boolean>
 }
 
-const fresh = async () => ({ outcome: 'FRESH', anomalies: [], lastCounter: null, isAnnounced: true }) as const
+const fresh = async () =>
+  ({ outcome: 'FRESH', anomalies: [], lastCounter: null, ageSeconds: 0, isAnnounced: true }) as const
 const instantLedger: { ledger: Ledger; announce: Announce } = {
   ledger: { consume: fresh, judge: fresh },
   announce: async () => true,

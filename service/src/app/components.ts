@@ -267,8 +267,8 @@ export async function openComponents(
     formerTagHash,
     formerBinding: async (uid) =>
       formerTagHash === undefined ? null : (await reader.readByTag(formerTagHash(uid))).tokenId,
-    ...openTickets(config),
-    ...openPageSteps(config, { writer, operations, transfers: transferReads, keys }),
+    ...openTickets(config, store.tags),
+    ...openPageSteps(config, store.tags, { writer, operations, transfers: transferReads, keys }),
     resolveTap: createTapFlow(config, { ...store, verdicts, tagHash, formerTagHash, tapLog }, log.child('tap')),
   }
   const resources = opened.move()
@@ -293,19 +293,25 @@ function configuredTagHashes({
   return { tagHash: withPepper(pepper), formerTagHash: withPepper(previousPepper) }
 }
 
+type RevokedBatches = Pick<StoreComponents['tags'], 'revokedBatches'>
+
 /** Makes the tickets of pages after a tap; undefined where no tap can be verified. */
-function openTickets({ tap: { kek } }: Config): Pick<Components, 'reportTickets' | 'certificateTickets'> {
+function openTickets(
+  { tap: { kek } }: Config,
+  { revokedBatches }: RevokedBatches,
+): Pick<Components, 'reportTickets' | 'certificateTickets'> {
   if (kek === null) return { reportTickets: undefined, certificateTickets: undefined }
   const secret = tapSecret(kek)
   return {
-    reportTickets: createTapTickets({ secret, purpose: 'difference report' }),
-    certificateTickets: createTapTickets({ secret, purpose: 'certificate' }),
+    reportTickets: createTapTickets({ secret, purpose: 'difference report', revokedBatches }),
+    certificateTickets: createTapTickets({ secret, purpose: 'certificate', revokedBatches }),
   }
 }
 
 /** Lets visitors take steps of ownership in a page. Throws a ConfigError where a key is missing. */
 function openPageSteps(
   { pages: { ownership }, tap: { kek } }: Config,
+  { revokedBatches }: RevokedBatches,
   { keys, ...deps }: SignedWriteDeps & { readonly keys: ReturnType<typeof keysByRole> },
 ): Pick<Components, 'pageClaims' | 'pageTransfers'> {
   if (!ownership.has('claim') && !ownership.has('transfer')) return { pageClaims: undefined, pageTransfers: undefined }
@@ -314,10 +320,10 @@ function openPageSteps(
   const secret = tapSecret(kek)
   return {
     pageClaims: ownership.has('claim')
-      ? { claims: createClaims(deps), tickets: createTapTickets({ secret, purpose: 'claim' }) }
+      ? { claims: createClaims(deps), tickets: createTapTickets({ secret, purpose: 'claim', revokedBatches }) }
       : undefined,
     pageTransfers: ownership.has('transfer')
-      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ secret, purpose: 'transfer' }) }
+      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ secret, purpose: 'transfer', revokedBatches }) }
       : undefined,
   }
 }

@@ -125,12 +125,14 @@ for (const { name, open, skip } of testDatabases()) {
         outcome: 'REPLAY',
         anomalies: ['unseen_lower'],
         lastCounter: 10,
+        ageSeconds: 0,
         isAnnounced: false,
       })
       assert.deepEqual(await answer(10, { picc: newPicc() }), {
         outcome: 'REPLAY',
         anomalies: ['other_picc'],
         lastCounter: 10,
+        ageSeconds: 0,
         isAnnounced: false,
       })
       assert.equal(await tap(10), 'SAME_TAP')
@@ -144,6 +146,7 @@ for (const { name, open, skip } of testDatabases()) {
         outcome: 'FRESH',
         anomalies: ['gap'],
         lastCounter: 550,
+        ageSeconds: 0,
         isAnnounced: false,
       })
       assert.deepEqual((await answer(0xff0000)).anomalies, ['gap', 'near_end'])
@@ -151,6 +154,7 @@ for (const { name, open, skip } of testDatabases()) {
         outcome: 'FRESH',
         anomalies: ['gap', 'near_end'],
         lastCounter: 0xff0000,
+        ageSeconds: 0,
         isAnnounced: false,
       })
     })

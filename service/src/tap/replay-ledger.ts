@@ -24,12 +24,14 @@ export type AnomalyKind = 'gap' | 'unseen_lower' | 'other_picc' | 'old_epoch' | 
 
 /**
  * `lastCounter` is the counter before this tap; `null` for a chip without a row. `OTHER_BATCH`: the chip is registered in another batch, or was
- * first tapped with the keys of another. `isAnnounced`: the tap is announced, by this call or before.
+ * first tapped with the keys of another. `ageSeconds` is the time since the tap was accepted, by the clock of the database; 0 for one that is
+ * not known. `isAnnounced`: the tap is announced, by this call or before.
  */
 export type LedgerAnswer = Readonly<{
   outcome: 'FRESH' | 'SAME_TAP' | 'REPLAY' | 'REVOKED' | 'OTHER_BATCH'
   anomalies: readonly AnomalyKind[]
   lastCounter: number | null
+  ageSeconds: number
   isAnnounced: boolean
 }>
 
@@ -102,17 +104,18 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
       const clock = time === null ? row.clock : Date.parse(time) / 1_000
       lastCounter = row.last_counter
       const isAnnounced = row.announced === true
+      const ageSeconds = Math.max(0, row.age ?? 0)
       const found = row.fresh ? 'unused' : judge(row, tap, windowSeconds)
       const isPast = past.isClosed(latest, clock, row.age)
       if (found !== 'unused') {
         const outcome = found.outcome === 'SAME_TAP' && isPast ? 'REPLAY' : found.outcome
-        return { ...found, outcome, lastCounter, isAnnounced }
+        return { ...found, outcome, lastCounter, ageSeconds, isAnnounced }
       }
       if (row.fresh || !consume)
-        return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter, isAnnounced }
+        return { outcome: 'FRESH', anomalies: anomaliesOf(tap, lastCounter), lastCounter, ageSeconds, isAnnounced }
       // Another process advanced the counter. Unless it is read again, a concurrent duplicate looks replayed.
     }
-    return { outcome: 'REPLAY', anomalies: [], lastCounter, isAnnounced: false }
+    return { outcome: 'REPLAY', anomalies: [], lastCounter, ageSeconds: 0, isAnnounced: false }
   }
   return { consume: (tap, product = null) => answer(tap, true, product), judge: (tap) => answer(tap, false, null) }
 }

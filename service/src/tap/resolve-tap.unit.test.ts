@@ -61,6 +61,7 @@ describe('a tap whose chain does not answer', () => {
     epoch: 0,
     batchId: 'a',
     tagHash: '0x01',
+    ageSeconds: 0,
     fresh: true,
     isAnnounced: false,
   }

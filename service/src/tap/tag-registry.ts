@@ -129,6 +129,9 @@ export function tagStore(sql: Sql) {
       if ((await sql.query(statusStatement, [id, status, await momentBefore(sql)])).length > 0) return true
       return (await sql.query('SELECT 1 FROM tag_batch WHERE id = $1', [id])).length > 0
     },
+    /** Returns the ids of batches whose tags are counterfeit. */
+    revokedBatches: async (): Promise<readonly string[]> =>
+      (await sql.query<{ id: string }>("SELECT id FROM tag_batch WHERE status = 'revoked'")).map(({ id }) => id),
     batches: async (): Promise<readonly StoredBatch[]> => {
       const rows = await sql.query<StoredBatch & { settings: string }>(listStatement)
       return rows.map((row) => ({ ...row, settings: JSON.parse(row.settings) as unknown }))

@@ -9,39 +9,51 @@ import { constantTimeEqual } from '../lib/bytes.ts'
 type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
 
 export type TapTickets = {
-  readonly issue: (tap: Tapped) => string
-  /** Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. */
-  readonly parse: (ticket: string | null) => Tapped | null
+  /** Returns a ticket of a tap that was accepted `ageSeconds` ago; null where the tap is too old for one. */
+  readonly issue: (tap: Tapped & { readonly batchId: string; readonly ageSeconds: number }) => string | null
+  /**
+   * Returns the tap of a ticket; null for one that is forged or expired, or has another purpose. A ticket of a revoked batch counts as expired.
+   * Throws when the database does not answer.
+   */
+  readonly parse: (ticket: string | null) => Promise<Tapped | null>
 }
 
-/** Seconds for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
+/** Seconds after the tap for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
 const lifetimes = { 'difference report': 3_600, claim: 600, transfer: 1_800, certificate: 600 } as const
 
 /** Creates the tickets. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `now` is in unix milliseconds. */
 export function createTapTickets({
   secret,
   purpose,
+  revokedBatches,
   now = Date.now,
 }: {
   readonly secret: Uint8Array
   readonly purpose: keyof typeof lifetimes
+  /** Returns the ids of all revoked batches: tags of them prove nothing. */
+  readonly revokedBatches: () => Promise<readonly string[]>
   readonly now?: () => number
 }): TapTickets {
   if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
   const key = createHmac('sha256', secret).update(`touchstone ${purpose}`).digest()
   const macOf = (body: string) => createHmac('sha256', key).update(body).digest()
+  /** Makes a mark of a batch, whose id is the operator's. */
+  const markOf = (batchId: string) => macOf(`batch ${batchId}`).subarray(0, 16).toString('base64url')
   return {
-    issue: ({ tokenId, tapCounter }) => {
-      const body = `${tokenId}.${tapCounter}.${Math.floor(now() / 1000) + lifetimes[purpose]}`
+    issue: ({ tokenId, tapCounter, batchId, ageSeconds }) => {
+      if (ageSeconds >= lifetimes[purpose]) return null
+      const until = Math.floor(now() / 1000 - ageSeconds) + lifetimes[purpose]
+      const body = `${tokenId}.${tapCounter}.${until}.${markOf(batchId)}`
       return `${body}.${macOf(body).toString('base64url')}`
     },
-    parse: (ticket) => {
-      const [, body, token, counter, until, mac] = ticketPattern.exec(ticket ?? '') ?? []
+    parse: async (ticket) => {
+      const [, body, token, counter, until, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
       if (body === undefined || token === undefined || mac === undefined) return null
       if (!constantTimeEqual(macOf(body), Buffer.from(mac, 'base64url')) || now() / 1000 > Number(until)) return null
+      if ((await revokedBatches()).some((batchId) => markOf(batchId) === mark)) return null
       return { tokenId: BigInt(token), tapCounter: Number(counter) }
     },
   }
 }
 
-const ticketPattern = /^((\d{1,78})\.(\d{1,8})\.(\d{1,12}))\.([\w-]{43})$/
+const ticketPattern = /^((\d{1,78})\.(\d{1,8})\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/

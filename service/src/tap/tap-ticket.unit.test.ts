@@ -6,23 +6,45 @@ describe('tap tickets', () => {
   let now = 1_795_000_000_000
   const secret = new Uint8Array(32).fill(7)
   const purpose = 'difference report'
-  const tickets = createTapTickets({ secret, purpose, now: () => now })
-  const tap = { tokenId: 2n ** 256n - 1n, tapCounter: 16_777_215 }
+  let revoked: string[] = []
+  const options = { revokedBatches: async () => revoked, now: () => now }
+  const tickets = createTapTickets({ secret, purpose, ...options })
+  const parsed = { tokenId: 2n ** 256n - 1n, tapCounter: 16_777_215 }
+  const tap = { ...parsed, batchId: '2026.watches', ageSeconds: 0 }
 
-  it('return their tap for an hour', () => {
+  it('return their tap for an hour', async () => {
     const ticket = tickets.issue(tap)
-    assert.deepEqual(tickets.parse(ticket), tap)
+    assert.deepEqual(await tickets.parse(ticket), parsed)
     now += 3_600_000
-    assert.deepEqual(tickets.parse(ticket), tap)
+    assert.deepEqual(await tickets.parse(ticket), parsed)
     now += 1_001
-    assert.equal(tickets.parse(ticket), null)
+    assert.equal(await tickets.parse(ticket), null)
   })
 
-  it('are refused when a character is changed, missing or added, and from another secret or for another purpose', () => {
+  it('end an hour after the tap, however late the page was opened again', async () => {
+    const ticket = tickets.issue({ ...tap, ageSeconds: 3_000.4 })
+    now += 598_000
+    assert.deepEqual(await tickets.parse(ticket), parsed)
+    now += 3_000
+    assert.equal(await tickets.parse(ticket), null)
+    assert.equal(tickets.issue({ ...tap, ageSeconds: 3_600 }), null)
+  })
+
+  it('are refused while the batch of their tag is revoked, and do not name it', async () => {
     const ticket = tickets.issue(tap)
-    const others = createTapTickets({ secret: new Uint8Array(32), purpose, now: () => now })
-    const claims = createTapTickets({ secret, purpose: 'claim', now: () => now })
-    assert.deepEqual(claims.parse(claims.issue(tap)), tap)
+    assert.doesNotMatch(`${ticket}`, /watches/)
+    revoked = ['other', tap.batchId]
+    assert.equal(await tickets.parse(ticket), null)
+    assert.deepEqual(await tickets.parse(tickets.issue({ ...tap, batchId: 'third' })), parsed)
+    revoked = []
+    assert.deepEqual(await tickets.parse(ticket), parsed)
+  })
+
+  it('are refused when a character is changed, missing or added, and from another secret or for another purpose', async () => {
+    const ticket = tickets.issue(tap) ?? ''
+    const others = createTapTickets({ secret: new Uint8Array(32), purpose, ...options })
+    const claims = createTapTickets({ secret, purpose: 'claim', ...options })
+    assert.deepEqual(await claims.parse(claims.issue(tap)), parsed)
     for (const wrong of [
       null,
       '',
@@ -34,7 +56,7 @@ describe('tap tickets', () => {
       others.issue(tap),
       claims.issue(tap),
     ])
-      assert.equal(tickets.parse(wrong), null, String(wrong))
-    assert.throws(() => createTapTickets({ secret: new Uint8Array(31), purpose }), RangeError)
+      assert.equal(await tickets.parse(wrong), null, String(wrong))
+    assert.throws(() => createTapTickets({ secret: new Uint8Array(31), purpose, ...options }), RangeError)
   })
 })

@@ -41,8 +41,10 @@ describe('verifying a tap', () => {
     return { batch, keys, verifyTap, anomalies, tag: await testTag(batch) }
   }
 
-  it('gives uid, counter, epoch, batch and tag hash of a fresh tap, then the same tap', async () => {
-    const { tag, verifyTap } = await world()
+  it('gives uid, counter, epoch, batch and tag hash of a fresh tap, then the same tap and its age', async () => {
+    let now = Date.now()
+    const ledger = createLedger({ sql: database, now: () => new Date(now) })
+    const { tag, verifyTap } = await world({ ledger })
     const tap = tag.next()
     const expected = {
       kind: 'tapped',
@@ -51,12 +53,15 @@ describe('verifying a tap', () => {
       epoch: 3,
       batchId: 'test',
       tagHash: tagHash(tag.uid),
+      ageSeconds: 0,
       fresh: true,
       isAnnounced: false,
     }
     assert.deepEqual(await verifyTap(tap), expected)
+    now += 299_000
     assert.deepEqual(await verifyTap({ ...tap, picc: tap.picc.toLowerCase() }), {
       ...expected,
+      ageSeconds: 299,
       fresh: false,
     })
   })

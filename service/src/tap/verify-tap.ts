@@ -44,6 +44,8 @@ export type TappedTag = Readonly<{
   batchId: string
   tagHash: `0x${string}`
   formerTagHash?: `0x${string}`
+  /** Seconds since the tap was accepted, by the clock of the database. */
+  ageSeconds: number
   fresh: boolean
   /** The tap is announced for its product, by this request or before. */
   isAnnounced: boolean
@@ -119,7 +121,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     const isAnswered = challenge === undefined || challenge.isAnswered(tap, request.challengeToken)
     const product = consume && isAnswered ? await productOf({ tagHash: hash, ...former }) : null
 
-    const { outcome, anomalies, lastCounter, isAnnounced } = await traced({ name: 'tap ledger' }, () =>
+    const { outcome, anomalies, lastCounter, ageSeconds, isAnnounced } = await traced({ name: 'tap ledger' }, () =>
       consume ? ledger.consume(tap, product) : ledger.judge(tap),
     )
     for (const kind of anomalies) onAnomaly?.({ kind, batchId: batch.id, tagHash: hash, counter, lastCounter })
@@ -145,6 +147,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
       batchId: batch.id,
       tagHash: hash,
       ...former,
+      ageSeconds,
       fresh,
       isAnnounced,
       ...bound,

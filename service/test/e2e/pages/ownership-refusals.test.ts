@@ -9,6 +9,7 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { publishedAddresses } from '../../../src/domain/published-accounts.ts'
 import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts'
 import { createLog } from '../../../src/lib/log.ts'
+import { ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
@@ -19,7 +20,7 @@ describe('the routes of ownership in the page', () => {
   let world: World
   let own: OwnershipWorld
   before(async () => {
-    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report' } })
+    world = await startWorld({ env: { PAGE_OWNERSHIP: 'claim,transfer,report', PASSPORT_SIGNING: 'on' } })
     own = await openOwnership(world)
   })
   after(() => world?.end())
@@ -62,6 +63,28 @@ describe('the routes of ownership in the page', () => {
     assert.doesNotMatch(await offer(), /Its seal was opened/)
     await opened(sold)
     assert.match(await offer(), /Its seal was opened/)
+  })
+
+  it('claims and certifies nothing by a page that was opened before the batch of its tag was revoked', async () => {
+    const item = await own.released()
+    const page = await own.pageOf(own.tapOf(item))
+    const claim = async () =>
+      own.reasonOf(await own.send('/claim', { ticket: own.ticketIn(page), account: newAccount().address }))
+    const certify = async () => {
+      const body = new URLSearchParams({ ticket: certificateTicketIn(page), as: 'jwt' })
+      return (await fetch(`${world.url}/certificate`, { method: 'POST', body })).status
+    }
+    const outcomes = async () => [await claim(), await certify()]
+    assert.deepEqual(await outcomes(), [[200, undefined], 200])
+    const { tagKeys } = world.components
+    const batchId = (await world.components.tags.tagOfUid(item.tag.uid))?.batchId ?? ''
+    assert.ok(await tagKeys.setStatus(batchId, 'revoked'))
+    try {
+      assert.deepEqual(await outcomes(), [[400, 'expired'], 400])
+    } finally {
+      await tagKeys.setStatus(batchId, 'active')
+    }
+    assert.deepEqual(await outcomes(), [[200, undefined], 200])
   })
 
   it('claims once: the same signature again gets the first answer, and another wallet nothing', async () => {

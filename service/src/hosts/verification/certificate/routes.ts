@@ -96,10 +96,10 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
         ? codedFailure(new ServiceError('PASS_NOT_OFFERED', `${meaning} ${remedy}`), headers)
         : refuse(rest, { kind: 'passNotOffered' })
     }
-    const tap = certificateTickets?.parse(fields?.get('ticket') ?? null) ?? null
-    if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
-      return refuse(400, { kind: 'certificateExpired' })
     try {
+      const tap = (await certificateTickets?.parse(fields?.get('ticket') ?? null)) ?? null
+      if (fields === null || tap === null || !signer.forms.includes('application/vc+jwt'))
+        return refuse(400, { kind: 'certificateExpired' })
       const [answer, item] = await Promise.all([verdicts.answer(tap.tokenId), items.itemOfToken(tap.tokenId)])
       if (answer === null || !isCertifiable(answer.verdict, answer.flags))
         return refuse(409, { kind: 'certificateRefused' })

@@ -28,7 +28,7 @@ function takeClaim({ claims, tickets }: NonNullable<ClaimSite['pageClaims']>): T
   return async (body, { done, refuse }, requestId) => {
     const claimant = accountIn(body, 'account')
     if (claimant === null) return refuse('invalid')
-    const tap = tickets.parse(textIn(body, 'ticket'))
+    const tap = await tickets.parse(textIn(body, 'ticket'))
     if (tap === null) return refuse('expired')
     const [signature, deadline] = [signatureIn(body), deadlineIn(body)]
     if (signature === undefined) {

@@ -94,6 +94,8 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
   const { _warning, ...text } = verdict.untrusted ?? { _warning: '' }
   const { forms } = site.issuer.signerFor(didOf(baseUrl))
   const signers = signersAt(site.wallets, now())
+  const ticketOf = (tickets: Pick<TapTickets, 'issue'> | undefined) =>
+    tap.kind === 'resolved' ? (tickets?.issue({ tokenId, ...tap.tag }) ?? null) : null
   return {
     tap:
       tap.kind === 'resolved'
@@ -112,29 +114,21 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     country: text.origin === undefined ? undefined : countryOf(text.origin)?.countryCode,
     item,
     certificateTicket:
-      tap.kind === 'resolved' && forms.includes('application/vc+jwt') && isCertifiable(verdict, flags)
-        ? (site.certificateTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
-        : null,
+      forms.includes('application/vc+jwt') && isCertifiable(verdict, flags) ? ticketOf(site.certificateTickets) : null,
     wallets: (['apple', 'google'] as const).filter((wallet) => signers[wallet] !== null),
     claimTicket:
-      tap.kind === 'resolved' && verdict.state === 'ACTIVATED' && !verdict.flagged && !isSealOpened({ flags })
-        ? (site.pageClaims?.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null)
+      verdict.state === 'ACTIVATED' && !verdict.flagged && !isSealOpened({ flags })
+        ? ticketOf(site.pageClaims?.tickets)
         : null,
     transfers: site.pageTransfers
-      ? {
-          ticket:
-            tap.kind === 'resolved' && verdict.state === 'CLAIMED'
-              ? site.pageTransfers.tickets.issue({ tokenId, tapCounter: tap.tag.tapCounter })
-              : null,
-        }
+      ? { ticket: verdict.state === 'CLAIMED' ? ticketOf(site.pageTransfers.tickets) : null }
       : null,
     passkeys: pages.ownership.has('passkey'),
     ownerReports:
       pages.ownership.has('report') && owner === 'claimed'
         ? ownerReportsOf(verdict.chainRef.contract as Hex, tokenId, flags)
         : null,
-    reportTicket:
-      tap.kind === 'resolved' ? (site.reportTickets?.issue({ tokenId, tapCounter: tap.tag.tapCounter }) ?? null) : null,
+    reportTicket: ticketOf(site.reportTickets),
     reports: reportsOf(verdict, flags),
     tampered: isSealOpened({ flags }),
     owner,

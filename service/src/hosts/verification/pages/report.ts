@@ -42,10 +42,10 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
     }
     const fields = isOwnForm(c, ['application/x-www-form-urlencoded']) ? await formOf(c.req.raw) : null
-    const tap = reportTickets?.parse(fields?.get('ticket') ?? null) ?? null
-    if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
-    const role = roles.find((one) => one === fields.get('for')) ?? 'new'
+    const role = roles.find((one) => one === fields?.get('for')) ?? 'new'
     try {
+      const tap = (await reportTickets?.parse(fields?.get('ticket') ?? null)) ?? null
+      if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
       if (await differences.add({ ...tap, role, note: fields.get('note') ?? '' }))
         log.warn('visitor reports a difference', { tokenId: String(tap.tokenId), role })
     } catch (error) {

@@ -69,7 +69,7 @@ async function stepOf(
     return 'invalid'
   }
   if (step !== 'offer' && step !== 'withdraw') return 'invalid'
-  const tap = tickets.parse(textIn(body, 'ticket'))
+  const tap = await tickets.parse(textIn(body, 'ticket'))
   if (tap === null) return 'expired'
   if (step === 'withdraw') {
     const input = { ...tap, account }
