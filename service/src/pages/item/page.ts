@@ -113,12 +113,15 @@ function chipFact(context: PageContext, tap: TapView): Fact {
   return { name: verdict.chipUnchecked, detail: details[tap.kind], mark: 'open' }
 }
 
-/** The state in words, and since when it holds, or when it was read. */
+/** The state or the gravest report in words, and since when it stands, or when it was read. */
 function recordFact(context: PageContext, view: ItemView): Fact {
   const { verdict: texts, states, reports: reportNames } = textsIn(context)
   const { verdict, history, tap, tampered, checkedAt } = view
   const [report] = reportsOf(view)
-  const since = history?.findLast(({ kind }) => eventsOfState[verdict.state]?.includes(kind))?.at
+  const change = history?.findLast(({ kind }) => eventsOfState[verdict.state]?.includes(kind))
+  // A change of reports does not say which one it added, and a recycled item was reported before.
+  const isOther = change?.kind === 'flagsChanged' || (report !== undefined && verdict.state === 'RECYCLED')
+  const since = isOther ? null : change?.at
   const name = report !== undefined ? reportNames[report] : states[verdict.state === 'NONE' ? 'MINTED' : verdict.state]
   const detail =
     since === undefined || since === null
@@ -129,13 +132,13 @@ function recordFact(context: PageContext, view: ItemView): Fact {
   return { name, detail, mark }
 }
 
-/** Events since which a state holds. */
+/** Events since which a state holds, or its reports. */
 const eventsOfState: Readonly<Partial<Record<LifecycleState, readonly TimelineKind[]>>> = {
   MINTED: ['minted'],
   BOUND: ['bound'],
   ACTIVATED: ['activated', 'resold', 'unflagged'],
   CLAIMED: ['claimed'],
-  FLAGGED: ['flagged'],
+  FLAGGED: ['flagged', 'flagsChanged'],
   RECYCLED: ['recycled'],
 }
 

@@ -151,6 +151,33 @@ describe('itemPage', () => {
     assert.ok(page.includes('There is another report: Reported lost.'))
   })
 
+  it('dates a report only where the history says since when it stands', () => {
+    const [flaggedAt, changedAt] = [1_767_225_600, 1_769_904_000]
+    const event = (kind: TimelineEntry['kind'], at: number) => ({ kind, at, block: 1, transaction: '0x' })
+    const record = /<dt class="vh">Record<\/dt>\s*<dd>(.*?)<\/dd>/s
+    const shown = (history: TimelineEntry[]) => {
+      const page = itemPage(english, view(5, { reports: ['STOLEN', 'INVESTIGATION'], history }))
+      return record.exec(page)?.[1]?.replace(/<[^>]+>/g, ' ') ?? ''
+    }
+    assert.match(shown([event('flagged', flaggedAt)]), /^Reported stolen\s+since\s+January 1, 2026/)
+    const later = shown([event('flagged', flaggedAt), event('flagsChanged', changedAt)])
+    assert.match(later, /^Reported stolen\s+read/)
+  })
+
+  it('says of a recycled item with a report that its record is closed, in red, and that no report is lifted', () => {
+    const history = [{ kind: 'recycled', at: 1_769_904_000, block: 1, transaction: '0x' } as const]
+    const recycled = view(6, { reports: ['STOLEN'], owner: 'closed', history })
+    const page = itemPage(english, { ...recycled, verdict: { ...recycled.verdict, flagged: true } })
+    assert.equal(headlineOf(page), 'Retired, with a report')
+    assert.match(page, /<section\s+class="verdict tone-stop"/)
+    assert.match(page, /Reported stolen/)
+    assert.doesNotMatch(page, /Reported stolen<small>since|can lift the report|Ask .* to lift the report/)
+    const tap = { kind: 'untapped' } as const
+    const untapped = itemPage(english, { ...recycled, tap, verdict: { ...recycled.verdict, flagged: true } })
+    assert.equal(headlineOf(untapped), 'Retired, with a report')
+    assert.match(untapped, /You have tapped nothing/)
+  })
+
   it('is never green or blue, and shows nothing in colour, without a tap', () => {
     for (const kind of ['untapped', 'incomplete', 'replayed'] as const)
       for (const state of [1, 2, 3, 4, 5, 6] as const) {

@@ -44,6 +44,7 @@ const looks: Readonly<Record<Situation, Look>> = {
   reported: { stage: 'stop', role: 'second', tone: 'stop' },
   opened: { stage: 'stop', role: 'new', tone: 'stop' },
   recycled: { stage: 'record', role: 'second', tone: 'hold' },
+  closed: { stage: 'stop', role: 'second', tone: 'stop' },
   untapped: { stage: 'record', role: 'new', tone: 'none' },
   replayed: { stage: 'record', role: 'new', tone: 'none' },
   incomplete: { stage: 'record', role: 'new', tone: 'none' },
@@ -131,9 +132,10 @@ const ofReport: Readonly<Record<ReportKind, Situation>> = {
   REPORTED: 'reported',
 }
 
-/** Decides the situation of a record. A report comes first, then the tap, then the state. */
+/** Decides the situation of a record. A report comes first, then the tap, then the state. The report of a recycled item stays for ever. */
 export function situationOf(facts: Facts): Situation {
   const { tap, state, flagged, tampered, described, claimedAt, returned, now } = facts
+  if (state === 'RECYCLED' && flagged) return 'closed'
   const [report] = reportsOf(facts)
   if (report !== undefined) return ofReport[report]
   if (flagged) return 'reported'
