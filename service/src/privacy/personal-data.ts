@@ -134,6 +134,9 @@ const matchStatement = `insert into subject_tag select k.uid, i.since, i.until
 
 const during = (item: string, first: string, last = first) => `${last} >= ${item}.since and ${first} < ${item}.until`
 
+/** The end of its day stands for an unknown last time of an anomaly `l`. */
+const lastOfAnomaly = `coalesce(l.last_at, (l.day + 1)::timestamp at time zone 'UTC')`
+
 /**
  * Conditions on a transfer `t` and its message. A message belongs to the transfers whose offer this service sent, as in
  * index/queries/transfers.ts: anyone can give its hash to an offer of their own.
@@ -200,9 +203,10 @@ const kinds: Readonly<Record<string, Kind>> = {
   },
   anomaly: {
     select: `l.kind as what, l.day, l.counter, l.countries, l.times, ${instant('l.found_at')} as at
-      from tap_anomaly l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at')}) order by l.id`,
+      from tap_anomaly l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)})
+      order by l.id`,
     erase: `delete from tap_anomaly l where exists (
-      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at')})`,
+      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)})`,
   },
   announcement: {
     select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'

@@ -141,8 +141,8 @@ on conflict (tag_hash, counter, outcome, country, hour) do update set times = t.
 // A row of the log spans an hour at most. So its index by first_at bounds the time of its last tap.
 const anomalyStatement = `
 with c as (select clock_timestamp() as at, (clock_timestamp() at time zone 'UTC')::date as day)
-insert into tap_anomaly as a (tag_hash, kind, day, counter, last_counter, countries, times, found_at)
-select found.tag_hash, found.kind, c.day, found.counter, found.last_counter, found.countries, found.times, c.at from (
+insert into tap_anomaly as a (tag_hash, kind, day, counter, last_counter, countries, times, found_at, last_at)
+select found.tag_hash, found.kind, c.day, found.counter, found.last_counter, found.countries, found.times, c.at, c.at from (
   select tag_hash, 'COUNTER_JUMP' as kind, counter, last_counter, null::text[] as countries, null::int as times
   from unnest($2::bytea[], $3::int[], $4::int[]) as jump(tag_hash, counter, last_counter)
   union all
@@ -157,7 +157,8 @@ select found.tag_hash, found.kind, c.day, found.counter, found.last_counter, fou
   group by t.tag_hash having sum(t.times) >= ${manyReplays}
 ) found, c
 order by found.tag_hash, found.kind, found.counter
-on conflict (tag_hash, kind, day, counter) do update set countries = excluded.countries, times = excluded.times`
+on conflict (tag_hash, kind, day, counter) do update set countries = excluded.countries, times = excluded.times,
+  last_at = excluded.last_at`
 
 /** Statements that delete a number of rows from before a moment, and return as many. */
 export const pruneLogStatements = [

@@ -4,6 +4,9 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../support/database/databases.ts'
 import { insertOperation } from '../../support/index/rows.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { createTapLog } from '../../../src/tap/log/recorder.ts'
+import { hexToBytes } from '../../../src/db/columns.ts'
 import { auditHead, readAudit, verifyAudit } from '../../../src/db/audit.ts'
 import type { Database } from '../../../src/db/database.ts'
 import { putTransferMessage } from '../../../src/graphql/mutations/stores.ts'
@@ -16,6 +19,8 @@ const address = (digit: string): Hex => `0x${digit.repeat(40)}`
 const [alice, bob, carol] = [address('a'), address('b'), address('c')]
 const uid = Uint8Array.from([4, 1, 2, 3, 4, 5, 6])
 const otherUid = Uint8Array.from([4, 9, 9, 9, 9, 9, 9])
+const passedUid = Uint8Array.from([4, 8, 8, 8, 8, 8, 8])
+const [former, dora] = [address('4'), address('9')]
 const hashOf = (of: Uint8Array): Hex => `0x${Buffer.from(of).toString('hex').padEnd(64, '0')}`
 const tagHashes = (of: Uint8Array) => [hashOf(of)]
 const [early, late] = ['2026-01-10T12:00:00Z', '2026-02-10T12:00:00Z']
@@ -160,6 +165,26 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await countsOf({ owner: address('f') }), { transfer: 1 })
     })
 
+    it('exports and erases an anomaly that began with the former owner and has a country of the new one', async () => {
+      const tagHash = hashOf(passedUid)
+      const tapIn = async (...countries: string[]) => {
+        await using log = createTapLog({ database, log: createLog(() => {}, 'silent') })
+        const presentation = { tagHash, jumpFrom: null, outcome: 'FRESH' } as const
+        for (const country of countries) log.record({ ...presentation, counter: (counter += 1), country })
+      }
+      let counter = 0
+      await passTo(database, { block: 3, tagHash, from: carol, to: former })
+      await tapIn('IT', 'FR')
+      await passTo(database, { block: 4, tagHash, from: former, to: dora })
+      assert.equal((await countsOf({ owner: former }))['anomaly'], 1)
+      assert.equal((await countsOf({ owner: dora }))['anomaly'], undefined, 'it has nothing of hers')
+      await tapIn('DE')
+      const [anomaly] = (await found({ owner: dora })).filter(({ kind }) => kind === 'anomaly')
+      assert.deepEqual(anomaly?.['countries'], ['DE', 'FR', 'IT'])
+      assert.equal((await erase({ owner: dora }))['anomaly'], 1)
+      assert.equal((await countsOf({ owner: former }))['anomaly'], undefined)
+    })
+
     it('exports the item of a tag once, which the registry of tags and the chain both name', async () => {
       assert.equal((await countsOf({ uid }))['item'], 1)
     })
@@ -185,6 +210,23 @@ async function microsOf(database: Database, seq: bigint): Promise<bigint> {
   const text = 'select (extract(epoch from created_at) * 1000000)::bigint as micros from outbox where seq = $1'
   const [row] = await database.query<{ micros: bigint }>(text, [seq])
   return row?.micros ?? 0n
+}
+
+/** Item 2, which has this tag, is somebody's from now on. */
+async function passTo(
+  database: Database,
+  { block, tagHash, from, to }: Readonly<{ block: number; tagHash: Hex; from: Hex; to: Hex }>,
+): Promise<void> {
+  await database.query(
+    `insert into asset (token_id, owner, state, flags, tag_hash, created_at, updated_at, updated_block)
+      values (2, $1, 4, 0, $2, now(), now(), $3) on conflict (token_id) do update set owner = excluded.owner`,
+    [hexToBytes(to), hexToBytes(tagHash), block],
+  )
+  await database.query(
+    `insert into history (block_number, log_index, token_id, kind, from_addr, to_addr, block_hash, tx_hash, ts)
+      values ($1, 0, 2, 9, $2, $3, $4, $4, clock_timestamp())`,
+    [block, hexToBytes(from), hexToBytes(to), Buffer.alloc(32, block)],
+  )
 }
 
 /** Item 1 is Alice's from the first of January, and Bob's from the first of February. Its tag is tapped once with each of them. */
