@@ -262,6 +262,17 @@ describe('steps of ownership that are sent together', () => {
     assert.deepEqual(await together('/claim', claims), { sent: 1, outcomes: ['mined', 'used', 'used'] })
   })
 
+  it('are not called refused by a fault once they are signed, because they may have been sent', async () => {
+    const wallet = newAccount()
+    const input = { ticket: own.ticketIn(await own.pageOf(own.tapOf(await own.released()))), account: wallet.address }
+    const terms = await own.send('/claim', input)
+    const signed = { ...input, deadline: terms.deadline, signature: await wallet.signTypedData(dataOf(terms)) }
+    world.faults.set('die')
+    assert.deepEqual(own.reasonOf(await own.send('/claim', signed)), [502, 'unsure'])
+    assert.deepEqual(own.reasonOf(await own.send('/claim', input)), [502, 'refused'])
+    world.faults.set('none')
+  })
+
   it('are one transaction for an offer, however many signatures its recipient makes', async () => {
     const [seller, privateKey] = [newAccount(), generatePrivateKey()]
     const account = privateKeyToAccount(privateKey).address

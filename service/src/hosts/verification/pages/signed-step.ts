@@ -70,7 +70,9 @@ export function stepRoute<Reason extends string = never>(
       return await take(body, answers, outgoing && requestIdOf(outgoing))
     } catch (error) {
       const { status } = helpers.faultOf(error, c)
-      return stepAnswer(status, { reason: 'refused' }, headers)
+      // A step that is signed may have been sent before the fault.
+      const reason = body['signature'] === undefined ? 'refused' : 'unsure'
+      return stepAnswer(status, { reason }, headers)
     }
   })
 }
