@@ -182,7 +182,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
     find: tracker.find,
     /** Follows the transactions that no living process watches, and returns their unfinished payments. */
     async adopt(): Promise<void> {
-      for (const { members, ...slot } of await slots.adopt(addresses)) {
+      for (const { members, ...slot } of await slots.adopt(addresses, tracker.followed())) {
         const validBefore = members.reduce((latest, payment) => max(latest, payment.validBefore), 0n)
         void tracker.track({ slot, validBefore }).catch(() => {})
         await send(slot.raw).catch(() => {})

@@ -34,6 +34,8 @@ export type Slots = ReturnType<typeof createSlots>
 
 /** A provider may lag this far behind the block of our newest transaction. */
 const lag = `interval '1 minute'`
+/** A transaction is followed as soon as its write is answered. One that is not after this time had no answer. */
+const unanswered = `sent_at < clock_timestamp() - interval '10 s'`
 
 export function createSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
@@ -132,15 +134,22 @@ export function createSlots(
       )
     },
 
-    /** Takes over the transactions of these accounts that no living process watches, with their unfinished payments. */
-    async adopt(senders: readonly Hex[]): Promise<(Slot & { readonly members: readonly Payment[] })[]> {
+    /**
+     * Takes over the transactions of these accounts that no living process watches, with their unfinished payments. Those of this process
+     * are watched where `followed` has them.
+     */
+    async adopt(
+      senders: readonly Hex[],
+      followed: readonly bigint[],
+    ): Promise<(Slot & { readonly members: readonly Payment[] })[]> {
       const rows = await database.query<Row>(
-        `with adopted as (update settlement set holder = ${holder.number}
-           where chain_id = $1 and sender = any($2::bytea[]) and state = 'pending' and not ${holder.isAlive}
+        `with adopted as (update settlement set holder = ${holder.number}, sent_at = clock_timestamp()
+           where chain_id = $1 and sender = any($2::bytea[]) and state = 'pending'
+             and (not ${holder.isAlive} or holder = ${holder.number} and pk <> all($3::bigint[]) and ${unanswered})
            returning pk, sender, nonce, raw, hashes)
          select a.pk, a.sender, a.nonce, a.raw, a.hashes, array_remove(array_agg(p.payload), null) as members
          from adopted a left join payment p on p.settlement = a.pk and p.state = 'settling' group by 1, 2, 3, 4, 5 order by a.nonce`,
-        [chainId, bytes(senders)],
+        [chainId, bytes(senders), numbers(followed)],
       )
       return rows.map(({ pk, sender, nonce, raw, hashes, members }) => ({
         pk,

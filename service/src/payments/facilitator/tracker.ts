@@ -54,9 +54,14 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
   let seen: Head | undefined
   let running: Promise<void> | undefined
 
-  /** Resolves when the transaction is in a block, or cannot be any more. Rejects when the tracker is closed. */
+  /**
+   * Resolves when the transaction is in a block, or cannot be any more. Rejects when the tracker is closed. One that is followed already
+   * keeps its promise.
+   */
   function track(tracking: Tracking): Promise<Tracked> {
     const { pk } = tracking.slot
+    const known = entries.get(pk)
+    if (known !== undefined) return known.promise
     const entry: Entry = {
       ...Promise.withResolvers<Tracked>(),
       ...tracking,
@@ -107,8 +112,8 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     for (const hash of entry.slot.hashes.toReversed()) {
       const receipt = parseReceipt(hash, await rpc('eth_getTransactionReceipt', [hash]))
       if (receipt === null) continue
-      entries.delete(entry.slot.pk)
       await slots.mined(entry.slot, receipt).catch(notStored)
+      entries.delete(entry.slot.pk) // not before: what is pending and not followed is adopted
       entry.resolve(receipt)
       return
     }
@@ -163,6 +168,8 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     /** Returns the transaction that is followed under this row. */
     find: (pk: bigint): Promise<Tracked> | undefined => entries.get(pk)?.promise,
     size: () => entries.size,
+    /** Returns the rows that are followed. */
+    followed: () => [...entries.keys()],
     async [Symbol.asyncDispose]() {
       closing.abort()
       await running

@@ -180,6 +180,28 @@ describe('a transaction that stays out', () => {
     await gateway.close()
   })
 
+  it('is sent although the answer of the database that it is stored was lost, and so are those behind it', async () => {
+    let assigned = 0
+    const slots: typeof world.slots = {
+      ...world.slots,
+      async assign(...args) {
+        const slot = await world.slots.assign(...args)
+        if ((assigned += 1) === 1) throw new Error('connection terminated')
+        return slot
+      },
+    }
+    const gateway = await world.open({ slots, deadlines: { settleMs: 500 } })
+    const another = await world.payer()
+    const payment = await sign(payer)
+    const pending = await buy(gateway.url, token, payment)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    await world.database.query(`update settlement set sent_at = sent_at - interval '1 minute' where state = 'pending'`)
+    const answers = [payment, await sign(another)].map((one) => buySettled(gateway.url, token, one))
+    assert.deepEqual(statuses(await whileMining(Promise.all(answers))), [200, 200])
+    assert.equal(await charged(), 2n * price)
+    await gateway.close()
+  })
+
   it('is given up when another transaction has its nonce, and its payment is sent anew', async () => {
     const gateway = await world.open()
     await world.automine(false)
