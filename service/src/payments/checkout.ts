@@ -133,7 +133,7 @@ export function createCheckout(options: CheckoutOptions) {
       return { kind: 'proof', body: row.answer, transaction: row.transaction, key: { payer, nonce }, wasDelivered }
     }
     if (settlement.isRunning(row)) return settlement.settle(toSettling(row), closed)
-    const [adopted] = await recorded(ledger.adopt(1, { payer, nonce }))
+    const [adopted] = await recorded(ledger.adopt(1, { payer, nonce }, settlement.own()))
     if (adopted !== undefined) return settlement.settle(toSettling(adopted), closed)
     return (await settlement.poll(toSettling(row))) ?? 'retry'
   }
@@ -156,8 +156,9 @@ export function createCheckout(options: CheckoutOptions) {
     const tokenId = payment.deposit === undefined ? order.tokenId : null
     const entry = { ...key, tokenId, requestHash, payment, proof, fromBlock, identifier: presented.identifier }
     // From here on the outcome of the write may be unknown, and with it whether this will be charged.
-    const isInserted = await within(ledgerMs, 'settlement_pending', ledger.insert(entry)).catch((fault: unknown) => {
-      leave(key)
+    const inserting = ledger.insert(entry)
+    const isInserted = await within(ledgerMs, 'settlement_pending', inserting).catch((fault: unknown) => {
+      void leave(key, inserting)
       throw fault
     })
     if (!isInserted) return 'retry'
@@ -170,11 +171,12 @@ export function createCheckout(options: CheckoutOptions) {
     return sold === undefined ? refusal : 'retry'
   }
 
-  /** Gives a row that may have been stored to the next process that looks, as soon as the ledger answers. */
-  function leave(key: PaymentKey): void {
-    const left = ledger.release(key).then(() => ledger.setUndelivered(key, true))
-    left.catch((error: unknown) => {
-      log.warn('a payment stays with this process until it ends', { reason: reasonOf(error) })
+  /** Gives a row that may have been stored to the next process that looks, once its write has ended. */
+  async function leave(key: PaymentKey, inserting: Promise<unknown>): Promise<void> {
+    await inserting.catch(() => {})
+    if (settlement.isRunning(key)) return // this process has looked already
+    await ledger.release(key).catch((error: unknown) => {
+      log.warn('a payment that may have been stored is settled later', { reason: reasonOf(error) })
     })
   }
 

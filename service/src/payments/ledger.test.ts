@@ -171,6 +171,26 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await store.adopt(10), [])
     })
 
+    it('gives a row of this process back to it where it works on none, from ten seconds after the write on', async () => {
+      const payment = await settling()
+      assert.deepEqual(await store.adopt(10), [])
+      const age = () =>
+        database.query(`update payment set claimed_until = claimed_until - interval '11 s' where nonce = $1`, [
+          Buffer.from(payment.nonce.slice(2), 'hex'),
+        ])
+      await age()
+      const others = [newPayment(), payment, newPayment()]
+      assert.deepEqual(await store.adopt(10, undefined, others), [])
+      assert.deepEqual(await store.adopt(10, payment, others), [])
+      assert.deepEqual(
+        (await store.adopt(10)).map(({ nonce, undelivered }) => [nonce, undelivered]),
+        [[payment.nonce, true]],
+      )
+      assert.deepEqual(await store.adopt(10, payment), [])
+      await age()
+      assert.equal((await store.adopt(10, payment)).length, 1)
+    })
+
     it('keeps its first answer and transaction', async () => {
       const payment = await settling()
       const first = paid('one')

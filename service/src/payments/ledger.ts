@@ -87,7 +87,9 @@ export function createLedger(
     run<R>(text, [hexToBytes(payer), hexToBytes(nonce), ...values])
   /** Versions that know `claim` only see a claim of half a minute on the rows of this one. */
   const claimed = `holder = ${holder.number}, claim = gen_random_uuid(), claimed_until = clock_timestamp() + interval '30 s'`
+  /** A row of this process is free ten seconds after its write, unless it is in work. Its write had no answer then. */
   const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= clock_timestamp())
+    when p.holder = ${holder.number} then p.claimed_until < clock_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
     else not ${holder.isAlive.replaceAll('holder', 'p.holder')} end`
 
   const find = createBatcher<Sought, PaymentRow | undefined>({
@@ -260,21 +262,32 @@ export function createLedger(
       return row?.hash ? bytesToHex(row.hash) : null
     },
 
-    /** Takes over at most `limit` rows that no living process works on, or the one of `key`. The process before has not answered the buyer. */
-    async adopt(limit: number, key?: PaymentKey): Promise<PaymentRow[]> {
+    /**
+     * Takes over at most `limit` rows that no living process works on, or the one of `key`. This process works on those of `own`. The
+     * buyer has no answer yet.
+     */
+    async adopt(limit: number, key?: PaymentKey, own: readonly PaymentKey[] = []): Promise<PaymentRow[]> {
       const rows = await run<Row>(
         `update payment p set ${claimed}, undelivered = true where pk in (select pk from payment p
            where ${ours} and state = 'settling' and ${isFree} and ($4::bytea is null or (p.payer = $4 and p.nonce = $5))
            order by pk limit $3 for update skip locked)
          returning ${columns}`,
-        [limit, key ? hexToBytes(key.payer) : null, key ? hexToBytes(key.nonce) : null],
+        [
+          limit,
+          key ? hexToBytes(key.payer) : null,
+          key ? hexToBytes(key.nonce) : null,
+          bytes(own.map(({ payer, nonce }) => `${payer}${nonce.slice(2)}` as Hex)),
+        ],
       )
       return rows.map(withHexColumns)
     },
 
-    /** Gives a row of this process to whichever process adopts it first. */
+    /** Gives a row of this process to whichever process adopts it first. The buyer has no answer yet. */
     async release(key: PaymentKey): Promise<void> {
-      await runOne(key, `update payment p set holder = null, claim = null where ${one} and holder = ${holder.number}`)
+      await runOne(
+        key,
+        `update payment p set holder = null, claim = null, undelivered = true where ${one} and holder = ${holder.number}`,
+      )
     },
 
     /** Returns the blocks of payments that were settled within `seconds`, with the seconds since. */

@@ -37,7 +37,7 @@ export function createReconciler(options: ReconcilerOptions) {
 
   const runPass = singleFlight(async () => {
     await facilitator.adopt()
-    const rows = await ledger.adopt(rowsPerPass)
+    const rows = await ledger.adopt(rowsPerPass, undefined, settlement.own())
     await Promise.all(rows.map((row) => continueRow(toSettling(row))))
     await recheckBlocks()
     if (Date.now() - prunedAt < pruneMs) return

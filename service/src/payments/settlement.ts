@@ -75,6 +75,7 @@ export type Settlement = ReturnType<typeof createSettlement>
  * outcome unknown. `retry` ends the pause before the next one.
  */
 type Running = {
+  readonly key: PaymentKey
   readonly ended: Promise<Outcome | undefined>
   undecided: PromiseWithResolvers<void>
   retry: () => void
@@ -83,6 +84,8 @@ type Running = {
 export function createSettlement({ ledger, chain, facilitator, terms, count, log, deadlines }: PaymentComponents) {
   const { settleMs = 15_000 } = deadlines ?? {}
   const running = new Map<string, Running>()
+  /** Paid ones that the ledger has not taken yet. */
+  const unrecorded = new Set<PaymentKey>()
   const closing = new AbortController()
 
   /** Settles a row of this process, or joins its settlement. Never rejects; `settlement_pending` while the work goes on after `closed`. */
@@ -105,6 +108,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
   function start(row: Settling): Running {
     const name = paymentName(row.key)
     const started: Running = {
+      key: row.key,
       ended: Promise.resolve()
         .then(() => run(row, started))
         .finally(() => running.delete(name)),
@@ -205,7 +209,10 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     const body = await record().catch((error: unknown) => {
       notRecorded(error)
       const isRetryable = () => !closing.signal.aborted
-      retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal }).catch(notRecorded)
+      unrecorded.add(row.key)
+      retry(record, { pausesMs: backoff(500, 10_000), isRetryable, signal: closing.signal })
+        .catch(notRecorded)
+        .finally(() => unrecorded.delete(row.key))
       return answer
     })
     return { kind: 'proof', body, transaction, key: row.key }
@@ -235,6 +242,8 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       return status?.kind === 'paid' ? complete(row, status) : undefined
     },
     isRunning: (key: PaymentKey) => running.has(paymentName(key)),
+    /** Returns the payments that this process works on. */
+    own: (): PaymentKey[] => [...[...running.values()].map(({ key }) => key), ...unrecorded],
     /** Leaves what is not decided to the next process. */
     stop: () => closing.abort(),
     /** Resolves when no settlement runs in this process any more. */

@@ -187,6 +187,51 @@ describe('a second payment for a proof that was not delivered', () => {
   })
 })
 
+describe('a payment whose write into the ledger has no answer', () => {
+  it('in time, but is stored later: the next payment gets its proof', async () => {
+    const inserting = Promise.withResolvers<void>()
+    const slow = await world.open({
+      ledger: { ...world.store, insert: (payment) => inserting.promise.then(() => world.store.insert(payment)) },
+    })
+    const first = await sign(payer)
+    const pending = await buy(slow.url, token, first)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    inserting.resolve()
+    const key = { payer: first.from.toLowerCase() as Hex, nonce: first.nonce }
+    await until(async () => (await world.store.find(key))?.undelivered === true)
+    const sold = await buySettled(slow.url, token, await sign(payer))
+    assert.equal(sold.status, 200)
+    assert.equal((await buySettled(slow.url, token, first)).text, sold.text)
+    assert.equal(await charged(), price)
+    await slow.close()
+  })
+
+  it('and cannot be given to another process either: this one settles it later', async () => {
+    const lossy = await world.open({
+      ledger: {
+        ...world.store,
+        async insert(payment) {
+          await world.store.insert(payment)
+          throw new Error('connection terminated')
+        },
+        release: () => Promise.reject(new Error('connection terminated')),
+      },
+    })
+    const first = await sign(payer)
+    const pending = await buy(lossy.url, token, first)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    await world.database.query(
+      `update payment set claimed_until = claimed_until - interval '11 s' where state = 'settling'`,
+    )
+    await lossy.reconcile()
+    assert.equal(await charged(), price)
+    assert.equal((await buySettled(lossy.url, token, await sign(payer))).status, 200)
+    assert.equal((await buySettled(lossy.url, token, first)).status, 200)
+    assert.equal(await charged(), price)
+    await lossy.close()
+  })
+})
+
 describe('a connection that breaks before the proof was read', () => {
   it('while the payment settles: the next payment gets that proof', async () => {
     const patient = await world.open({ deadlines: { settleMs: 600_000 } })
