@@ -125,7 +125,10 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (!isSame && checkChannelTerms(voucher, terms, channels) !== undefined) return undefined
     if (row.requestHash !== order.requestHash) {
       if (!isSame) return failure('payment_identifier_used')
-      return correct('payment_already_used', await findChannel(voucher), voucher)
+      const channel = await findChannel(voucher)
+      // A client that has its proof signs over a higher sum.
+      if (row.isRecent && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, true))
+      return correct('payment_already_used', channel, voucher)
     }
     // A client that has lost its records signs the same vouchers again, and wants a new proof.
     if (isSame && !row.isRecent && !row.undelivered)
@@ -135,9 +138,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
-    // A claim shows its voucher to everyone, so that it no longer proves who asks.
-    const isPublic = channel !== undefined && cumulative <= channel.claimed
-    if (row.undelivered && !isPublic) await recorded(ledger.setUndelivered(row, false))
+    if (row.undelivered && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, false))
     const price = isSame ? terms.price : 0n
     const sum = isSame ? cumulative : cumulative - terms.price
     return {
@@ -209,6 +210,11 @@ export function createChannelSales(options: ChannelSalesOptions) {
   }
 
   return { buy }
+}
+
+/** A claim shows its voucher to everyone, so that it no longer proves who asks. */
+function isPublic({ cumulative }: PresentedVoucher, channel: Channel | undefined): boolean {
+  return channel !== undefined && cumulative <= channel.claimed
 }
 
 /** Returns up to which sum the deposit covers vouchers: without what the payer has asked back. */

@@ -6,6 +6,8 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
+import { installChannels, stockBuyer } from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { buyWith, stockClients } from '../../support/payments/stock.ts'
@@ -229,6 +231,40 @@ describe('a payment whose write into the ledger has no answer', () => {
     assert.equal((await buySettled(lossy.url, token, first)).status, 200)
     assert.equal(await charged(), price)
     await lossy.close()
+  })
+})
+
+describe('a voucher whose sale has no answer', () => {
+  it('is not paid for again, although a stock client buys another asset in between', async () => {
+    await installChannels(world.rpc)
+    let sales = 0
+    const store: typeof world.channels = {
+      ...world.channels,
+      async sell(sale) {
+        const isSold = await world.channels.sell(sale)
+        if ((sales += 1) === 2) throw new Error('connection terminated')
+        return isSold
+      },
+    }
+    const channels = { store, accounts: [attestationKey()], intervalMs: 3_600_000 } as const
+    const seller = await world.open({ channels })
+    const client = stockBuyer(await world.payer(100n * price), world.chainUrl)
+    const [first, other] = [await world.mint(), await world.mint()]
+    const answers = []
+    for (const asset of [first, token, other, token]) answers.push(await client.buy(seller.url, asset))
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 503, 200, 200],
+    )
+    const sold = await world.database.query<{ answer: string }>(
+      `select answer from payment where kind = 'voucher' order by pk`,
+    )
+    assert.equal(sold.length, 3)
+    assert.deepEqual(answers[3]?.body, JSON.parse(sold[1]?.answer ?? ''))
+    const next = await client.buy(seller.url, token)
+    assert.equal(next.status, 200)
+    assert.notDeepEqual(next.body, answers[3]?.body)
+    await seller.close()
   })
 })
 
