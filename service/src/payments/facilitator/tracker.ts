@@ -151,8 +151,8 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
   }
 
   async function lose(entry: Entry): Promise<void> {
+    await slots.lost(entry.slot).catch(notStored)
     entries.delete(entry.slot.pk)
-    await slots.lost(entry.slot)
     entry.resolve('lost')
   }
 

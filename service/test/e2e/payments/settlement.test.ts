@@ -202,15 +202,20 @@ describe('a transaction that stays out', () => {
     await gateway.close()
   })
 
-  it('is given up when another transaction has its nonce, and its payment is sent anew', async () => {
-    const gateway = await world.open()
+  it('is given up when another transaction has its nonce, and its payment is sent anew, although the database failed', async () => {
+    let losses = 0
+    const lost: typeof world.slots.lost = (slot) =>
+      (losses += 1) === 1 ? Promise.reject(new Error('connection terminated')) : world.slots.lost(slot)
+    const gateway = await world.open({ slots: { ...world.slots, lost } })
     await world.automine(false)
     const first = buySettled(gateway.url, token, await sign(payer))
     await until(async () => (await waiting()) === 1)
     await world.rpc('anvil_dropAllTransactions')
     await world.rpc('anvil_setNonce', [sender, toHex((await world.transactions()) + 1)])
-    assert.equal((await whileMining(first)).status, 200)
-    assert.equal(await charged(), price)
+    const forget = () =>
+      world.database.query(`update settlement set sent_at = sent_at - interval '1 minute' where state = 'pending'`)
+    assert.equal((await whileMining(first, forget)).status, 200)
+    assert.deepEqual([losses, await charged()], [2, price])
     await gateway.close()
   })
 })
