@@ -3,7 +3,7 @@
  * Only what the chain holds goes back; taps, texts and the names of tags are those of now.
  */
 import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
-import { countWithin } from '../../db/bounded-count.ts'
+import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.ts'
 import { createCostCheck } from '../../db/cost.ts'
 import { numbers, hex, hexToBytes, instant, seconds } from '../../db/columns.ts'
 import type { Database, Sql } from '../../db/database.ts'
@@ -122,11 +122,17 @@ export function pastStore(
       }),
 
     /** Returns the number of products; `null` where too much has changed since, or a count takes too long. */
-    async count(block: PastBlock, condition: ProductCondition): Promise<number | null> {
-      const past = await at(block, (sql) => changedAssets(sql, block, mostOfTokens))
-      if (past === null) return null
-      const { text, values } = productsWhere(condition, past)
-      return countWithin(database, text, values)
+    count(block: PastBlock, condition: ProductCondition): Promise<number | null> {
+      const counted = at(block, async ({ query }) => {
+        const past = await changedAssets({ query }, block, mostOfTokens)
+        if (past === null) return null
+        const { text, values } = productsWhere(condition, past)
+        // A cluster has no snapshot: its reads are repeated where a step came between.
+        return isDistributed
+          ? countWithin(database, text, values)
+          : countIn({ query, dialect: database.dialect }, text, values)
+      })
+      return nullAfterTimeout(counted)
     },
   }
 }
