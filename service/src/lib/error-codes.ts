@@ -371,7 +371,7 @@ export const errorCodes = {
     gateway: { error: 'ledger_unavailable', status: 503, retryAfter: 5 },
   },
   NOT_READY: {
-    meaning: `The gateway is not ready to sell. ${uncharged}`,
+    meaning: `The gateway is not ready to sell. ${again} It is charged at most once.`,
     remedy: 'Send the same header after `Retry-After`. Operator: `checks` of `/health` says what is wrong.',
     gateway: { error: 'not_ready', status: 503, retryAfter: 60 },
   },

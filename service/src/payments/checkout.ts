@@ -53,11 +53,18 @@ export function createCheckout(options: CheckoutOptions) {
   async function buy(request: CheckoutRequest): Promise<Outcome> {
     const { payment } = request.presented
     const badSignature = checkSignature(payment, terms)
-    // A contract defines its own signatures; the facilitator verifies them.
-    const isWallet =
-      badSignature !== undefined && (await within(chainMs, 'payment_unavailable', chain.hasCode(payment.from)))
-    if (badSignature !== undefined && !isWallet) return failure(badSignature)
+    if (badSignature !== undefined && !(await isOfWallet(payment))) return failure(badSignature)
     return attemptUntil(request.until, () => attempt(request))
+  }
+
+  /** A contract defines its own signatures; the facilitator verifies them. It has verified the one in the ledger. */
+  async function isOfWallet(payment: Payment): Promise<boolean> {
+    const row = await recorded(ledger.find({ payer: payment.from, nonce: payment.nonce }))
+    const stored = row && parsePayload(row.payload)
+    if (stored?.signature === payment.signature && isSamePayment(stored, payment)) return true
+    // A stored payment may be charged.
+    const unanswered = row === undefined ? 'payment_unavailable' : 'settlement_pending'
+    return within(chainMs, unanswered, chain.hasCode(payment.from))
   }
 
   /** Returns 'retry' when another process is working on this payment, or has just stopped. */

@@ -13,6 +13,7 @@ import type { Ledger } from '../../../src/payments/ledger.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, post, price, sign } from '../../support/payments/buyer.ts'
 import { startFacilitator, type FacilitatorFault } from '../../support/payments/facilitator.ts'
+import { until } from '../../support/wait.ts'
 import type { Fault } from '../../support/fault-rpc.ts'
 
 const { world, token, payer, charged } = await openSale()
@@ -181,6 +182,26 @@ describe('the clock', () => {
 })
 
 describe('the self-check', () => {
+  it('does not say that nothing was charged, because the payment may have been sent before', async () => {
+    const gateway = await world.open({ deadlines: { settleMs: 500 } })
+    const payment = await sign(payer)
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, payment)).body.error, 'settlement_pending')
+    await world.heal()
+    await world.mine()
+    await until(async () => (await charged()) === price)
+    world.payFaults.set('other-chain')
+    await gateway.check()
+    const refused = await buy(gateway.url, token, payment)
+    assert.deepEqual([refused.status, refused.body.error], [503, 'not_ready'])
+    assert.doesNotMatch(String(refused.body['message']), /nothing was charged/i)
+    await world.heal()
+    await gateway.check()
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
   it('a provider of another chain stops the sale until it is right again', async () => {
     world.payFaults.set('other-chain')
     const gateway = await world.open()

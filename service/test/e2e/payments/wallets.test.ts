@@ -54,6 +54,20 @@ describe('a deployed wallet', () => {
     const forged = await buy(gateway.url, token, await sign(await world.payer(0n), { from }))
     assert.deepEqual([forged.status, forged.body.error], [402, 'invalid_signature'])
   })
+
+  it('gets its proof again although no provider answers, and a payment with another signature gets none', async () => {
+    const from = await fund(await world.deploy(creation))
+    const payment = await sign(holder, { from })
+    const sold = await buySettled(gateway.url, token, payment)
+    const forged = { ...payment, signature: (await sign(await world.payer(0n), { from })).signature }
+    world.payFaults.set('die')
+    const again = await buy(gateway.url, token, payment)
+    const unknown = await buy(gateway.url, token, forged)
+    await world.heal()
+    assert.deepEqual([again.status, again.text], [200, sold.text])
+    assert.deepEqual([unknown.status, unknown.body.error], [503, 'settlement_pending'])
+    assert.equal(await charged(), price)
+  })
 })
 
 describe('a proof that was not delivered to a wallet', () => {
