@@ -47,7 +47,7 @@ async function checkTagKeys({ dataDir, demo, tap: { kek, previousKek } }: Config
     return batches.length === 0
       ? warning(
           'keys',
-          'There is no batch of tags: every tap is counterfeit.',
+          'There is no batch of tags: every tap is answered 503.',
           'Make one with touchstone tag batch create, or copy DATA_DIR/keys from another instance.',
         )
       : ok('keys', `TAG_KEK opens the keys of ${batches.length} ${batches.length === 1 ? 'batch' : 'batches'} of tags.`)

@@ -69,7 +69,7 @@ Backups hold files as they were sealed: keep the former key as long as such a ba
 }
 
 const scopeNotes = `Scopes: ${verbs.join(', ')}.
-The scope read is read:products and read:owners, taps is read:taps. The scope write is every verb that changes something except approve.
+The scope read is read:products and read:owners, taps is read:taps and read:owners. The scope write is every verb that changes something except approve.
 The scope approve lets a key approve what another one asked for (APPROVALS).`
 
 type CreateOptions = {
