@@ -6,6 +6,7 @@ import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
 import { type DifferenceReports, differenceReports } from '../assets/difference-reports.ts'
 import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
+import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
@@ -179,6 +180,12 @@ function indexedStores(database: Database): Pick<StoreComponents, 'metadata' | '
 }
 
 async function bringUpToDate(database: Database, config: Config, log: Log): Promise<void> {
+  await migrateStore(database, config, log)
+  const fault = await distributionFault(database)
+  if (fault !== null) throw new ConfigError(fault)
+}
+
+async function migrateStore(database: Database, config: Config, log: Log): Promise<void> {
   const missing = (await missingMigrations(database, readMigrations())).map(({ name }) => name)
   if (missing.length === 0) return
   if (!config.store.migrate)

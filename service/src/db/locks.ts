@@ -8,6 +8,8 @@ export const locks = {
   indexLeader: [84532, 3],
   /** A process that reads and extends the file of signed audit heads holds it. */
   auditHeads: [84532, 4],
+  /** The command that distributes the tables over a cluster holds it. Processes that start then end. */
+  distribution: [84532, 5],
 } as const satisfies Record<string, Lock>
 
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */
@@ -20,6 +22,10 @@ export const holderLock = (number: number): Lock => [84532004, number]
 export const isLockHeld = (column: string): string =>
   `exists (select from pg_locks where locktype = 'advisory' and granted and classid = 84532004 and objid = ${column}::bigint::oid
      and database = (select oid from pg_database where datname = current_database()))`
+
+/** Returns the statement that says whether no session holds a lock. */
+export const freeStatement = ([first, second]: Lock): string =>
+  `select pg_try_advisory_xact_lock_shared(${first}, ${second}) as free`
 
 /** Returns the statement that waits for a lock and holds it until the transaction ends. */
 export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`

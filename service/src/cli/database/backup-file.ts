@@ -12,7 +12,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { parseHex } from '../../lib/bytes.ts'
 import { isObject, parseJsonObject } from '../../lib/json.ts'
-import { seal, unseal } from '../../lib/sealed/file.ts'
+import { seal, syncFolder, unseal } from '../../lib/sealed/file.ts'
 import { BrokenSeal, openChunks, sealChunks } from '../../lib/sealed/stream.ts'
 import type { SchemaHead, TableHead } from '../../db/backup.ts'
 
@@ -47,7 +47,8 @@ export async function writeBackup(
   by: BackupKey,
   fill: (write: WriteLine) => Promise<void>,
 ): Promise<BackupCounts> {
-  const unfinished = `${path}.unfinished-${process.pid}`
+  // In a container every process has the same number, and a killed one leaves its file.
+  const unfinished = `${path}.unfinished-${randomBytes(6).toString('hex')}`
   const handle = await open(unfinished, 'wx', 0o600).catch(unwritten)
   const output = openOutput(handle, by)
   try {
@@ -69,6 +70,7 @@ export async function writeBackup(
     await output.write(`${JSON.stringify({ end: { ...count.counts(), sha256: hash.digest('hex') } })}\n`)
     await output.end()
     await rename(unfinished, path).catch(unwritten)
+    await syncFolder(path).catch(unwritten)
     return count.counts()
   } catch (error) {
     await output.abort()

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { InvalidArgumentError, Option, type Command } from 'commander'
 import type { Database } from '../../db/database.ts'
 import { type Cluster, distribute, readCluster } from '../../db/cluster/distribute.ts'
+import { type HeldLock, locks } from '../../db/locks.ts'
 import {
   appliedMigrations,
   isNamed,
@@ -14,6 +15,7 @@ import {
   readMigrations,
   undoMigration,
 } from '../../db/migrate.ts'
+import { sleep } from '../../lib/async/sleep.ts'
 import { type BareSession, type RunBare, withDatabase } from '../session/session.ts'
 import { CommandError, formatJson } from '../session/output.ts'
 import { defineCommand } from '../session/command.ts'
@@ -123,6 +125,9 @@ async function spread(session: BareSession, database: Database, shards: number |
     throw new CommandError(
       'DATABASE_URL names no Citus cluster: the database has no extension citus. Nothing was changed.',
     )
+  await using opened = new AsyncDisposableStack()
+  const held = await holdDistribution(database, io)
+  opened.defer(held.release)
   await apply(database, readMigrations(), io)
   const done = await distribute(database, {
     ...(shards !== undefined && { shards }),
@@ -131,6 +136,16 @@ async function spread(session: BareSession, database: Database, shards: number |
   })
   io.out(done.length === 0 ? 'All tables were distributed already.' : `${done.length} tables are distributed now.`)
   return 0
+}
+
+/** Waits until no other process distributes. One that was killed is noticed by the database when the copy of its table ends. */
+async function holdDistribution({ hold }: Database, io: CommandIo): Promise<HeldLock> {
+  for (let isFirst = true; ; isFirst = false) {
+    const held = await hold(locks.distribution)
+    if (held !== null) return held
+    if (isFirst) io.err('Another process distributes the tables. Waiting for it …')
+    await sleep(500)
+  }
 }
 
 function parseShards(text: string): number {

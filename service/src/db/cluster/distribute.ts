@@ -3,6 +3,7 @@
  * own, so that an interrupted run goes on with the next one. All other tables stay on the coordinator.
  */
 import type { Database, Sql } from '../database.ts'
+import { freeStatement, locks } from '../locks.ts'
 
 /** `column` is the distribution column; tables of one `group` have the rows of equal values on one shard. `null`: a copy on every node. */
 type Distribution = Readonly<{
@@ -103,6 +104,22 @@ export async function readCluster(sql: Sql): Promise<Cluster | null> {
   const known = new Set(tables.map(({ name }) => name))
   const missing = distributions.flatMap(({ table }) => (known.has(table) ? [] : [table]))
   return { nodes: row?.nodes ?? 0, tables, missing }
+}
+
+/**
+ * Returns why a process must not start now; null where it may. Its statements are those of one server or of a cluster from its start on, so
+ * that all tables must be distributed by then, or none.
+ */
+export async function distributionFault(database: Database): Promise<string | null> {
+  if (database.dialect === 'pglite') return null
+  const [lock] = await database.query<{ free: boolean }>(freeStatement(locks.distribution))
+  if (lock?.free !== true)
+    return 'The tables of the database are distributed at the moment: start again when that is done.'
+  const cluster = await readCluster(database)
+  if (cluster === null || cluster.missing.length === distributions.length) return null
+  if (cluster.missing.length > 0)
+    return `The tables of the database are distributed in part (not ${cluster.missing.join(', ')}): run touchstone migrate --distribute.`
+  return database.dialect === 'citus' ? null : 'The tables of the database were distributed just now: start again.'
 }
 
 const nodesStatement = `select count(*)::int as nodes from pg_dist_node

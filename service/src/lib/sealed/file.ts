@@ -70,7 +70,11 @@ async function placePrivateFile(
   } finally {
     await rm(draft, { force: true })
   }
-  // The new name is durable only once its folder is.
+  await syncFolder(path)
+}
+
+/** Makes the new name of a file durable: it is so only once its folder is. */
+export async function syncFolder(path: string): Promise<void> {
   const folder = await open(dirname(path), 'r')
   await folder.sync().finally(() => folder.close())
 }

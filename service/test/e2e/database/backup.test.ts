@@ -67,6 +67,14 @@ describe('a backup', { skip: noPostgres }, () => {
     assert.match((await full.run('backup', 'no/such/folder')).err, /cannot be written \(ENOENT\)/)
   })
 
+  it('is written beside what one that was killed left, also by a process of the same number', async () => {
+    const { DATA_DIR } = full.world.settings
+    await writeFile(join(DATA_DIR, `second.backup.unfinished-${process.pid}`), 'cut off')
+    const { exit, err } = await full.run('backup', 'second.backup')
+    assert.equal(exit, 0, err)
+    await rm(join(DATA_DIR, `second.backup.unfinished-${process.pid}`))
+  })
+
   it('has the keys of the station only on request, and never the secrets of a demonstration', async () => {
     const { DATA_DIR } = full.world.settings
     await writeFile(join(DATA_DIR, 'keys', 'demo.json'), '{}')

@@ -1,11 +1,13 @@
 /** `touchstone migrate --distribute` on a filled database that is killed on its way, and goes on. */
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
+import { locks } from '../../../src/db/locks.ts'
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
@@ -45,12 +47,22 @@ describe(
         const missing = (await readCluster(database))?.missing ?? []
         assert.ok(!missing.includes(table) && missing.length > 0, missing.join())
         assert.deepEqual(await contentsOf(database), rows)
+        const early = await touchstone(['key', 'list'], env()).ended
+        assert.notEqual(early.exit, 0)
+        assert.match(early.err, /distributed in part/)
       }
-      const { exit, out, err } = await distributing().ended
+      const held = await database.hold(locks.distribution)
+      assert.match((await touchstone(['key', 'list'], env()).ended).err, /distributed at the moment/)
+      const waiting = distributing()
+      const [said] = (await once(waiting.child.stderr ?? waiting.child, 'data')) as [Buffer]
+      assert.match(said.toString(), /^Another process distributes/)
+      await held?.release()
+      const { exit, out, err } = await waiting.ended
       assert.equal(exit, 0, err)
       assert.match(out, /^\d tables are distributed now\.$/m)
       assert.deepEqual((await readCluster(database))?.missing, [])
       assert.deepEqual(await contentsOf(database), rows)
+      assert.equal((await touchstone(['key', 'list'], env()).ended).exit, 0)
       assert.match((await distributing().ended).out, /^All tables were distributed already\.$/m)
     })
 

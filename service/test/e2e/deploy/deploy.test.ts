@@ -1,7 +1,10 @@
 /** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -87,9 +90,9 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
   if (command[0] === 'migrate') return
   if (command[0] === 'backup') return assert.equal(readConfig(env).backupKey?.length, 32)
   assert.equal(command[0], 'serve')
-  const only = command[command.indexOf('--only') + 1] ?? ''
-  const { roles, store } = readConfig({ ...env, ...(command.includes('--only') && { ONLY: only }) })
-  if (command.includes('--only')) assert.deepEqual([...roles], [only])
+  const only = command.includes('--only') ? command[command.indexOf('--only') + 1] : env['ONLY']
+  const { roles, store } = readConfig({ ...env, ...(only !== undefined && { ONLY: only }) })
+  if (only !== undefined) assert.deepEqual([...roles], [only])
   assert.ok(store.databaseUrl !== null)
 }
 
@@ -112,6 +115,29 @@ describe('deploy/compose.yaml', () => {
       const env = Object.entries(environment ?? {}).map(([key, value]) => [key, interpolated(String(value))] as const)
       assert.ok(isReadOnly, name)
       accepts(command ?? [], Object.fromEntries(env))
+    }
+  })
+
+  it('finds a container healthy by the hosts of its role alone', async () => {
+    const server = createServer((_, response) => void response.end()).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const port = String((server.address() as AddressInfo).port)
+    const ports = { verification: 'VERIFICATION_PORT', gateway: 'GATEWAY_PORT', graphql: 'GRAPHQL_PORT' }
+    const check = async (env: Record<string, string>) => {
+      const child = spawn(process.execPath, [join(root, 'deploy/healthcheck.ts')], { env, stdio: 'ignore' })
+      return (await once(child, 'exit'))[0] as number
+    }
+    try {
+      for (const [role, { command, environment = {} }] of ours) {
+        if (command?.[0] !== 'serve') continue
+        const own = role === 'indexer' ? 'METRICS_PORT' : ports[role as keyof typeof ports]
+        /** A port that nothing listens on, for all but the role's own. */
+        const others = Object.fromEntries([...Object.values(ports), 'METRICS_PORT'].map((name) => [name, '1']))
+        const env = { ...environment, PAYMENT_PAY_TO: '0x', ...others }
+        assert.deepEqual([await check({ ...env, [own]: port }), await check(env)], [0, 1], role)
+      }
+    } finally {
+      server.close()
     }
   })
 
