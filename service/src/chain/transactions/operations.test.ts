@@ -76,10 +76,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.ok(await operations.replace(operation.txHash, second))
       assert.ok(!(await operations.replace(operation.txHash, third)), 'it was replaced already')
       assert.equal((await operations.find('replaced'))?.txHash, second.txHash)
-      assert.deepEqual(await operations.hashes({ key: 'replaced', txHash: second.txHash }), [
-        second.txHash,
-        operation.txHash,
-      ])
+      assert.deepEqual(await operations.hashes('replaced'), [second.txHash, operation.txHash])
       await operations.settle('replaced', 'CONFIRMED', '{}')
       assert.ok(!(await operations.replace(second.txHash, third)), 'it is settled')
     })

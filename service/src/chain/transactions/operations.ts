@@ -112,13 +112,18 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
         return true
       }),
 
-    /** Returns every transaction that was ever signed for the operation, the newest first. */
-    async hashes({ key, txHash }: Pick<Operation, 'key' | 'txHash'>): Promise<Hex[]> {
+    /**
+     * Returns every transaction that was ever signed for the operation, the current one first. All are read from the store, because
+     * another process may have replaced the one that the caller knows.
+     */
+    async hashes(key: string): Promise<Hex[]> {
       const rows = await database.query<{ tx_hash: Uint8Array }>(
-        'select r.tx_hash from replaced_transaction r join operation o on o.pk = r.operation_pk where o.idempotency_key = $1',
+        `select tx_hash, 0 as place from operation where idempotency_key = $1 union all
+         select r.tx_hash, 1 from replaced_transaction r join operation o on o.pk = r.operation_pk where o.idempotency_key = $1
+         order by place`,
         [key],
       )
-      return [txHash, ...rows.map((row) => bytesToHex(row.tx_hash))]
+      return rows.map((row) => bytesToHex(row.tx_hash))
     },
 
     /** Settles a PENDING operation; a settled one stays as it is. */

@@ -70,7 +70,7 @@ export function createRecovery(options: RecoveryOptions) {
   async function hasLeftChain(operation: Operation, outcome: string): Promise<boolean> {
     const isSame = async () =>
       (await isOutcomeInChain(rpc, outcome)) === true ||
-      (await minedOutcome(rpc, await operations.hashes(operation), contract))?.text === outcome
+      (await minedOutcome(rpc, await operations.hashes(operation.key), contract))?.text === outcome
     if (await isSame().catch(() => true)) return false
     await operations.reopenOne(operation.key)
     return true
@@ -79,7 +79,7 @@ export function createRecovery(options: RecoveryOptions) {
   /** Settles an operation that was mined or superseded, and sends any other again. Returns it as it is now. */
   async function revive(operation: Operation): Promise<Operation> {
     const outcome =
-      (await minedOutcome(rpc, await operations.hashes(operation), contract)) ?? (await supersededBy(operation))
+      (await minedOutcome(rpc, await operations.hashes(operation.key), contract)) ?? (await supersededBy(operation))
     if (outcome !== undefined) {
       await operations.settle(operation.key, outcome.status, outcome.text)
       return { ...operation, status: outcome.status, outcome: outcome.text }
@@ -94,7 +94,7 @@ export function createRecovery(options: RecoveryOptions) {
     const used = await numberFrom(rpc, 'eth_getTransactionCount', [signer, 'safe'])
     if (used <= nonce) return undefined
     // It may have been mined between the two questions, and a provider that lags behind does not know it yet.
-    const hashes = await operations.hashes({ key, txHash })
+    const hashes = await operations.hashes(key)
     const outcome = await minedOutcome(rpc, hashes, contract, { unanimous: true })
     if (outcome !== undefined) return outcome
     // Nodes delete receipts before transactions. Without the receipt the outcome of a mined one is unknown.

@@ -151,7 +151,7 @@ export function createWriter(options: WriterOptions) {
   }
 
   async function settled(operation: Operation, waitMs: number, repeated: boolean): Promise<WriteResult> {
-    const hashes = await operations.hashes(operation)
+    const hashes = await operations.hashes(operation.key)
     const outcome = await awaitOutcome(() => minedOutcome(rpc, hashes, contract), waitMs, closed.signal)
     if (outcome === undefined) return { ok: true, status: 'PENDING', txHash: operation.txHash, repeated }
     await operations.settle(operation.key, outcome.status, outcome.text)

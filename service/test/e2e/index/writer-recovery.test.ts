@@ -134,6 +134,26 @@ describe('a transaction that was sent', () => {
     await writer.close()
   })
 
+  it('is CONFIRMED when another process replaced it after this one listed it, and the replacement was mined', async () => {
+    const other = world.writerOver(operations, { receiptWaitMs: 50, stuckAfterMs: 0 })
+    await world.automine(false)
+    const first = await other.write(mint, { idempotencyKey: 'listed' })
+    await world.rpc('anvil_setNextBlockBaseFeePerGas', ['0x6fc23ac00']) // 30 gwei, above what was offered
+    await world.mine()
+    const pending: typeof operations.pending = async (...request) => {
+      const listed = await operations.pending(...request)
+      const second = await other.write(mint, { idempotencyKey: 'listed' })
+      assert.ok(isPending(first) && isPending(second) && first.txHash !== second.txHash)
+      await world.mine(4)
+      return listed
+    }
+    const late = world.writerOver({ ...operations, pending }, { keys: { issuer: operator } })
+    assert.deepEqual(await late.recover(), { confirmed: 1, failed: 0, pending: 0 })
+    assert.equal((await operations.find('listed'))?.status, 'CONFIRMED')
+    await world.automine(true)
+    await Promise.all([late.close(), other.close()])
+  })
+
   it('is given up only when another one has its nonce at a safe block', async () => {
     const writer = world.writerOver(operations, { receiptWaitMs: 50 })
     await world.automine(false)
