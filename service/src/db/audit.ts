@@ -14,8 +14,8 @@ import type { Sql } from './database.ts'
 export type Actor = Readonly<{ who: string; requestId?: string; approval?: string }>
 
 /**
- * `subject` is a token id, a batch, or the id of an API key. `of` is the number of the entry that this one repeats, settles or decides,
- * `first` its actor. `approval` is the id of a request for approval, `because` the reason of a refusal or failure.
+ * `subject` is a token id, a batch, or the id of an API key. `of` is the number of the entry that this one repeats, replaces, settles or
+ * decides, `first` its actor. `approval` is the id of a request for approval, `because` the reason of a refusal or failure.
  */
 export type AuditBody = Readonly<{
   who: string

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
+import { type AuditBody, auditHead, readAudit } from '../../db/audit.ts'
 import type { Database } from '../../db/database.ts'
 import { operationStore, type OperationStore } from './operations.ts'
 
@@ -79,6 +80,32 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await operations.hashes('replaced'), [second.txHash, operation.txHash])
       await operations.settle('replaced', 'CONFIRMED', '{}')
       assert.ok(!(await operations.replace(second.txHash, third)), 'it is settled')
+    })
+
+    it('has every transaction in the audit trail, and with the outcome the one that was mined', async () => {
+      const [signer, by] = [newSigner(), { who: 'key:testtest' }]
+      const request = { key: 'audited', requestHash: bytes(7, 32), kind: 'flag', signer, fromNonce: 0n, subject: '3' }
+      const [first, second, third] = [await signed(911)(), await signed(912)(), await signed(913)()]
+      const { seq } = await auditHead(database)
+      await operations.append({ ...request, by }, async () => first)
+      for (const [before, next] of [
+        [first, second],
+        [second, third],
+      ] as const)
+        assert.ok(await operations.replace(before.txHash, next))
+      assert.ok(!(await operations.replace(second.txHash, first)), 'it was replaced already')
+      await operations.settle('audited', 'CONFIRMED', JSON.stringify({ txHash: second.txHash }))
+      const entries = await readAudit(database, seq, 10)
+      const shared = { who: 'service', act: 'flag', subject: '3', of: String(seq + 1n) }
+      assert.deepEqual(
+        entries.map(({ body }) => JSON.parse(body) as AuditBody),
+        [
+          { who: 'key:testtest', act: 'flag', subject: '3', outcome: 'SIGNED', txHash: first.txHash },
+          { ...shared, outcome: 'SIGNED', txHash: second.txHash },
+          { ...shared, outcome: 'SIGNED', txHash: third.txHash },
+          { ...shared, outcome: 'CONFIRMED', txHash: second.txHash },
+        ],
+      )
     })
   })
 }

@@ -98,19 +98,10 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
     },
 
     /** Replaces the transaction `txHash` by one with the same nonce; false when the operation was settled or replaced meanwhile. */
-    replace: (txHash: Hex, { txHash: newHash, raw }: SignedTransaction) =>
-      database.transaction(async (sql): Promise<boolean> => {
-        const [row] = await sql.query<{ pk: bigint }>(
-          `update operation set tx_hash = $2, raw = $3, signed_at = now() where tx_hash = $1 and status = 'PENDING' returning pk`,
-          [hexToBytes(txHash), hexToBytes(newHash), hexToBytes(raw)],
-        )
-        if (row === undefined) return false
-        await sql.query('insert into replaced_transaction (tx_hash, operation_pk) values ($1, $2)', [
-          hexToBytes(txHash),
-          row.pk,
-        ])
-        return true
-      }),
+    async replace(txHash: Hex, { txHash: newHash, raw }: SignedTransaction): Promise<boolean> {
+      const values = [txHash, newHash, raw].map(hexToBytes)
+      return (await database.query(replaceStatement, values)).length > 0
+    },
 
     /**
      * Returns every transaction that was ever signed for the operation, the current one first. All are read from the store, because
@@ -178,13 +169,23 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
   }
 }
 
-/** The audit trail gets an entry where the row changed. */
-const settleStatement = `with settled as (
+/** Returns the SQL that appends an entry of the service to the audit trail. `changed` has the operation, where its row was changed. */
+const appendEntry = (outcome: string, txHash: string) =>
+  `select append_audit(json_build_object('who', 'service', 'act', c.kind,
+    'subject', coalesce((select e.body::jsonb->>'subject' from audit_entry e where e.seq = c.audit_seq), ''),
+    'outcome', ${outcome}, 'of', c.audit_seq::text, 'txHash', ${txHash})::text) from changed c`
+
+/** The transaction of the entry is the one that was mined. The row may have a later one, which had replaced it. */
+const settleStatement = `with changed as (
     update operation set status = $2, outcome = $3, settled_at = now() where idempotency_key = $1 and status = 'PENDING'
-    returning kind, audit_seq, tx_hash)
-  select append_audit(json_build_object('who', 'service', 'act', s.kind,
-    'subject', coalesce((select e.body::jsonb->>'subject' from audit_entry e where e.seq = s.audit_seq), ''),
-    'outcome', $2::text, 'of', s.audit_seq::text, 'txHash', '0x' || encode(s.tx_hash, 'hex'))::text) from settled s`
+    returning kind, audit_seq)
+  ${appendEntry('$2::text', "$3::text::json->>'txHash'")}`
+
+const replaceStatement = `with changed as (
+    update operation set tx_hash = $2, raw = $3, signed_at = now() where tx_hash = $1 and status = 'PENDING'
+    returning pk, kind, audit_seq),
+  replaced as (insert into replaced_transaction (tx_hash, operation_pk) select $1::bytea, pk from changed)
+  ${appendEntry("'SIGNED'", "'0x' || encode($2::bytea, 'hex')")}`
 
 const columns = `idempotency_key as key, request_hash, signer, nonce, tx_hash, raw, status, outcome,
   (extract(epoch from now() - signed_at) * 1000)::float8 as "ageMs"`
