@@ -107,14 +107,15 @@ export function createRecovery(options: RecoveryOptions) {
   }
 
   /**
-   * Signs again with fees at least 10 % higher, which nodes ask for. Nothing changes if the chain's fees are not above the old ones.
+   * Signs again with fees at least 10 % higher, which nodes ask for. Nothing changes unless the chain's fee or tip is above the old one.
    */
   async function withHigherFees(operation: Operation): Promise<Operation> {
     const account = accounts.get(operation.signer)
     const { to, data, gas, ...before } = parseTransaction(operation.raw)
     const current = await currentFees(rpc)
     if (account === undefined || !to || data === undefined || gas === undefined) return operation
-    if (current.maxFeePerGas <= (before.maxFeePerGas ?? 0n)) return operation
+    const { maxFeePerGas: oldFee = 0n, maxPriorityFeePerGas: oldTip = 0n } = before
+    if (current.maxFeePerGas <= oldFee && current.maxPriorityFeePerGas <= oldTip) return operation
     const fees = raisedFees(before, current)
     if (fees.maxFeePerGas > maxFeePerGas) return operation
     const replacement = await signTransaction(account, { chainId, to, data, gas, nonce: operation.nonce, fees })

@@ -6,7 +6,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { encodeFunctionData, type EncodeFunctionDataParameters, keccak256, stringToHex } from 'viem'
+import {
+  encodeFunctionData,
+  type EncodeFunctionDataParameters,
+  keccak256,
+  parseTransaction,
+  stringToHex,
+  toHex,
+} from 'viem'
 import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
@@ -118,6 +125,31 @@ describe('a transaction that was sent', () => {
     const third = await writer.write(mint, { idempotencyKey: 'stuck' })
     assert.ok(third.ok && third.status === 'CONFIRMED' && third.txHash === second.txHash)
     assert.equal(await world.supply(), supply + 1)
+    await writer.close()
+  })
+
+  it('gets higher fees when the tip has risen above its own, though the base fee has fallen by more', async () => {
+    const gwei = 1_000_000_000n
+    let tip = gwei
+    const rpc: RpcClient = async (method, ...rest) =>
+      method === 'eth_maxPriorityFeePerGas' ? toHex(tip) : world.rpc(method, ...rest)
+    const writer = world.writerOver(operations, { rpc, receiptWaitMs: 50, stuckAfterMs: 0 })
+    await world.automine(false)
+    const first = await writer.write(mint, { idempotencyKey: 'low tip' })
+    assert.ok(isPending(first))
+    await world.rpc('anvil_dropTransaction', [first.txHash])
+    await world.rpc('anvil_setNextBlockBaseFeePerGas', [toHex(gwei / 10n)])
+    await world.mine()
+    tip = 2n * gwei
+    const second = await writer.write(mint, { idempotencyKey: 'low tip' })
+    assert.ok(isPending(second))
+    assert.notEqual(second.txHash, first.txHash)
+    const { maxPriorityFeePerGas } = parseTransaction((await operations.find('low tip'))?.raw ?? '0x')
+    assert.equal(maxPriorityFeePerGas, tip)
+    await world.automine(true)
+    await world.mine()
+    const third = await writer.write(mint, { idempotencyKey: 'low tip' })
+    assert.ok(third.ok && third.status === 'CONFIRMED' && third.txHash === second.txHash)
     await writer.close()
   })
 
