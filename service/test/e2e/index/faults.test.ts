@@ -208,7 +208,8 @@ describe('an index that is built while the provider fails', () => {
       }
     }
     for (const steps of [0, 1, 2]) {
-      const indexer = over({ store: crashing(steps) })
+      // The provider is well, and a busy machine must not be taken for a fault of it.
+      const indexer = over({ store: crashing(steps), source: chain.source() })
       await assert.rejects(indexer.catchUp(), /crash/)
       await indexer.close()
     }
@@ -219,7 +220,7 @@ describe('an index that is built while the provider fails', () => {
 
   it('reports its progress to a command', async () => {
     const seen: [bigint, bigint][] = []
-    const indexer = over()
+    const indexer = over({ source: chain.source() })
     await indexer.catchUp((indexed, head) => seen.push([indexed, head]))
     await indexer.close()
     assert.ok(seen.length > 3)
