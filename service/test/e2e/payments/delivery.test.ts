@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
+import { hexToBytes } from 'viem'
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
@@ -175,12 +176,15 @@ describe('a second payment for a proof that was not delivered', () => {
 
   it('is executed once the proof is an hour old', async () => {
     await world.automine(false)
-    assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
+    const first = await sign(payer)
+    assert.equal((await buy(gateway.url, token, first)).status, 503)
     await mineAgain()
     await until(async () => (await charged()) === price)
     await until(async () => {
       const moved = await world.database.query(
-        `update payment set settled_at = settled_at - interval '61 min' where undelivered and state = 'done' returning pk`,
+        `update payment set settled_at = settled_at - interval '61 min'
+          where nonce = $1 and undelivered and state = 'done' returning pk`,
+        [hexToBytes(first.nonce)],
       )
       return moved.length > 0
     })
