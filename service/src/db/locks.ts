@@ -9,7 +9,7 @@ export const locks = {
   /** A process that reads and extends the file of signed audit heads holds it. */
   auditHeads: [84532, 4],
   /** The command that distributes the tables over a cluster holds it. Processes that start then end. */
-  distribution: [84532, 5],
+  distribution: [84532, 6],
 } as const satisfies Record<string, Lock>
 
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */
