@@ -8,6 +8,7 @@ import { type PictureStore, pictureStore } from '../assets/pictures/store.ts'
 import { type RestrictedStore, restrictedStore } from '../passport/public/restricted-store.ts'
 import { distributionFault } from '../db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../db/database.ts'
+import { locks, whileLocked } from '../db/locks.ts'
 import { PooledSessionError } from '../db/postgres/session.ts'
 import { migrate, missingMigrations, readMigrations } from '../db/migrate.ts'
 import { isPublishedAddress } from '../domain/published-accounts.ts'
@@ -15,6 +16,7 @@ import { type ApiKeyStore, apiKeyStore } from '../access/api-keys.ts'
 import { databaseActs, type recycleAct } from '../access/approvals/acts.ts'
 import { type Approvals, createApprovals } from '../access/approvals/approvals.ts'
 import { refreshAssetItem, refreshAssetText } from '../index/assets.ts'
+import { createQueue, type Queue } from '../lib/async/concurrency.ts'
 import { isDatabaseUnavailable, reasonOf } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
 import { removeDrafts } from '../lib/sealed/file.ts'
@@ -92,7 +94,8 @@ const pollMs = 1_000
 
 /**
  * Opens the keys in DATA_DIR/keys (spec §4.4, §4.8, §9): of tags, of the issuer, of attestations. Several processes may share the folder.
- * A change by a command of one of them, or by an operator who copies files, is loaded by the others within two seconds.
+ * They change the files one after another, under a lock of the database. Such a change, or one by an operator who copies files, is loaded by
+ * the others within two seconds.
  */
 async function openKeys(
   config: Config,
@@ -105,19 +108,22 @@ async function openKeys(
   const folder = join(config.dataDir, 'keys')
   const drafts = await removeDrafts(folder)
   if (drafts > 0) log.info('unfinished files removed', { folder, drafts })
+  const inTurn = createQueue()
+  const alone: Queue = (work) => inTurn(() => whileLocked(database, locks.keyFiles, work))
   const station = createStation({
     path: join(config.dataDir, stationFile),
     kek: config.tap.stationKek,
     former: keyFile && { path: join(folder, 'tag-app-keys.json'), keks: keyFile },
   })
-  const moved = await station.adopt()
+  const moved = station.isOpen ? await alone(() => station.adopt()) : 0
   if (moved > 0) log.info('application keys moved to station.keys', { batches: moved })
-  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags, station, keyStore: keyStores('tags') })
+  const tagKeys = await openTagKeyStore({ folder, keyFile, shared: tags, station, keyStore: keyStores('tags'), alone })
   const issuer = await openIssuer({
     folder,
     signing: config.passport.signing && config.roles.has('verification'),
     published: issuerKeyStore(database),
     keyStore: keyStores('issuer'),
+    alone,
   })
   let opening: Promise<AttestationKeys> | undefined
   const attestationKeys = () =>

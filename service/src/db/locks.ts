@@ -8,6 +8,8 @@ export const locks = {
   indexLeader: [84532, 3],
   /** A process that reads and extends the file of signed audit heads holds it. */
   auditHeads: [84532, 4],
+  /** A process that reads and replaces a key file holds it. */
+  keyFiles: [84532, 5],
   /** The command that distributes the tables over a cluster holds it. Processes that start then end. */
   distribution: [84532, 6],
 } as const satisfies Record<string, Lock>
@@ -29,6 +31,24 @@ export const freeStatement = ([first, second]: Lock): string =>
 
 /** Returns the statement that waits for a lock and holds it until the transaction ends. */
 export const lockStatement = ([first, second]: Lock): string => `select pg_advisory_xact_lock(${first}, ${second})`
+
+/** Runs `work` under a lock of the database. PGlite needs none, because no other process can open it. */
+export async function whileLocked<T>(
+  { dialect, transaction }: LockingDatabase,
+  lock: Lock,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (dialect === 'pglite') return work()
+  return transaction(async (sql) => {
+    await sql.query(lockStatement(lock))
+    return work()
+  })
+}
+
+type LockingDatabase = Readonly<{
+  dialect: string
+  transaction: <T>(run: (sql: { query: (text: string) => Promise<unknown> }) => Promise<T>) => Promise<T>
+}>
 
 /** A lock that one process holds among all processes of a database, for longer than a transaction. */
 export type HeldLock = {

@@ -151,11 +151,8 @@ async function revoke(session: Session, id: string, { json }: { json?: true }): 
   io.out(json === true ? formatJson({ id, revoked: true }) : `Key ${id} is revoked.`)
 }
 
-async function rotateKek(
-  { store, io, inTurn, hasPreviousKek }: Session,
-  { json }: { readonly json?: true },
-): Promise<void> {
-  const files = await inTurn(() => store.tagKeys.reseal())
+async function rotateKek({ store, io, hasPreviousKek }: Session, { json }: { readonly json?: true }): Promise<void> {
+  const files = await store.tagKeys.reseal()
   if (json === true && (files.length > 0 || hasPreviousKek)) return io.out(formatJson({ sealed: files }))
   for (const file of files) io.out(`Sealed under TAG_KEK: ${file}`)
   if (files.length > 0) return io.out('Remove TAG_KEK_PREVIOUS from every instance now.')

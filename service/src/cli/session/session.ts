@@ -8,7 +8,7 @@ import type { Components } from '../../app/components.ts'
 import { type Config, readConfig } from '../../app/config/config.ts'
 import type { StoreComponents } from '../../app/store.ts'
 import type { Database } from '../../db/database.ts'
-import { createQueue } from '../../lib/async/concurrency.ts'
+import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import { retry } from '../../lib/async/retry.ts'
 import { ServiceError } from '../../lib/errors.ts'
 import { createLog } from '../../lib/log.ts'
@@ -33,8 +33,8 @@ export type Session = {
   readonly paymentAsset: Hex
   readonly store: Omit<StoreComponents, typeof Symbol.asyncDispose>
   readonly chain: Omit<Components, typeof Symbol.asyncDispose> | null
-  /** Runs one work at a time, for read-modify-write of a file of the data folder. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>
+  /** Runs one work at a time, for read-modify-write of the counters of software tags. */
+  readonly inTurn: Queue
 }
 /** Returns the exit code; none means 0. */
 type Work = (session: Session) => Promise<number | void>

@@ -56,11 +56,11 @@ export function batchCommand(run: RunWork): Command {
   ])
 }
 
-async function create({ store, io, inTurn }: Session, id: string, options: CreateOptions): Promise<void> {
+async function create({ store, io }: Session, id: string, options: CreateOptions): Promise<void> {
   const { demo = false, macInput, epoch, systemId, json } = options
   const isTaken = (await store.tags.batches()).some((batch) => batch.id === id)
   if (isTaken) throw new CommandError(`A batch named ${id} exists already: choose another name.`)
-  const made = await inTurn(() => store.tagKeys.create({ id, demo, macInput, epoch, systemId }))
+  const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId })
   if (!made.ok) throw new CommandError(made.error)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
   io.out(`Batch ${id} made: epoch ${epoch}, MAC input ${macInput}${demo ? ', for software tags' : ''}.`)
@@ -98,7 +98,7 @@ async function setStatus(
   status: keyof typeof verbs,
   { liftRevocation = false, json }: StatusOptions,
 ): Promise<number | void> {
-  const { store, io, inTurn } = session
+  const { store, io } = session
   const known = (await store.tags.batches()).find((batch) => batch.id === id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
   const isChanged = known.status !== status
@@ -108,7 +108,7 @@ async function setStatus(
   if (isChanged && act !== null && store.approvals.isRequired(act))
     return askForApproval(session, { act, subject: id }, json)
   if (isChanged) {
-    await inTurn(() => store.tagKeys.setStatus(id, status))
+    await store.tagKeys.setStatus(id, status)
     const entry = { act: `command tag batch ${verbs[status]}`, subject: id, outcome: 'DONE' } as const
     await appendAudit(store.database, auditText(localActor(), entry))
   }

@@ -65,7 +65,7 @@ Schemes, with the input M of AN10922 where it is used:
 }
 
 async function importBatch(session: Session, id: string, options: Options): Promise<void> {
-  const { store, io, inTurn } = session
+  const { store, io } = session
   const { scheme, check, json, masterFile, ...settings } = options
   if ((await store.tags.batches()).some((batch) => batch.id === id))
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
@@ -73,7 +73,7 @@ async function importBatch(session: Session, id: string, options: Options): Prom
   const record = importedBatch({ ...settings, id, scheme, ...keys })
   if (record === null) throw new CommandError(wrongSystemId)
   const proof = await prove(session, record, check)
-  const made = await inTurn(() => store.tagKeys.add(record))
+  const made = await store.tagKeys.add(record)
   if (!made.ok) throw new CommandError(made.error)
   const shown = { id, scheme: formatScheme(record), epoch: record.epoch, macInput: record.macInput }
   if (json === true) return io.out(formatJson({ ...shown, ...toJson(proof) }))
@@ -121,14 +121,14 @@ async function rekeyBatch(
   id: string,
   { masterFile, check, json, ...changes }: RekeyOptions,
 ): Promise<void> {
-  const { store, io, inTurn } = session
+  const { store, io } = session
   const former = getBatch(store, id)
   const record =
     masterFile === undefined
       ? await withRandomKeys(session, former, changes)
       : await withKeysOf(resolve(io.cwd, masterFile), former, changes)
   const proof = await prove(session, record, check)
-  const changed = await inTurn(() => store.tagKeys.rekey(record))
+  const changed = await store.tagKeys.rekey(record)
   if (!changed.ok) throw new CommandError(changed.error)
   const { epoch, macInput } = record
   const scheme = formatScheme(record)

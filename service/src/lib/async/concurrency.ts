@@ -90,8 +90,11 @@ export function createKeyedQueue<Key>(): KeyedQueue<Key> {
   }
 }
 
+/** Runs `work` after every earlier work has settled. */
+export type Queue = <T>(work: () => Promise<T>) => Promise<T>
+
 /** Creates a queue that runs one work at a time. */
-export function createQueue(): <T>(work: () => Promise<T>) => Promise<T> {
+export function createQueue(): Queue {
   const inTurn = createKeyedQueue<null>()
   return (work) => inTurn(null, work)
 }

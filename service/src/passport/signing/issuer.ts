@@ -5,7 +5,7 @@
 import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Sql } from '../../db/database.ts'
-import { createQueue } from '../../lib/async/concurrency.ts'
+import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import { createPrivateFile, writePrivateFile } from '../../lib/sealed/file.ts'
 import {
@@ -66,17 +66,19 @@ export async function openIssuer({
   signing,
   published = noStore,
   keyStore = null,
+  alone = createQueue(),
 }: {
   readonly folder: string
   readonly signing: boolean
   readonly published?: IssuerKeyStore
   /** The private halves are there; null: in the file. */
   readonly keyStore?: KeyStore | null
+  /** Keeps every process that shares the folder from changing the file meanwhile. Default: within this issuer only. */
+  readonly alone?: Queue
 }): Promise<Issuer> {
   const path = issuerKeyFile(folder)
   const publish = async (text: string) =>
     publishKeys(parseKeys(text, path, await storedIssuerKeys(keyStore)), published, path)
-  const inTurn = createQueue()
   let text = await readText(path)
   if (text === null && signing) {
     if ((await published.list()).length > 0) throw new Error(foreignKeys(path))
@@ -105,7 +107,7 @@ export async function openIssuer({
     signerFor: (did) => signerOf(did, signing),
     listSignerFor: (did) => signerOf(did, true),
     change: (change) =>
-      inTurn(async () => {
+      alone(async () => {
         const known = await readText(path)
         if (known === null && (change.kind !== 'rotate' || (await published.list()).length > 0))
           return change.kind === 'rotate' ? foreignKeys(path) : 'There are no issuer keys yet.'

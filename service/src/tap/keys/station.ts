@@ -5,13 +5,13 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import type { KeyStore } from '../../keys/key.ts'
-import { createQueue } from '../../lib/async/concurrency.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import { seal, writePrivateFile } from '../../lib/sealed/file.ts'
 import { toHex } from '../bytes.ts'
 import { type AesKeyRef, embeddedKey } from '../sun/aes.ts'
 import { assertKek, KeyFileError, type KeyFileOptions, named, openSealed, readIfExists } from './key-file.ts'
 
+/** `add` and `adopt` replace the file: their caller holds the lock of the key files. */
 export type Station = Readonly<{
   /** Whether masters can be made here: the file has its key. */
   isOpen: boolean
@@ -33,7 +33,6 @@ type StationOptions = Readonly<{
 
 /** Opens the file of the station. */
 export function createStation({ path, kek, former }: StationOptions): Station {
-  const inTurn = createQueue()
   const own = async () =>
     kek === null ? new Map<string, Uint8Array>() : named(path, readMasters(path, { kek }, 'STATION_KEK'))
   const earlier = async () =>
@@ -53,19 +52,17 @@ export function createStation({ path, kek, former }: StationOptions): Station {
       const master = (await own()).get(batchId) ?? (await earlier()).get(batchId)
       return master && embeddedKey(master)
     },
-    add: (batchId, master) =>
-      inTurn(async () => {
-        if (kek === null) throw new KeyFileError(noStationKek)
-        await write(new Map(await own()).set(batchId, master), kek)
-      }),
-    adopt: () =>
-      inTurn(async () => {
-        const masters = kek === null ? null : await earlier()
-        if (kek === null || former === null || masters === null || masters.size === 0) return 0
-        await write(new Map([...masters, ...(await own())]), kek)
-        await rm(former.path)
-        return masters.size
-      }),
+    async add(batchId, master) {
+      if (kek === null) throw new KeyFileError(noStationKek)
+      await write(new Map(await own()).set(batchId, master), kek)
+    },
+    async adopt() {
+      const masters = kek === null ? null : await earlier()
+      if (kek === null || former === null || masters === null || masters.size === 0) return 0
+      await write(new Map([...masters, ...(await own())]), kek)
+      await rm(former.path)
+      return masters.size
+    },
   }
 }
 

@@ -5,7 +5,7 @@
  */
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { createQueue } from '../../lib/async/concurrency.ts'
+import { createQueue, type Queue } from '../../lib/async/concurrency.ts'
 import type { KeyStore } from '../../keys/key.ts'
 import type { AesKeyRef } from '../sun/aes.ts'
 import {
@@ -62,6 +62,7 @@ export async function openTagKeyStore({
   shared,
   station = null,
   keyStore = null,
+  alone = createQueue(),
 }: {
   readonly folder: string
   readonly keyFile: KeyFileOptions | null
@@ -70,6 +71,8 @@ export async function openTagKeyStore({
   readonly station?: Station | null
   /** The place of the masters of new batches; null: the key file and the station. */
   readonly keyStore?: KeyStore | null
+  /** Keeps every process that shares the folder from changing its files meanwhile. Default: within this store only. */
+  readonly alone?: Queue
 }): Promise<TagKeyStore> {
   const path = join(folder, 'tag-keys.json')
   const appPath = join(folder, 'tag-app-keys.json')
@@ -143,6 +146,33 @@ export async function openTagKeyStore({
     }
   }
 
+  async function rekey(record: BatchRecord): Promise<Created> {
+    if (keyFile === null) return { ok: false, error: noKek }
+    try {
+      await reload()
+      const former = loaded.get(record.id)
+      if (former === undefined) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
+      if (former.record.fileMaster === null)
+        return { ok: false, error: `The keys of batch ${record.id} are in a token: make another batch instead.` }
+      const next = records().map((known) => (known.id === record.id ? record : known))
+      await write(next, keyFile)
+      await share(record)
+      return { ok: true, value: record }
+    } catch (error) {
+      if (error instanceof KeyFileError) return { ok: false, error: error.message }
+      throw error
+    }
+  }
+
+  /** Returns false where the file lacks the batch. */
+  async function writeStatus(id: string, status: BatchStatus): Promise<boolean> {
+    await reload()
+    if (keyFile === null || !loaded.has(id)) return false
+    const next = records().map((record) => (record.id === id ? { ...record, status } : record))
+    await named(path, write(next, keyFile))
+    return true
+  }
+
   return {
     keys: ring,
     record: (id) => {
@@ -153,36 +183,16 @@ export async function openTagKeyStore({
     appMaster: async (id) => (await keyStore?.aesKey(storedNames(id).app)) ?? (await station?.appMaster(id)),
     async create(options) {
       const made = newBatch(options)
-      return made === null ? { ok: false, error: notLegal } : add(options.id, () => place(made))
+      return made === null ? { ok: false, error: notLegal } : alone(() => add(options.id, () => place(made)))
     },
-    add: (record) => add(record.id, async () => record),
-    async rekey(record) {
-      if (keyFile === null) return { ok: false, error: noKek }
-      try {
-        await reload()
-        const former = loaded.get(record.id)
-        if (former === undefined) return { ok: false, error: `The keys of batch ${record.id} are not here.` }
-        if (former.record.fileMaster === null)
-          return { ok: false, error: `The keys of batch ${record.id} are in a token: make another batch instead.` }
-        const next = records().map((known) => (known.id === record.id ? record : known))
-        await write(next, keyFile)
-        await share(record)
-        return { ok: true, value: record }
-      } catch (error) {
-        if (error instanceof KeyFileError) return { ok: false, error: error.message }
-        throw error
-      }
-    },
+    add: (record) => alone(() => add(record.id, async () => record)),
+    rekey: (record) => alone(() => rekey(record)),
     async setStatus(id, status) {
       const isShared = await shared.setBatchStatus(id, status)
-      await reload()
-      if (keyFile === null || !loaded.has(id)) return isShared
-      const next = records().map((record) => (record.id === id ? { ...record, status } : record))
-      await named(path, write(next, keyFile))
-      return true
+      return (await alone(() => writeStatus(id, status))) || isShared
     },
     reseal: () =>
-      inTurn(async () => {
+      alone(async () => {
         const files = [
           [path, 'tag-keys'],
           [appPath, 'tag-app-keys'],

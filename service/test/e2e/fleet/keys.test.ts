@@ -14,15 +14,18 @@ const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.
 
 describe('keys of a fleet', { skip: noPostgres }, () => {
   let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let signed: Awaited<ReturnType<typeof openOwnDatabase>>
   let root: string
   const opened: (StoreComponents & AsyncDisposable)[] = []
   before(async () => {
     database = await openOwnDatabase('migrated')
+    signed = await openOwnDatabase('migrated')
     root = await mkdtemp(join(tmpdir(), 'touchstone-fleet-'))
   })
   after(async () => {
     for (const parts of opened) await parts[Symbol.asyncDispose]()
     await database?.close()
+    await signed?.close()
     await rm(root, { recursive: true, force: true })
   })
 
@@ -52,6 +55,34 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await one.tagKeys.setStatus('spring', 'revoked')
     const status = () => other.tagKeys.keys.candidates().find(({ id }) => id === 'spring')?.status
     assert.ok(await eventually(() => status() === 'revoked'))
+  })
+
+  it('are all kept when processes that share the folder change them together', async () => {
+    const stations = [await open('station'), await open('station')]
+    const [one] = stations
+    assert.ok((await one?.tagKeys.create({ id: 'old' }))?.ok)
+    const names = (place: number) => Array.from({ length: 4 }, (_, n) => `batch-${place}-${n}`)
+    const changes = stations.flatMap(({ tagKeys }, place) => names(place).map((id) => tagKeys.create({ id })))
+    const made = await Promise.all([...changes, one?.tagKeys.setStatus('old', 'revoked')])
+    assert.ok(made.every((outcome) => outcome === true || (outcome !== undefined && outcome !== false && outcome.ok)))
+    const { tagKeys } = await open('station')
+    assert.deepEqual(
+      tagKeys.keys
+        .candidates()
+        .map(({ id, status }) => `${id} ${status}`)
+        .toSorted(),
+      [...[0, 1].flatMap(names).map((id) => `${id} active`), 'old revoked'],
+    )
+    for (const id of [0, 1].flatMap(names)) assert.ok(await tagKeys.appMaster(id), `the application key of ${id}`)
+  })
+
+  it('of the issuer are all kept when processes that share the folder rotate them together', async () => {
+    const signing = { PASSPORT_SIGNING: 'on', DATABASE_URL: signed.url }
+    const issuers = [(await open('issuer', signing)).issuer, (await open('issuer', signing)).issuer]
+    const before = issuers[0]?.keys().length ?? 0
+    assert.deepEqual(await Promise.all(issuers.map((issuer) => issuer.change({ kind: 'rotate' }))), [null, null])
+    const { issuer } = await open('issuer', signing)
+    assert.equal(issuer.keys().length, before * 3)
   })
 
   it('of the issuer stop the start of an instance that has others, until the file is copied there', async () => {
