@@ -31,7 +31,7 @@ export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding
   if ('state' in config) return [checkNode(), config]
   const holder = await holderOf(config.dataDir).catch(() => null)
   const isRunning = holder !== null
-  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder)]
+  if (isRunning && config.chain.rpcUrls.length === 0) return [checkNode(), demonstration(holder.pid)]
   const checks = await Promise.all([
     findingsOf('folder', 'Look at the folder of DATA_DIR.', () => checkFolder(config)),
     findingsOf('ports', 'Look at HOST and the ports.', () => checkPorts(config, isRunning)),
@@ -42,7 +42,7 @@ export async function diagnose(env: NodeJS.ProcessEnv): Promise<readonly Finding
     findingsOf('keys', 'Look at KEYS, and at the module of the token.', () => checkKeys(config)),
     findingsOf('passes', 'Correct the setting; docs/passports.md explains the files.', () => checkPasses(config)),
   ])
-  const running = isRunning ? [ok('machine', `The service runs, as process ${holder}.`)] : []
+  const running = isRunning ? [ok('machine', `The service runs, as process ${holder.pid}.`)] : []
   return [checkNode(), ...running, ok('settings', 'They can be read.'), ...checks.flat()]
 }
 

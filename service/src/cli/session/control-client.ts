@@ -4,18 +4,15 @@
  */
 import { createHmac, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
 import { type IncomingMessage, request } from 'node:http'
-import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 import { readConfig } from '../../app/config/config.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { reasonOf } from '../../lib/errors.ts'
-import { parseJsonObject } from '../../lib/json.ts'
 import { handleSignals } from '../serve/signals.ts'
+import { type Address, addressFile, isElsewhere, lastTouch, readAddress } from './address-file.ts'
 import { commandRights } from './command-rights.ts'
 
-export type Address = { readonly pid: number; readonly port: number; readonly token: string }
 /** One line of the response, a JSON object. */
 export type Line = { readonly out: string } | { readonly err: string } | { readonly exit: number }
 
@@ -56,20 +53,29 @@ export async function drainOf(stream: Writable): Promise<void> {
   for (const event of events) event.catch(() => {})
 }
 
-/** Returns the process that holds the data folder, or null. */
-export async function holderOf(dataDir: string): Promise<number | null> {
+/** A process that holds a data folder. `elsewhere`: in another container or on another machine. */
+export type Holder = { readonly pid: number; readonly elsewhere: boolean }
+
+/** Returns the process that holds the data folder, or null. A slow one counts as alive, so that its folder is not acquired. */
+export async function holderOf(dataDir: string): Promise<Holder | null> {
   const address = await readAddress(addressFile(dataDir))
-  return address !== null && (await isAlive(address)) ? address.pid : null
+  if (address === null) return null
+  const elsewhere = isElsewhere(address)
+  const isAlive = elsewhere
+    ? (await lastTouch(addressFile(dataDir))) !== null
+    : (await challenge(address, 3_000)) !== 'none'
+  return isAlive ? { pid: address.pid, elsewhere } : null
 }
 
 /**
- * Runs a command in the service that holds the data folder. Returns its exit code, or null when no service holds it. An interrupted command
- * ends by itself and prints how to go on. Throws one sentence when the service ends before the command.
+ * Runs a command in the service that holds the data folder. Returns its exit code, or null when no service here holds it. An interrupted
+ * command ends by itself and prints how to go on. Throws one sentence when the service ends before the command.
  */
 export async function runInService(dataDir: string, argv: readonly string[], io: CommandIo): Promise<number | null> {
   const address = await readAddress(addressFile(dataDir))
-  const answer = address === null ? 'none' : await challenge(address, 30_000)
-  if (address === null || answer === 'none') return null
+  if (address === null || isElsewhere(address)) return null
+  const answer = await challenge(address, 30_000)
+  if (answer === 'none') return null
   if (answer === 'late') throw new Error(silent(address.pid))
   const id = randomUUID()
   const interrupt = () => {
@@ -133,11 +139,6 @@ async function relay(body: AsyncIterable<Uint8Array>, io: CommandIo): Promise<nu
   return exit
 }
 
-/** Returns whether the process of an address still listens. A slow one counts as alive, so that its folder is not acquired. */
-export async function isAlive(address: Address): Promise<boolean> {
-  return (await challenge(address, 3_000)) !== 'none'
-}
-
 /**
  * Asks the process of an address for a proof that it has the token. After a kill its port may belong to another program. Returns `none`
  * for such a program and for a free port.
@@ -150,23 +151,6 @@ async function challenge(address: Address, timeoutMs: number): Promise<'proof' |
   if (response === null) return signal.aborted ? 'late' : 'none'
   void response.body?.cancel().catch(() => {}) // another program may never end it
   return isProof(address, nonce, response.headers.get('x-proof') ?? '') ? 'proof' : 'none'
-}
-
-/** Reads the address file. Returns null when it is missing or holds no address; throws when it is not readable. */
-export async function readAddress(path: string): Promise<Address | null> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null
-    throw new Error('The data folder belongs to another user: run the command as the user of the service.', {
-      cause: error,
-    })
-  })
-  const { pid, port, token } = parseJsonObject(text ?? '') ?? {}
-  const isLegal = Number.isInteger(pid) && Number.isInteger(port) && typeof token === 'string'
-  return isLegal ? ({ pid, port, token } as Address) : null
-}
-
-export function addressFile(dataDir: string): string {
-  return join(dataDir, 'control.json')
 }
 
 function urlOf({ port }: Address): string {

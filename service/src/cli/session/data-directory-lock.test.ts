@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -11,8 +11,17 @@ import { after, before, describe, it } from 'node:test'
 import { promisify } from 'node:util'
 import { Agent, getGlobalDispatcher, setGlobalDispatcher } from 'undici'
 import { sleep } from '../../lib/async/sleep.ts'
-import { addressFile, authorization, holderOf, proofOf, runInService } from './control-client.ts'
-import { tryAcquire, type DataDirectoryLock, type RunCommand } from './data-directory-lock.ts'
+import { until } from '../../../test/support/wait.ts'
+import { addressFile, silenceMs } from './address-file.ts'
+import { authorization, holderOf, proofOf, runInService } from './control-client.ts'
+import { acquireDataFolder, tryAcquire, type DataDirectoryLock, type RunCommand } from './data-directory-lock.ts'
+
+/** Runs a program in a network namespace of its own, as a container does. */
+const namespace = { command: 'unshare', argv: ['--net', 'sh', '-c', 'ip link set lo up && exec "$0" "$@"'] }
+const noNamespaces =
+  spawnSync(namespace.command, [...namespace.argv, 'true']).status === 0
+    ? false
+    : 'a network namespace needs root, unshare and ip'
 
 describe('the data directory lock', () => {
   let dataDir: string
@@ -38,7 +47,7 @@ describe('the data directory lock', () => {
       err: [`touchstone: process ${process.pid} is at work on this data folder; repeat the command in a moment.`],
     })
     lock.serve(echo)
-    assert.equal(await holderOf(dataDir), process.pid)
+    assert.equal((await holderOf(dataDir))?.pid, process.pid)
     assert.deepEqual(await ask(['tag', 'größe', 'a b']), {
       exit: 3,
       out: ['/somewhere tag|größe|a b'],
@@ -50,7 +59,7 @@ describe('the data directory lock', () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => tryAcquire(dataDir)))
     const locks = answers.flatMap((answer) => (answer.ok ? [answer.lock] : []))
     assert.equal(locks.length, 1)
-    for (const answer of answers) assert.ok(answer.ok || answer.pid === process.pid)
+    for (const answer of answers) assert.ok(answer.ok || answer.holder.pid === process.pid)
     await locks[0]?.release()
     await using lock = await held()
     assert.ok(lock)
@@ -62,6 +71,39 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(echo)
     assert.equal((await ask([])).exit, 3)
+  })
+
+  it('keeps out a process of another network namespace, and names the way on', { skip: noNamespaces }, async () => {
+    await using lock = await held()
+    lock.serve(echo)
+    const before = await address()
+    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
+    const script = `import { acquireDataFolder } from ${module}; await acquireDataFolder(${JSON.stringify(dataDir)}).then(() => console.log('acquired'), (error) => console.log(error.message)); process.exit()`
+    const argv = [...namespace.argv, process.execPath, '--input-type=module', '--eval', script]
+    const { stdout } = await promisify(execFile)(namespace.command, argv, { timeout: 60_000 })
+    assert.equal(
+      stdout.trim(),
+      `A service in another container, or on another machine, holds the data folder ${dataDir}: run the command there (docker exec), or end that service first.`,
+    )
+    assert.deepEqual(await address(), before)
+    assert.equal((await ask([])).exit, 3)
+  })
+
+  it('is acquired after its holder in another container was killed, once that has been silent for long', async () => {
+    await writeElsewhere(silenceMs - 4_000)
+    assert.equal((await ask(['tag'])).exit, null)
+    const refused = await tryAcquire(dataDir)
+    assert.deepEqual(refused, { ok: false, holder: { pid: 1, elsewhere: true } })
+    await using lock = await acquireDataFolder(dataDir)
+    lock.serve(echo)
+    assert.equal((await ask([])).exit, 3)
+  })
+
+  it('is touched by its holder again and again', async () => {
+    await using _lock = await held()
+    const past = new Date(Date.now() - silenceMs)
+    await utimes(addressFile(dataDir), past, past)
+    await until(async () => (await stat(addressFile(dataDir))).mtimeMs > past.getTime() + 1_000)
   })
 
   it('explains a folder that is not writable, and lets the process end', async () => {
@@ -128,7 +170,7 @@ describe('the data directory lock', () => {
     await writeFile(addressFile(dataDir), JSON.stringify({ pid: 7, port, token: 'x' }))
     try {
       await assert.rejects(ask(['tag']), { message: /^The service of process 7 does not respond\. / })
-      assert.equal(await holderOf(dataDir), 7)
+      assert.equal((await holderOf(dataDir))?.pid, 7)
     } finally {
       quiet.close()
       quiet.closeAllConnections()
@@ -262,9 +304,17 @@ describe('the data directory lock', () => {
     assert.equal(await holderOf(dataDir), null)
   })
 
+  /** Writes the address file of a process in another container, as if that had touched it `ms` ago. */
+  async function writeElsewhere(ms: number): Promise<void> {
+    const file = { pid: 1, port: 1, token: 'x'.repeat(64), network: 'net:[1] another' }
+    await writeFile(addressFile(dataDir), JSON.stringify(file))
+    const at = new Date(Date.now() - ms)
+    await utimes(addressFile(dataDir), at, at)
+  }
+
   async function held(): Promise<DataDirectoryLock> {
     const opened = await tryAcquire(dataDir)
-    if (!opened.ok) throw new Error(`process ${opened.pid} holds the folder`)
+    if (!opened.ok) throw new Error(`process ${opened.holder.pid} holds the folder`)
     return opened.lock
   }
 

@@ -1,7 +1,8 @@
 /**
  * The data directory lock. The embedded database belongs to one process, so the service that holds the data folder runs the commands
  * that need it: the CLI sends its arguments over loopback and prints the response line by line (`control-client.ts`). Both sides prove that
- * they have the token of the folder's address file (mode 0600), which keeps a second service out too.
+ * they have the token of the folder's address file (mode 0600), which keeps a second service out too. A holder in another container, which
+ * cannot be reached, runs no command for this process, but keeps it out (`address-file.ts`).
  */
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
@@ -11,21 +12,20 @@ import type { AddressInfo } from 'node:net'
 import { type Config, ConfigError } from '../../app/config/config.ts'
 import { readBody } from '../../http/body.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
-import { sleep } from '../../lib/async/sleep.ts'
+import { poll, sleep } from '../../lib/async/sleep.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import {
-  addressFile,
-  drainOf,
-  holderOf,
-  isAlive,
-  proofOf,
-  readAddress,
-  requestMac,
   type Address,
-  type CommandIo,
-  type Line,
-} from './control-client.ts'
+  addressFile,
+  lastTouch,
+  ownNetwork,
+  readAddress,
+  silenceMs,
+  touch,
+  touchMs,
+} from './address-file.ts'
+import { drainOf, holderOf, proofOf, requestMac, type CommandIo, type Holder, type Line } from './control-client.ts'
 
 /** Runs a command and returns its exit code. */
 export type RunCommand = (argv: readonly string[], io: CommandIo) => Promise<number>
@@ -41,20 +41,33 @@ export type DataDirectoryLock = AsyncDisposable & {
 
 /** Acquires a data folder for this process. Throws `ConfigError` with the process that holds it. */
 export async function acquireDataFolder(dataDir: string): Promise<DataDirectoryLock> {
-  const acquired = await tryAcquire(dataDir)
-  if (!acquired.ok) throw heldBy(acquired.pid, dataDir)
+  let acquired = await tryAcquire(dataDir)
+  if (!acquired.ok && acquired.holder.elsewhere) {
+    await nextSign(dataDir)
+    acquired = await tryAcquire(dataDir)
+  }
+  if (!acquired.ok) throw heldBy(acquired.holder, dataDir)
   return acquired.lock
 }
 
-/** Throws `ConfigError` when a process holds the data folder. */
-export async function assertDataFolderFree(dataDir: string): Promise<void> {
-  const pid = await holderOf(dataDir)
-  if (pid !== null) throw heldBy(pid, dataDir)
+/** Waits until a holder elsewhere touches its file again, or has not done so for long. Its container may just have been killed. */
+async function nextSign(dataDir: string): Promise<void> {
+  const before = await lastTouch(addressFile(dataDir))
+  const isDecided = async () => before === null || (await lastTouch(addressFile(dataDir))) !== before
+  await poll(isDecided, { everyMs: 250, timeoutMs: silenceMs })
 }
 
-function heldBy(pid: number, dataDir: string): ConfigError {
+/** Throws `ConfigError` when a process of this machine holds the data folder. */
+export async function assertDataFolderFree(dataDir: string): Promise<void> {
+  const holder = await holderOf(dataDir)
+  if (holder?.elsewhere === false) throw heldBy(holder, dataDir)
+}
+
+function heldBy({ pid, elsewhere }: Holder, dataDir: string): ConfigError {
   return new ConfigError(
-    `Process ${pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.`,
+    elsewhere
+      ? `A service in another container, or on another machine, holds the data folder ${dataDir}: run the command there (docker exec), or end that service first.`
+      : `Process ${pid} holds the data folder ${dataDir}: end it first, or choose another folder with DATA_DIR.`,
   )
 }
 
@@ -108,7 +121,9 @@ export async function acquireServiceLock({
   return { serve, stop, release, [Symbol.asyncDispose]: release }
 }
 
-type Acquired = { readonly ok: true; readonly lock: DataDirectoryLock } | { readonly ok: false; readonly pid: number }
+type Acquired =
+  | { readonly ok: true; readonly lock: DataDirectoryLock }
+  | { readonly ok: false; readonly holder: Holder }
 
 /** Acquires a data folder for this process, or returns the process that holds it. */
 export async function tryAcquire(dataDir: string): Promise<Acquired> {
@@ -123,15 +138,17 @@ export async function tryAcquire(dataDir: string): Promise<Acquired> {
     server.closeAllConnections()
     await new Promise((resolve) => server.close(resolve))
   }
-  const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token }
+  const own: Address = { pid: process.pid, port: (server.address() as AddressInfo).port, token, network: ownNetwork() }
   const holder = await writeAddress(dataDir, own).catch(async (error: unknown) => {
     await end() // a listening server would keep the process from ending
     throw error
   })
   if (holder !== null) {
     await end()
-    return { ok: false, pid: holder }
+    return { ok: false, holder }
   }
+  const path = addressFile(dataDir)
+  const touching = setInterval(() => void touch(path, token).catch(() => {}), touchMs).unref()
   const stop = async (withinMs = 2_000) => {
     state.run = notYet
     state.stopping.abort()
@@ -142,8 +159,9 @@ export async function tryAcquire(dataDir: string): Promise<Acquired> {
   }
   const release = async () => {
     await stop()
-    const current = await readAddress(addressFile(dataDir))
-    if (current?.token === token) await rm(addressFile(dataDir), { force: true })
+    clearInterval(touching)
+    const current = await readAddress(path)
+    if (current?.token === token) await rm(path, { force: true })
     await end()
   }
   const serve = (run: RunCommand) => void (state.run = run)
@@ -201,7 +219,7 @@ async function readCommand(request: IncomingMessage): Promise<{ id: string; argv
  * Writes the address file. Returns null when the folder is ours, else the process that holds it. A link is made atomically, so that
  * of two processes that start together only one succeeds.
  */
-async function writeAddress(dataDir: string, own: Address): Promise<number | null> {
+async function writeAddress(dataDir: string, own: Address): Promise<Holder | null> {
   const path = addressFile(dataDir)
   const mine = `${path}.${own.token.slice(0, 12)}`
   try {
@@ -213,9 +231,10 @@ async function writeAddress(dataDir: string, own: Address): Promise<number | nul
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       }
-      const other = await readAddress(path)
-      if (other !== null && (await isAlive(other))) return other.pid
-      await removeStale(path, other)
+      const stale = await readAddress(path)
+      const holder = await holderOf(dataDir)
+      if (holder !== null) return holder
+      await removeStale(path, stale)
     }
     throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
   } finally {
