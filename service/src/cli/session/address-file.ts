@@ -22,15 +22,19 @@ export function addressFile(dataDir: string): string {
 
 /** Reads the address file. Returns null when it is missing or holds no address; throws when it is not readable. */
 export async function readAddress(path: string): Promise<Address | null> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+  const { pid, port, token, network } = parseJsonObject((await readText(path)) ?? '') ?? {}
+  const isLegal = Number.isInteger(pid) && Number.isInteger(port) && typeof token === 'string'
+  return isLegal ? ({ pid, port, token, network } as Address) : null
+}
+
+/** Returns the text of the address file, or null when it is missing. Throws when it is not readable. */
+export function readText(path: string): Promise<string | null> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null
     throw new Error('The data folder belongs to another user: run the command as the user of the service.', {
       cause: error,
     })
   })
-  const { pid, port, token, network } = parseJsonObject(text ?? '') ?? {}
-  const isLegal = Number.isInteger(pid) && Number.isInteger(port) && typeof token === 'string'
-  return isLegal ? ({ pid, port, token, network } as Address) : null
 }
 
 /** Returns the network namespace of this process with the start of its machine, or null outside of Linux. */

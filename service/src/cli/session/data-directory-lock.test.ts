@@ -3,7 +3,7 @@ import { execFile, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -71,6 +71,18 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(echo)
     assert.equal((await ask([])).exit, 3)
+  })
+
+  it('is acquired by one of many concurrent callers after its holder was killed', async () => {
+    for (let round = 0; round < 40; round++) {
+      await writeFile(addressFile(dataDir), JSON.stringify({ pid: 1, port: 1, token: `${round}`.repeat(32) }))
+      const answers = await Promise.all(Array.from({ length: 12 }, () => tryAcquire(dataDir)))
+      const locks = answers.flatMap((answer) => (answer.ok ? [answer.lock] : []))
+      for (const lock of locks) await lock.release()
+      assert.equal(locks.length, 1, `round ${round}`)
+    }
+    const left = (await readdir(dataDir)).filter((name) => name.startsWith('control.json'))
+    assert.deepEqual(left, [])
   })
 
   it('keeps out a process of another network namespace, and names the way on', { skip: noNamespaces }, async () => {

@@ -4,9 +4,9 @@
  * they have the token of the folder's address file (mode 0600), which keeps a second service out too. A holder in another container, which
  * cannot be reached, runs no command for this process, but keeps it out (`address-file.ts`).
  */
-import { randomBytes, randomUUID } from 'node:crypto'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises'
+import { link, mkdir, rm, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Config, ConfigError } from '../../app/config/config.ts'
@@ -21,6 +21,7 @@ import {
   lastTouch,
   ownNetwork,
   readAddress,
+  readText,
   silenceMs,
   touch,
   touchMs,
@@ -231,10 +232,10 @@ async function writeAddress(dataDir: string, own: Address): Promise<Holder | nul
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
       }
-      const stale = await readAddress(path)
+      const text = await readText(path)
       const holder = await holderOf(dataDir)
       if (holder !== null) return holder
-      await removeStale(path, stale)
+      if (text !== null) await removeStale(path, text, mine)
     }
     throw new Error(`${path} cannot be replaced. Remove it when no service runs on this folder.`)
   } finally {
@@ -255,15 +256,24 @@ async function writeOwn(dataDir: string, path: string, own: Address): Promise<vo
   }
 }
 
-/** Removes the file of a dead process. When another process has put its own there in the meantime, that one is restored. */
-async function removeStale(path: string, stale: Address | null): Promise<void> {
-  const aside = `${path}.${randomBytes(6).toString('hex')}`
-  const isMoved = await rename(path, aside).then(
-    () => true,
-    () => false,
-  )
-  if (!isMoved) return
-  const found = await readAddress(aside)
-  if (found !== null && found.token !== stale?.token) await link(aside, path).catch(() => {})
-  await rm(aside, { force: true })
+/** Pause of a process while another one removes the file. */
+const removalMs = 100
+
+/**
+ * Removes the file of a dead process if it still has this text. Only the process that makes the claim, a second link of its own file, may do
+ * so. Another one may have put its file there already.
+ */
+async function removeStale(path: string, text: string, mine: string): Promise<void> {
+  const claim = `${path}.${createHash('sha256').update(text).digest('hex').slice(0, 12)}.stale`
+  try {
+    await link(mine, claim)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return sleep(removalMs)
+  }
+  try {
+    if ((await readText(path)) === text) await rm(path, { force: true })
+  } finally {
+    await rm(claim, { force: true })
+  }
 }
