@@ -7,6 +7,7 @@ import { AbiDecodingZeroDataError, domainSeparator, keccak256, toHex } from 'vie
 import { requireQuantity } from '../chain/rpc/answer.ts'
 import { isRevert, type RpcClient } from '../chain/rpc/client.ts'
 import { hasCode, readContract } from '../chain/rpc/contract.ts'
+import { feeLimit } from '../chain/transactions/transaction.ts'
 import { chainId } from '../domain/chain.ts'
 import { assetRegistryAbi } from '../domain/registry-abi.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
@@ -214,6 +215,7 @@ async function nextSettlement({ rpc, facilitatorAddresses }: SelfCheckOptions): 
     rpc('eth_gasPrice').then(requireQuantity),
     ...facilitatorAddresses.map((address) => rpc('eth_getBalance', [address, 'latest']).then(requireQuantity)),
   ])
+  if (2n * gasPrice > feeLimit) return missing('The price of gas is above the limit.')
   return balances.some((balance) => balance >= settlementGas * gasPrice)
     ? ok('An account of the facilitator pays for a settlement.')
     : missing('No account of the facilitator can pay for a settlement.')

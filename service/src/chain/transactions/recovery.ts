@@ -9,7 +9,7 @@ import { isOutcomeInChain, minedOutcome, type Outcome, send, supersededOutcome }
 import type { RpcClient } from '../rpc/client.ts'
 import type { Operation, OperationStore } from './operations.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { currentFees, numberFrom, pendingCount, raisedFees, signTransaction } from './transaction.ts'
+import { currentFees, numberFrom, pendingCount, replacementFees, signTransaction } from './transaction.ts'
 
 type RecoveryOptions = Readonly<{
   rpc: RpcClient
@@ -107,17 +107,15 @@ export function createRecovery(options: RecoveryOptions) {
   }
 
   /**
-   * Signs again with fees at least 10 % higher, which nodes ask for. Nothing changes unless the chain's fee or tip is above the old one.
+   * Signs again with fees at least 10 % higher, which nodes ask for. Nothing changes unless the chain's fee or tip
+   * is above the old one, within the limit.
    */
   async function withHigherFees(operation: Operation): Promise<Operation> {
     const account = accounts.get(operation.signer)
     const { to, data, gas, ...before } = parseTransaction(operation.raw)
-    const current = await currentFees(rpc)
+    const fees = replacementFees(before, await currentFees(rpc), maxFeePerGas)
     if (account === undefined || !to || data === undefined || gas === undefined) return operation
-    const { maxFeePerGas: oldFee = 0n, maxPriorityFeePerGas: oldTip = 0n } = before
-    if (current.maxFeePerGas <= oldFee && current.maxPriorityFeePerGas <= oldTip) return operation
-    const fees = raisedFees(before, current)
-    if (fees.maxFeePerGas > maxFeePerGas) return operation
+    if (fees === undefined) return operation
     const replacement = await signTransaction(account, { chainId, to, data, gas, nonce: operation.nonce, fees })
     if (!(await operations.replace(operation.txHash, replacement))) return operation
     log.info('stuck transaction replaced', { txHash: operation.txHash, by: replacement.txHash })

@@ -12,6 +12,8 @@ export type Fees = Readonly<{ maxFeePerGas: bigint; maxPriorityFeePerGas: bigint
 /** `nonce` is the chain's pending count of the signer. */
 type Prepared = Readonly<{ ok: true; gas: bigint; nonce: bigint; fees: Fees }>
 
+/** Wei per gas; the highest fee that is signed. */
+export const feeLimit = 100_000_000_000n
 /** A transaction may use no more (EIP-7825). */
 const gasLimit = 16_777_216n
 
@@ -55,8 +57,19 @@ export async function currentFees(rpc: RpcClient): Promise<Fees> {
   return { maxFeePerGas: 2n * baseFee + tip, maxPriorityFeePerGas: tip }
 }
 
+/** Fees of a parsed transaction. */
+export type FeesBefore = Readonly<{ [Name in keyof Fees]?: bigint | undefined }>
+
+/** Returns fees for a stuck transaction. Undefined: the chain asks for no more than before, or for more than the limit. */
+export function replacementFees(before: FeesBefore, now: Fees, limit = feeLimit): Fees | undefined {
+  const { maxFeePerGas = 0n, maxPriorityFeePerGas = 0n } = before
+  if (now.maxFeePerGas <= maxFeePerGas && now.maxPriorityFeePerGas <= maxPriorityFeePerGas) return undefined
+  const fees = raisedFees(before, now)
+  return fees.maxFeePerGas > limit ? undefined : fees
+}
+
 /** Returns fees for a transaction that replaces another one: nodes ask for a tenth more than before (EIP-1559). */
-export function raisedFees(before: Readonly<{ [Name in keyof Fees]?: bigint | undefined }>, now: Fees): Fees {
+export function raisedFees(before: FeesBefore, now: Fees): Fees {
   const raised = (fee = 0n) => (fee * 9n) / 8n + 1n
   const larger = (one: bigint, other: bigint) => (one > other ? one : other)
   return {

@@ -17,7 +17,7 @@ import type { OperationStore, Operation } from './operations.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
-import { prepare, signTransaction } from './transaction.ts'
+import { feeLimit, prepare, signTransaction } from './transaction.ts'
 import { registryTypedData } from './typed-data.ts'
 
 /** Writes whose requests to the chain are under way at one time. */
@@ -40,7 +40,7 @@ export type WriterOptions = Readonly<{
   stuckAfterMs?: number
   /** Called with the block of every mined write, so that caches of an older head are dropped. */
   onMined?: (blockNumber: bigint) => void
-  /** Wei per gas; the highest fee that is signed. */
+  /** Wei per gas; the highest fee that is signed. Default: 100 gwei. */
   maxFeePerGas?: bigint
 }>
 
@@ -63,7 +63,7 @@ export type Writer = ReturnType<typeof createWriter>
 /** Throws one sentence when a key is one of anvil's published ones and the chain is not the local one. */
 export function createWriter(options: WriterOptions) {
   const { rpc, contract, chainId, keys, operations, log, receiptWaitMs = 10_000 } = options
-  const { stuckAfterMs = 60_000, maxFeePerGas = 100_000_000_000n } = options
+  const { stuckAfterMs = 60_000, maxFeePerGas = feeLimit } = options
   rejectPublishedKeys(keys, options.local ?? false)
   const recovery = createRecovery({ rpc, contract, chainId, keys, operations, log, stuckAfterMs, maxFeePerGas })
   const closed = new AbortController()

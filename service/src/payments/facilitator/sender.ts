@@ -3,10 +3,10 @@
  * sent at once by itself; while others are on their way, a batch waits shortly for company. Accounts take turns.
  */
 import type { Hex } from '@touchstone/verdict'
-import { keccak256, parseTransaction, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
+import { keccak256, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
-import { type Fees, raisedFees } from '../../chain/transactions/transaction.ts'
+import { feeLimit, type Fees } from '../../chain/transactions/transaction.ts'
 import { chainId } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
@@ -14,6 +14,7 @@ import type { Heads } from '../heads.ts'
 import { onPendingBlock } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
 import { encodeBatch, gasOverhead, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
+import { isTooDear, refusalOf, replacementOf, type Stuck } from './replacement.ts'
 import type { Signed, Slot, Slots } from './slots.ts'
 import { createTracker, type Tracked } from './tracker.ts'
 
@@ -22,7 +23,7 @@ export type Member = {
   readonly payment: Payment | { readonly validBefore: bigint }
   readonly calls: readonly Call[]
 }
-/** rejected: it would fail now and was not sent. unfunded: the account cannot pay for gas. */
+/** rejected: it would fail now and was not sent. unfunded: no account can pay for gas. Its price may be above the limit. */
 export type Sent = Tracked | 'rejected' | 'unfunded'
 
 type SenderOptions = {
@@ -81,7 +82,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
 
   async function sendBatch(batch: readonly Waiting[]): Promise<void> {
     const fees = await heads.fees()
-    const found = await simulate(batch, fees)
+    const found = fees.maxFeePerGas > feeLimit ? 'unfunded' : await simulate(batch, fees)
     if (found === 'unfunded') return batch.forEach(({ resolve }) => resolve('unfunded'))
     const { account, passed } = found
     if (passed.length === 0) return
@@ -114,7 +115,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
       const account = accounts[turn++ % accounts.length] as LocalAccount
       const simulated = simulateBatch(rpc, calls, { from: account.address, fees })
       const reports = await simulated.catch((error: unknown) => {
-        if (isUnfunded(error)) return undefined
+        if (refusalOf(error) === 'unfunded') return undefined
         throw error
       })
       if (reports !== undefined) return { account, passed: passing(batch, reports) }
@@ -149,17 +150,16 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
     return { raw, hash: keccak256(raw) }
   }
 
-  async function resign(slot: Slot, fees: Fees, isEmpty: boolean): Promise<Signed> {
+  async function resign(slot: Slot, fees: Fees, stuck: Stuck): Promise<Signed | undefined> {
     const account = accounts[addresses.indexOf(slot.sender)] as LocalAccount
-    const { to, data, gas, ...before } = parseTransaction(slot.raw)
-    const raised = { type: 'eip1559', chainId, nonce: slot.nonce, value: 0n, ...raisedFees(before, fees) } as const
-    if (isEmpty) return sign(account, { ...raised, to: slot.sender, gas: 21_000n })
-    return sign(account, { ...raised, ...(to && { to }), ...(data && { data }), ...(gas && { gas }) })
+    const replacement = replacementOf(slot, fees, stuck)
+    return replacement && sign(account, replacement)
   }
 
   async function fillGap(sender: Hex, count: number): Promise<void> {
     const account = accounts[addresses.indexOf(sender)] as LocalAccount
     const fees = await heads.fees()
+    if (fees.maxFeePerGas > feeLimit) return
     const slot = await slots.assign({ sender, count, members: [] }, (nonce) =>
       sign(account, { type: 'eip1559', chainId, value: 0n, to: sender, gas: 21_000n, ...fees, nonce }),
     )
@@ -168,6 +168,7 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
   }
 
   async function send(raw: Hex): Promise<void> {
+    if (isTooDear(raw)) return
     try {
       await provider('eth_sendRawTransaction', [raw])
     } catch (error) {
@@ -199,10 +200,6 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
 
 function max(a: bigint, b: bigint): bigint {
   return a > b ? a : b
-}
-
-function isUnfunded(error: unknown): boolean {
-  return isRefusal(error) && /insufficient funds|gas required exceeds allowance/i.test(error.message)
 }
 
 function reasonOfRefusal(error: unknown): string {

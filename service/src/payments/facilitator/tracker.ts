@@ -1,7 +1,7 @@
 /**
  * Follows the transactions that were sent until each is in a block (spec §4.8). It takes one look at the newest block for all of them,
- * receipts for those that may be in it. A transaction that stays out is sent again; the lowest nonce gets higher fees (EIP-1559), so that
- * none is stuck.
+ * receipts for those that may be in it. A transaction that stays out is sent again; the lowest nonce may be replaced by another one
+ * (replacement.ts), so that none is stuck.
  */
 import type { Hex } from '@touchstone/verdict'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
@@ -13,6 +13,7 @@ import { reasonOf } from '../../lib/errors.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Head, Heads } from '../heads.ts'
 import { type LoggedEvent } from '../on-chain.ts'
+import { type Refusal, refusalOf, type Stuck } from './replacement.ts'
 import type { MinedSlot, Signed, Slot, Slots } from './slots.ts'
 
 export type Receipt = MinedSlot & {
@@ -29,8 +30,8 @@ type TrackerOptions = {
   readonly rpc: RpcClient
   readonly heads: Heads
   readonly slots: Slots
-  /** Signs the transaction of a slot anew with at least these fees; empty: a transfer of nothing to the sender. */
-  readonly resign: (slot: Slot, fees: Fees, isEmpty: boolean) => Promise<Signed>
+  /** Signs the transaction that replaces the one of a slot at these fees of the chain. Undefined: it stays. */
+  readonly resign: (slot: Slot, fees: Fees, stuck: Stuck) => Promise<Signed | undefined>
   /** Sends a transfer of nothing under the lowest free nonce from `count` on. A transaction of another process may have it. */
   readonly fillGap: (sender: Hex, count: number) => Promise<void>
   readonly send: (raw: Hex) => Promise<void>
@@ -44,9 +45,15 @@ const stuckMs = 15_000
 const receiptsAtOnce = 8
 const abandonedSeconds = 600n
 
-/** `movedAt` is 0 while the receipt is not read: whether it is stuck is unknown then. */
+/** `movedAt` is 0 while the receipt is not read: whether it is stuck is unknown then. `refusal`: of the last time that it was sent. */
 type Entry = Tracking &
-  PromiseWithResolvers<Tracked> & { slot: Slot; movedAt: bigint; movedMs: number; missing: number }
+  PromiseWithResolvers<Tracked> & {
+    slot: Slot
+    movedAt: bigint
+    movedMs: number
+    missing: number
+    refusal: Refusal | undefined
+  }
 
 export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }: TrackerOptions) {
   const entries = new Map<bigint, Entry>()
@@ -68,6 +75,7 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
       movedAt: 0n,
       movedMs: performance.now(),
       missing: 0,
+      refusal: undefined,
     }
     entry.promise.catch(() => {})
     entries.set(pk, entry)
@@ -145,9 +153,14 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     }
     Object.assign(entry, { movedAt: head.number, movedMs: performance.now() })
     if (slot.nonce > count) return isAbandoned(entry, head) ? lose(entry) : send(slot.raw)
-    const isEmpty = head.timestamp >= validBefore
-    entry.slot = await slots.replace(slot, await resign(slot, await heads.fees(), isEmpty))
-    await send(entry.slot.raw)
+    const { refusal } = entry
+    const signed = await resign(slot, await heads.fees(), { refusal, isExpired: head.timestamp >= validBefore })
+    if (signed !== undefined) entry.slot = await slots.replace(slot, signed)
+    entry.refusal = undefined
+    await send(entry.slot.raw).catch((error: unknown) => {
+      entry.refusal = refusalOf(error)
+      throw error
+    })
   }
 
   async function lose(entry: Entry): Promise<void> {

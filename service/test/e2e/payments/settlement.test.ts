@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
-import { encodeDeployData, parseAbi, toHex, type Hex } from 'viem'
+import { encodeDeployData, keccak256, parseAbi, parseTransaction, toHex, type Hex } from 'viem'
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
@@ -138,7 +138,7 @@ describe('a transaction that stays out', () => {
     const first = buySettled(gateway.url, token, await sign(payer))
     await until(async () => (await waiting()) === 1)
     const { baseFeePerGas } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as Block
-    const spike = toHex(100n * (BigInt(baseFeePerGas) + 1_000_000_000n))
+    const spike = toHex(20n * (BigInt(baseFeePerGas) + 1_000_000_000n))
     const raise = () => world.rpc('anvil_setNextBlockBaseFeePerGas', [spike])
     const before = await world.transactions()
     await raise()
@@ -216,6 +216,85 @@ describe('a transaction that stays out', () => {
       world.database.query(`update settlement set sent_at = sent_at - interval '1 minute' where state = 'pending'`)
     assert.equal((await whileMining(first, forget)).status, 200)
     assert.deepEqual([losses, await charged()], [2, price])
+    await gateway.close()
+  })
+})
+
+describe('the fees of a transaction that stays out', () => {
+  const gwei = 10n ** 9n
+  const baseFee = (fee: bigint) => () => world.rpc('anvil_setNextBlockBaseFeePerGas', [toHex(fee)])
+
+  /** The highest fee of each transaction that was sent, in gwei. */
+  const feesOf = (sent: readonly Hex[]) =>
+    [...new Set(sent)].map((raw) => Number(parseTransaction(raw).maxFeePerGas ?? 0n) / 1e9)
+
+  /** A provider that passes transactions to `onSend`, and the transactions. */
+  function observed(onSend: (send: () => Promise<unknown>, raw: Hex) => Promise<unknown>) {
+    const sent: Hex[] = []
+    const plain = createRpcClient({ url: world.chainUrl })
+    const rpc: RpcClient = (method, params = []) => {
+      if (method !== 'eth_sendRawTransaction') return plain(method, params)
+      sent.push(params[0] as Hex)
+      return onSend(() => plain(method, params), params[0] as Hex)
+    }
+    return { rpc, sent }
+  }
+
+  it('stay as they are while a provider accepts it and does not forward it', async () => {
+    let isForwarded = false
+    const { rpc, sent } = observed(async (send, raw) => (isForwarded ? send() : keccak256(raw)))
+    const gateway = await world.open({ rpc })
+    const answer = buySettled(gateway.url, token, await sign(payer))
+    await whileMining(until(() => sent.length > 4))
+    isForwarded = true
+    assert.equal((await whileMining(answer)).status, 200)
+    assert.equal(new Set(sent).size, 1)
+    await gateway.close()
+  })
+
+  it('do not exceed the limit, above which nothing new is sent', async () => {
+    const { rpc, sent } = observed((send) => send())
+    const gateway = await world.open({ rpc })
+    const another = await world.payer()
+    await world.automine(false)
+    const answer = buySettled(gateway.url, token, await sign(payer))
+    await until(async () => (await waiting()) === 1)
+    await whileMining(
+      until(() => sent.length > 3),
+      baseFee(150n * gwei),
+    )
+    const { status, body } = await buy(gateway.url, token, await sign(another))
+    assert.deepEqual([status, body.error], [503, 'payment_unavailable'])
+    assert.equal((await whileMining(answer, baseFee(gwei))).status, 200)
+    assert.ok(feesOf(sent).every((fee) => fee <= 100))
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+
+  it('fall with those of the chain after the account could not pay for higher ones', async () => {
+    const poor = privateKeyToAccount(generatePrivateKey())
+    await world.rpc('anvil_setBalance', [poor.address, toHex(10n ** 15n)])
+    const refusals: unknown[] = []
+    const { rpc, sent } = observed((send) => send().catch((error) => Promise.reject(refusals.push(error) && error)))
+    const gateway = await world.open({ rpc, facilitator: { accounts: [poor], walletFactories: [] } })
+    await whileMining(Promise.resolve(), baseFee(gwei))
+    await world.automine(false)
+    const answer = buySettled(gateway.url, token, await sign(payer))
+    await until(() => sent.length === 1)
+    await whileMining(
+      until(() => refusals.length > 0),
+      baseFee(20n * gwei),
+    )
+    await world.rpc('anvil_dropAllTransactions')
+    await whileMining(
+      until(() => refusals.length > 5),
+      baseFee(20n * gwei),
+    )
+    assert.match(String(refusals[0]), /insufficient funds/i)
+    assert.equal((await whileMining(answer, baseFee(gwei))).status, 200)
+    assert.equal(await charged(), price)
+    const fees = feesOf(sent)
+    assert.ok(fees.length < 5 && Math.max(...fees) < 60, `${fees.join(', ')} gwei`)
     await gateway.close()
   })
 })
