@@ -181,6 +181,12 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       if (!isObject(block)) throw new Error(`The provider does not have block ${number}.`)
       return block['hash'] === hash
     },
+    /** Returns the time of a block in unix seconds. Throws where the provider does not have it. */
+    async timeOf({ hash }: BlockId): Promise<bigint> {
+      const block = await rpc('eth_getBlockByHash', [hash, false])
+      if (!isObject(block)) throw new Error(`The provider does not have block ${hash}.`)
+      return requireQuantity(block['timestamp'])
+    },
     /** Returns whether a contract takes a signature as its own (ERC-1271). One that fails does not, nor does an account without code. */
     async acceptsSignature(account: Hex, hash: Hex, signature: Hex): Promise<boolean> {
       const data = encodeFunctionData({ abi: walletAbi, args: [hash, signature] })

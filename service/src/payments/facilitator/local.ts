@@ -7,6 +7,7 @@ import { keccak256, parseErc6492Signature, type LocalAccount } from 'viem'
 import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
 import { createBatcher } from '../../lib/async/batch.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
+import type { BlockId } from '../../domain/chain.ts'
 import type { Log } from '../../lib/log.ts'
 import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
 import { GatewayFault, type ErrorCode } from '../errors.ts'
@@ -177,16 +178,22 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     const wallet = found.codeHash ?? parseSignature(payment.signature).factory?.target
     const leave = await exposure.enter({ payment, codeHash: wallet })
     if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
-    let report: Report | undefined
+    let failedIn: BlockId | undefined
     try {
       const sent = await sender.submit({ payment, calls: found.calls })
-      report = sent === 'rejected' ? notSent(await reasonAtSending(payment, found, wallet)) : toReport(payment, sent)
+      if (sent === 'rejected') return notSent(await reasonAtSending(payment, found, wallet))
+      const report = toReport(payment, sent)
+      if (report.sent === 'reverted' && typeof sent === 'object') failedIn = sent.block
       return report
     } finally {
       assessed.delete(payment)
-      // A payment that an earlier transaction has paid fails in a later one, and its payer is not to blame.
-      leave(report?.sent === 'reverted' && !(await chain.isUsed(payment, 'latest').catch(() => true)))
+      leave(failedIn !== undefined && (await isOfPayer(payment, failedIn).catch(() => false)))
     }
+  }
+
+  /** Returns whether a failure is the payer's. A payment also fails that an earlier transaction has paid, or that is mined too late. */
+  async function isOfPayer(payment: Payment, block: BlockId): Promise<boolean> {
+    return (await chain.timeOf(block)) < payment.validBefore && !(await chain.isUsed(payment, 'latest'))
   }
 
   function toReport(payment: Payment, sent: Exclude<Sent, 'rejected'>): Report {

@@ -18,10 +18,12 @@ import type { MinedSlot, Signed, Slot, Slots } from './slots.ts'
 
 export type Receipt = MinedSlot & {
   readonly transaction: Hex
+  /** Null for a batch, which is a creation. */
+  readonly to: Hex | null
   readonly ok: boolean
   readonly logs: readonly LoggedEvent[]
 }
-/** lost: another transaction has the nonce, so that this one will never be in a block. */
+/** lost: another transaction has the nonce, so that this one will never be in a block. The other one may be a transfer of nothing. */
 export type Tracked = Receipt | 'lost'
 /** `validBefore`: from this chain time on, the transaction would only cost gas. */
 export type Tracking = { readonly slot: Slot; readonly validBefore: bigint }
@@ -122,7 +124,7 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
       if (receipt === null) continue
       await slots.mined(entry.slot, receipt).catch(notStored)
       entries.delete(entry.slot.pk) // not before: what is pending and not followed is adopted
-      entry.resolve(receipt)
+      entry.resolve(receipt.to === entry.slot.sender ? 'lost' : receipt)
       return
     }
     entry.movedAt = movedAt === 0n ? head.number : movedAt
@@ -198,11 +200,13 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
 export function parseReceipt(transaction: Hex, answer: unknown): Receipt | null {
   if (answer === null) return null
   const receipt = answer as Record<'status' | 'gasUsed' | 'effectiveGasPrice' | 'blockNumber' | 'l1Fee', unknown> & {
+    readonly to?: Hex | null
     readonly blockHash: Hex
     readonly logs: readonly LoggedEvent[]
   }
   return {
     transaction,
+    to: (receipt.to?.toLowerCase() ?? null) as Hex | null,
     ok: receipt.status === '0x1',
     logs: receipt.logs,
     gasUsed: requireQuantity(receipt.gasUsed),

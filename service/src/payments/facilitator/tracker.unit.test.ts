@@ -35,6 +35,7 @@ describe('a receipt', () => {
   it('has the data fee of an OP-stack chain beside the gas', () => {
     assert.deepEqual(parseReceipt(hash, ofBase), {
       transaction: hash,
+      to: ofBase.to,
       ok: true,
       logs: [],
       gasUsed: 86_008n,
@@ -59,7 +60,7 @@ describe('a tracker', () => {
   const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
 
   /** Follows transactions 1 to `count` of one sender. A receipt is malformed unless `isRead`. */
-  function trackerOf(count: number, isRead: (pk: number) => boolean) {
+  function trackerOf(count: number, isRead: (pk: number) => boolean, to: string = ofBase.to) {
     const looks = new Map<string, number>()
     const lost: bigint[] = []
     const lines: string[] = []
@@ -67,7 +68,7 @@ describe('a tracker', () => {
       rpc: async (method, [hash] = []) => {
         if (method === 'eth_getTransactionCount') return '0xff' // all are mined
         looks.set(String(hash), (looks.get(String(hash)) ?? 0) + 1)
-        return isRead(Number(hash)) ? ofBase : { ...ofBase, gasUsed: 'much' }
+        return isRead(Number(hash)) ? { ...ofBase, to } : { ...ofBase, gasUsed: 'much' }
       },
       heads: { head: async () => head, fees: async () => fees },
       slots: {
@@ -97,6 +98,12 @@ describe('a tracker', () => {
     )
     await until(() => looksAt(1) > 4)
     assert.deepEqual([lost, lines.length], [[], 1])
+  })
+
+  it('takes a transaction for lost where a transfer of nothing to the sender is in the block', async () => {
+    const { tracker, tracked, lost } = trackerOf(1, () => true, ofBase.from.toUpperCase().replace('0X', '0x'))
+    await using _tracker = tracker
+    assert.deepEqual([await Promise.all(tracked), lost], [['lost'], []])
   })
 
   it('follows a transaction whose receipt could not be read at first', async () => {

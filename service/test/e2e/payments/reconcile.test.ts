@@ -3,6 +3,8 @@ import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
+import type { PrivateKeyAccount } from 'viem/accounts'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -301,6 +303,64 @@ describe('a reorganisation', () => {
       await settle()
       return (await charged()) === price
     })
+    await gateway.close()
+  })
+})
+
+describe('a payment that was mined too late', () => {
+  type Block = { readonly timestamp: Hex }
+  const chainTime = async () =>
+    BigInt(((await world.rpc('eth_getBlockByNumber', ['latest', false])) as Block).timestamp)
+
+  /** Makes a payment expire between its transaction and the next block. Returns the answer to it. */
+  async function expire(url: string, buyer: PrivateKeyAccount, isSent: () => Promise<boolean>) {
+    const now = BigInt(Math.floor(Date.now() / 1000))
+    const validBefore = ((time) => (time > now ? time : now) + 12n)(await chainTime())
+    let isOver = false
+    const answer = buySettled(url, token, await sign(buyer, { validBefore })).finally(() => (isOver = true))
+    await until(isSent)
+    await world.rpc('evm_setNextBlockTimestamp', [toHex(validBefore + 1n)])
+    await world.mine()
+    await world.heal()
+    await until(async () => (await world.mine(), isOver))
+    return answer
+  }
+
+  const expired = [402, 'authorization_expired', 0n]
+
+  it('does not block its payer, where the transfer itself was mined', async () => {
+    const gateway = await world.open()
+    const buyer = await world.payer()
+    const before = await world.transactions()
+    await world.automine(false)
+    const { status, body } = await expire(
+      gateway.url,
+      buyer,
+      async () =>
+        Number(await world.rpc('eth_getTransactionCount', [world.facilitator.address, 'pending'])) === before + 1,
+    )
+    assert.deepEqual([status, body.error, await charged()], expired)
+    assert.equal((await buySettled(gateway.url, token, await sign(buyer))).status, 200)
+    await gateway.close()
+  })
+
+  it('does not block its payer, where no node took the transfer and one of nothing replaced it', async () => {
+    const plain = createRpcClient({ url: world.chainUrl })
+    let refused = 0
+    const rpc: RpcClient = async (method, params) => {
+      if (method !== 'eth_sendRawTransaction' || refused > 0) return plain(method, params)
+      refused += 1
+      throw new Error('the provider does not answer')
+    }
+    const gateway = await world.open({ rpc })
+    const buyer = await world.payer()
+    const before = await world.transactions()
+    const { status, body } = await expire(gateway.url, buyer, async () => refused > 0)
+    assert.deepEqual([status, body.error, await charged()], expired)
+    await until(async () => (await world.mine(), (await world.transactions()) === before + 1))
+    const latest = `select gas_used from settlement where gas_used is not null order by pk desc limit 1`
+    await until(async () => Number((await world.database.query<{ gas_used: bigint }>(latest))[0]?.gas_used) === 21_000)
+    assert.equal((await buySettled(gateway.url, token, await sign(buyer))).status, 200)
     await gateway.close()
   })
 })
