@@ -10,7 +10,7 @@ import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' w
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import { createBook } from '../../../src/payments/book.ts'
-import { asset, buy, buySettled, price, sign, type Answered } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, post, price, sign, type Answered } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -263,8 +263,9 @@ describe('the fees of a transaction that stays out', () => {
       until(() => sent.length > 3),
       baseFee(150n * gwei),
     )
-    const { status, body } = await buy(gateway.url, token, await sign(another))
-    assert.deepEqual([status, body.error], [503, 'payment_unavailable'])
+    const unpaid = await post(gateway.url, { assetId: String(token) })
+    const paid = await buy(gateway.url, token, await sign(another))
+    for (const { status, body } of [unpaid, paid]) assert.deepEqual([status, body.error], [503, 'payment_unavailable'])
     assert.equal((await whileMining(answer, baseFee(gwei))).status, 200)
     assert.ok(feesOf(sent).every((fee) => fee <= 100))
     assert.equal(await charged(), price)
