@@ -34,7 +34,7 @@ export const chainSettings = z.object({
   quorum: setting(
     'CHAIN_QUORUM',
     whole(2, 9, 2),
-    'Providers that must agree: on everything in quorum mode; on blocks and logs in proof mode, where CHAIN_RPC_URLS names several hosts.',
+    'Providers that must agree: on everything in quorum mode; on blocks, logs and calls in proof mode, where CHAIN_RPC_URLS names several hosts.',
   ),
   codeHash: setting(
     'CHAIN_CODE_HASH',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile, spawnSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -71,6 +72,18 @@ describe('the data directory lock', () => {
     await using lock = await held()
     lock.serve(echo)
     assert.equal((await ask([])).exit, 3)
+  })
+
+  it('is acquired although the process that removed the file of a killed one was killed, too', async () => {
+    const text = JSON.stringify({ pid: 1, port: 1, token: 'y'.repeat(64) })
+    await writeFile(addressFile(dataDir), text)
+    const name = createHash('sha256').update(text).digest('hex').slice(0, 12)
+    const claim = `${addressFile(dataDir)}.${name}.stale`
+    await writeFile(claim, '')
+    const longAgo = new Date(Date.now() - 60_000)
+    await utimes(claim, longAgo, longAgo)
+    await using lock = await held()
+    assert.ok(lock)
   })
 
   it('is acquired by one of many concurrent callers after its holder was killed', async () => {

@@ -6,7 +6,7 @@
  */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { link, mkdir, rm, writeFile } from 'node:fs/promises'
+import { link, mkdir, rm, stat, writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Config, ConfigError } from '../../app/config/config.ts'
@@ -14,6 +14,7 @@ import { readBody } from '../../http/body.ts'
 import { withDeadline } from '../../lib/async/deadline.ts'
 import { poll, sleep } from '../../lib/async/sleep.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
+import { ifMissing } from '../../lib/errors.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 import {
   type Address,
@@ -258,6 +259,8 @@ async function writeOwn(dataDir: string, path: string, own: Address): Promise<vo
 
 /** Pause of a process while another one removes the file. */
 const removalMs = 100
+/** A claim of this age is that of a process which was killed. */
+const abandonedMs = 10_000
 
 /**
  * Removes the file of a dead process if it still has this text. Only the process that makes the claim, a second link of its own file, may do
@@ -269,6 +272,8 @@ async function removeStale(path: string, text: string, mine: string): Promise<vo
     await link(mine, claim)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const made = await stat(claim).catch(ifMissing(null))
+    if (made !== null && Date.now() - made.mtimeMs > abandonedMs) await rm(claim, { force: true })
     return sleep(removalMs)
   }
   try {
