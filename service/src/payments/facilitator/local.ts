@@ -160,7 +160,10 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       const gasLimit = withMargin(report.gasUsed)
       const payment = { validBefore: timestamp + callSeconds }
       const sent = await sender.submit({ payment, calls: [{ ...call, gasLimit }] })
-      if (sent === 'unfunded') throw new GatewayFault('payment_unavailable', { cause: 'no account can pay for gas' })
+      if (sent === 'unfunded')
+        throw new GatewayFault('payment_unavailable', {
+          cause: 'no account can pay for gas, or its price is above the limit',
+        })
       return sent === 'rejected' ? 'rejected' : 'sent'
     },
 

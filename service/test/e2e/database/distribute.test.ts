@@ -5,9 +5,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
+import { distribute, distributions, readCluster } from '../../../src/db/cluster/distribute.ts'
 import { type Database, openDatabase } from '../../../src/db/database.ts'
 import { locks } from '../../../src/db/locks.ts'
+import { migrate, migrationsTo, readMigrations } from '../../../src/db/migrate.ts'
 import { createLedger } from '../../../src/tap/replay-ledger.ts'
 import { citusUrl, openBareCitusDatabase } from '../../support/database/citus.ts'
 import { touchstone, untilSaid } from '../../support/processes/cli.ts'
@@ -64,6 +65,20 @@ describe(
       assert.deepEqual(await contentsOf(database), rows)
       assert.equal((await touchstone(['key', 'list'], env()).ended).exit, 0)
       assert.match((await distributing().ended).out, /^All tables were distributed already\.$/m)
+    })
+
+    it('is followed by later migrations, on the distributed tables', async () => {
+      await using opened = new AsyncDisposableStack()
+      const former = opened.adopt(await openBareCitusDatabase(), (one) => one.close())
+      const all = readMigrations()
+      await migrate(former, migrationsTo(all, '0042') ?? [])
+      await distribute(former)
+      const later = await migrate(former, all)
+      assert.deepEqual(
+        later,
+        all.slice(all.length - later.length).map(({ name }) => name),
+      )
+      assert.ok(later.length > 0)
     })
 
     it('leaves tables that take taps, each on its shard', async () => {
