@@ -23,6 +23,7 @@ import { until } from '../../support/wait.ts'
 const authorizer = attestationKey()
 const deposit = 100n * price
 const daySeconds = 86_400
+const gwei = 10n ** 9n
 
 for (const { name, open, skip } of testDatabases())
   describe(`claims of payment channels on ${name}`, { skip }, () => {
@@ -66,15 +67,18 @@ for (const { name, open, skip } of testDatabases())
       return { payer, own, state: () => world.channels.find(own.id) }
     }
 
-    /** A transaction of the buyer; it is mined at once where the chain does that. In a block, the highest fee comes first. */
-    async function send(payer: PrivateKeyAccount, data: Hex, fee: 'highest' | 'lowest' = 'highest'): Promise<Hex> {
+    /**
+     * A transaction of the buyer; it is mined at once where the chain does that. In a block, the highest fee comes first. A node proposes the
+     * tips of the last blocks, and the facilitator signs no fee above 100 gwei.
+     */
+    async function send(payer: PrivateKeyAccount, data: Hex, fee: 'highest' | 'lowest' = 'lowest'): Promise<Hex> {
       await world.rpc('anvil_setBalance', [payer.address, toHex(10n ** 20n)])
       await world.rpc('anvil_impersonateAccount', [payer.address])
       const { baseFeePerGas } = (await world.rpc('eth_getBlockByNumber', ['latest', false])) as { baseFeePerGas: Hex }
       const fees =
         fee === 'highest'
-          ? { maxFeePerGas: toHex(10n ** 12n), maxPriorityFeePerGas: toHex(10n ** 11n) }
-          : { maxFeePerGas: baseFeePerGas, maxPriorityFeePerGas: '0x0' }
+          ? { maxFeePerGas: toHex(100n * gwei), maxPriorityFeePerGas: toHex(50n * gwei) }
+          : { maxFeePerGas: toHex(2n * BigInt(baseFeePerGas)), maxPriorityFeePerGas: '0x0' }
       const call = { from: payer.address, to: channelContract, data, gas: toHex(500_000), ...fees }
       return (await world.rpc('eth_sendTransaction', [call])) as Hex
     }
