@@ -1,10 +1,7 @@
 /** The files of deploy/: that they name what exists, and that each role starts with exactly what they give it. */
 import assert from 'node:assert/strict'
-import { execFileSync, spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
+import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -115,29 +112,6 @@ describe('deploy/compose.yaml', () => {
       const env = Object.entries(environment ?? {}).map(([key, value]) => [key, interpolated(String(value))] as const)
       assert.ok(isReadOnly, name)
       accepts(command ?? [], Object.fromEntries(env))
-    }
-  })
-
-  it('finds a container healthy by the hosts of its role alone', async () => {
-    const server = createServer((_, response) => void response.end()).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const port = String((server.address() as AddressInfo).port)
-    const ports = { verification: 'VERIFICATION_PORT', gateway: 'GATEWAY_PORT', graphql: 'GRAPHQL_PORT' }
-    const check = async (env: Record<string, string>) => {
-      const child = spawn(process.execPath, [join(root, 'deploy/healthcheck.ts')], { env, stdio: 'ignore' })
-      return (await once(child, 'exit'))[0] as number
-    }
-    try {
-      for (const [role, { command, environment = {} }] of ours) {
-        if (command?.[0] !== 'serve') continue
-        const own = role === 'indexer' ? 'METRICS_PORT' : ports[role as keyof typeof ports]
-        /** A port that nothing listens on, for all but the role's own. */
-        const others = Object.fromEntries([...Object.values(ports), 'METRICS_PORT'].map((name) => [name, '1']))
-        const env = { ...environment, PAYMENT_PAY_TO: '0x', ...others }
-        assert.deepEqual([await check({ ...env, [own]: port }), await check(env)], [0, 1], role)
-      }
-    } finally {
-      server.close()
     }
   })
 
