@@ -48,7 +48,7 @@ ${theme && html`<link rel="stylesheet" href="${theme.stylesheet}" />`}
 ${page.links}
 <script type="module" src="${assets}/page.js"></script>
 </head>
-<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds && html` data-window="${page.windowSeconds}"`}${page.isOffline && html` data-offline`}${html` data-path="${page.path}"`}>
+<body${page.tap && html` data-tap="${page.tap}"`}${page.windowSeconds !== undefined && html` data-window="${page.windowSeconds}"`}${page.isOffline && html` data-offline`}${html` data-path="${page.path}"`}>
 <a class="skip" href="#result">${frame.skip}</a>
 <p class="strip" role="region" aria-label="${frame.testnet}"><b>${frame.testnet}</b> ${frame.testnetMore}</p>
 <header class="bar">

@@ -208,6 +208,11 @@ describe('itemPage', () => {
     assert.doesNotMatch(itemPage(english, view(3, { ...claimable, tampered: true })), offers)
   })
 
+  it('has the window of a tap for its script, also one of zero seconds', () => {
+    const tap = { kind: 'tapped', counter: 3, windowSeconds: 0 } as const
+    assert.match(itemPage(english, view(3, { tap })), /<body data-tap="tapped" data-window="0" data-path=/)
+  })
+
   it('says claim and many taps where they count', () => {
     const claimed: TimelineEntry = { kind: 'claimed', at: 1_795_168_212 - 86_400, block: 1, transaction: '0x' }
     assert.equal(headlineOf(itemPage(english, view(4, { history: [claimed] }))), 'Genuine chip, just claimed')
@@ -226,6 +231,11 @@ describe('itemPage', () => {
     assert.match(returned, /It had an owner before, and was given back\./)
     assert.match(returned, /No one owns this item on record\./)
     assert.doesNotMatch(returned, /never claimed|ever owned|no owner yet|claimed this item yet/)
+    const [unread, shop] = [itemPage(english, view(3, { history: null })), itemPage(english, view(3, { history: [] }))]
+    for (const page of [unread, shop]) {
+      assert.match(page, /has no owner on record/)
+      assert.doesNotMatch(page, /never claimed|ever owned|owner yet|nobody has claimed/i)
+    }
     const claimed = itemPage(english, view(4, { history: [...history, event('claimed', last)], owner: 'claimed' }))
     assert.equal(headlineOf(claimed), 'Genuine chip, just claimed')
     assert.match(claimed, /claimed this item only on <time datetime="2026-11-19/)
