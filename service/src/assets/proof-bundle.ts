@@ -3,6 +3,7 @@
  * their head. `checkProofBundle` of `@touchstone/verdict` checks it offline.
  */
 import {
+  headerHash,
   recordOfWord,
   recordSlot,
   verdictOf,
@@ -44,6 +45,9 @@ export function createProofBundles<B extends Block>({
     const block = await source.head()
     const slot = recordSlot(tokenId, recordsSlot)
     const { header, hash: blockHash } = block
+    // No provider's proof would hold under it. Trust `rpc` accepts such a header, as after a fork.
+    if (headerHash(header) !== blockHash)
+      throw chainUnavailable('the header has missing, malformed or unknown members, so its hash cannot be checked')
     const verify = (proof: EthProof) =>
       verifyStorageProof({ header, blockHash, contract, codeHash, proof, slots: [slot] })
     const check = (proof: EthProof) => {

@@ -30,8 +30,9 @@ type ReadOptions = Readonly<{ deadline?: number }>
 
 /**
  * `check` returns what is wrong with an answer (for the log only), or `null`. After a rejected answer the next provider is
- * asked, so that an honest second one answers for a lying first one. A rejected proof also counts as a fault of its
- * provider. Rejected data does not: it may be what the contract really answers, and then anyone could open every breaker.
+ * asked, so that an honest second one answers for a lying first one. It is no fault of its provider: the contract may really
+ * answer so, or a setting may be wrong, and anyone could open every breaker. In `proof` trust a rejected proof is a fault, because
+ * every verdict depends on the same check.
  */
 type CheckedReadOptions<T> = ReadOptions & Readonly<{ check?: (answer: T) => string | null }>
 
@@ -167,7 +168,8 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
       numbers.length === 0 ? [] : finish('blocks', ask(reads.readBlocksAt(numbers, onUnchecked), read)),
     finalized: (read) => finish('finalized', ask(reads.readFinalized(onUnchecked), read)),
     proof(slots, block, read) {
-      const proof = reads.checked(reads.readProof(contract, slots, block), 'fault', read?.check)
+      const kind = trust === 'proof' ? 'fault' : 'rejected'
+      const proof = reads.checked(reads.readProof(contract, slots, block), kind, read?.check)
       const isProven = trust === 'proof' && read?.check !== undefined
       return finish('proof', ask(proof, read, isProven ? 1 : needed), 'non-canonical')
     },

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import type { Fault } from '../../test/support/fault-rpc.ts'
+import { useProviders } from '../../test/support/providers.ts'
+import { cell, wordOf } from '../../test/support/rpc-anvil.ts'
+import type { ChainSourceOptions, RpcChainSource } from '../chain/rpc/source.ts'
+import { reasonOf, ServiceError } from '../lib/errors.ts'
+import { createProofBundles } from './proof-bundle.ts'
+
+const { anvil, first, second, urls, sourceOver } = useProviders(2, [5])
+
+/** A header without one of its members, as of a thin provider, cannot be hashed. */
+const thin: Fault = {
+  rewrite(method, _params, result) {
+    if (!method.startsWith('eth_getBlock')) return result
+    const { parentBeaconBlockRoot: _left, ...rest } = result as Record<string, unknown>
+    return rest
+  },
+}
+
+async function codeHash(): Promise<Hex> {
+  return ((await anvil.rpc('eth_getProof', cell, [], 'latest')) as { codeHash: Hex }).codeHash
+}
+
+/** Asks for as many bundles at once as faults open a breaker, and returns the reasons of their failures. */
+async function failedBundles(source: RpcChainSource, code: Hex): Promise<readonly string[]> {
+  const bundles = createProofBundles({ source, contract: cell, chainId: 84532, codeHash: code, recordsSlot: 3n })
+  const asked = await Promise.allSettled(Array.from({ length: 5 }, (_, id) => bundles(BigInt(id))))
+  return asked.map((outcome) => {
+    assert.ok(outcome.status === 'rejected' && outcome.reason instanceof ServiceError)
+    assert.equal(outcome.reason.code, 'CHAIN_UNAVAILABLE')
+    return reasonOf(outcome.reason.cause)
+  })
+}
+
+async function assertOpen(source: RpcChainSource): Promise<void> {
+  assert.deepEqual(
+    source.stats().providers.map(({ breaker }) => breaker),
+    ['closed', 'closed'],
+  )
+  assert.equal(await source.call(cell, '0x', await source.head()), wordOf(5))
+}
+
+describe('bundles that cannot be proven', () => {
+  for (const trust of ['rpc', 'quorum'] satisfies ChainSourceOptions['trust'][])
+    it(`leave verdicts alone in ${trust} trust, where the code hash of the setting is another`, async () => {
+      const { source } = sourceOver(urls(), { trust })
+      for (const reason of await failedBundles(source, wordOf(1))) assert.match(reason, /the code hash is 0x/)
+      await assertOpen(source)
+    })
+
+  it('ask for no proof where the header of the block cannot be hashed', async () => {
+    first.set(thin)
+    const { source } = sourceOver(urls())
+    const asked = first.count('eth_getProof') + second.count('eth_getProof')
+    for (const reason of await failedBundles(source, await codeHash()))
+      assert.match(reason, /^the header has missing, malformed or unknown members/)
+    assert.equal(first.count('eth_getProof') + second.count('eth_getProof'), asked)
+    await assertOpen(source)
+  })
+
+  it('count as faults in proof trust, where each verdict depends on the same check', async () => {
+    const { source } = sourceOver(urls(), { trust: 'proof' })
+    await failedBundles(source, wordOf(1))
+    assert.deepEqual(
+      source.stats().providers.map(({ breaker }) => breaker),
+      ['open', 'open'],
+    )
+  })
+})
