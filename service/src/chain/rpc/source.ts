@@ -3,7 +3,7 @@
  * It decides which providers are asked, how many must agree, and what is CHAIN_UNAVAILABLE. The reasons go to the log,
  * where providers are named by index and host.
  */
-import { endpointHost, type EthProof, type Hex } from '@touchstone/verdict'
+import type { EthProof, Hex } from '@touchstone/verdict'
 import type { ChainLog } from '../../domain/registry-event.ts'
 import type { BreakerState } from '../../lib/async/circuit-breaker.ts'
 import { msUntil, withDeadline } from '../../lib/async/deadline.ts'
@@ -16,6 +16,7 @@ import { agreement, type ChainCounts, newCounts, ReadFailure } from './failover.
 import { createHeadLag, createHeadResolver } from './head.ts'
 import { createProvider, type Provider } from './provider.ts'
 import * as reads from './reads.ts'
+import { requiredAnswers, type TrustOptions } from './trust.ts'
 
 /** The pinned block is no longer canonical, or unknown to every provider: the head must be resolved again. */
 export const nonCanonical = Symbol('non-canonical block')
@@ -79,30 +80,23 @@ export type RpcChainSource = ChainSource &
 type ChainStats = ChainCounts &
   Readonly<{ providers: readonly Readonly<{ label: string; breaker: BreakerState; behind: boolean }>[] }>
 
-export type ChainSourceOptions = Readonly<{
-  /** The preferred one first. Paths and user parts may hold keys. */
-  rpcUrls: readonly string[]
-  contract: Hex
-  chainId: number
-  blockTag: 'latest' | 'safe' | 'finalized'
-  trust: 'rpc' | 'quorum' | 'proof'
-  /**
-   * How many providers must agree, 2 at least. In `quorum` they agree on everything, in `proof` on blocks, logs and calls. One alone could
-   * invent a block, and prove any state under it. If `proof` has one provider, its blocks are trusted.
-   */
-  quorum: number
-  /** 0 is any age. */
-  maxHeadAgeSeconds: number
-  /** For one provider, headers and body together. */
-  attemptTimeoutMs?: number
-  /** For one read, whatever number of providers it takes. */
-  readTimeoutMs?: number
-  /** Unix milliseconds, for the age of a head. */
-  now?: () => number
-  /** Monotonic milliseconds, for all other ages. */
-  ticks?: () => number
-  log: Log
-}>
+export type ChainSourceOptions = TrustOptions &
+  Readonly<{
+    contract: Hex
+    chainId: number
+    blockTag: 'latest' | 'safe' | 'finalized'
+    /** 0 is any age. */
+    maxHeadAgeSeconds: number
+    /** For one provider, headers and body together. */
+    attemptTimeoutMs?: number
+    /** For one read, whatever number of providers it takes. */
+    readTimeoutMs?: number
+    /** Unix milliseconds, for the age of a head. */
+    now?: () => number
+    /** Monotonic milliseconds, for all other ages. */
+    ticks?: () => number
+    log: Log
+  }>
 
 /** The log names so many sets of unknown members at most: they come from providers. */
 const mostNotices = 16
@@ -248,16 +242,4 @@ export function createChainSource(options: ChainSourceOptions): RpcChainSource {
   function deadlineOf(read?: ReadOptions): number {
     return Math.min(performance.now() + readTimeoutMs, read?.deadline ?? Infinity)
   }
-}
-
-function requiredAnswers({ rpcUrls, trust, quorum }: ChainSourceOptions): number {
-  if (rpcUrls.length === 0) throw new Error('No RPC URL is given.')
-  // The same provider twice would agree with itself.
-  const distinct = new Set(rpcUrls.map(endpointHost)).size
-  if (trust === 'rpc' || (trust === 'proof' && distinct === 1)) return 1
-  if (distinct < rpcUrls.length)
-    throw new Error('Two RPC URLs name the same provider, which makes no quorum: name each host once.')
-  if (!Number.isInteger(quorum) || quorum < 2 || quorum > distinct)
-    throw new Error(`A quorum is of 2 providers or more; ${quorum} of ${distinct} RPC URLs make none.`)
-  return quorum
 }

@@ -5,6 +5,7 @@ import { endpointHost, type Hex } from '@touchstone/verdict'
 import { keccak256 } from 'viem'
 import type { Config } from '../../app/config/config.ts'
 import { createRpcClient } from '../../chain/rpc/client.ts'
+import { countProviders } from '../../chain/rpc/trust.ts'
 import { missingMigrations, readMigrations } from '../../db/migrate.ts'
 import { chainId } from '../../domain/chain.ts'
 import { reasonOf } from '../../lib/errors.ts'
@@ -86,7 +87,7 @@ export async function checkChain({ chain }: Config): Promise<readonly Finding[]>
     ...(contract === null
       ? [wrong('chain', 'No contract is set.', 'Set CHAIN_CONTRACT to the address of your registry.')]
       : []),
-    ...(rpcUrls.length === 1
+    ...(countProviders(rpcUrls) === 1
       ? [
           warning(
             'chain',

@@ -9,6 +9,7 @@ import { after, before, describe, it } from 'node:test'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { importedBatch, type StoredBatch } from '../../../src/tap/keys/batch.ts'
 import { diagnose } from '../../../src/cli/doctor/doctor.ts'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { serve } from '../../support/http.ts'
 import { assertionsOf, commandsOf, touchstone } from '../../support/processes/cli.ts'
 import { createTagHash } from '../../../src/tap/tag-hash.ts'
@@ -336,6 +337,23 @@ describe('touchstone doctor', () => {
     assert.deepEqual(await found('http://127.0.0.1:1'), ['warning'])
     assert.deepEqual(await found(world.chainUrl), ['ok'])
     assert.deepEqual(await found(''), [])
+  })
+
+  it('warns of one provider, however often it is named, and of what it decides in proof trust', async () => {
+    const warned = async (rpcUrls: string, env: Readonly<Record<string, string>> = {}) => {
+      const all = await diagnose({ ...world.settings, CHAIN_RPC_URLS: rpcUrls, ...env })
+      return all.filter(({ area, state }) => area === 'chain' && state === 'warning').map(({ what }) => what)
+    }
+    const { chainUrl } = world
+    const twice = `${chainUrl},${chainUrl}/?another=key`
+    const proof = { CHAIN_TRUST: 'proof', CHAIN_INTERFACE: 'registry', CHAIN_CODE_HASH: `0x${'34'.repeat(32)}` }
+    for (const named of [chainUrl, twice]) {
+      assert.deepEqual(await warned(named), ['There is one provider only.'])
+      assert.deepEqual(await warned(named, proof), ['There is one provider only. It decides which blocks there are.'])
+    }
+    const other = await startFaultRpc({ target: chainUrl })
+    assert.deepEqual(await warned(`${chainUrl},${other.url}`, proof), [])
+    await other.close()
   })
 
   it('notices a key file that others can read, and a provider of another chain', async () => {
