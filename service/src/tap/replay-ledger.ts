@@ -88,7 +88,8 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
     const used = new Set(items.filter((_, at) => rows[at]?.fresh).map(nameOf))
     const again = lost.filter((at) => used.has(nameOf(items[at] as Presented)))
     if (again.length === 0) return rows
-    const later = await presentAll(again.map((at) => items[at] as Presented))
+    // The taps of `rows` are committed. If the others fail, `answer` presents these again.
+    const later = await presentAll(again.map((at) => items[at] as Presented)).catch(() => [])
     return rows.map((row, at) => later[again.indexOf(at)] ?? row)
   }
 
