@@ -55,11 +55,10 @@ type Options = { readonly json?: true }
 
 async function list(keys: AttestationKeys, print: Print, { json }: Options): Promise<void> {
   if (json === true) return print(formatJson(keys.published()))
-  const active = keys.active().keyId
+  const signing = keys.signing()?.keyId
   const rows = keys.published().map(({ keyId, address, status, validFrom, validUntil }) => {
     const until = validUntil === null ? '' : formatTime(validUntil)
-    const signs = keyId === active && status === 'active' ? 'signs' : ''
-    return [keyId, address, status, formatTime(validFrom), until, signs]
+    return [keyId, address, status, formatTime(validFrom), until, keyId === signing ? 'signs' : '']
   })
   printTable(print, ['key', 'address', 'status', 'from', 'until', ''], rows)
 }
@@ -76,10 +75,11 @@ async function add(keys: AttestationKeys, print: Print, { address, json }: Optio
 }
 
 async function switchTo(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
-  const before = keys.active().keyId
+  const before = keys.signing()?.keyId
   assertChanged(await keys.switchTo(id))
   if (json === true) return list(keys, print, { json })
-  print(`${id} signs from now on. What ${before} signed stays valid.`)
+  const signs = `${id} signs from now on.`
+  print(before === undefined ? signs : `${signs} What ${before} signed stays valid.`)
 }
 
 async function retire(keys: AttestationKeys, print: Print, id: string, { json }: Options): Promise<void> {
@@ -96,13 +96,18 @@ async function revoke(
 ): Promise<void> {
   assertChanged(await keys.revoke(id, at))
   if (json === true) return list(keys, print, { json })
-  const { keyId: now } = keys.active()
   print(`${id} is revoked: every attestation it signed is void.`)
-  print(
-    now === id
-      ? 'The gateway sells nothing until another key is configured and it was restarted.'
-      : `${now} signs from now on.`,
-  )
+  print(successor(keys))
+}
+
+/** Returns the sentence that names the key in use after a revocation. */
+function successor(keys: AttestationKeys): string {
+  const here = keys.signing()?.keyId
+  if (here !== undefined) return `${here} signs from now on.`
+  const other = keys.published().findLast(({ status }) => status === 'active')?.keyId
+  return other === undefined
+    ? 'The gateway sells nothing until another key is configured and it was restarted.'
+    : `${other} is active: it signs where its private half is.`
 }
 
 function assertChanged(change: PublishedKey | { readonly refused: string }): PublishedKey {

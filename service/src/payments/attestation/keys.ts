@@ -15,7 +15,7 @@ export type AttestationKeys = Awaited<ReturnType<typeof openAttestationKeys>>
 
 export type AttestationKeysOptions = KeySourceOptions & {
   readonly database: Sql
-  /** False: a folder without a key stays so. */
+  /** False: no key is made, because this process does not sell. A second key would sign nothing, and be trusted all the same. */
   readonly mayMake?: boolean
   /** Milliseconds. */
   readonly now?: () => number
@@ -40,7 +40,7 @@ export async function openAttestationKeys({
 
   await adoptNewest()
   // A second key would sign beside that of another instance, and be lost with a temporary folder.
-  if (mayMake && newestActive() === undefined) await ensureActive()
+  if (newestActive() === undefined) await ensureActive()
 
   /** Lists the newest key of this process. */
   async function adoptNewest(): Promise<void> {
@@ -58,7 +58,7 @@ export async function openAttestationKeys({
 
   /** Makes a key when the folder has none that signs. The operator provides configured keys. */
   async function ensureActive(): Promise<void> {
-    if (source.make === null || signing() !== undefined) return
+    if (!mayMake || source.make === null || signing() !== undefined) return
     const { key, made } = await source.make(seconds())
     await history.add(key.address, { validFrom: made, status: 'active' })
   }
@@ -91,6 +91,10 @@ export async function openAttestationKeys({
     if (address === undefined) {
       if (source.make === null)
         return refused('The key of this service is configured, not made here: announce the next one by its address.')
+      if (!mayMake)
+        return refused(
+          'No key is made here, because this process sells no attestations: run this where the gateway runs, or announce a key by its address.',
+        )
       const { key, made } = await source.make(seconds())
       await history.add(key.address, { validFrom: made, status: 'next' })
       return stateOf(key.keyId)
@@ -120,6 +124,8 @@ export async function openAttestationKeys({
   return {
     /** Returns the key that signs now. Its `sign` throws when it was revoked without a successor. Throws when there is no key here. */
     active: () => signing() ?? unusable(),
+    /** Returns the key that signs here; undefined where none does. */
+    signing,
     /** Returns the address of the key that signs here, else of the newest one that signs elsewhere. */
     address: () => signing()?.address ?? newestActive()?.address ?? null,
     /** Adopts the keys and changes of other processes. */

@@ -197,14 +197,16 @@ describe('touchstone attest key', () => {
     keys = await openAttestationKeys({ folder, database, isPublicKnowledge: isPublishedAddress })
   })
 
-  async function attest(...argv: string[]): Promise<string> {
+  const attest = (...argv: string[]) => attestWith(keys, ...argv)
+
+  async function attestWith(keysOfProcess: AttestationKeys, ...argv: string[]): Promise<string> {
     const lines: string[] = []
     const line = (text: string) => void lines.push(text)
     const io = { out: line, err: line, cwd: folder, signal: new AbortController().signal }
     const program = new Command('touchstone').addCommand(
       attestCommand(
         async (work) => void (await work({ io, store: { database } } as Session)),
-        async () => keys,
+        async () => keysOfProcess,
       ),
     )
     await runWithin(program, ['attest', 'key', ...argv], io).catch((error: unknown) => line(formatError(error)))
@@ -237,6 +239,27 @@ describe('touchstone attest key', () => {
     const said = await attest('revoke', stolen, '--at', '2026-01-02T03:04:05Z')
     assert.match(said, new RegExp(`^${stolen} is revoked: .*\n${keys.active().keyId} signs from now on\\.$`))
     assert.match(lineOf(await attest('list'), stolen), / revoked .* 2026-01-02T03:04:05Z$/)
+  })
+
+  it('makes no key in a process that sells nothing, and lists and revokes the keys of the others', async () => {
+    const elsewhere = join(dataDir, 'elsewhere')
+    const open = (mayMake: boolean) =>
+      openAttestationKeys({ folder: elsewhere, database, isPublicKnowledge: isPublishedAddress, mayMake })
+    const other = await open(false)
+    const { keyId } = keys.active()
+    assert.match(lineOf(await attestWith(other, 'list'), keyId), / active +20.*Z$/)
+    assert.match(await attestWith(other, 'add'), /^No key is made here, because this process sells no attestations:/)
+    assert.match(await attestWith(other, 'switch', keyId), /^The private half of \S+ is not in \S+elsewhere\.$/)
+
+    await attest('add', '--address', '0x2222222222222222222222222222222222222222')
+    const announced = await attestWith(other, 'revoke', 'attest-2222222222222222')
+    assert.match(announced, new RegExp(`\\n${keyId} is active: it signs where its private half is\\.$`))
+    const last = await attestWith(other, 'revoke', keyId)
+    assert.match(last, /\nThe gateway sells nothing until another key is configured and it was restarted\.$/)
+    await assert.rejects(readdir(elsewhere), { code: 'ENOENT' })
+    assert.equal((await open(true)).published().length, other.published().length + 1)
+    await keys.reload()
+    await attest('switch', /^(\S+) is announced/.exec(await attest('add'))?.[1] ?? '')
   })
 
   it('explains in one sentence what cannot be done', async () => {
