@@ -27,19 +27,6 @@ export function readConfig(env: Environment) {
       'PAYMENT_PRICE is above 100000, which default buyers reject; set PAYMENT_HIGH_PRICE=on to allow it.',
     )
   const roles = activeRoles(config.roles, gateway.payTo, (env['ONLY'] ?? '') !== '')
-  const hasKey =
-    gateway.facilitatorKey !== null ||
-    gateway.facilitatorKeys.length > 0 ||
-    config.keys?.names.has('facilitator') === true
-  // The other hosts only link to the gateway: a process without that role needs no key that moves money.
-  if (roles.has('gateway') && gateway.facilitatorUrl === null && !hasKey)
-    throw new ConfigError(
-      'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
-    )
-  if (gateway.channels && gateway.channelKeys.length === 0)
-    throw new ConfigError('PAYMENT_CHANNELS=on needs PAYMENT_CHANNEL_KEYS, the key that authorizes claims.')
-  if (gateway.channels && gateway.facilitatorUrl !== null)
-    throw new ConfigError('PAYMENT_CHANNELS=on needs FACILITATOR_KEY: a remote facilitator does not claim.')
   const { kek, stationKek } = config.tap
   const { backupKey } = config
   if (backupKey !== null && [kek, stationKek].some((other) => other !== null && constantTimeEqual(backupKey, other)))
@@ -89,6 +76,29 @@ export function readConfig(env: Environment) {
     },
     limits: { ...limits, store: limitStore(limits, store.databaseUrl) },
   })
+}
+
+/**
+ * Reads the environment of a process that serves. A gateway among its roles needs the keys that settle and claim; commands and processes
+ * of other roles only name the gateway, and have none of them.
+ */
+export function readServiceConfig(env: Environment): Config {
+  const config = readConfig(env)
+  if (config.roles.has('gateway')) assertSettles(config)
+  return config
+}
+
+function assertSettles({ gateway, keys }: Config): void {
+  const hasKey =
+    gateway.facilitatorKey !== null || gateway.facilitatorKeys.length > 0 || keys?.names.has('facilitator') === true
+  if (gateway.facilitatorUrl === null && !hasKey)
+    throw new ConfigError(
+      'PAYMENT_PAY_TO needs a facilitator: set FACILITATOR_KEY, or FACILITATOR_URL for a remote facilitator.',
+    )
+  if (gateway.channels && gateway.channelKeys.length === 0)
+    throw new ConfigError('PAYMENT_CHANNELS=on needs PAYMENT_CHANNEL_KEYS, the key that authorizes claims.')
+  if (gateway.channels && gateway.facilitatorUrl !== null)
+    throw new ConfigError('PAYMENT_CHANNELS=on needs FACILITATOR_KEY: a remote facilitator does not claim.')
 }
 
 type Keys = Pick<z.infer<typeof configSchema>, 'keys' | 'operator' | 'gateway'>

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, it } from 'node:test'
-import { ConfigError, readConfig } from './config.ts'
+import { ConfigError, readConfig, readServiceConfig } from './config.ts'
 import { settings } from './schema.ts'
 import type { Setting } from './setting.ts'
 
@@ -122,11 +122,16 @@ describe('the configuration', () => {
       assert.throws(() => readConfig({ KEYS }), /^Error: KEYS must be file, or pkcs11:module=/, KEYS)
   })
 
-  it('has a gateway only where there is somebody to pay, and somebody who settles', () => {
+  it('has a gateway only where there is somebody to pay, and serves it only where somebody settles', () => {
     assert.throws(() => readConfig({ ONLY: 'gateway' }), /The role gateway needs PAYMENT_PAY_TO/)
     const payTo = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
-    assert.throws(() => readConfig(payTo), /FACILITATOR_KEY/)
-    assert.ok(readConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
+    assert.throws(() => readServiceConfig(payTo), /FACILITATOR_KEY/)
+    assert.ok(readServiceConfig({ ...payTo, FACILITATOR_URL: 'https://x402.example.com' }).roles.has('gateway'))
+    const channels = { ...payTo, FACILITATOR_KEY: '34'.repeat(32), PAYMENT_CHANNELS: 'on' }
+    assert.throws(() => readServiceConfig(channels), /PAYMENT_CHANNELS=on needs PAYMENT_CHANNEL_KEYS/)
+    // A command, and a process of another role, have none of its keys.
+    assert.ok(readConfig({ ...payTo, PAYMENT_CHANNELS: 'on' }).roles.has('gateway'))
+    assert.equal(readServiceConfig({ ...payTo, PAYMENT_CHANNELS: 'on', ONLY: 'graphql' }).gateway.channels, true)
   })
 
   it('takes the settings of wallet passes whole, and only where certificates are signed', () => {

@@ -1,6 +1,6 @@
 /** `touchstone doctor`: what keeps the service of these settings from its work, and the remedy. It changes nothing. */
 import type { Command } from 'commander'
-import { ConfigError, readConfig, type Config } from '../../app/config/config.ts'
+import { ConfigError, readServiceConfig, type Config } from '../../app/config/config.ts'
 import { defineCommand } from '../session/command.ts'
 import { holderOf } from '../session/control-client.ts'
 import { coloured, formatJson } from '../session/output.ts'
@@ -52,7 +52,7 @@ const demonstration = (pid: number): Finding =>
 
 function settingsOf(env: NodeJS.ProcessEnv): Config | Finding {
   try {
-    return readConfig(env)
+    return readServiceConfig(env)
   } catch (error) {
     if (error instanceof ConfigError)
       return wrong('settings', error.message, 'Correct it; touchstone serve --help lists every setting.')

@@ -1,6 +1,6 @@
 /** `touchstone serve`: the service for production, against any RPC provider and contract, set up by the environment. */
 import type { Command } from 'commander'
-import { readConfig, type Config } from '../../app/config/config.ts'
+import { readConfig, readServiceConfig, type Config } from '../../app/config/config.ts'
 import { settings } from '../../app/config/schema.ts'
 import { readServiceManager } from '../../app/config/service-manager.ts'
 import { msUntil } from '../../lib/async/deadline.ts'
@@ -44,7 +44,7 @@ async function serve({ only, workers, persisted }: ServeOptions): Promise<void> 
     ...(workers && { WORKERS: workers }),
     ...(persisted !== undefined && { GRAPHQL_PERSISTED: persisted }),
   }
-  const config = readConfig(env)
+  const config = readServiceConfig(env)
   return config.workers === 1 ? serveAlone(config) : superviseWorkers(config)
 }
 

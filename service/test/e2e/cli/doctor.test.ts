@@ -313,6 +313,7 @@ describe('touchstone doctor', () => {
     const taken = new URL(world.url).port
     const faults: readonly (readonly [Record<string, string>, RegExp])[] = [
       [{ TAG_KEK: 'x' }, /^settings: TAG_KEK must be/],
+      [{ PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }, /^settings: PAYMENT_PAY_TO needs a facilitator/],
       [{ TAG_KEK: `${'6b'.repeat(31)}09` }, /^keys: The key file cannot be opened/],
       [{ VERIFICATION_PORT: taken }, new RegExp(`^ports: VERIFICATION_PORT: ${taken} .*EADDRINUSE`)],
       [{ CHAIN_RPC_URLS: '' }, /^chain: No provider is set/],

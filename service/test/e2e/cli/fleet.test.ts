@@ -39,7 +39,9 @@ describe('a fleet of tags by commands alone', () => {
   })
 
   type Run = (...argv: string[]) => Promise<Ran>
-  const asProcess: Run = (...argv) => touchstone(argv, { DATA_DIR: dataDir }, folder).ended
+  /** Containers of other roles have the address that is paid, and no key of the gateway. */
+  const paid = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }
+  const asProcess: Run = (...argv) => touchstone(argv, { ...paid, DATA_DIR: dataDir }, folder).ended
 
   const okOf =
     (run: Run): ((...argv: string[]) => Promise<string>) =>
@@ -49,7 +51,7 @@ describe('a fleet of tags by commands alone', () => {
       return ran.out.trim()
     }
   const inService: Run = (...argv) => serviceCommandsOf(dataDir, folder)(...argv)
-  const alone: Run = (...argv) => aloneCommandsOf({ DATA_DIR: dataDir }, folder)(...argv)
+  const alone: Run = (...argv) => aloneCommandsOf({ ...paid, DATA_DIR: dataDir }, folder)(...argv)
   const ok = okOf(inService)
 
   async function refused(run: Run, ...argv: string[]): Promise<string> {
@@ -141,6 +143,7 @@ describe('a fleet of tags by commands alone', () => {
     )
     assert.match(await refused(inService, 'tag', 'import', 'nothing.csv'), /There is no file /)
     assert.match(await refused(asProcess, 'bogus'), /unknown command/)
+    assert.match(await refused(asProcess, 'serve'), /PAYMENT_PAY_TO needs a facilitator/)
   })
 
   it('goes on from the data folder alone when the service has ended, except for what needs the chain', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { parse, parseAllDocuments } from 'yaml'
 import { copiedFiles, envOf, filesBelow, filledIn, read, root, stagesOf } from '../../support/processes/deploy.ts'
-import { readConfig } from '../../../src/app/config/config.ts'
+import { readConfig, readServiceConfig } from '../../../src/app/config/config.ts'
 import { settings } from '../../../src/app/config/schema.ts'
 import type { Setting } from '../../../src/app/config/setting.ts'
 
@@ -17,6 +17,7 @@ type Container = {
   readonly args: readonly string[]
   readonly env?: readonly {
     readonly name: string
+    readonly value?: string
     readonly valueFrom?: { readonly secretKeyRef?: { readonly optional?: boolean } }
   }[]
   readonly envFrom?: readonly object[]
@@ -86,10 +87,10 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
   for (const name of Object.keys(env)) assert.ok(isSetting(name), `${name} is no setting`)
   if (command[0] === 'migrate') return
   if (command[0] === 'backup') return assert.equal(readConfig(env).backupKey?.length, 32)
-  assert.equal(command[0], 'serve')
-  const only = command.includes('--only') ? command[command.indexOf('--only') + 1] : env['ONLY']
-  const { roles, store } = readConfig({ ...env, ...(only !== undefined && { ONLY: only }) })
-  if (only !== undefined) assert.deepEqual([...roles], [only])
+  // A command beside the service sees the environment only: a role among the arguments would be hidden from it.
+  assert.deepEqual(command, ['serve'])
+  const { roles, store } = readServiceConfig(env)
+  if (env['ONLY'] !== undefined) assert.deepEqual([...roles], [env['ONLY']])
   assert.ok(store.databaseUrl !== null)
 }
 
@@ -111,6 +112,7 @@ describe('deploy/compose.yaml', () => {
     for (const [name, { command, environment, read_only: isReadOnly }] of ours) {
       const env = Object.entries(environment ?? {}).map(([key, value]) => [key, interpolated(String(value))] as const)
       assert.ok(isReadOnly, name)
+      assert.equal(environment?.['ONLY'], command?.[0] === 'serve' ? name : undefined)
       accepts(command ?? [], Object.fromEntries(env))
     }
   })
@@ -176,14 +178,20 @@ describe('deploy/kubernetes', () => {
 
   it('gives each role settings that it accepts', () => {
     const containers = documentsOf('deploy/kubernetes/base').flatMap(({ spec, metadata }) =>
-      spec?.template !== undefined && metadata.name !== 'any' ? spec.template.spec.containers : [],
+      (spec?.template?.spec.containers ?? []).map((container) => ({ role: metadata.name, ...container })),
     )
-    const pods = containers.filter(({ name }) => name === 'touchstone')
-    assert.equal(pods.length, 5)
-    for (const { args, env = [], envFrom = [] } of pods) {
-      for (const { name } of env) assert.ok(name in secrets, `${name} is not in secrets.env.example`)
-      const own = Object.fromEntries(env.map(({ name }) => [name, secrets[name] ?? '']))
-      accepts(args, filledIn({ ...(envFrom.length > 0 && shared), ...own }))
+    const ours = containers.filter(({ role, name }) => name === 'touchstone' && role !== 'any')
+    assert.equal(ours.length, 5)
+    // Settings of one role that an operator may switch on stand in the ConfigMap of all.
+    const switchedOn = { ...shared, PAYMENT_CHANNELS: 'on' }
+    for (const { role, args, env = [], envFrom = [] } of ours) {
+      const own = env.map(({ name, value }) => {
+        assert.ok(value !== undefined || name in secrets, `${name} is not in secrets.env.example`)
+        return [name, value ?? secrets[name] ?? ''] as const
+      })
+      const given = filledIn({ ...(envFrom.length > 0 && switchedOn), ...Object.fromEntries(own) })
+      assert.equal(given['ONLY'], args[0] === 'serve' ? role : undefined)
+      accepts(args, given)
     }
   })
 
@@ -191,8 +199,9 @@ describe('deploy/kubernetes', () => {
     const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as Compose
     const isSecret = (name: string) => (settings as Readonly<Record<string, Setting>>)[name]?.secret === true
     for (const { metadata, spec } of documentsOf('deploy/kubernetes/base')) {
-      const env = spec?.template?.spec.containers.find(({ args }) => args?.[0] === 'serve')?.env
-      if (env === undefined) continue
+      const container = spec?.template?.spec.containers.find(({ args }) => args?.[0] === 'serve')
+      if (container === undefined) continue
+      const env = (container.env ?? []).filter(({ value }) => value === undefined)
       const given = env.map(({ name }) => name)
       const wanted = Object.keys(services[metadata.name]?.environment ?? {}).filter(isSecret)
       assert.deepEqual(given.toSorted(), wanted.toSorted(), metadata.name)
