@@ -1,7 +1,8 @@
 /** The components of one process: their types, and the function that builds them. They close in reverse order. */
 import { createHash } from 'node:crypto'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
-import { createHistories, createMinters, type Histories, type Minters } from '../assets/history.ts'
+import { createHistories, createMinters, createStateChanges } from '../assets/history.ts'
+import type { Histories, Minters, StateChanges } from '../assets/history.ts'
 import { cachedMetadata, type CachedMetadata } from '../assets/metadata-store.ts'
 import { cachedPictures, type CachedPictures } from '../assets/pictures/store.ts'
 import { createProofBundles, type ProofBundles } from '../assets/proof-bundle.ts'
@@ -78,6 +79,7 @@ export type Components = StoreComponents & {
   readonly startBlock: bigint
   readonly indexer: Indexer
   readonly history: Histories
+  readonly stateChanges: StateChanges
   readonly minters: Minters
   readonly historyRows: HistoryStore
   readonly classes: ClassStore
@@ -192,6 +194,7 @@ export async function openComponents(
     chainId,
     log: log.child('indexer'),
   })
+  const stateChanges = createStateChanges({ store: historyRows, contract, chainId, log: log.child('indexer') })
   const minters = createMinters({ assets: reader, index: indexer, store: historyRows })
   const lists = opened.adopt(openLists(config, database, log), (it) => it.close())
   const statusIndexes = statusStore(database)
@@ -243,6 +246,7 @@ export async function openComponents(
     startBlock: config.chain.startBlock,
     indexer,
     history,
+    stateChanges,
     minters,
     historyRows,
     classes: classStore(database),

@@ -68,19 +68,7 @@ export function createHistories({ assets, index, store, contract, chainId, log }
     if (!holdsAt(block, indexed)) return 'INDEX_BEHIND'
     if (indexed.rows.length > mostEvents) throw new Error(`the token has more than ${mostEvents} events`)
     const rows = indexed.rows.filter(({ blockNumber }) => blockNumber <= block.number)
-    // A commitment costs 20 µs. A thousand events have three each, and most are of the same account.
-    const commit = memoize(
-      (owner: Hex) => ({ to: ownerCommitment({ chainId, contract, tokenId, owner }) ?? undefined }),
-      {
-        max: mostEvents,
-      },
-    )
-    return rows.flatMap((row) => {
-      const facts = toFacts(row, (owner) => commit(owner).to)
-      if (facts === null) return []
-      const { blockNumber, blockHash, logIndex, transactionHash, timestamp } = row
-      return [{ ...facts, blockNumber, blockHash, logIndex, transactionHash, timestamp }]
-    })
+    return toEvents(rows, { contract, chainId, tokenId })
   }
 
   return async (tokenId, reading) => {
@@ -91,9 +79,47 @@ export function createHistories({ assets, index, store, contract, chainId, log }
       return 'INDEX_UNAVAILABLE'
     })
     if (typeof events === 'string') return { available: false, block, reason: events }
-    if (leadsTo(asset.record.state, events)) return { available: true, block, events }
+    if (events[0]?.type === 'AssetMinted' && leadsTo(asset.record.state, events))
+      return { available: true, block, events }
     log.warn('history does not lead to the present state', { tokenId, block: block.number })
     return { available: false, block, reason: 'INDEX_MISMATCH' }
+  }
+}
+
+/** A record with the unix time of its last change. */
+type TimedReading = {
+  readonly asset: { readonly record: Pick<AssetRecord, 'state' | 'timestamp'> }
+  readonly block: BlockId
+}
+
+/** Reads the changes of state up to the block of `reading`, the oldest first. They are null where they are not certain. */
+export type StateChanges = (tokenId: bigint, reading: TimedReading) => Promise<readonly HistoryEvent[] | null>
+
+/**
+ * Reads the changes of state alone, for where the history is not available. They are complete also while the index is behind the block, once
+ * it has passed the second of the record's last change: blocks may share a second, but time never goes back.
+ */
+export function createStateChanges({
+  store,
+  contract,
+  chainId,
+  log,
+}: Pick<HistoriesOptions, 'contract' | 'chainId' | 'log'> & {
+  readonly store: Pick<HistoryStore, 'changes'>
+}): StateChanges {
+  return async (tokenId, { asset: { record }, block }) => {
+    try {
+      const indexed = await store.changes(tokenId, mostEvents, block.number)
+      if (indexed === null || !agrees(block, indexed)) return null
+      const { cursor, rows } = indexed
+      if (cursor.number < block.number && cursor.time <= record.timestamp) return null
+      if (rows.some(({ timestamp }) => timestamp > record.timestamp)) return null // of another branch
+      const events = toEvents(rows, { contract, chainId, tokenId })
+      return leadsTo(record.state, events) ? events : null
+    } catch (error) {
+      log.warn('changes of state not read', { tokenId, reason: reasonOf(error) })
+      return null
+    }
   }
 }
 
@@ -101,7 +127,11 @@ type Indexed = Awaited<ReturnType<HistoryStore['of']>>
 
 /** Returns whether the index is complete up to a block. It may be on another branch than the block, behind it or ahead of it. */
 function holdsAt(block: BlockId, indexed: Indexed): indexed is NonNullable<Indexed> {
-  if (indexed === null || indexed.cursor.number < block.number) return false
+  return indexed !== null && indexed.cursor.number >= block.number && agrees(block, indexed)
+}
+
+/** Returns whether no hash says that the index is on another branch than the block. */
+function agrees(block: BlockId, indexed: NonNullable<Indexed>): boolean {
   const kept = { number: block.number, hash: indexed.hashAt ?? block.hash }
   const places = [
     indexed.cursor,
@@ -150,6 +180,22 @@ const types = new Map(
   Object.entries(eventKinds).map(([type, kind]) => [kind as number, type as keyof typeof eventKinds]),
 )
 
+function toEvents(
+  rows: readonly AssetEvent[],
+  token: { readonly contract: Hex; readonly chainId: number; readonly tokenId: bigint },
+): readonly HistoryEvent[] {
+  // A commitment costs 20 µs. A thousand events have three each, and most are of the same account.
+  const commit = memoize((owner: Hex) => ({ to: ownerCommitment({ ...token, owner }) ?? undefined }), {
+    max: mostEvents,
+  })
+  return rows.flatMap((row) => {
+    const facts = toFacts(row, (owner) => commit(owner).to)
+    if (facts === null) return []
+    const { blockNumber, blockHash, logIndex, transactionHash, timestamp } = row
+    return [{ ...facts, blockNumber, blockHash, logIndex, transactionHash, timestamp }]
+  })
+}
+
 /** Returns null for an event that another one explains: a move of the token. */
 function toFacts(event: AssetEvent, commit: (address: Hex) => Hex | undefined): EventFacts | null {
   const type = types.get(event.kind)
@@ -174,7 +220,7 @@ function toState(code: number | null): LifecycleState {
   return state
 }
 
-/** Returns whether the events lead from the mint, state by state without a gap, to the state of the record. */
+/** Returns whether the events lead from none, state by state without a gap, to the state of the record. */
 function leadsTo(state: number, events: readonly HistoryEvent[]): boolean {
   let at = 'NONE'
   for (const { type, fromState, toState: next = '' } of events) {
@@ -182,5 +228,5 @@ function leadsTo(state: number, events: readonly HistoryEvent[]): boolean {
     if (fromState !== at) return false
     at = next
   }
-  return events[0]?.type === 'AssetMinted' && at === lifecycleStates[state]
+  return at === lifecycleStates[state]
 }

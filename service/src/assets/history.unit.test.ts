@@ -5,7 +5,7 @@ import { noMembers } from '../../test/support/index/rows.ts'
 import { type AssetEvent, eventKinds } from '../domain/registry-event.ts'
 import { createLog } from '../lib/log.ts'
 import { encodeWord } from '../lib/words.ts'
-import { createHistories } from './history.ts'
+import { createHistories, createStateChanges } from './history.ts'
 
 const owner = `0x${'a'.repeat(40)}` as const
 const hashOf = (number: bigint) => `0x${encodeWord(number)}` as const
@@ -39,7 +39,7 @@ describe('the history of a token with a thousand events', () => {
         read: async () => ({ asset: { record: { owner, timestamp: 1n, state: 1, flags: 0, reserved: 0 } }, block }),
       },
       index: { until: async () => true },
-      store: { of: async () => ({ cursor: block, hashAt: block.hash, rows }) },
+      store: { of: async () => ({ cursor: { ...block, time: 2_000n }, hashAt: block.hash, rows }) },
       contract: `0x${'c'.repeat(40)}`,
       chainId: 84532,
       log: createLog(() => {}, 'silent'),
@@ -51,5 +51,37 @@ describe('the history of a token with a thousand events', () => {
     assert.equal(history.events.length, 1_000)
     assert.equal(new Set(history.events.map(({ actorCommitment }) => actorCommitment)).size, 1)
     assert.ok(numbers < 100, `${numbers} numbers were made`)
+  })
+})
+
+describe('the changes of state alone', () => {
+  const step = (index: number, fromState: number, toState: number) =>
+    eventAt(index, { kind: eventKinds.StateChanged, fromState, toState })
+  const life = [step(0, 0, 1), step(1, 1, 2), step(2, 2, 3)]
+  const asked = (rows: readonly AssetEvent[], { behind = false, timestamp = 1_900n } = {}) =>
+    createStateChanges({
+      store: {
+        changes: async () => ({
+          cursor: { ...block, number: block.number - (behind ? 1n : 0n), time: 1_950n },
+          hashAt: null,
+          rows,
+        }),
+      },
+      contract: `0x${'c'.repeat(40)}`,
+      chainId: 84532,
+      log: createLog(() => {}, 'silent'),
+    })(7n, { asset: { record: { state: 3, timestamp } }, block })
+
+  it('are certain where they lead from the mint to the state, up to the last change of the record', async () => {
+    assert.equal((await asked(life))?.length, 3)
+    assert.equal((await asked(life, { behind: true }))?.length, 3)
+    assert.equal((await asked(life, { timestamp: 1_950n }))?.length, 3)
+    assert.equal(await asked(life, { behind: true, timestamp: 1_950n }), null)
+  })
+
+  it('are not certain where the oldest lack, or one is later than the last change of the record', async () => {
+    assert.equal(await asked(life.slice(1)), null)
+    assert.equal(await asked(life, { timestamp: 2n }), null)
+    assert.equal(await asked([]), null)
   })
 })

@@ -12,7 +12,7 @@ import { wholeReads } from './steps.ts'
  * `rows` are in the order of the chain, and complete up to the block `cursor`. `hashAt` is the index's hash of the block asked for; null where
  * none is kept, as of blocks that the chain does not replace any more.
  */
-type IndexedHistory = Readonly<{ cursor: BlockId; hashAt: BlockId['hash'] | null; rows: readonly AssetEvent[] }>
+type IndexedHistory = Readonly<{ cursor: IndexCursor; hashAt: BlockId['hash'] | null; rows: readonly AssetEvent[] }>
 
 /** Asks for a page of a token's events. `after` is an event: its block and the index of its log. */
 export type HistoryQuestion = {
@@ -71,6 +71,9 @@ export function historyStore(database: Pick<Database, 'query' | 'transaction' | 
     /** Returns the first `limit` events of a token; `null` before the first leader. Cursor and the hash of block `at` are of the same snapshot. */
     of: (tokenId: bigint, limit = 1_000, at = -1n): Promise<IndexedHistory | null> =>
       readHistory({ tokenId, limit, at }),
+    /** Returns the newest `limit` changes of state up to block `at`, the oldest first. Older ones also lack where the token has very many events. */
+    changes: (tokenId: bigint, limit: number, at: bigint): Promise<IndexedHistory | null> =>
+      whole(async (sql) => historyIn(await sql.query<HistoryRow>(changesStatement, [tokenId.toString(), limit, at]))),
     /** Returns the account that minted each token up to a block: one of `accounts`, or null for any other. Tokens without a mint are left out. */
     async mintersOf(
       tokenIds: readonly bigint[],
@@ -114,9 +117,10 @@ const batchesAtOnce = 4
 function historyIn(rows: readonly HistoryRow[]): IndexedHistory | null {
   const [first] = rows
   if (first === undefined) return null
-  const cursor = { number: first.cursorNumber, hash: first.cursorHash }
-  const found = rows.flatMap(({ cursorNumber: _number, cursorHash: _hash, hashAt: _hashAt, ...row }) =>
-    row.kind === null ? [] : [parseEvent(row)],
+  const cursor = { number: first.cursorNumber, hash: first.cursorHash, time: first.cursorTime }
+  const found = rows.flatMap(
+    ({ cursorNumber: _number, cursorHash: _hash, cursorTime: _time, hashAt: _hashAt, ...row }) =>
+      row.kind === null ? [] : [parseEvent(row)],
   )
   return { cursor, hashAt: first.hashAt, rows: found }
 }
@@ -236,7 +240,12 @@ export async function deleteEventsAbove(sql: Sql, number: bigint): Promise<strin
 }
 
 type EventRow = Omit<AssetEvent, 'expiry'> & { readonly expiry: string | null }
-type HistoryRow = Readonly<{ cursorNumber: bigint; cursorHash: BlockId['hash']; hashAt: BlockId['hash'] | null }> &
+type HistoryRow = Readonly<{
+  cursorNumber: bigint
+  cursorHash: BlockId['hash']
+  cursorTime: bigint
+  hashAt: BlockId['hash'] | null
+}> &
   (EventRow | { readonly kind: null })
 type PlacedRow = Readonly<{ place: number; total: bigint }> & (EventRow | { readonly kind: null })
 
@@ -249,11 +258,23 @@ const eventColumns = `kind, token_id as "tokenId", from_state as "fromState", to
   ${hex('data')} as data, block_number as "blockNumber", log_index as "logIndex", ${hex('block_hash')} as "blockHash",
   ${hex('tx_hash')} as "transactionHash", ${seconds('ts')} as timestamp`
 
-const placeColumns = `c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash", ${hex('b.hash')} as "hashAt"`
+const placeColumns = `c.number as "cursorNumber", ${hex('c.hash')} as "cursorHash",
+  ${seconds('c.block_time')} as "cursorTime", ${hex('b.hash')} as "hashAt"`
 
 const historyStatement = `select ${placeColumns}, h.*
   from index_cursor c left join index_block b on b.number = $3 left join lateral (
     select ${eventColumns} from history where token_id = $1::numeric order by block_number, log_index limit $2) h on true
+  order by h."blockNumber", h."logIndex"`
+
+/** An owner can make any number of other events: only the newest are looked at. */
+const mostLookedAt = 10_000
+
+export const changesStatement = `select ${placeColumns}, h.*
+  from index_cursor c left join index_block b on b.number = $3 left join lateral (
+    select ${eventColumns} from (
+      select * from history where token_id = $1::numeric and block_number <= $3
+      order by block_number desc, log_index desc limit ${mostLookedAt}) newest
+    where kind = ${eventKinds.StateChanged} order by block_number desc, log_index desc limit $2) h on true
   order by h."blockNumber", h."logIndex"`
 
 export const historiesStatement = `select k.place::int as place, ${placeColumns}, h.*

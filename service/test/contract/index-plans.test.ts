@@ -6,7 +6,7 @@ import { hexToBytes } from '../../src/db/columns.ts'
 import type { Database } from '../../src/db/database.ts'
 import type { ProductCondition } from '../../src/index/queries/condition.ts'
 import { type ProductPage, productPageStatement, productStore } from '../../src/index/queries/products.ts'
-import { historiesStatement, mintersStatement, pagesStatement } from '../../src/index/history.ts'
+import { changesStatement, historiesStatement, mintersStatement, pagesStatement } from '../../src/index/history.ts'
 import { namesStatement } from '../../src/index/queries/names.ts'
 import { pastStore } from '../../src/index/queries/past.ts'
 import { tagsStatement, tapLists, tapPageStatement, type TapFilter } from '../../src/tap/log/queries.ts'
@@ -210,6 +210,7 @@ describe('plans over 100,000 products', { skip: postgres?.skip ?? true }, () => 
     await assertIndexed({ text: pagesStatement(false), values }, 'history_token', 300)
     const most = pks.map(() => '1001')
     await assertIndexed({ text: historiesStatement, values: [pks, most, most] }, 'history_token', 300)
+    await assertIndexed({ text: changesStatement, values: ['7', 1_000, '999999999'] }, 'history_token', 10)
     await assertIndexed({ text: mintersStatement, values: [pks, [], '999999999'] }, 'history_token', 100)
   })
 

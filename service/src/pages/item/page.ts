@@ -10,7 +10,7 @@ import { documentOf } from '../layout.ts'
 import { ownershipCard } from '../ownership/card.ts'
 import { searchCard, tapHelp } from '../search.ts'
 import { nextSteps, placesFor, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
-import { reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
+import { isDoubtful, reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison, reportFormId } from './compare.ts'
 import { historyCard } from './history.ts'
@@ -28,7 +28,8 @@ export function itemPage(context: PageContext, view: ItemView, maxBytes = 50_000
 function render(context: PageContext, view: ItemView): string {
   const { tap, path, link, theme } = view
   const texts = textsIn(context)
-  const situation = situationOf(factsFor(view))
+  const facts = factsFor(view)
+  const [situation, inDoubt] = [situationOf(facts), isDoubtful(facts)]
   const isTapped = tap.kind === 'tapped'
   const places = placesOf(context, view)
   const words = variantsOf(texts, situation)[0]?.word ?? ''
@@ -45,13 +46,14 @@ function render(context: PageContext, view: ItemView): string {
     body: html`<div class="flow">
       ${verdictCard(context, {
         situation,
+        inDoubt,
         places,
         eyebrow: isTapped ? texts.verdict.checkedNow : texts.verdict.noProof,
         facts: [chipFact(context, tap), recordFact(context, view)],
         name: view.product.name,
         brand: theme?.name,
         say: !isTapped && stageOf(situation) === 'stop' ? texts.verdict.reportUntapped : undefined,
-        notes: notesOf(context, view, situation),
+        notes: [...(inDoubt ? [texts.verdict.historyUnread] : []), ...notesOf(context, view, situation)],
         form: hasReportForm(view) ? reportFormId : undefined,
       })}
       ${nextSteps(context, { situation, places }, !isTapped && stageOf(situation) === 'record' && tapHelp(context))}
@@ -70,7 +72,7 @@ export function hasReportForm(view: ItemView): boolean {
 }
 
 function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
-  const { tap, verdict, reports, tampered, metadata, product, history, checkedAt } = view
+  const { tap, verdict, reports, tampered, metadata, product, changedAt, checkedAt } = view
   return {
     tap,
     state: verdict.state,
@@ -79,7 +81,8 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
     tampered,
     described: metadata === 'match' && product.name !== undefined,
     claimedAt: claimedAtOf(view),
-    returned: history?.some(({ kind }) => kind === 'resold') ?? false,
+    changedAt,
+    returned: changesOf(view)?.some(({ kind }) => kind === 'resold') ?? null,
     now: checkedAt,
   }
 }
@@ -98,8 +101,12 @@ function placesOf(context: PageContext, view: ItemView): Places {
 }
 
 /** Returns the time of the last claim. An item that was given back is claimed anew. */
-function claimedAtOf({ history }: ItemView): number | null {
-  return history?.findLast(({ kind }) => kind === 'claimed')?.at ?? null
+function claimedAtOf(view: ItemView): number | null {
+  return changesOf(view)?.findLast(({ kind }) => kind === 'claimed')?.at ?? null
+}
+
+function changesOf({ history, changes }: ItemView): ItemView['changes'] {
+  return history ?? changes
 }
 
 function chipFact(context: PageContext, tap: TapView): Fact {

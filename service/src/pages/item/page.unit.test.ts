@@ -45,6 +45,8 @@ function view(state: StateCode, changes: Partial<ItemView> = {}): ItemView {
     verdictLink: 'https://verify.example/api/asset/42',
     verdictPath: '/api/asset/42',
     history: [],
+    changes: null,
+    changedAt: 1_795_168_212 - 40 * 86_400,
     passport: '{}',
     publicRpcUrl: null,
     explorerUrl: null,
@@ -60,6 +62,9 @@ const theme = {
   links: {},
   hasTypeface: false,
 }
+
+const caveat =
+  /<p class="caveat">Its history could not be read now\. Whether it was given back or claimed lately is not known; load this page again\.<\/p>/
 
 describe('itemPage', () => {
   for (const [state, heading, tone] of [
@@ -240,6 +245,56 @@ describe('itemPage', () => {
     assert.equal(headlineOf(claimed), 'Genuine chip, just claimed')
     assert.match(claimed, /claimed this item only on <time datetime="2026-11-19/)
     assert.doesNotMatch(claimed, /first owner/)
+  })
+
+  it('is amber for a buyer, with a caveat, where neither the history nor the changes of state could be read', () => {
+    const unread = { history: null, changes: null, changedAt: 1_795_168_212 - 86_400 }
+    const cases: readonly [state: StateCode, headings: Record<string, string>, tones: string[]][] = [
+      [3, { new: 'Genuine chip', second: 'Genuine chip, not claimed', mine: 'Genuine chip' }, ['hold', 'hold', 'go']],
+      [
+        4,
+        { second: 'Genuine chip, owned', new: 'Genuine chip, not new', mine: 'Genuine chip, claimed' },
+        ['hold', 'hold', 'go'],
+      ],
+    ]
+    for (const [state, headings, tones] of cases) {
+      const page = itemPage(english, view(state, unread))
+      const words = [...page.matchAll(/<span\s+class="word tone-(\w+)[^"]*"\s+data-role="(\w+)"\s*>([^<]*)</g)]
+      assert.deepEqual(Object.fromEntries(words.map(([, , role, word]) => [role, word?.trim()])), headings)
+      assert.deepEqual(
+        words.map(([, tone]) => tone),
+        tones,
+      )
+      assert.match(page, /<section\s+class="verdict tone-hold"/)
+      assert.match(page, /data-field="proven"/)
+      assert.match(page, caveat)
+    }
+    const tap = { kind: 'tapped', counter: 51, windowSeconds: 300 } as const
+    assert.match(itemPage(english, view(3, { ...unread, tap })), caveat)
+  })
+
+  it('has the colours of its situation where the changes of state were read alone, or are too old to matter', () => {
+    const toneOf = (page: string) => /<section\s+class="verdict tone-(\w+)/.exec(page)?.[1]
+    const event = (kind: TimelineEntry['kind'], at: number | null) => ({ kind, at, block: 1, transaction: '0x' })
+    const [old, recent] = [1_795_168_212 - 40 * 86_400, 1_795_168_212 - 86_400]
+    const unread = { history: null, changes: null, changedAt: recent }
+    const cases: readonly [ItemView, heading: string, tone: string, isDoubtful?: boolean][] = [
+      [view(3, { history: null, changes: [event('activated', old)] }), 'Genuine chip', 'go'],
+      [view(3, { history: null, changes: [event('resold', old)] }), 'Genuine chip, returned', 'hold'],
+      [view(4, { history: null, changes: [event('claimed', old)] }), 'Genuine chip, owned', 'own'],
+      [view(4, { history: null, changes: [event('claimed', recent)] }), 'Genuine chip, just claimed', 'hold'],
+      [view(4, { ...unread, changedAt: old }), 'Genuine chip, owned', 'own'],
+      [view(4, { history: [event('claimed', null)], changedAt: recent }), 'Genuine chip, owned', 'hold', true],
+      [view(2, unread), 'Genuine chip, not released', 'hold'],
+      [view(3, { ...unread, tampered: true }), 'Seal opened', 'stop'],
+      [view(3, { ...unread, product: {} }), 'Genuine chip, no description', 'hold'],
+      [view(3, { ...unread, tap: { kind: 'untapped' } }), 'Record only', 'none'],
+    ]
+    for (const [shown, heading, tone, isDoubtful = false] of cases) {
+      const page = itemPage(english, shown)
+      assert.deepEqual([headlineOf(page), toneOf(page)], [heading, tone])
+      assert.equal(caveat.test(page), isDoubtful, heading)
+    }
   })
 
   it('is amber without a description, and says when a text is withheld', () => {

@@ -81,6 +81,10 @@ export type ItemView = {
   readonly verdictPath: string
   /** Oldest first; null when the history is not certain. */
   readonly history: readonly TimelineEntry[] | null
+  /** The changes of state alone, where the history is not certain; null: they are not either, or do not matter. */
+  readonly changes: readonly TimelineEntry[] | null
+  /** Unix seconds of the record's last change. */
+  readonly changedAt: number
   /** The passport as JSON, on a tapped page. */
   readonly passport: string | null
   /** Public product information as JSON-LD, on a page without a tap; null: none. */

@@ -42,6 +42,8 @@ export function placesFor(
 
 export type VerdictView = {
   readonly situation: Situation
+  /** The situation may be another one, so that a buyer waits. */
+  readonly inDoubt?: boolean | undefined
   readonly places: Places
   readonly eyebrow: string
   readonly facts: readonly [Fact, Fact] | readonly []
@@ -61,7 +63,7 @@ export type VerdictView = {
 
 /** The verdict of a situation, and the question what the visitor is doing. */
 export function verdictCard(context: PageContext, view: VerdictView): Html {
-  const variants = variantsOf(textsIn(context), view.situation)
+  const variants = variantsOf(textsIn(context), view.situation, view.inDoubt)
   const { tone } = variants[0] as Variant
   const isOne = variants.length === 1
   const only = (variant: Variant) => (isOne ? false : html` data-role="${variant.roles.join(' ')}"`)

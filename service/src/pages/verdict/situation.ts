@@ -71,13 +71,14 @@ export function stageOf(situation: Situation): Stage {
   return looks[situation].stage
 }
 
-/** Lists what the roles see, the default first; roles that see the same are one. */
-export function variantsOf(texts: Texts, situation: Situation): readonly Variant[] {
+/** Lists what the roles see, the default first; roles that see the same are one. A buyer waits where the situation is in doubt. */
+export function variantsOf(texts: Texts, situation: Situation, inDoubt = false): readonly Variant[] {
   const { role: first, tone } = looks[situation]
   const variants: Variant[] = []
   for (const role of roles) {
     const words = wordsFor(texts.situations, situation, role)
-    const own = typeof tone === 'string' ? tone : tone[role]
+    const usual = typeof tone === 'string' ? tone : tone[role]
+    const own = inDoubt && role !== 'mine' && (usual === 'go' || usual === 'own') ? 'hold' : usual
     const at = variants.findIndex((one) => one.title === words.title && one.say === words.say && one.tone === own)
     const same = variants[at]
     if (same === undefined) variants.push({ ...words, tone: own, roles: [role] })
@@ -117,8 +118,10 @@ export type Facts = {
   readonly described: boolean
   /** Unix seconds of the last claim, if it is known. */
   readonly claimedAt: number | null
-  /** An owner gave the item back for resale. */
-  readonly returned: boolean
+  /** Unix seconds of the record's last change. No claim is later. */
+  readonly changedAt: number
+  /** An owner gave the item back for resale; null where that is not known. */
+  readonly returned: boolean | null
   /** Unix seconds. */
   readonly now: number
 }
@@ -144,9 +147,21 @@ export function situationOf(facts: Facts): Situation {
   if (tampered) return 'opened'
   if (state !== 'CLAIMED' && state !== 'ACTIVATED') return 'bound'
   if (!described) return 'undescribed'
-  if (state === 'CLAIMED') return claimedAt !== null && now - claimedAt < freshDays * 86_400 ? 'fresh' : 'claimed'
-  if (returned) return 'returned'
+  if (state === 'CLAIMED') return claimedAt !== null && isFresh(claimedAt, now) ? 'fresh' : 'claimed'
+  if (returned === true) return 'returned'
   return tap.counter > manyTaps ? 'handled' : 'released'
+}
+
+/** Returns whether the changes of state, which are not known, could make the situation another one. */
+export function isDoubtful(facts: Facts): boolean {
+  const { claimedAt, changedAt, returned, now } = facts
+  const situation = situationOf(facts)
+  if (situation === 'claimed') return claimedAt === null && isFresh(changedAt, now)
+  return returned === null && (situation === 'released' || situation === 'handled')
+}
+
+function isFresh(at: number, now: number): boolean {
+  return now - at < freshDays * 86_400
 }
 
 /** Returns the reports, the gravest first. */

@@ -1,13 +1,25 @@
 /** The history of a token while reader and index are on different branches of the chain (spec §2.2, §3). */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { createHistories } from '../../../src/assets/history.ts'
+import { type Hex, type LifecycleState, lifecycleStates, type StateCode } from '@touchstone/verdict'
+import { createHistories, createStateChanges } from '../../../src/assets/history.ts'
 import { createAssetReader } from '../../../src/chain/assets/reader.ts'
 import type { Database } from '../../../src/db/database.ts'
-import { historyStore } from '../../../src/index/history.ts'
+import { eventKinds } from '../../../src/domain/registry-event.ts'
+import { historyStore, insertEvents } from '../../../src/index/history.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { testDatabases } from '../../support/database/databases.ts'
-import { atHead, hash, indexerOver, operator, startIndexChain, type IndexChain } from '../../support/index/world.ts'
+import { noMembers } from '../../support/index/rows.ts'
+import {
+  alice,
+  atHead,
+  bob,
+  hash,
+  indexerOver,
+  operator,
+  startIndexChain,
+  type IndexChain,
+} from '../../support/index/world.ts'
 
 const log = createLog(() => {}, 'silent')
 const [pglite] = testDatabases()
@@ -69,3 +81,99 @@ describe('the history of a token', () => {
     await indexer.close()
   })
 })
+
+for (const { name, open, skip } of testDatabases())
+  describe(`changes of state in ${name}, where the history is not available`, { skip }, () => {
+    let chain: IndexChain
+    let database: Database
+    before(async () => {
+      ;[chain, database] = await Promise.all([startIndexChain(), open()])
+    })
+    after(async () => {
+      await chain.close()
+      await database.close()
+    })
+
+    /** Reads the record of a token, and the head of the chain. */
+    async function readingOf(tokenId: bigint) {
+      const [, timestamp, state] = (await chain.read('getAsset', tokenId)) as [Hex, bigint, StateCode]
+      const head = (await chain.rpc('eth_getBlockByNumber', 'latest', false)) as { number: Hex; hash: Hex }
+      return { asset: { record: { state, timestamp } }, block: { number: BigInt(head.number), hash: head.hash } }
+    }
+    async function mineLater() {
+      await chain.rpc('evm_increaseTime', 60)
+      await chain.mine(1)
+    }
+    /** Brings the index to the head of the chain, and no further. */
+    async function index() {
+      const indexer = indexerOver(chain, database)
+      indexer.start()
+      await atHead(indexer, chain)
+      await indexer.close()
+    }
+    async function ask(tokenId: bigint, reading: Awaited<ReturnType<typeof readingOf>>) {
+      const store = historyStore(database)
+      const { contract } = chain
+      const options = { store, contract, chainId: 84532, log }
+      const histories = createHistories({
+        ...options,
+        assets: { read: () => assert.fail('read') },
+        index: { until: async (number) => ((await store.cursor())?.number ?? -1n) >= number },
+      })
+      const history = await histories(tokenId, reading)
+      const changes = await createStateChanges(options)(tokenId, reading)
+      const states = changes?.map(({ toState = '' }) => lifecycleStates.indexOf(toState as LifecycleState))
+      return [history.available ? 'available' : history.reason, states ?? null] as const
+    }
+    /** Makes an item that was claimed and given back; returns its states. */
+    async function giveBack(tokenId: bigint): Promise<number[]> {
+      for (const [call, ...args] of [
+        ['mint', operator.address, hash(0)],
+        ['bindTag', tokenId, hash(Number(tokenId))],
+        ['activate', tokenId],
+      ] as const)
+        assert.ok(await chain.send(operator.address, call, args))
+      assert.ok(await chain.claim(tokenId, operator))
+      assert.ok(await chain.send(operator.address, 'restock', [tokenId]))
+      return [1, 2, 3, 4, 3]
+    }
+
+    it('are known to an index that is behind, once it has passed the last change of the record', async () => {
+      const states = await giveBack(1n)
+      await index()
+      await chain.mine(1)
+      // Blocks may share a second, so that another change of the same second could be missing.
+      assert.deepEqual(await ask(1n, await readingOf(1n)), ['INDEX_BEHIND', null])
+      await mineLater()
+      await index()
+      await chain.mine(1)
+      assert.deepEqual(await ask(1n, await readingOf(1n)), ['INDEX_BEHIND', states])
+      await mineLater()
+      assert.ok(await chain.claim(1n, alice))
+      assert.ok(await chain.send(alice.address, 'initiateTransfer', [1n, bob.address, 2n ** 40n, hash(0)]))
+      assert.deepEqual(await ask(1n, await readingOf(1n)), ['INDEX_BEHIND', null])
+    })
+
+    it('are known of a token with more than a thousand events, at the block alone', async () => {
+      const states = await giveBack(2n)
+      assert.ok(await chain.claim(2n, alice))
+      await index()
+      const event = { ...noMembers, kind: eventKinds.MetadataHashSet, tokenId: '2', blockNumber: 1n, timestamp: 1n }
+      const hashes = { data: hash(0), blockHash: hash(1), transactionHash: hash(1) }
+      await insertEvents(
+        database,
+        Array.from({ length: 1_000 }, (_, logIndex) => ({ ...event, ...hashes, logIndex: logIndex + 100 })),
+      )
+      const reading = await readingOf(2n)
+      assert.deepEqual(await ask(2n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
+      const other = { ...reading, block: { ...reading.block, hash: hash(9) } }
+      assert.deepEqual(await ask(2n, other), ['INDEX_BEHIND', null])
+      await mineLater()
+      await chain.send(alice.address, 'flag', [2n, 1, hash(0)])
+      await index()
+      assert.deepEqual(await ask(2n, reading), ['INDEX_UNAVAILABLE', [...states, 4]])
+      const { block, asset } = await readingOf(2n)
+      const stale = { block, asset: { record: { ...asset.record, state: 4 as const } } }
+      assert.deepEqual(await ask(2n, stale), ['INDEX_UNAVAILABLE', null], 'the changes lead to another state')
+    })
+  })

@@ -11,7 +11,7 @@ import {
   type Verdict,
   isSealOpened,
 } from '@touchstone/verdict'
-import type { Histories, HistoryEvent, Minters } from '../../../assets/history.ts'
+import type { Histories, History, HistoryEvent, Minters, StateChanges } from '../../../assets/history.ts'
 import type { Answer } from '../../../assets/verdicts.ts'
 import { parseDetails, type ProductDetails } from '../../../domain/product-details.ts'
 import { withDeadline } from '../../../lib/async/deadline.ts'
@@ -56,6 +56,7 @@ export type ItemSite = PassportSite &
       readonly read: (tokenId: bigint) => Promise<{ readonly asset: { readonly record: AssetRecord } }>
     }
     readonly history: Histories
+    readonly stateChanges: StateChanges
     readonly minters: Minters
     readonly issuer: Pick<Issuer, 'signerFor'>
     /** Undefined where no tap can be verified. */
@@ -78,15 +79,15 @@ export type Found = Pick<Answer, 'verdict' | 'flags' | 'timestamp' | 'metadataHa
 }
 
 export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView> {
-  const { verdict, flags, metadataHash, item, tap } = found
+  const { verdict, flags, timestamp, metadataHash, item, tap } = found
   const { baseUrl, pages, now = Date.now } = site
   const tokenId = BigInt(verdict.token_id)
   const subject = item === null ? ({ kind: 'token', tokenId } as const) : ({ kind: 'item', ...item } as const)
   const reading = readingOf(found)
   const product = { ...site, reader: { read: () => Promise.resolve(reading) } }
-  const [owner, history, passport, information] = await Promise.all([
+  const [owner, { history, changes }, passport, information] = await Promise.all([
     ownerOf(site, found),
-    orNull(site.history(tokenId, reading)),
+    pastOf(site, found),
     tap.kind === 'resolved' ? orNull(passportFor(site, tap, item)) : null,
     tap.kind === 'resolved' ? null : orNull(readProduct(product, subject)),
   ])
@@ -138,6 +139,8 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
     verdictLink,
     verdictPath: `/api/asset/${tokenId}`,
     history: history?.available === true ? timelineOf(history.events) : null,
+    changes: changes === null ? null : timelineOf(changes),
+    changedAt: timestamp,
     passport: passport === null ? null : JSON.stringify(passport),
     information: information === null ? null : JSON.stringify(productDocument({ baseUrl, subject, ...information })),
     signed: forms.length > 0,
@@ -209,10 +212,23 @@ export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportK
 }
 
 /** Returns the verdict as a reading of the record, for what is read up to its block. */
-function readingOf({ verdict, metadataHash }: Found) {
+function readingOf({ verdict, timestamp, metadataHash }: Found) {
   const { state_code: state, chainRef } = verdict
   const block = { number: BigInt(chainRef.block_number), hash: chainRef.block_hash as Hex }
-  return { asset: { record: { state }, metadataHash }, block }
+  return { asset: { record: { state, timestamp: BigInt(timestamp) }, metadataHash }, block }
+}
+
+type Past = { readonly history: History | null; readonly changes: readonly HistoryEvent[] | null }
+
+/** Reads the history. Where it is not available, the changes of state are read alone if the situation of a tapped item depends on them. */
+async function pastOf(site: ItemSite, found: Found): Promise<Past> {
+  const tokenId = BigInt(found.verdict.token_id)
+  const reading = readingOf(found)
+  const history = await orNull(site.history(tokenId, reading))
+  const { state } = found.verdict
+  const isNeeded = found.tap.kind === 'resolved' && (state === 'ACTIVATED' || state === 'CLAIMED')
+  if (history === null || history.available || !isNeeded) return { history, changes: null }
+  return { history, changes: await orNull(site.stateChanges(tokenId, reading)) }
 }
 
 /**

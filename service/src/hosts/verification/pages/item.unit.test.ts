@@ -11,6 +11,7 @@ import {
 import canonicalize from 'canonicalize'
 import type { HistoryEvent } from '../../../assets/history.ts'
 import type { BrandTheme } from '../../../pages/brands/theme.ts'
+import type { Resolved } from '../passport/document.ts'
 import { brandOfToken, type ItemSite, itemViewOf, timelineOf } from './item.ts'
 
 type Given = Partial<HistoryEvent> & Pick<HistoryEvent, 'type'>
@@ -145,6 +146,7 @@ function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {
   const verdict = verdictOf({ record, tokenId: 42n, block, contract, chainId: 84532, untrusted })
   assert.ok(verdict)
   const readings: unknown[] = []
+  const changesAsked: unknown[] = []
   const read = async (hash: string) => texts.get(hash)
   const site: ItemSite = {
     baseUrl: 'https://verify.example',
@@ -164,6 +166,10 @@ function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {
       readings.push(reading?.block)
       return { available: false, block, reason: 'INDEX_BEHIND' }
     },
+    stateChanges: async (_tokenId, { asset, block: at }) => {
+      changesAsked.push([asset.record, at])
+      return history([change('NONE', 'MINTED')], [change('CLAIMED', 'ACTIVATED')])
+    },
     minters: async () => new Map(),
     issuer: { signerFor: () => ({ forms: [] }) as unknown as ReturnType<ItemSite['issuer']['signerFor']> },
     pictureForms: { of: async () => null } as unknown as ItemSite['pictureForms'],
@@ -181,7 +187,14 @@ function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {
     },
   }
   const found = { verdict, flags: record.flags, timestamp: 1_700, metadataHash: then, item: null }
-  return { readings, view: () => itemViewOf(site, { ...found, tap: { kind: 'untapped' } }) }
+  const tag = { kind: 'tapped', uid: '04C0FFEE000001', tapCounter: 7 } as unknown as Resolved['tag']
+  const tap = { kind: 'resolved', tag, block: { ...block, timestamp: 1_800n }, ...found } as const
+  return {
+    readings,
+    changesAsked,
+    view: () => itemViewOf(site, { ...found, tap: { kind: 'untapped' } }),
+    tapped: () => itemViewOf(site, { ...found, tap }),
+  }
 }
 
 describe('itemViewOf', () => {
@@ -193,6 +206,20 @@ describe('itemViewOf', () => {
     assert.match(shown.information ?? '', /Bag A/)
     assert.doesNotMatch(shown.information ?? '', /Bag B/)
     assert.deepEqual(readings, [block])
+  })
+
+  it('reads the changes of state alone where the history is not available and the situation of a tap depends on them', async () => {
+    for (const state of [3, 4] as const) {
+      const { tapped, view, changesAsked } = pageOf({ state })
+      assert.equal((await view()).changes, null)
+      assert.deepEqual(changesAsked, [])
+      const { history: shown, changes, changedAt } = await tapped()
+      assert.deepEqual([shown, changes?.map(({ kind }) => kind), changedAt], [null, ['stateChanged', 'resold'], 1_700])
+      assert.deepEqual(changesAsked, [[{ state, timestamp: 1_700n }, block]])
+    }
+    const bound = pageOf({ state: 2 })
+    assert.equal((await bound.tapped()).changes, null)
+    assert.deepEqual(bound.changesAsked, [])
   })
 
   it('says that a flagged item has an owner only by a reading of the same record', async () => {
