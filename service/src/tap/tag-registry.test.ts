@@ -50,6 +50,15 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual([later?.lastCounter, later?.tokenId], [9, row.tokenId], 'a missing column erases nothing')
     })
 
+    it('has no first counter of a tag that was registered before it was written, and takes the one of the writing', async () => {
+      const row = newRow()
+      await tags.importTag(row)
+      assert.equal((await tags.tagOfUid(row.uid))?.baselineCounter, null)
+      for (const baselineCounter of [3, 7]) await tags.importTag({ ...row, baselineCounter })
+      const tag = await tags.tagOfUid(row.uid)
+      assert.deepEqual([tag?.baselineCounter, tag?.lastCounter], [3, 7])
+    })
+
     it('completes the row that a tap has made', async () => {
       const row = newRow()
       await database.query(`insert into tag (uid, epoch, batch_id, last_counter) values ($1, 0, 'a', 77)`, [row.uid])

@@ -35,6 +35,7 @@ export type RegisteredTag = Readonly<{
   epoch: number
   batchId: string
   lastCounter: number
+  /** Null: no counter was read when the tag was registered. */
   baselineCounter: number | null
   /** False: the tag is known by its taps alone. */
   isRegistered: boolean
@@ -86,7 +87,9 @@ export function tagStore(sql: Sql) {
         const [answer] = await sql.query<{ newer: boolean; created: boolean | null }>(importStatement, values)
         if (answer?.newer === true) return { outcome: 'refused', because: 'newer_epoch' }
         const created = answer?.created ?? null
-        return created === null ? { outcome: 'refused', because: 'other_batch' } : { outcome: 'registered', created }
+        if (created === null) return { outcome: 'refused', because: 'other_batch' }
+        if (!created && baselineCounter > 0) await sql.query(baselineStatement, [uid, epoch, baselineCounter])
+        return { outcome: 'registered', created }
       } catch (error) {
         const { code, constraint } = error as { code?: string; constraint?: string }
         if (code === '23505' && constraint === 'tag_token') return { outcome: 'refused', because: 'token_taken' }
@@ -155,7 +158,7 @@ function isWhole(value: number, to: number): boolean {
   return Number.isInteger(value) && value >= 0 && value <= to
 }
 
-const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter", baseline_counter AS "baselineCounter",
+const columns = `uid, epoch, batch_id AS "batchId", last_counter AS "lastCounter", nullif(baseline_counter, 0) AS "baselineCounter",
   registered_at IS NOT NULL AS "isRegistered", token_id AS "tokenId"`
 
 const counts = `(registered_at IS NOT NULL
@@ -165,6 +168,9 @@ const tagOfTokenStatement = 'SELECT uid, epoch FROM tag_of_token WHERE token_id 
 
 /** The function writes the tag, its token and its item in one transaction. Each may be on another shard. */
 const importStatement = 'SELECT newer, created FROM import_tag($1, $2, $3, $4, $5::numeric, $6, $7)'
+
+/** `import_tag` keeps the 0 of a tag that was registered before it was written. */
+const baselineStatement = 'UPDATE tag SET baseline_counter = $3 WHERE uid = $1 AND epoch = $2 AND baseline_counter = 0'
 
 const putStatement = `
 INSERT INTO tag_batch AS b (id, epoch, status, settings) VALUES ($1, $2, $3, $4::jsonb)

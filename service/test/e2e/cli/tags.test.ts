@@ -320,6 +320,21 @@ describe('touchstone tag write', () => {
     assert.equal((await lines()).length, 2)
   })
 
+  it('writes a chip of a file that is registered already, and then leaves it', async () => {
+    const uid = newUid()
+    await world.components.tags.importTag({ uid, epoch: 0, batchId: 'b' })
+    const from = join(world.settings.DATA_DIR, 'registered.csv')
+    await writeFile(from, `uid,gtin,serial\n${toHex(uid)},9520001000010,W-3\n`)
+    const write = async () => {
+      const exit = await writeTags(session, { host: 'v.example', batch: 'b', from }, readerWith([{ chip }]))
+      return [exit, said.at(-2)]
+    }
+    const chip = createChip({ uid })
+    assert.deepEqual(await write(), [0, '1 of 1 tags written.'])
+    assert.match(await readFile(`${from}.written.csv`, 'utf8'), /\n2,\w+,b,09520001000010,W-3,1,https/)
+    assert.deepEqual(await write(), [0, '0 of 0 tags written.'])
+  })
+
   it('says how to get what it needs, and refuses a batch that is closed', async () => {
     const write = ['tag', 'write', '--batch', 'b', '--host', 'verify.example.com']
     assert.deepEqual(await inWorld(...write), {

@@ -44,7 +44,7 @@ down before it is sent. To finish a chip that was taken away too early, put it b
 A finished chip is verified and registered, its counter used up; asset bind or tag import brings it onto the chain.
 
 With --from each chip gets the link of its own row, whatever their order on the reader. After an interruption, even a power cut, run it
-again: chips that are registered are done. <file>.written.csv names the written chips. Give the same file to tag import.`,
+again: chips that were written are done. <file>.written.csv names the written chips. Give the same file to tag import.`,
       examples: [
         'touchstone tag write --batch 2026-watches --host verify.example.com --count 200',
         'touchstone tag write --from tags.csv --batch 2026-watches --host verify.example.com',
