@@ -118,11 +118,9 @@ export function createCheckout(options: CheckoutOptions) {
     // It may have been found by its request, under another identifier or none.
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     const outcome = await proceed(row, closed)
-    // The row stays marked until its proof is sent, because the next attempt looks for it again. It stays so after a repeat of the same
-    // payment too: a transfer shows its authorization and signature to everyone, and the buyer may still pay again.
-    if (row.undelivered && !isSame && outcome !== 'retry' && outcome.kind === 'proof')
-      await recorded(ledger.setUndelivered(outcome.key, false))
-    return outcome
+    // A repeat of the same payment leaves the mark, because a transfer shows its authorization and signature to everyone.
+    const isDelivery = row.undelivered && !isSame && outcome !== 'retry' && outcome.kind === 'proof'
+    return isDelivery ? { ...outcome, delivers: outcome.key } : outcome
   }
 
   /** A failed transaction shows its authorization to everyone, and while that is valid anyone may execute it. Then the buyer has paid. */

@@ -22,10 +22,16 @@ type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; rea
 
 /**
  * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
- * response had this proof. `corrective` replaces the header of a 402.
+ * response had this proof. `delivers` is marked as not delivered until this response has been sent. `corrective` replaces the header of a
+ * 402.
  */
 export type Outcome =
-  | ({ readonly kind: 'proof'; readonly body: string; readonly wasDelivered?: boolean } & Receipt)
+  | ({
+      readonly kind: 'proof'
+      readonly body: string
+      readonly wasDelivered?: boolean
+      readonly delivers?: PaymentKey | undefined
+    } & Receipt)
   | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt; readonly corrective?: string }
 
 export function failure(error: ErrorCode, receipt?: Receipt): Outcome {

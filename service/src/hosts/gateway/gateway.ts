@@ -30,7 +30,7 @@ import { createSelfCheck, type SelfCheck, type SelfCheckOptions } from '../../pa
 import { createSettlement, type Count, type PaymentDeadlines } from '../../payments/settlement.ts'
 import { decodePayment } from '../../payments/x402/payment.ts'
 import { channelTerms, createPaymentRequired, paymentDocument, type Terms } from '../../payments/x402/terms.ts'
-import { briefly, cacheable, sendError, sendJson, sendOutcome, sendPreflight } from './responses.ts'
+import { briefly, cacheable, onceEnded, sendError, sendJson, sendOutcome, sendPreflight } from './responses.ts'
 import { createStatusRoute } from './status.ts'
 
 export type GatewayOptions = {
@@ -262,8 +262,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     function send(outcome: Outcome, retryAfter?: number): void {
       if (outcome.kind === 'error' && outcome.error !== 'payment_required')
         refused[outcome.error] = (refused[outcome.error] ?? 0) + 1
-      if (response.destroyed) noteUndelivered(outcome)
-      else response.once('close', () => response.writableFinished || noteUndelivered(outcome))
+      onceEnded(response, (isSent) => noteDelivery(outcome, isSent))
       sendOutcome(response, outcome, required, retryAfter)
     }
   }
@@ -299,7 +298,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
   function answerInTime(outcome: Promise<Outcome>, response: ServerResponse): Promise<Outcome> {
     let isLate = false
     outcome.then(
-      (ended) => isLate && noteUndelivered(ended),
+      (ended) => isLate && noteDelivery(ended, false),
       (error: unknown) => isLate && toErrorCode(error, requestIdOf(response)),
     )
     return withDeadline(outcome, answerMs, {
@@ -310,11 +309,13 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     })
   }
 
-  /** A proof that did not reach the buyer answers the next payment of the same payer for the same request. */
-  function noteUndelivered(outcome: Outcome): void {
-    if (outcome.kind === 'error' || outcome.wasDelivered) return
-    ledger.setUndelivered(outcome.key, true).catch((error: unknown) => {
-      log.warn('a proof that was not delivered is not marked', { reason: reasonOf(error) })
+  /** A proof that did not reach the buyer answers the next payment of the same payer for the same request. That ends its mark. */
+  function noteDelivery(outcome: Outcome, isSent: boolean): void {
+    if (outcome.kind === 'error') return
+    const key = isSent ? outcome.delivers : outcome.wasDelivered ? undefined : outcome.key
+    if (key === undefined) return
+    ledger.setUndelivered(key, !isSent).catch((error: unknown) => {
+      log.warn('it is not noted whether a proof was delivered', { isSent, reason: reasonOf(error) })
     })
   }
 

@@ -99,6 +99,12 @@ function receiptHeaders(
   return { 'X-PAYMENT-RESPONSE': receiptFor(chainName), 'PAYMENT-RESPONSE': receiptFor(caipNetwork) }
 }
 
+/** Calls `then` when the response has ended: with whether it was sent, or its connection broke before. */
+export function onceEnded(response: ServerResponse, then: (isSent: boolean) => void): void {
+  if (response.destroyed) then(false)
+  else response.once('close', () => then(response.writableFinished))
+}
+
 function write(response: ServerResponse, status: number, body: string, headers: Headers): void {
   if (response.headersSent || response.destroyed) return
   response.writeHead(status, { ...headers, 'Content-Length': String(Buffer.byteLength(body)) }).end(body)

@@ -16,7 +16,7 @@ import { parsePayload, type Ledger } from '../../payments/ledger.ts'
 import type { PaymentChain } from '../../payments/on-chain.ts'
 import { decodePayment, type Payment } from '../../payments/x402/payment.ts'
 import type { Terms } from '../../payments/x402/terms.ts'
-import { sendError, sendPreflight, sendPrivate } from './responses.ts'
+import { onceEnded, sendError, sendPreflight, sendPrivate } from './responses.ts'
 
 export const statusDomain = { name: 'Touchstone', version: '1', chainId } as const
 export const statusTypes = {
@@ -59,19 +59,11 @@ export function createStatusRoute(options: StatusOptions) {
     const key = { payer: payer as Hex, nonce: nonce as Hex }
     const found = await find(key, request)
     if (found === null) return sendError(response, 'not_found')
-    if (found.isDelivery && request.method === 'GET') await deliver(key, response)
+    if (found.isDelivery && request.method === 'GET')
+      onceEnded(response, (isSent) => {
+        if (isSent) ledger.setUndelivered(key, false).catch((error) => toErrorCode(error, requestIdOf(response)))
+      })
     sendPrivate(response, found.status)
-  }
-
-  /** Notes that the buyer gets the proof with this response, unless the connection breaks before its end. */
-  async function deliver(key: PaymentKey, response: ServerResponse): Promise<void> {
-    const note = (undelivered: boolean) => within(lookMs, 'ledger_unavailable', ledger.setUndelivered(key, undelivered))
-    await note(false)
-    const onClose = () => {
-      if (!response.writableFinished) note(true).catch((error: unknown) => toErrorCode(error, requestIdOf(response)))
-    }
-    if (response.destroyed) onClose()
-    else response.once('close', onClose)
   }
 
   /**

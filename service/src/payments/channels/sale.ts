@@ -103,9 +103,12 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (deposited?.kind === 'error') return deposited
     const wasMade = deposited?.wasDelivered !== undefined
     const channel = deposited === undefined ? before : await findFunded(request, wasMade)
-    // It may be an earlier deposit whose answer was lost. The next attempt makes this one.
-    if (channel === undefined && wasMade)
-      return deposited.key.nonce === voucher.deposit?.nonce ? failure('insufficient_funds') : 'retry'
+    if (channel === undefined && wasMade) {
+      if (deposited.key.nonce === voucher.deposit?.nonce) return failure('insufficient_funds')
+      // It was an earlier deposit whose answer was lost, and is too small. The next attempt makes this one.
+      await recorded(ledger.setUndelivered(deposited.key, false))
+      return 'retry'
+    }
     if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)
@@ -114,7 +117,14 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (!(await within(ledgerMs, 'settlement_pending', store.sell(sale)))) return 'retry'
     count('vouchers')
     count('units', terms.price)
-    return { kind: 'proof', body: answer, transaction, key, channel: charge(channel, voucher.cumulative, terms.price) }
+    return {
+      kind: 'proof',
+      body: answer,
+      transaction,
+      key,
+      delivers: deposited?.delivers,
+      channel: charge(channel, voucher.cumulative, terms.price),
+    }
   }
 
   /** Answers a purchase that was made. It was made by this voucher, or by an earlier one of the same account that did not get its proof. */
@@ -138,15 +148,16 @@ export function createChannelSales(options: ChannelSalesOptions) {
     if (!isSame && identifier !== undefined) await recorded(ledger.identify(row, identifier))
     count('replayed')
     const channel = await recorded(store.find(voucher.channelId))
-    if (row.undelivered && !isPublic(voucher, channel)) await recorded(ledger.setUndelivered(row, false))
+    const found = { payer: row.payer, nonce: row.nonce }
     const price = isSame ? terms.price : 0n
     const sum = isSame ? cumulative : cumulative - terms.price
     return {
       kind: 'proof',
       body: row.answer,
       transaction: row.transaction,
-      key: { payer: row.payer, nonce: row.nonce },
+      key: found,
       wasDelivered: !row.undelivered,
+      delivers: row.undelivered && !isPublic(voucher, channel) ? found : undefined,
       ...(channel && { channel: charge(channel, sum, price) }),
     }
   }

@@ -112,14 +112,16 @@ for (const { name, open, skip } of testDatabases())
       const { own, payer } = await sell(5)
       const [again, next] = [await voucherPayload(payer, own, 5n * price), await voucherPayload(payer, own, 6n * price)]
       const key = { payer: own.payer, nonce: voucherDigest(own.id, 5n * price) }
+      const isMarked = async () => (await world.store.find(key))?.undelivered
       for (const isPublic of [false, true]) {
         await world.store.setUndelivered(key, true)
         if (isPublic) await gateway.claim()
         assert.equal((await buyThrough(gateway.url, token, again)).status, 200)
-        assert.equal((await world.store.find(key))?.undelivered, isPublic)
+        await until(async () => (await isMarked()) === isPublic)
       }
       const sold = await buyThrough(gateway.url, token, again)
       assert.equal((await buyThrough(gateway.url, token, next)).text, sold.text)
+      await until(async () => (await isMarked()) === false)
       assert.notEqual((await buyThrough(gateway.url, token, next)).text, sold.text)
     })
 

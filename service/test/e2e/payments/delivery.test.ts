@@ -7,7 +7,15 @@ import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { buyAttestation } from '../../../src/cli/payments/buy.ts'
 import type { GatewayOptions } from '../../../src/hosts/gateway/gateway.ts'
-import { installChannels, stockBuyer } from '../../support/payments/channels.ts'
+import { voucherDigest } from '../../../src/payments/channels/channel.ts'
+import {
+  buyThrough,
+  channelOf,
+  depositPayload,
+  installChannels,
+  stockBuyer,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
 import { attestationKey } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, headerV1, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
@@ -45,6 +53,31 @@ async function mineAgain(): Promise<void> {
 async function mineUndelivered(): Promise<void> {
   await until(async () => (await world.database.query('select from payment where undelivered')).length > 0)
   await mineAgain()
+}
+
+/** Commits the end of a mark, and loses the answer. */
+const unmarkWithoutAnswer: typeof world.store.setUndelivered = async (key, undelivered) => {
+  const transaction = await world.store.setUndelivered(key, undelivered)
+  if (!undelivered) throw new Error('connection terminated')
+  return transaction
+}
+
+/** Makes a ledger that looks for no payment before `find`. `marks` are those that it would have set and ended. */
+function holdLedger() {
+  const held = Promise.withResolvers<void>()
+  const marks: boolean[] = []
+  let isFinding = false
+  const ledger: typeof world.store = {
+    ...world.store,
+    async find(key) {
+      if (key.requestHash === undefined) return world.store.find(key) // the self-check
+      isFinding = true
+      await held.promise
+      return world.store.find(key)
+    },
+    setUndelivered: async (_, undelivered) => (marks.push(undelivered), null),
+  }
+  return { ledger, marks, isFinding: () => isFinding, find: () => held.resolve() }
 }
 
 describe('a stock client that is called again after 503 settlement_pending', () => {
@@ -163,6 +196,30 @@ describe('a second payment for a proof that was not delivered', () => {
     assert.equal(await charged(), price)
   })
 
+  it('is not executed where the statement that ends the mark has no answer', async () => {
+    const first = await sign(payer)
+    const sold = await buySettled(gateway.url, token, first)
+    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    const lossy = await world.open({ ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
+    const next = await buySettled(lossy.url, token, await sign(payer))
+    assert.deepEqual([next.status, next.text], [200, sold.text])
+    assert.equal(await charged(), price)
+    await lossy.close()
+  })
+
+  it('leaves the mark where its own connection breaks', async () => {
+    const first = await sign(payer)
+    assert.equal((await buySettled(gateway.url, token, first)).status, 200)
+    await world.store.setUndelivered({ payer: first.from.toLowerCase() as Hex, nonce: first.nonce }, true)
+    const { ledger, isFinding, find, marks } = holdLedger()
+    const slow = await world.open({ ledger })
+    await buyAndBreak(slow.url, await sign(payer), isFinding)
+    find()
+    await slow.close()
+    assert.deepEqual(marks, [true])
+    assert.equal(await charged(), price)
+  })
+
   it('is executed for another asset', async () => {
     await world.automine(false)
     assert.equal((await buy(gateway.url, token, await sign(payer))).status, 503)
@@ -272,6 +329,25 @@ describe('a voucher whose sale has no answer', () => {
   })
 })
 
+describe('a voucher that finds the undelivered proof of an earlier one', () => {
+  it('gets it where the statement that ends the mark has no answer, and is not charged', async () => {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+    const lossy = await world.open({ channels, ledger: { ...world.store, setUndelivered: unmarkWithoutAnswer } })
+    const own = await world.payer(100n * price)
+    const channel = channelOf(own.address, authorizer.address)
+    const deposit = await depositPayload(own, channel, { amount: 100n * price, sum: price })
+    const sold = await buyThrough(lossy.url, token, deposit)
+    assert.equal(sold.status, 200, sold.text)
+    await world.store.setUndelivered({ payer: channel.payer, nonce: voucherDigest(channel.id, price) }, true)
+    const next = await buyThrough(lossy.url, token, await voucherPayload(own, channel, 2n * price))
+    assert.deepEqual([next.status, next.text], [200, sold.text])
+    assert.equal((await world.channels.find(channel.id))?.charged, price)
+    await lossy.close()
+  })
+})
+
 describe('a connection that breaks before the proof was read', () => {
   it('while the payment settles: the next payment gets that proof', async () => {
     const patient = await world.open({ deadlines: { settleMs: 600_000 } })
@@ -315,24 +391,12 @@ describe('a connection that breaks before the proof was read', () => {
     const first = await sign(payer)
     const sold = await buySettled(gateway.url, token, first)
     assert.equal(sold.status, 200)
-    const finding = Promise.withResolvers<void>()
-    const noted: unknown[] = []
-    let isFinding = false
-    const slow = await world.open({
-      ledger: {
-        ...world.store,
-        async find(key) {
-          isFinding = true
-          await finding.promise
-          return world.store.find(key)
-        },
-        setUndelivered: async (...args) => (noted.push(args), null),
-      },
-    })
-    await buyAndBreak(slow.url, first, () => isFinding)
-    finding.resolve()
+    const { ledger, isFinding, find, marks } = holdLedger()
+    const slow = await world.open({ ledger })
+    await buyAndBreak(slow.url, first, isFinding)
+    find()
     await slow.close()
-    assert.deepEqual(noted, [])
+    assert.deepEqual(marks, [])
     const next = await buySettled(gateway.url, token, await sign(payer))
     assert.equal(next.status, 200)
     assert.notEqual(next.text, sold.text)

@@ -10,6 +10,7 @@ import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
 import { buy, buySettled, headerV1, headerV2, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
 
 const { world, token, payer } = await openSale()
 const gateway = await world.open({ deadlines: { settleMs: 500 } })
@@ -67,7 +68,20 @@ describe('the status of a payment', () => {
     const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
     await world.store.setUndelivered(key, true)
     assert.equal((await ask(payment, await signed(payer, payment))).body['status'], 'done')
-    assert.equal((await world.store.find(key))?.undelivered, false)
+    await until(async () => (await world.store.find(key))?.undelivered === false)
+  })
+
+  it('gives it although the statement that ends the mark fails, so that the next payment still gets it', async () => {
+    const payment = await sign(payer)
+    const sold = await buySettled(gateway.url, token, payment)
+    await world.store.setUndelivered({ payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }, true)
+    const setUndelivered = () => Promise.reject(new Error('connection terminated'))
+    const broken = await world.open({ ledger: { ...world.store, setUndelivered } })
+    const headers = await signed(payer, payment, { resource: `${broken.url}/verify` })
+    const answer = await fetch(`${broken.url}/payments/${payment.from}/${payment.nonce}`, { headers })
+    assert.deepEqual([answer.status, ((await answer.json()) as { proof?: object }).proof], [200, sold.body])
+    await broken.close()
+    assert.equal((await buySettled(gateway.url, token, await sign(payer))).text, sold.text)
   })
 
   it('leaves an undelivered proof to the payer when a stranger asks with the payment, which is public on the chain', async () => {
