@@ -15,7 +15,7 @@ type Prepared = Readonly<{ ok: true; gas: bigint; nonce: bigint; fees: Fees }>
 /** Wei per gas; the highest fee that is signed. */
 export const feeLimit = 100_000_000_000n
 /** A transaction may use no more (EIP-7825). */
-const gasLimit = 16_777_216n
+export const gasLimit = 16_777_216n
 
 /** Simulates the call from the operator's account: a revert is a failure value and costs nothing. */
 export async function prepare(

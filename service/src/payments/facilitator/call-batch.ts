@@ -16,13 +16,14 @@ export type CallReport = { readonly ok: boolean; readonly gasUsed: number; reado
 
 /** Initialisation code is limited to this many bytes (EIP-3860), and each byte of calldata counts. */
 export const maxBytes = 49_152 - 2_048
-/** Gas of the constructor itself. It is 53,000 for the creation, then its code, and for each call its loop and its calldata. */
-export const gasOverhead = (calls: readonly Call[]): number =>
-  75_000 + calls.reduce((sum, { data }) => sum + 4_000 + 16 * (data.length / 2 + 160), 0)
+/** Returns the gas of a batch. It is 53,000 for the creation, then its code, and for each call its limit, its loop and its calldata. */
+export function gasOf(calls: readonly Call[]): number {
+  return calls.reduce((sum, { gasLimit, data }) => sum + gasLimit + 4_000 + 16 * (data.length / 2 + 160), 75_000)
+}
 
-/** Returns the bytes that one call adds to a batch. */
-export function sizeOf({ data }: Call): number {
-  return 160 + Math.ceil((data.length - 2) / 64) * 32
+/** Returns the bytes of the calls in a batch. */
+export function sizeOf(calls: readonly Call[]): number {
+  return calls.reduce((sum, { data }) => sum + 160 + Math.ceil((data.length - 2) / 64) * 32, 0)
 }
 
 /** Encodes constructor arguments by hand, because the general encoder takes longer than everything else that a payment needs. */
@@ -51,10 +52,9 @@ export async function simulateBatch(
   at: 'pending' | 'latest' = 'pending',
 ): Promise<CallReport[]> {
   const data = encodeBatch(calls, true)
-  const gas = calls.reduce((sum, { gasLimit }) => sum + gasLimit, gasOverhead(calls) + calls.length * 64 * 220)
   const call = {
     data,
-    gas: toHex(gas),
+    gas: toHex(gasOf(calls) + calls.length * 64 * 220),
     ...(simulation && {
       from: simulation.from,
       maxFeePerGas: toHex(simulation.fees.maxFeePerGas),

@@ -8,6 +8,7 @@ import {
   feeLimit,
   type Fees,
   type FeesBefore,
+  gasLimit,
   raisedFees,
   replacementFees,
 } from '../../chain/transactions/transaction.ts'
@@ -33,7 +34,9 @@ export function replacementOf(
   { refusal, isExpired }: Stuck,
 ): TransactionSerializableEIP1559 | undefined {
   const { to, data, gas, ...before } = parseTransaction(raw)
-  const toEmpty = isExpired && !(to?.toLowerCase() === sender && data === undefined)
+  const isEmpty = to?.toLowerCase() === sender && data === undefined
+  // No node takes one above the limit of gas, which a version without that limit may have signed.
+  const toEmpty = !isEmpty && (isExpired || (gas ?? 0n) > gasLimit)
   const fees = feesAfter(feesOf(before), now, refusal, toEmpty)
   if (fees === undefined || fees.maxFeePerGas > feeLimit) return undefined
   const base = { type: 'eip1559', chainId, nonce, value: 0n, ...fees } as const

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
-import { serializeTransaction, type Hex } from 'viem'
-import type { Fees } from '../../chain/transactions/transaction.ts'
+import { parseTransaction, serializeTransaction, type Hex } from 'viem'
+import { type Fees, gasLimit } from '../../chain/transactions/transaction.ts'
 import { isTooDear, replacementOf, type Stuck } from './replacement.ts'
 
 const gwei = 10n ** 9n
@@ -60,6 +60,12 @@ describe('a stuck transaction', () => {
     const slot = serializeTransaction(empty)
     assert.equal(replaced(slot, fees(2n), { isExpired: true }), undefined)
     assert.deepEqual(replaced(slot, fees(20n))?.slice(2), [sender, 21_000n])
+  })
+
+  it('with more gas than the chain takes is replaced by a transfer of nothing at once', () => {
+    const withGas = (gas: bigint): Hex => serializeTransaction({ ...parseTransaction(payment(fees(10n))), gas })
+    assert.deepEqual(replaced(withGas(gasLimit + 1n), fees(2n)), [11.250000001, 1.125000001, sender, 21_000n])
+    assert.equal(replaced(withGas(gasLimit), fees(2n)), undefined)
   })
 
   it('has fees within the limit whatever happens, and changes a bounded number of times while the chain does not', () => {

@@ -6,14 +6,14 @@ import type { Hex } from '@touchstone/verdict'
 import { keccak256, type LocalAccount, type TransactionSerializableEIP1559 } from 'viem'
 import { requireQuantity } from '../../chain/rpc/answer.ts'
 import { isRefusal, type RpcClient } from '../../chain/rpc/client.ts'
-import { feeLimit, type Fees } from '../../chain/transactions/transaction.ts'
+import { feeLimit, type Fees, gasLimit } from '../../chain/transactions/transaction.ts'
 import { chainId } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import type { Log } from '../../lib/log.ts'
 import type { Heads } from '../heads.ts'
 import { onPendingBlock } from '../on-chain.ts'
 import type { Payment } from '../x402/payment.ts'
-import { encodeBatch, gasOverhead, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
+import { encodeBatch, gasOf, maxBytes, simulateBatch, sizeOf, type Call, type CallReport } from './call-batch.ts'
 import { isTooDear, refusalOf, replacementOf, type Stuck } from './replacement.ts'
 import type { Signed, Slot, Slots } from './slots.ts'
 import { createTracker, type Tracked } from './tracker.ts'
@@ -72,10 +72,10 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
   }
 
   function takeBatch(): Waiting[] {
-    let size = 0
+    const calls: Call[] = []
     const end = waiting.findIndex(({ member }, index) => {
-      size += member.calls.reduce((sum, call) => sum + sizeOf(call), 0)
-      return index === maxMembers || size > maxBytes
+      calls.push(...member.calls)
+      return index === maxMembers || sizeOf(calls) > maxBytes || gasOf(calls) > gasLimit
     })
     return waiting.splice(0, end === -1 ? waiting.length : Math.max(1, end))
   }
@@ -138,11 +138,10 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
   function toTransaction(members: readonly Member[], fees: Fees): Omit<TransactionSerializableEIP1559, 'nonce'> {
     const calls = members.flatMap((member) => member.calls)
     const [only] = calls
-    const gas = calls.reduce((sum, { gasLimit }) => sum + gasLimit, gasOverhead(calls))
     const base = { type: 'eip1559', chainId, value: 0n, ...fees } as const
     return calls.length === 1 && only !== undefined
       ? { ...base, to: only.target, data: only.data, gas: BigInt(only.gasLimit + 21_000 + 8 * only.data.length) }
-      : { ...base, data: encodeBatch(calls, false), gas: BigInt(gas) }
+      : { ...base, data: encodeBatch(calls, false), gas: BigInt(gasOf(calls)) }
   }
 
   async function sign(account: LocalAccount, transaction: TransactionSerializableEIP1559): Promise<Signed> {

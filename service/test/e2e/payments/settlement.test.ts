@@ -8,7 +8,9 @@ import { encodeDeployData, keccak256, parseAbi, parseTransaction, toHex, type He
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
 import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { RpcError } from '../../../src/chain/rpc/answer.ts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import { gasLimit } from '../../../src/chain/transactions/transaction.ts'
 import { createBook } from '../../../src/payments/book.ts'
 import { asset, buy, buySettled, post, price, sign, type Answered } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
@@ -34,6 +36,18 @@ async function whileMining<T>(work: Promise<T>, beforeBlock: () => Promise<unkno
     return isOver
   })
   return ended
+}
+
+/** A provider that passes transactions to `onSend`, and the transactions. */
+function observed(onSend: (send: () => Promise<unknown>, raw: Hex) => Promise<unknown>) {
+  const sent: Hex[] = []
+  const plain = createRpcClient({ url: world.chainUrl })
+  const rpc: RpcClient = (method, params = []) => {
+    if (method !== 'eth_sendRawTransaction') return plain(method, params)
+    sent.push(params[0] as Hex)
+    return onSend(() => plain(method, params), params[0] as Hex)
+  }
+  return { rpc, sent }
 }
 
 describe('a wallet that burns the gas of transactions', () => {
@@ -100,6 +114,72 @@ describe('a wallet that burns the gas of transactions', () => {
     assert.ok(lostGas > 0 && lostGas === gas, `${lostGas} of ${gas} wei`)
     const row = await createBook(world.database, { chainId: 84532, asset }).find(wallet, payment.nonce)
     assert.deepEqual([row?.outcome, row?.gas], ['rejected', String(gas)])
+    await gateway.close()
+  })
+})
+
+describe('the gas of a transaction', () => {
+  /** A provider that refuses transactions as the chain does (EIP-7825), and their gas. */
+  function limited() {
+    const refused: bigint[] = []
+    const { rpc } = observed(async (send, raw) => {
+      const { gas = 0n } = parseTransaction(raw)
+      if (gas <= gasLimit) return send()
+      refused.push(gas)
+      throw new RpcError('rejected', 'exceeds maximum per-transaction gas limit', {})
+    })
+    return { rpc, refused }
+  }
+
+  /** A wallet that takes any signature, for 200,000 gas. Its last two bytes make it a kind of its own. */
+  async function dearWallet(kind: number): Promise<Hex> {
+    const { address } = privateKeyToAccount(generatePrivateKey())
+    const code = `0x6117705b60019003806003576316` + `26ba7e60e01b60005260206000f3${toHex(kind, { size: 2 }).slice(2)}`
+    await world.rpc('anvil_setCode', [address, code])
+    return address
+  }
+
+  it('is within the limit of the chain, however much the wallets use that pay at once', async () => {
+    const wallets = await Promise.all(Array.from({ length: 60 }, (_, kind) => dearWallet(kind)))
+    await installTestMoney({ rpcUrl: world.chainUrl, fund: wallets.map((address) => ({ address, amount: price })) })
+    const payments = await Promise.all(wallets.map((from) => sign(payer, { from })))
+    let arrived = 0
+    const all = Promise.withResolvers<void>()
+    const insert: typeof world.store.insert = async (payment) => {
+      if ((arrived += 1) === payments.length) all.resolve()
+      await all.promise
+      return world.store.insert(payment)
+    }
+    const { rpc, refused } = limited()
+    const gateway = await world.open({ rpc, ledger: { ...world.store, insert } })
+    const before = await world.transactions()
+    const answers = await whileMining(Promise.all(payments.map((payment) => buySettled(gateway.url, token, payment))))
+    assert.deepEqual(new Set(statuses(answers)), new Set([200]))
+    assert.deepEqual([await charged(), refused], [60n * price, []])
+    assert.ok((await world.transactions()) - before > 1)
+    await gateway.close()
+  })
+
+  it('that a version before signed above the limit stops nothing: its payment is sent anew', async () => {
+    let signed = 0
+    const slots: typeof world.slots = {
+      ...world.slots,
+      assign: (given, signNow) =>
+        world.slots.assign(given, async (nonce) => {
+          const one = await signNow(nonce)
+          if ((signed += 1) > 1) return one
+          const raw = await world.facilitator.signTransaction({
+            ...parseTransaction(one.raw),
+            gas: gasLimit + 1n,
+          } as never)
+          return { raw, hash: keccak256(raw) }
+        }),
+    }
+    const { rpc, refused } = limited()
+    const gateway = await world.open({ rpc, slots })
+    const answer = await whileMining(buySettled(gateway.url, token, await sign(payer)))
+    assert.deepEqual([answer.status, await charged(), signed], [200, price, 2])
+    assert.ok(refused.length > 0)
     await gateway.close()
   })
 })
@@ -227,18 +307,6 @@ describe('the fees of a transaction that stays out', () => {
   /** The highest fee of each transaction that was sent, in gwei. */
   const feesOf = (sent: readonly Hex[]) =>
     [...new Set(sent)].map((raw) => Number(parseTransaction(raw).maxFeePerGas ?? 0n) / 1e9)
-
-  /** A provider that passes transactions to `onSend`, and the transactions. */
-  function observed(onSend: (send: () => Promise<unknown>, raw: Hex) => Promise<unknown>) {
-    const sent: Hex[] = []
-    const plain = createRpcClient({ url: world.chainUrl })
-    const rpc: RpcClient = (method, params = []) => {
-      if (method !== 'eth_sendRawTransaction') return plain(method, params)
-      sent.push(params[0] as Hex)
-      return onSend(() => plain(method, params), params[0] as Hex)
-    }
-    return { rpc, sent }
-  }
 
   it('stay as they are while a provider accepts it and does not forward it', async () => {
     let isForwarded = false
