@@ -119,7 +119,7 @@ const instantChain = {
     const verdict = verdictOf({ record, tokenId, block: { number: 1n, hash }, contract, chainId: 84532 })
     return {
       block: { number: 1n, hash, timestamp: 1n },
-      asset: verdict && { verdict, timestamp: 1, metadataHash: hash },
+      asset: verdict && { verdict, timestamp: 1, metadataHash: hash, tagHash },
     }
   },
 } as unknown as Pick<Verdicts, 'byTag'>

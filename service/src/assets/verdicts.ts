@@ -17,11 +17,11 @@ type Asset = Readonly<{ tokenId: bigint; record: AssetRecord; metadataHash: Hex 
 export type AssetSource = {
   readonly read: (tokenId: bigint) => Promise<{ readonly asset: Asset; readonly block: BlockId }>
   readonly head: () => BlockId | undefined
-  /** Reads the asset of a tag by its commitment, or its former one, at one block. It is null when no token carries the tag. */
+  /** Reads the asset of a tag at one block. It is null when no token carries the tag. `tagHash` is the commitment that was found. */
   readonly readByTag: (
     tagHash: Hex,
     formerTagHash?: Hex,
-  ) => Promise<{ readonly asset: Asset | null; readonly block: TimedBlock }>
+  ) => Promise<{ readonly asset: Asset | null; readonly tagHash: Hex; readonly block: TimedBlock }>
 }
 /** Reads the canonical metadata text of a hash. */
 export type MetadataSource = { readonly get: (hash: Hex) => Promise<string | undefined> }
@@ -37,10 +37,10 @@ export type Answer = Reading & {
   readonly etag: string
 }
 
-/** The asset of a tag at one block, null for an unbound tag. */
+/** The asset of a tag at one block, null for an unbound tag. `tagHash` is the commitment that the chain has of it. */
 type TagAnswer = {
   readonly block: TimedBlock
-  readonly asset: (Reading & { readonly verdict: Verdict }) | null
+  readonly asset: (Reading & { readonly verdict: Verdict; readonly tagHash: Hex }) | null
 }
 
 /** Verdicts in the order of the tokens, null for one that does not exist. `block` is null where no token was asked for. */
@@ -146,12 +146,12 @@ export function createVerdicts({
   return {
     answer,
     answers,
-    byTag: (tagHash, formerTagHash) =>
+    byTag: (presentTagHash, formerTagHash) =>
       traced({ name: 'verdict' }, async () => {
-        const { asset, block } = await assets.readByTag(tagHash, formerTagHash)
+        const { asset, tagHash, block } = await assets.readByTag(presentTagHash, formerTagHash)
         if (asset === null || asset.record.state === 0) return { block, asset: null }
         const { verdict, flags, timestamp, metadataHash } = await answerOf(asset, block)
-        return { block, asset: { verdict, flags, timestamp, metadataHash } }
+        return { block, asset: { verdict, flags, timestamp, metadataHash, tagHash } }
       }),
     ready(key) {
       const known = rendered.peek(key)

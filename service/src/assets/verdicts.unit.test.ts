@@ -53,7 +53,7 @@ function world(first: Asset, maxEntries = 10) {
       },
       readByTag: async (...tags) => {
         state.tags.push(...tags)
-        return { asset: tags[0] === tagHash ? state.asset : null, block: state.block }
+        return { asset: tags[0] === tagHash ? state.asset : null, tagHash: tags[1] ?? tagHash, block: state.block }
       },
     },
     metadata: {
@@ -308,7 +308,13 @@ describe('the verdict on the token of a tag', () => {
     const former: Hex = `0x${'ee'.repeat(32)}`
     assert.deepEqual(await verdicts.byTag(tagHash, former), {
       block: state.block,
-      asset: { verdict: expected(one, state.block, { name: 'Bag' }), flags: 0, timestamp: 1_800_000_000, metadataHash },
+      asset: {
+        verdict: expected(one, state.block, { name: 'Bag' }),
+        flags: 0,
+        timestamp: 1_800_000_000,
+        metadataHash,
+        tagHash: former,
+      },
     })
     assert.deepEqual(state.tags, [tagHash, former])
   })

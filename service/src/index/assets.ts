@@ -97,14 +97,14 @@ const tapsOf = (sql: Sql, tokens: string) =>
   )
 
 /**
- * Writes beside each tap the tag that is bound to its token now. A tap counts for that tag alone, and the token may have another one after
- * a reorganisation or in another contract. Call it before a tag is changed or a product deleted.
+ * Writes the tag that is bound now beside taps without one, which an earlier version stored. The token may have another tag after a
+ * reorganisation or in another contract. Call it before a tag is changed or a product deleted.
  */
 const keepTagsOfTaps = (sql: Sql, tokens: string) => sql.query(tagsOfTapsStatement, [tokens])
 
-const tagsOfTapsStatement = `update asset_tap t set tag_hash = a.tag_hash, tapped_at = a.tapped_at from asset a
+const tagsOfTapsStatement = `update asset_tap t set tag_hash = a.tag_hash from asset a
   where t.token_id = a.token_id and t.token_id = any($1::numeric[]) and a.token_id = any($1::numeric[])
-    and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is distinct from a.tag_hash`
+    and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is null`
 
 /** Does the same for all products, before all are deleted. It takes its time, and is no part of that transaction. */
 export async function keepTagsOfAllTaps(sql: Sql): Promise<void> {
@@ -117,7 +117,7 @@ export async function keepTagsOfAllTaps(sql: Sql): Promise<void> {
 }
 
 const untaggedStatement = `select t.token_id from asset_tap t join asset a on a.token_id = t.token_id
-  where t.token_id > $1::numeric and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is distinct from a.tag_hash
+  where t.token_id > $1::numeric and a.tapped_at is not null and a.tag_hash is not null and t.tag_hash is null
   order by t.token_id limit $2`
 
 /** Deletes taps of products that the index of another contract never had: their tags are unknown. */

@@ -1,10 +1,11 @@
 /** The sums of products while several transactions change the same product: they are what a count gives. */
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
-import { metadataHashOf } from '@touchstone/verdict'
+import { type Hex, metadataHashOf } from '@touchstone/verdict'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { hashOf, insertAsset, recountProducts, setCursor } from '../../test/support/index/rows.ts'
 import { until } from '../../test/support/wait.ts'
+import { hexToBytes } from '../db/columns.ts'
 import type { Database, Sql } from '../db/database.ts'
 import { refreshAssetText, storeAssets } from './assets.ts'
 import { keepSums } from './sums.ts'
@@ -36,7 +37,11 @@ for (const { name, open, skip } of testDatabases())
       await recountProducts(database)
       let changed: Promise<unknown> = Promise.resolve()
       await database.transaction(async (sql) => {
-        await sql.query('select announce_tap($1, 0, 1, $2::numeric)', [uid, String(tokenId)])
+        await sql.query('select announce_tap($1, 0, 1, $2::numeric, $3)', [
+          uid,
+          String(tokenId),
+          hexToBytes(hashOf(tokenId) as Hex),
+        ])
         changed = change()
         await until(async () => (await database.query(blockedStatement)).length > 0)
       })

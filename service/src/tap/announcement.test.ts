@@ -3,10 +3,13 @@ import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
 import { toHex } from './bytes.ts'
+import { hexToBytes } from '../db/columns.ts'
 import type { Database } from '../db/database.ts'
 import { createLedger, createTapAnnouncement } from './replay-ledger.ts'
 import { testDatabases } from '../../test/support/database/databases.ts'
 import { newPicc, tappedTag } from '../../test/support/tap/tapped-tag.ts'
+
+const tagHash = `0x${'07'.repeat(32)}` as const
 
 for (const { name, open, skip } of testDatabases()) {
   describe(`the announcement of taps on ${name}`, { skip }, () => {
@@ -25,9 +28,9 @@ for (const { name, open, skip } of testDatabases()) {
       await database.query(
         `insert into asset (token_id, owner, state, flags, tag_hash, created_at, updated_at, updated_block)
          values ($1, $2, 2, 0, $3, now(), now(), 1)`,
-        [String(tokenId), new Uint8Array(20), new Uint8Array(32)],
+        [String(tokenId), new Uint8Array(20), hexToBytes(tagHash)],
       )
-      return { resolved: { uid: toHex(uid), epoch: 0, tapCounter: 1, tokenId }, tap, tapOf }
+      return { resolved: { uid: toHex(uid), epoch: 0, tapCounter: 1, tokenId, tagHash }, tap, tapOf }
     }
     const eventsOf = (tokenId: bigint) =>
       database.query<{ topic: string; at: string }>(
@@ -74,7 +77,7 @@ for (const { name, open, skip } of testDatabases()) {
       }
       const ledger = createLedger({ sql: { dialect: database.dialect, query } })
       const [second, third, fourth] = [tapOf(2), tapOf(3), tapOf(4)]
-      const { outcome, isAnnounced } = await ledger.consume(second, resolved.tokenId)
+      const { outcome, isAnnounced } = await ledger.consume(second, resolved)
       assert.deepEqual([outcome, isAnnounced, statements], ['FRESH', true, 1])
       assert.equal(await announce({ ...resolved, tapCounter: 2 }), false)
       assert.deepEqual(
@@ -83,14 +86,14 @@ for (const { name, open, skip } of testDatabases()) {
       )
       assert.equal(await verifiedOf(resolved.tokenId), true)
 
-      const again = await ledger.consume(second, resolved.tokenId)
+      const again = await ledger.consume(second, resolved)
       assert.deepEqual([again.outcome, again.isAnnounced], ['SAME_TAP', true])
-      const other = await ledger.consume({ ...second, picc: newPicc() }, resolved.tokenId)
+      const other = await ledger.consume({ ...second, picc: newPicc() }, resolved)
       assert.deepEqual([other.outcome, (await eventsOf(resolved.tokenId)).length], ['REPLAY', 1])
       const late = await ledger.consume(third)
       assert.deepEqual([late.outcome, late.isAnnounced], ['FRESH', false])
       assert.equal((await ledger.judge(fourth)).isAnnounced, false)
-      assert.equal((await ledger.consume(third, resolved.tokenId)).isAnnounced, false, 'it was accepted before')
+      assert.equal((await ledger.consume(third, resolved)).isAnnounced, false, 'it was accepted before')
       assert.equal(await announce({ ...resolved, tapCounter: 3 }), true)
       assert.equal((await ledger.consume(third)).isAnnounced, true)
       assert.equal((await eventsOf(resolved.tokenId)).length, 2)
@@ -102,10 +105,10 @@ for (const { name, open, skip } of testDatabases()) {
       const ledger = createLedger({ sql: database })
       const [first, next] = [one.tapOf(2), one.tapOf(3)]
       const answers = await Promise.all([
-        ledger.consume(next, one.resolved.tokenId),
-        ledger.consume(first, one.resolved.tokenId),
-        ledger.consume(first, one.resolved.tokenId),
-        ledger.consume(two.tapOf(2), two.resolved.tokenId),
+        ledger.consume(next, one.resolved),
+        ledger.consume(first, one.resolved),
+        ledger.consume(first, one.resolved),
+        ledger.consume(two.tapOf(2), two.resolved),
         ledger.consume(unbound.tapOf(1), null),
       ])
       assert.deepEqual(
@@ -123,7 +126,7 @@ for (const { name, open, skip } of testDatabases()) {
       const { tap, uid } = world()
       await tap(1)
       const tokenId = BigInt(`0x${randomBytes(32).toString('hex')}`)
-      assert.equal(await announce({ uid: toHex(uid), epoch: 0, tapCounter: 1, tokenId }), true)
+      assert.equal(await announce({ uid: toHex(uid), epoch: 0, tapCounter: 1, tokenId, tagHash }), true)
       assert.equal((await eventsOf(tokenId)).length, 1)
     })
 
@@ -140,7 +143,7 @@ for (const { name, open, skip } of testDatabases()) {
         twice.resolved,
         { ...verified.resolved, tapCounter: 2 },
         twice.resolved,
-        { uid: toHex(unknown.uid), epoch: 0, tapCounter: 1, tokenId: unknownToken },
+        { uid: toHex(unknown.uid), epoch: 0, tapCounter: 1, tokenId: unknownToken, tagHash },
         { ...known.resolved, tapCounter: 9 },
       ]
       const counted = () =>
@@ -172,8 +175,8 @@ for (const { name, open, skip } of testDatabases()) {
         const present = async () => {
           const tap = world().tapOf(1)
           await ledger.consume(tap)
-          await announceGrown({ uid: toHex(tap.uid), epoch: 0, tapCounter: 1, tokenId: 1n })
-          await ledger.consume(world().tapOf(1), 2n)
+          await announceGrown({ uid: toHex(tap.uid), epoch: 0, tapCounter: 1, tokenId: 1n, tagHash })
+          await ledger.consume(world().tapOf(1), { tokenId: 2n, tagHash })
         }
         const readRows = async () => {
           const [row] = await sql.query<{ n: bigint }>(

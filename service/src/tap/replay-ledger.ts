@@ -35,12 +35,15 @@ export type LedgerAnswer = Readonly<{
   isAnnounced: boolean
 }>
 
+/** The product of a tag. `tagHash` is the commitment by which the chain has it, the present or the former one. */
+export type TappedProduct = Readonly<{ tokenId: bigint; tagHash: `0x${string}` }>
+
 export type Ledger = Readonly<{
   /**
-   * Accepts a tap. One that becomes FRESH is announced for `product`, the token of its tag, in the same commit; on a cluster, whose commits
-   * are of one shard, it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
+   * Accepts a tap. One that becomes FRESH is announced for its `product` in the same commit; on a cluster, whose commits are of one shard,
+   * it is not. Throws `INTERNAL` when the database does not answer. Then nothing is consumed, or the retry is the SAME TAP.
    */
-  consume: (tap: Tap, product?: bigint | null) => Promise<LedgerAnswer>
+  consume: (tap: Tap, product?: TappedProduct | null) => Promise<LedgerAnswer>
   /** Returns what `consume` would, and writes nothing. */
   judge: (tap: Tap) => Promise<LedgerAnswer>
 }>
@@ -66,7 +69,7 @@ const grouping = {
 }
 
 /** `time` is that of a test. `consume`: the tap counts, if it was never used. A `product` is announced with it. */
-type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: bigint | null }>
+type Presented = Readonly<{ tap: Tap; time: string | null; consume: boolean; product: TappedProduct | null }>
 
 /** Creates a ledger on PostgreSQL or PGlite (READ COMMITTED). Throws a `RangeError` for a window outside 0 to 3600 seconds. */
 export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): Ledger {
@@ -78,7 +81,11 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
   async function presentAll(items: readonly Presented[]): Promise<LedgerRow[]> {
     const rows = await (sql.dialect === 'citus'
       ? presentOnShard(sql, items)
-      : ask<LedgerRow>(sql, presentStatement, [...columnsOf(items), numbers(items.map(({ product }) => product))]))
+      : ask<LedgerRow>(sql, presentStatement, [
+          ...columnsOf(items),
+          numbers(items.map(({ product }) => product?.tokenId ?? null)),
+          bytes(items.map(({ product }) => product?.tagHash ?? null)),
+        ]))
     if (rows.length !== items.length) throw new ServiceError('INTERNAL', 'The tap ledger gave no answer.')
     const lost = items.flatMap((item, at) => {
       const row = rows[at] as LedgerRow
@@ -96,7 +103,7 @@ export function createLedger({ sql, windowSeconds = 300, now }: LedgerOptions): 
   const isUnused = (row: LedgerRow, { tap }: Presented) => judge(row, tap, windowSeconds) === 'unused'
   const past = createPast()
 
-  async function answer(tap: Tap, consume: boolean, product: bigint | null): Promise<LedgerAnswer> {
+  async function answer(tap: Tap, consume: boolean, product: TappedProduct | null): Promise<LedgerAnswer> {
     let lastCounter: number | null = null
     for (let round = 0; round < 3; round++) {
       const time = now?.().toISOString() ?? null
@@ -201,7 +208,7 @@ const presentOnShardStatement = `select place, last_counter, picc, age, status, 
   from present_taps($1, $2::bytea[], $3::int[], $4::int[], $5::bytea[], $6::text[], $7::text[], $8::boolean[])`
 
 /** A tap that was answered as resolved; `uid` is hex. */
-type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number; tokenId: bigint }>
+type Resolved = Readonly<{ uid: string; epoch: number; tapCounter: number }> & TappedProduct
 
 /**
  * Creates the announcement of taps whose product was not known when they were accepted. It returns true for the first call per tap:
@@ -218,6 +225,7 @@ export function createTapAnnouncement(sql: Pick<Database, 'query' | 'dialect'>):
         numbers(taps.map(({ epoch }) => epoch)),
         numbers(taps.map(({ tapCounter }) => tapCounter)),
         numbers(taps.map(({ tokenId }) => tokenId)),
+        bytes(taps.map(({ tagHash }) => tagHash)),
       ])
       return rows.map(({ first }) => first)
     },
@@ -300,13 +308,14 @@ async function ask<Row>(sql: Sql, text: string, values: readonly unknown[]): Pro
 }
 
 const presentStatement = `select last_counter, picc, age, status, newer, fresh, announced, extract(epoch from now())::float8 as clock
-  from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[], $8::numeric[])`
+  from accept_taps($1::bytea[], $2::int[], $3::int[], $4::bytea[], $5::text[], $6::text[], $7::boolean[], $8::numeric[], $9::bytea[])`
 
-const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[])) as first`
+const announceStatement = `select unnest(announce_taps($1::bytea[], $2::int[], $3::int[], $4::numeric[], $5::bytea[])) as first`
 
 const announceOnClusterStatement = `
-WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token) AS first
-  FROM (SELECT * FROM unnest($1::bytea[], $2::int[], $3::int[], $4::numeric[]) WITH ORDINALITY AS g (uid, epoch, counter, token, n)
+WITH a AS (SELECT n, announce_tap(uid, epoch, counter, token, tag_hash) AS first
+  FROM (SELECT * FROM unnest($1::bytea[], $2::int[], $3::int[], $4::numeric[], $5::bytea[])
+      WITH ORDINALITY AS g (uid, epoch, counter, token, tag_hash, n)
     ORDER BY uid, epoch, counter) ordered)
 SELECT first FROM a ORDER BY n`
 

@@ -9,6 +9,7 @@ import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { ServiceError } from '../lib/errors.ts'
 import { bindCookieName } from './tap-tokens.ts'
+import type { TappedProduct } from './replay-ledger.ts'
 import type { ProductOf, TappedTag, TapRequest, TapResult, VerifyTap } from './verify-tap.ts'
 
 /** `uid` is 14 upper-case hex digits; `timestamp` is the record's, in unix seconds. */
@@ -55,7 +56,7 @@ export function createResolveTap({
   readonly verifyTap: VerifyTap
   readonly verdicts: Pick<Verdicts, 'byTag'>
   /** Announces a tap that the ledger did not announce. It returns true for the first call per tap. */
-  readonly announce: (tap: TappedTag & { readonly tokenId: bigint }) => Promise<boolean>
+  readonly announce: (tap: TappedTag & TappedProduct) => Promise<boolean>
   /** Publishes that a bound item was tapped, once for each tap. */
   readonly onVerified: (tag: TappedTag, verdict: Verdict) => void
   /** Logs why a tap did not count. The caller never learns the reason. */
@@ -73,7 +74,7 @@ export function createResolveTap({
     const productOf: ProductOf = ({ tagHash, formerTagHash }) => {
       reading = verdicts.byTag(tagHash, formerTagHash)
       const product = reading.then(
-        ({ asset }) => (asset === null ? null : BigInt(asset.verdict.token_id)),
+        ({ asset }) => asset && toProduct(asset),
         () => null, // the reading is awaited again below
       )
       return withDeadline(product, productWaitMs, { onTimeout: () => null })
@@ -96,14 +97,19 @@ export function createResolveTap({
   ): Promise<TapOutcome> {
     const { block, asset } = await reading
     if (asset === null) return { kind: 'unbound', tag, block }
-    if (consume !== false && (await isFirst(tag, BigInt(asset.verdict.token_id)))) onVerified(tag, asset.verdict)
-    return { kind: 'resolved', tag, block, ...asset }
+    if (consume !== false && (await isFirst(tag, toProduct(asset)))) onVerified(tag, asset.verdict)
+    const { tagHash: _tagHash, ...rest } = asset
+    return { kind: 'resolved', tag, block, ...rest }
   }
 
   /** Returns whether the tap is resolved for the first time. */
-  function isFirst(tag: TappedTag, tokenId: bigint): boolean | Promise<boolean> {
-    return tag.isAnnounced ? tag.fresh : traced({ name: 'tap announcement' }, () => announce({ ...tag, tokenId }))
+  function isFirst(tag: TappedTag, product: TappedProduct): boolean | Promise<boolean> {
+    return tag.isAnnounced ? tag.fresh : traced({ name: 'tap announcement' }, () => announce({ ...tag, ...product }))
   }
+}
+
+function toProduct({ verdict, tagHash }: { readonly verdict: Verdict; readonly tagHash: Hex }): TappedProduct {
+  return { tokenId: BigInt(verdict.token_id), tagHash }
 }
 
 /**

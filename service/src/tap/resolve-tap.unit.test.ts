@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import type { Verdict } from '@touchstone/verdict'
 import type { Verdicts } from '../assets/verdicts.ts'
+import type { TappedProduct } from './replay-ledger.ts'
 import { createResolveTap, getTapTokens, isPrefetch } from './resolve-tap.ts'
 import type { TappedTag } from './verify-tap.ts'
 
@@ -53,39 +54,65 @@ describe('the challenge of a tap', () => {
   })
 })
 
-describe('a tap whose chain does not answer', () => {
-  const tag: TappedTag = {
-    kind: 'tapped',
-    uid: '04DE5F1EACC040',
-    tapCounter: 1,
-    epoch: 0,
-    batchId: 'a',
-    tagHash: '0x01',
-    ageSeconds: 0,
-    fresh: true,
-    isAnnounced: false,
-  }
+const tag: TappedTag = {
+  kind: 'tapped',
+  uid: '04DE5F1EACC040',
+  tapCounter: 1,
+  epoch: 0,
+  batchId: 'a',
+  tagHash: '0x01',
+  formerTagHash: '0x02',
+  ageSeconds: 0,
+  fresh: true,
+  isAnnounced: false,
+}
+/** The chain has the tag by its former commitment. */
+const answer = {
+  block: { number: 7n, hash: '0x07', timestamp: 7n },
+  asset: { verdict: { token_id: '5' } as Verdict, flags: 0, timestamp: 1, metadataHash: null, tagHash: '0x02' },
+} as const
+const product = { tokenId: 5n, tagHash: '0x02' }
 
+describe('the product of a tap', () => {
+  it('has the commitment by which the chain has the tag', async () => {
+    const resolveTap = createResolveTap({
+      verifyTap: async (_request, productOf) => {
+        assert.deepEqual(await productOf?.(tag), product)
+        return { ...tag, isAnnounced: true }
+      },
+      verdicts: {
+        byTag: async (...hashes) => {
+          assert.deepEqual(hashes, [tag.tagHash, tag.formerTagHash])
+          return answer
+        },
+      },
+      announce: () => assert.fail('it was announced when it was accepted'),
+      onVerified: () => {},
+      onRefused: () => assert.fail('it is genuine'),
+    })
+    const outcome = await resolveTap({ picc: '', cmac: '' })
+    assert.ok(outcome.kind === 'resolved' && !('tagHash' in outcome) && outcome.tag.tagHash === tag.tagHash)
+  })
+})
+
+describe('a tap whose chain does not answer', () => {
   it('is consumed without its product, then resolved and announced when the chain answers', async () => {
     const reading = Promise.withResolvers<Awaited<ReturnType<Verdicts['byTag']>>>()
-    const announced: bigint[] = []
+    const announced: TappedProduct[] = []
     const verified: string[] = []
     const resolveTap = createResolveTap({
       verifyTap: async (_request, productOf) => {
         assert.equal(await productOf?.(tag), null)
-        reading.resolve({
-          block: { number: 7n, hash: '0x07', timestamp: 7n },
-          asset: { verdict: { token_id: '5' } as Verdict, flags: 0, timestamp: 1, metadataHash: null },
-        })
+        reading.resolve(answer)
         return tag
       },
       verdicts: { byTag: () => reading.promise },
-      announce: async ({ tokenId }) => announced.push(tokenId) === 1,
+      announce: async ({ tokenId, tagHash }) => announced.push({ tokenId, tagHash }) === 1,
       onVerified: (_tag, { token_id: tokenId }) => void verified.push(tokenId),
       onRefused: () => assert.fail('it is genuine'),
     })
     assert.equal((await resolveTap({ picc: '', cmac: '' })).kind, 'resolved')
-    assert.deepEqual([announced, verified], [[5n], ['5']])
+    assert.deepEqual([announced, verified], [[product], ['5']])
   })
 
   it('is a replay when it is one', async () => {

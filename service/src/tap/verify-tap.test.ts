@@ -83,7 +83,7 @@ describe('verifying a tap', () => {
     const asked: string[] = []
     const productOf: ProductOf = async (of) => {
       asked.push(of.tagHash)
-      return 1n
+      return { tokenId: 1n, tagHash: of.tagHash }
     }
     assert.equal((await verifyTap({ picc: '', cmac: '' }, productOf)).kind, 'malformed')
     assert.equal((await verifyTap({ ...tag.next(), cmac: '0'.repeat(16) }, productOf)).kind, 'counterfeit')

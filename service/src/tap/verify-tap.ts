@@ -6,7 +6,7 @@ import type { Authenticate } from './sun/authenticate.ts'
 import { traced } from '../lib/async/span.ts'
 import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
-import type { AnomalyKind, Ledger, LedgerAnswer } from './replay-ledger.ts'
+import type { AnomalyKind, Ledger, LedgerAnswer, TappedProduct } from './replay-ledger.ts'
 import type { KeyRing } from './keys/batch.ts'
 import type { TapBinding, TapChallenge } from './tap-tokens.ts'
 import type { TapPresentation, TapRecordOutcome } from './log/recorder.ts'
@@ -87,11 +87,11 @@ export type VerifyTapOptions = Readonly<{
 }>
 
 /**
- * `productOf` returns the token of a tag, null where it is unbound or the chain cannot be read. It never throws. It is called for a genuine
+ * `productOf` returns the product of a tag, null where it is unbound or the chain cannot be read. It never throws. It is called for a genuine
  * tap before that is consumed, so that one commit accepts and announces it.
  */
 export type VerifyTap = (request: TapRequest, productOf?: ProductOf) => Promise<TapResult>
-export type ProductOf = (tag: Pick<TappedTag, 'tagHash' | 'formerTagHash'>) => Promise<bigint | null>
+export type ProductOf = (tag: Pick<TappedTag, 'tagHash' | 'formerTagHash'>) => Promise<TappedProduct | null>
 
 /** Creates the verification. It throws `INTERNAL` when the ledger cannot be reached, and what a remote key store throws. */
 export function createVerifyTap(options: VerifyTapOptions): VerifyTap {

@@ -92,9 +92,9 @@ describe('the asset reader on a chain', () => {
     const [present, former] = [tagOf(600n), tagOf(601n)]
     await chain.write('bindTag', [60n, former])
     const reader = readerOver(chain)
-    const { tokenId, asset } = await reader.readByTag(present, former)
-    assert.deepEqual([tokenId, asset?.record.state], [60n, 2])
-    assert.equal((await reader.readByTag(former, present)).tokenId, 60n)
+    const { tokenId, asset, tagHash } = await reader.readByTag(present, former)
+    assert.deepEqual([tokenId, asset?.record.state, tagHash], [60n, 2, former])
+    assert.equal((await reader.readByTag(former, present)).tagHash, former)
     assert.equal((await reader.readByTag(former, former)).tokenId, 60n)
     assert.equal((await reader.readByTag(present, tagOf(602n))).tokenId, null)
     await chain.write('bindTag', [61n, present])

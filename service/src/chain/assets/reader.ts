@@ -56,8 +56,8 @@ export type AssetReaderOptions = Readonly<{
 /** The answer holds at `block`. */
 export type AssetReading = Readonly<{ asset: CachedAsset; block: Block }>
 
-/** `tokenId` and `asset` are `null` for a tag that no token carries. The asset is a snapshot. */
-type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null }>
+/** `tokenId` and `asset` are `null` for a tag that no token carries. The asset is a snapshot. `tagHash` is the commitment that was found. */
+type TagReading = Readonly<{ block: Block; tokenId: bigint | null; asset: CachedAsset | null; tagHash: Hex }>
 
 export type AssetReader = Readonly<ReturnType<typeof createAssetReader>>
 
@@ -148,10 +148,15 @@ export function createAssetReader(options: AssetReaderOptions) {
         continue
       }
       const bound = tags.find((tag) => tag.tokenId !== null)
-      if (bound === undefined || bound.tokenId === null) return { block, tokenId: null, asset: null }
+      if (bound === undefined || bound.tokenId === null) return { block, tokenId: null, asset: null, tagHash }
       if (tags.some(({ tokenId }) => tokenId !== null && tokenId !== bound.tokenId))
         throw chainUnavailable('the present and the former commitment of a tag are bound to different tokens')
-      return { block, tokenId: bound.tokenId, asset: toSnapshot(bound.tokenId, bound.decoded) }
+      return {
+        block,
+        tokenId: bound.tokenId,
+        asset: toSnapshot(bound.tokenId, bound.decoded),
+        tagHash: tagHashes[tags.indexOf(bound)] ?? tagHash,
+      }
     }
     throw chainUnavailable('the pinned block is not canonical, again')
   }

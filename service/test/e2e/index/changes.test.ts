@@ -60,7 +60,7 @@ for (const { name, open, skip } of testDatabases()) {
       await indexed()
     }
     /** A tap that is accepted, and announced for a token. */
-    const tap = async (id: bigint, counter = 1) => {
+    const tap = async (id: bigint, tagHash: Hex, counter = 1) => {
       const uid = new Uint8Array(7).fill(Number(id % 256n))
       const { outcome } = await createLedger({ sql: database }).consume({
         uid,
@@ -70,7 +70,7 @@ for (const { name, open, skip } of testDatabases()) {
         batchId: 'batch',
       })
       assert.equal(outcome, 'FRESH')
-      const resolved = { uid: Buffer.from(uid).toString('hex'), epoch: 0, tapCounter: counter, tokenId: id }
+      const resolved = { uid: Buffer.from(uid).toString('hex'), epoch: 0, tapCounter: counter, tokenId: id, tagHash }
       assert.equal(await createTapAnnouncement(database)(resolved), true)
     }
     const announced = async (id: bigint) => {
@@ -250,7 +250,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual([isTapped, verified], [true, true])
     })
 
-    it('keep a tap with the tag that is bound when it counts, whatever is bound later', async () => {
+    it('keep a tap with its tag, whatever is bound later', async () => {
       const [id, bind] = [await mint(), (tag: Hex) => chain.send(operator.address, 'bindTag', [id, tag])]
       const state = async () => {
         await indexed()
@@ -259,7 +259,7 @@ for (const { name, open, skip } of testDatabases()) {
       }
       await bind(hash(81))
       await indexed()
-      await tap(id)
+      await tap(id, hash(81))
       assert.deepEqual(await state(), { tapped: true, verified: true })
       await chain.reorg(1)
       assert.equal((await state()).verified, false)
@@ -270,7 +270,7 @@ for (const { name, open, skip } of testDatabases()) {
       assert.deepEqual(await state(), { tapped: false, verified: false })
       await rebuild()
       assert.deepEqual(await state(), { tapped: false, verified: false })
-      await tap(id, 2)
+      await tap(id, hash(82), 2)
       await rebuild()
       assert.deepEqual(await state(), { tapped: true, verified: true })
       await assertIndexIsChain(chain, database)
@@ -286,7 +286,10 @@ for (const { name, open, skip } of testDatabases()) {
         ] as const)
           await chain.send(operator.address, 'bindTag', [id, tag])
         await indexed()
-        for (const id of [same, moved, early]) await tap(id)
+        await tap(same, hash(83))
+        await tap(moved, hash(84))
+        // A version before did not know the tag of a product that it did not index.
+        await database.query('insert into asset_tap (token_id) values ($1)', [early.toString()])
         await indexer.close()
         await rebuildIndex(database)
         // Every test chain has its contract at the same address.

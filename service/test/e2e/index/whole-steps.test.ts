@@ -149,12 +149,15 @@ describe('whole steps of the index', { skip }, () => {
     const tokenId = String(tokens.length + 1)
     const uid = Buffer.from('04c4a050000001', 'hex')
     await database.query('insert into tap (uid, epoch, counter, picc) values ($1, 0, 1, $2)', [uid, Buffer.alloc(16)])
-    const { applied, release } = await late(() => step(mintsOf([tokenId, ...tokens.map((id) => `1000${id}`)])))
+    const { applied, release } = await late(() =>
+      step([...mintsOf([tokenId, ...tokens.map((id) => `1000${id}`)]), ...bindingsOf([tokenId])]),
+    )
     const announced = createTapAnnouncement(database)({
       uid: '04c4a050000001',
       epoch: 0,
       tapCounter: 1,
       tokenId: BigInt(tokenId),
+      tagHash: tagOf(tokenId),
     })
     await Promise.race([announced, until(async () => (await database.query(sleepersStatement)).length > 0)])
     release()
@@ -165,6 +168,28 @@ describe('whole steps of the index', { skip }, () => {
       [tokenId],
     )
     assert.deepEqual(row, { tapped: true })
+  })
+
+  it('give products whose tag was tapped meanwhile their first tap with it', async () => {
+    const uidOf = (tokenId: string) => `04c4a051${tokenId.padStart(6, '0')}`
+    for (const tokenId of tokens)
+      await database.query('insert into tap (uid, epoch, counter, picc) values ($1, 0, 1, $2)', [
+        Buffer.from(uidOf(tokenId), 'hex'),
+        Buffer.alloc(16),
+      ])
+    const { applied, release } = await late(() => step(bindingsOf(tokens)))
+    const announce = createTapAnnouncement(database)
+    const taps = tokens.map((tokenId) =>
+      announce({ uid: uidOf(tokenId), epoch: 0, tapCounter: 1, tokenId: BigInt(tokenId), tagHash: tagOf(tokenId) }),
+    )
+    await Promise.race([Promise.all(taps), until(async () => (await database.query(sleepersStatement)).length > 0)])
+    release()
+    await Promise.all([...taps, applied])
+    const rows = await database.query(
+      'select 1 from asset where token_id = any($1::numeric[]) and tapped_at is not null',
+      [`{${tokens.join()}}`],
+    )
+    assert.equal(rows.length, tokens.length)
   })
 
   it('are committed in two phases, also with one product: else its shard would be first', async () => {
@@ -255,6 +280,13 @@ function mintsOf(tokenIds: readonly string[]): Change[] {
     to: alice as Hex,
     data: hashOf(1) as Hex,
   }))
+}
+
+const tagOf = (tokenId: string) => hashOf(0xbb0000 + Number(tokenId)) as Hex
+
+/** Binds a tag of its own to each product. */
+function bindingsOf(tokenIds: readonly string[]): Change[] {
+  return tokenIds.map((tokenId) => ({ ...blank, kind: eventKinds.TagBound, tokenId, data: tagOf(tokenId) }))
 }
 
 /** Changes the state of every product. */

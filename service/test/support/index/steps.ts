@@ -1,0 +1,66 @@
+/** Steps of the index by hand, for tests that need no chain. */
+import assert from 'node:assert/strict'
+import type { Hex } from '@touchstone/verdict'
+import type { Database } from '../../../src/db/database.ts'
+import { type AssetEvent, eventKinds } from '../../../src/domain/registry-event.ts'
+import { indexStore } from '../../../src/index/store.ts'
+import { alice, hashOf, noMembers } from './rows.ts'
+
+/** An event without its place on the chain. `block` is that of the step where left out. */
+type StepEvent = Partial<AssetEvent> & Readonly<{ kind: number; tokenId: string; block?: number }>
+
+/** `over` is the database of this step alone. Blocks of another `branch` have other hashes, and replace those above `rewindTo`. */
+type StepOptions = Readonly<{
+  over?: Pick<Database, 'query' | 'transaction' | 'dialect'>
+  branch?: number
+  rewindTo?: number
+}>
+
+/** Leads the index of a database. The steps go from block to block. */
+export async function indexSteps(database: Database) {
+  const led = await indexStore(database).lead(alice)
+  assert.ok(led)
+  let from = led.cursor
+  const hashAt = (block: number, branch: number) => hashOf(branch * 1_000_000 + block) as Hex
+  return async function step(
+    number: number,
+    events: readonly StepEvent[],
+    { over = database, branch = 0, rewindTo }: StepOptions = {},
+  ): Promise<void> {
+    const to = { number: BigInt(number), hash: hashAt(number, branch), time: timeOf(number) }
+    const placed = events.map(({ block = number, ...event }, logIndex) => ({
+      ...noMembers,
+      ...event,
+      blockNumber: BigInt(block),
+      logIndex,
+      blockHash: hashAt(block, branch),
+      transactionHash: hashOf(7) as Hex,
+      timestamp: timeOf(block),
+    }))
+    const numbers = new Set([...placed.map(({ blockNumber }) => blockNumber), to.number])
+    const isApplied = await indexStore(over).apply({
+      epoch: led.epoch,
+      from,
+      rewindTo: rewindTo === undefined ? null : BigInt(rewindTo),
+      events: placed,
+      blocks: [...numbers].map((block) => ({ number: block, hash: hashAt(Number(block), branch) })),
+      to,
+    })
+    assert.ok(isApplied)
+    from = to
+  }
+}
+
+const timeOf = (block: number) => 1_800_000_000n + BigInt(block)
+
+/** The events of a mint. */
+export const minted = (tokenId: bigint, data: Hex = hashOf(0) as Hex): StepEvent[] => [
+  { kind: eventKinds.AssetMinted, tokenId: String(tokenId), to: alice, data },
+  { kind: eventKinds.StateChanged, tokenId: String(tokenId), fromState: 0, toState: 1 },
+]
+
+/** The events of a binding that leaves the product ACTIVATED. */
+export const bound = (tokenId: bigint, data: Hex): StepEvent[] => [
+  { kind: eventKinds.TagBound, tokenId: String(tokenId), data },
+  { kind: eventKinds.StateChanged, tokenId: String(tokenId), fromState: 1, toState: 3 },
+]
