@@ -15,7 +15,7 @@ import { operationKeyOf } from './store.ts'
 
 /** Returns the acts on batches and keys, which are done in the transaction of their approval. */
 export function databaseActs(
-  tagKeys: Pick<TagKeyStore, 'setStatus'>,
+  tagKeys: Pick<TagKeyStore, 'writeStatus'>,
 ): Pick<Acts, 'batch-revoke' | 'batch-restore' | 'key-deletion'> {
   return {
     'batch-revoke': batchAct(tagKeys, 'revoked'),
@@ -32,7 +32,7 @@ export function databaseActs(
 }
 
 /** Returns the act that revokes a batch, or that retires a revoked one. */
-function batchAct(tagKeys: Pick<TagKeyStore, 'setStatus'>, next: 'revoked' | 'retired'): Acts['batch-revoke'] {
+function batchAct(tagKeys: Pick<TagKeyStore, 'writeStatus'>, next: 'revoked' | 'retired'): Acts['batch-revoke'] {
   const act = next === 'revoked' ? 'batch.revoke' : 'batch.restore'
   return {
     async facts(sql, id) {
@@ -47,7 +47,7 @@ function batchAct(tagKeys: Pick<TagKeyStore, 'setStatus'>, next: 'revoked' | 're
       return true
     },
     // The ledger reads the status in the database with every tap; the file repeats it.
-    afterwards: async (id) => void (await tagKeys.setStatus(id, next)),
+    afterwards: (id) => tagKeys.writeStatus(id, next),
   }
 }
 

@@ -4,7 +4,9 @@ import { appendAudit, auditText, localActor } from '../../db/audit.ts'
 import { argument, defineCommand, defineGroup, inSession } from '../session/command.ts'
 import type { RunWork, Session } from '../session/session.ts'
 import { CommandError, formatJson, printTable } from '../session/output.ts'
+import { reasonOf } from '../../lib/errors.ts'
 import type { BatchRecord, BatchStatus } from '../../tap/keys/batch.ts'
+import { tagStore } from '../../tap/tag-registry.ts'
 import type { MacInput } from '../../tap/sun/sun.ts'
 import { askForApproval } from '../approval.ts'
 import { importBatchCommand, rekeyCommand } from './import-batch.ts'
@@ -108,10 +110,14 @@ async function setStatus(
   if (isChanged && act !== null && store.approvals.isRequired(act))
     return askForApproval(session, { act, subject: id }, json)
   if (isChanged) {
-    await store.tagKeys.setStatus(id, status)
     const entry = { act: `command tag batch ${verbs[status]}`, subject: id, outcome: 'DONE' } as const
-    await appendAudit(store.database, auditText(localActor(), entry))
+    await store.database.transaction(async (sql) => {
+      await tagStore(sql).setBatchStatus(id, status)
+      await appendAudit(sql, auditText(localActor(), entry))
+    })
   }
+  // The status is in force already. A repeat writes the file that could not be written.
+  await store.tagKeys.writeStatus(id, status).catch((error: unknown) => io.err(`touchstone: ${reasonOf(error)}`))
   if (json === true) return io.out(formatJson({ id, epoch: known.epoch, status, changed: isChanged }))
   if (!isChanged) return io.out(`Batch ${id} is ${status} already.`)
   io.out(`Batch ${id} is ${status}. ${consequences[status]}`)

@@ -26,8 +26,7 @@ import { makeStored, type Station, storedNames } from './station.ts'
 
 /** The part of a batch that all instances share; it holds no key. */
 export type SharedBatches = {
-  readonly putBatch: (batch: { id: string; epoch: number; settings: unknown }) => Promise<boolean>
-  readonly setBatchStatus: (id: string, status: BatchStatus) => Promise<boolean>
+  readonly putBatch: (batch: { id: string; epoch: number; status: BatchStatus; settings: unknown }) => Promise<boolean>
 }
 
 /** `error` is one sentence for the operator and holds no secret. */
@@ -47,8 +46,11 @@ export type TagKeyStore = {
   readonly add: (record: BatchRecord) => Promise<Created>
   /** Replaces the keys of the batch with this id. Taps of the former keys are counterfeit from then on. */
   readonly rekey: (record: BatchRecord) => Promise<Created>
-  /** Returns false when no batch has the id. */
-  readonly setStatus: (id: string, status: BatchStatus) => Promise<boolean>
+  /**
+   * Repeats the status of a batch in the key file, where the batch is. The database decides about taps; a new database takes the status
+   * from the file. Throws `KeyFileError` with what to do.
+   */
+  readonly writeStatus: (id: string, status: Exclude<BatchStatus, 'active'>) => Promise<void>
   /** Seals the key files under TAG_KEK that TAG_KEK_PREVIOUS opens, and returns their paths. Throws `KeyFileError`. */
   readonly reseal: () => Promise<readonly string[]>
   /** Reads the key file again, because another process may have written it. */
@@ -113,7 +115,8 @@ export async function openTagKeyStore({
   }
 
   function share(record: StoredBatch): Promise<boolean> {
-    return shared.putBatch({ id: record.id, epoch: record.epoch, settings: publicSettings(record) })
+    const { id, epoch, status } = record
+    return shared.putBatch({ id, epoch, status, settings: publicSettings(record) })
   }
 
   /** Makes the masters of a new batch in their place. A demo batch goes without an application master where there is no station. */
@@ -164,13 +167,12 @@ export async function openTagKeyStore({
     }
   }
 
-  /** Returns false where the file lacks the batch. */
-  async function writeStatus(id: string, status: BatchStatus): Promise<boolean> {
+  async function writeStatus(id: string, status: BatchStatus): Promise<void> {
     await reload()
-    if (keyFile === null || !loaded.has(id)) return false
+    const known = loaded.get(id)?.record.status
+    if (keyFile === null || known === undefined || known === status) return
     const next = records().map((record) => (record.id === id ? { ...record, status } : record))
     await named(path, write(next, keyFile))
-    return true
   }
 
   return {
@@ -187,10 +189,10 @@ export async function openTagKeyStore({
     },
     add: (record) => alone(() => add(record.id, async () => record)),
     rekey: (record) => alone(() => rekey(record)),
-    async setStatus(id, status) {
-      const isShared = await shared.setBatchStatus(id, status)
-      return (await alone(() => writeStatus(id, status))) || isShared
-    },
+    writeStatus: (id, status) =>
+      alone(() => writeStatus(id, status)).catch((cause: unknown) => {
+        throw new KeyFileError(`Batch ${id} is ${status}, but not in the key file${notInFile[status]}`, { cause })
+      }),
     reseal: () =>
       alone(async () => {
         const files = [
@@ -241,6 +243,11 @@ function copyOfKeys({ fileMaster, metaKey }: StoredBatch): Pick<StoredBatch, 'fi
   return { fileMaster: fileMaster && fileMaster.slice(), ...(metaKey && { metaKey: metaKey.slice() }) }
 }
 
+const repeat = 'Repeat the command where the file can be written.'
+const notInFile = {
+  revoked: `, from which a new database takes the status. ${repeat}`,
+  retired: `. Where that says revoked, its tags stay counterfeit. ${repeat}`,
+} as const
 const noKek = 'TAG_KEK is not set, so no key file can be sealed. Make one: openssl rand -hex 32'
 const notLegal =
   'A batch id has 1 to 64 of A-Z a-z 0-9 . _ -. An epoch is a whole number. A system id has 1 to 16 ASCII characters.'

@@ -148,7 +148,7 @@ describe('the key file', () => {
 })
 
 const stationKek = Uint8Array.from(randomBytes(32))
-const shared = { putBatch: async () => true, setBatchStatus: async () => true }
+const shared = { putBatch: async () => true }
 
 describe('application masters', () => {
   it('are in a file of their own, which the verifier cannot take for its keys', async () => {
@@ -286,7 +286,7 @@ describe('keys that are replaced while the verifier runs', () => {
     const keyOf = (rows: typeof before, id: string) => rows.find((row) => row.id === id)?.fileMaster
     assert.notEqual(keyOf(after, 'a'), keyOf(before, 'a'))
     assert.equal(keyOf(after, 'b'), keyOf(before, 'b'), 'what was derived from it stays')
-    await store.setStatus('b', 'retired')
+    await store.writeStatus('b', 'retired')
     await writeKeyFile(path, [next], { kek, demo: true })
     await store.reload()
     assert.equal(toHex(other.fileMaster), zero)

@@ -52,9 +52,24 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.ok(await eventually(() => other.tagKeys.record('spring') !== undefined))
     assert.ok((await other.tagKeys.create({ id: 'summer' })).ok)
     assert.ok(await eventually(() => one.tagKeys.keys.candidates().length === 2))
-    await one.tagKeys.setStatus('spring', 'revoked')
+    await one.tagKeys.writeStatus('spring', 'revoked')
     const status = () => other.tagKeys.keys.candidates().find(({ id }) => id === 'spring')?.status
     assert.ok(await eventually(() => status() === 'revoked'))
+  })
+
+  it('of a revoked batch stay revoked after a start with a former key file, and after one on a new database', async () => {
+    const [leaked, folder] = [{ id: 'leaked' }, join(root, 'restarted', 'keys')]
+    const one = await open('restarted')
+    assert.ok((await one.tagKeys.create(leaked)).ok)
+    await cp(folder, join(root, 'former', 'keys'), { recursive: true })
+    await one.tags.setBatchStatus('leaked', 'revoked')
+    await one.tagKeys.writeStatus('leaked', 'revoked')
+
+    const restarted = await open('former')
+    assert.equal(restarted.tagKeys.record('leaked')?.status, 'active')
+    assert.ok((await restarted.tags.revokedBatches()).includes('leaked'))
+    const elsewhere = await open('restarted', { DATABASE_URL: signed.url })
+    assert.deepEqual(await elsewhere.tags.revokedBatches(), ['leaked'])
   })
 
   it('are all kept when processes that share the folder change them together', async () => {
@@ -63,8 +78,8 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.ok((await one?.tagKeys.create({ id: 'old' }))?.ok)
     const names = (place: number) => Array.from({ length: 4 }, (_, n) => `batch-${place}-${n}`)
     const changes = stations.flatMap(({ tagKeys }, place) => names(place).map((id) => tagKeys.create({ id })))
-    const made = await Promise.all([...changes, one?.tagKeys.setStatus('old', 'revoked')])
-    assert.ok(made.every((outcome) => outcome === true || (outcome !== undefined && outcome !== false && outcome.ok)))
+    const [made] = await Promise.all([Promise.all(changes), one?.tagKeys.writeStatus('old', 'revoked')])
+    assert.ok(made.every(({ ok }) => ok))
     const { tagKeys } = await open('station')
     assert.deepEqual(
       tagKeys.keys

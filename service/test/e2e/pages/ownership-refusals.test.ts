@@ -76,13 +76,13 @@ describe('the routes of ownership in the page', () => {
     }
     const outcomes = async () => [await claim(), await certify()]
     assert.deepEqual(await outcomes(), [[200, undefined], 200])
-    const { tagKeys } = world.components
-    const batchId = (await world.components.tags.tagOfUid(item.tag.uid))?.batchId ?? ''
-    assert.ok(await tagKeys.setStatus(batchId, 'revoked'))
+    const { tags } = world.components
+    const batchId = (await tags.tagOfUid(item.tag.uid))?.batchId ?? ''
+    assert.ok(await tags.setBatchStatus(batchId, 'revoked'))
     try {
       assert.deepEqual(await outcomes(), [[400, 'expired'], 400])
     } finally {
-      await tagKeys.setStatus(batchId, 'active')
+      await tags.setBatchStatus(batchId, 'active')
     }
     assert.deepEqual(await outcomes(), [[200, undefined], 200])
   })

@@ -49,7 +49,7 @@ export const noApprovals = (database: Database) =>
     database,
     required: new Set(),
     hours: 1,
-    acts: databaseActs({ setStatus: async () => true }),
+    acts: databaseActs({ writeStatus: async () => {} }),
     log: createLog(() => {}),
   })
 
