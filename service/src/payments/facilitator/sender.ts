@@ -155,13 +155,14 @@ export function createSender({ rpc: provider, heads, slots, accounts, log }: Sen
     return replacement && sign(account, replacement)
   }
 
-  async function fillGap(sender: Hex, count: number): Promise<void> {
+  async function fillGap(sender: Hex, nonce: number): Promise<void> {
     const account = accounts[addresses.indexOf(sender)] as LocalAccount
     const fees = await heads.fees()
     if (fees.maxFeePerGas > feeLimit) return
-    const slot = await slots.assign({ sender, count, members: [] }, (nonce) =>
+    const slot = await slots.fill({ sender, nonce }, () =>
       sign(account, { type: 'eip1559', chainId, value: 0n, to: sender, gas: 21_000n, ...fees, nonce }),
     )
+    if (slot === undefined) return
     void tracker.track({ slot, validBefore: 0n }).catch(() => {})
     await send(slot.raw)
   }

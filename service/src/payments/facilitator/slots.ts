@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Hex } from '@touchstone/verdict'
 import { bytes, bytesToHex, hexToBytes, numbers } from '../../db/columns.ts'
-import type { Database } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { accountLock, lockStatement } from '../../db/locks.ts'
 import type { BlockId } from '../../domain/chain.ts'
 import type { Holder } from '../holder.ts'
@@ -41,6 +41,45 @@ export function createSlots(
   database: Pick<Database, 'query' | 'transaction' | 'dialect'>,
   { chainId, asset, holder }: { readonly chainId: number; readonly asset: Hex; readonly holder: Holder },
 ) {
+  /** Returns the lowest free nonce of the account from `count` on. It stays free for others until the transaction of `sql` has ended. */
+  async function lowestFree(sql: Sql, sender: Hex, count: number): Promise<number> {
+    if (database.dialect !== 'pglite') await sql.query(lockStatement(accountLock(lockNumber(sender))))
+    const taken = await sql.query<{ nonce: bigint }>(
+      `select nonce from settlement where chain_id = $1 and sender = $2 and nonce >= $3
+         and (state = 'pending' or (state = 'mined' and mined_at > clock_timestamp() - ${lag})) order by nonce`,
+      [chainId, hexToBytes(sender), count],
+    )
+    const free = taken.findIndex((one, index) => Number(one.nonce) !== count + index)
+    return count + (free === -1 ? taken.length : free)
+  }
+
+  async function store(
+    sql: Sql,
+    { sender, nonce, members }: Pick<Slot, 'sender' | 'nonce'> & { readonly members: readonly PaymentKey[] },
+    { raw, hash }: Signed,
+  ): Promise<Slot> {
+    const [made] = await sql.query<{ pk: bigint }>(
+      `with made as (insert into settlement (chain_id, sender, nonce, holder, raw, hashes)
+         values ($1, $2, $3, ${holder.number}, $4, array[$5::bytea]) returning pk),
+       linked as (update payment p set settlement = made.pk, tx_hash = $5 from made,
+         unnest($6::bytea[], $7::bytea[]) m(payer, nonce)
+         where p.chain_id = $1 and p.asset = $8 and p.payer = m.payer and p.nonce = m.nonce and p.state = 'settling')
+       select pk from made`,
+      [
+        chainId,
+        hexToBytes(sender),
+        nonce,
+        hexToBytes(raw),
+        hexToBytes(hash),
+        bytes(members.map(({ payer }) => payer)),
+        bytes(members.map((member) => member.nonce)),
+        hexToBytes(asset),
+      ],
+    )
+    if (made === undefined) throw new Error('The settlement was not stored.')
+    return { pk: made.pk, sender, nonce, raw, hashes: [hash] }
+  }
+
   return {
     /**
      * Assigns the lowest free nonce of the account from `count` on, and stores what `sign` makes of it. Both are in one transaction under
@@ -54,37 +93,20 @@ export function createSlots(
       }: { readonly sender: Hex; readonly count: number; readonly members: readonly PaymentKey[] },
       sign: (nonce: number) => Promise<Signed>,
     ): Promise<Slot> {
-      const address = hexToBytes(sender)
       return database.transaction(async (sql) => {
-        if (database.dialect !== 'pglite') await sql.query(lockStatement(accountLock(lockNumber(sender))))
-        const taken = await sql.query<{ nonce: bigint }>(
-          `select nonce from settlement where chain_id = $1 and sender = $2 and nonce >= $3
-             and (state = 'pending' or (state = 'mined' and mined_at > clock_timestamp() - ${lag})) order by nonce`,
-          [chainId, address, count],
-        )
-        const free = taken.findIndex((one, index) => Number(one.nonce) !== count + index)
-        const nonce = count + (free === -1 ? taken.length : free)
-        const { raw, hash } = await sign(nonce)
-        const [made] = await sql.query<{ pk: bigint }>(
-          `with made as (insert into settlement (chain_id, sender, nonce, holder, raw, hashes)
-             values ($1, $2, $3, ${holder.number}, $4, array[$5::bytea]) returning pk),
-           linked as (update payment p set settlement = made.pk, tx_hash = $5 from made,
-             unnest($6::bytea[], $7::bytea[]) m(payer, nonce)
-             where p.chain_id = $1 and p.asset = $8 and p.payer = m.payer and p.nonce = m.nonce and p.state = 'settling')
-           select pk from made`,
-          [
-            chainId,
-            address,
-            nonce,
-            hexToBytes(raw),
-            hexToBytes(hash),
-            bytes(members.map(({ payer }) => payer)),
-            bytes(members.map((member) => member.nonce)),
-            hexToBytes(asset),
-          ],
-        )
-        if (made === undefined) throw new Error('The settlement was not stored.')
-        return { pk: made.pk, sender, nonce, raw, hashes: [hash] }
+        const nonce = await lowestFree(sql, sender, count)
+        return store(sql, { sender, nonce, members }, await sign(nonce))
+      })
+    },
+
+    /** Assigns this nonce to a transaction that settles nothing. Returns undefined where another one has it, e.g. of a living process. */
+    async fill(
+      { sender, nonce }: Pick<Slot, 'sender' | 'nonce'>,
+      sign: () => Promise<Signed>,
+    ): Promise<Slot | undefined> {
+      return database.transaction(async (sql) => {
+        if ((await lowestFree(sql, sender, nonce)) !== nonce) return undefined
+        return store(sql, { sender, nonce, members: [] }, await sign())
       })
     },
 

@@ -34,8 +34,8 @@ type TrackerOptions = {
   readonly slots: Slots
   /** Signs the transaction that replaces the one of a slot at these fees of the chain. Undefined: it stays. */
   readonly resign: (slot: Slot, fees: Fees, stuck: Stuck) => Promise<Signed | undefined>
-  /** Sends a transfer of nothing under the lowest free nonce from `count` on. A transaction of another process may have it. */
-  readonly fillGap: (sender: Hex, count: number) => Promise<void>
+  /** Sends a transfer of nothing under this nonce, unless a transaction of another process has it. */
+  readonly fillGap: (sender: Hex, nonce: number) => Promise<void>
   readonly send: (raw: Hex) => Promise<void>
   readonly log: Log
 }
@@ -47,10 +47,14 @@ const stuckMs = 15_000
 const receiptsAtOnce = 8
 const abandonedSeconds = 600n
 
-/** `movedAt` is 0 while the receipt is not read: whether it is stuck is unknown then. `refusal`: of the last time that it was sent. */
+/**
+ * `since` is the chain time of the first look that found it in no block. `movedAt` is 0 while the receipt is not read: whether it is stuck
+ * is unknown then. `refusal`: of the last time that it was sent.
+ */
 type Entry = Tracking &
   PromiseWithResolvers<Tracked> & {
     slot: Slot
+    since: bigint
     movedAt: bigint
     movedMs: number
     missing: number
@@ -74,6 +78,7 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     const entry: Entry = {
       ...Promise.withResolvers<Tracked>(),
       ...tracking,
+      since: 0n,
       movedAt: 0n,
       movedMs: performance.now(),
       missing: 0,
@@ -127,11 +132,13 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
       entry.resolve(receipt.to === entry.slot.sender ? 'lost' : receipt)
       return
     }
+    entry.since ||= head.timestamp
     entry.movedAt = movedAt === 0n ? head.number : movedAt
   }
 
   /**
-   * Sends what is stuck again, and returns the failures. A free nonce before it is filled, because nothing behind a gap is mined.
+   * Sends what is stuck again, and returns the failures. A free nonce before all that is followed is filled, because nothing behind a gap
+   * is mined.
    */
   function mend(head: Head): Promise<readonly unknown[]> {
     const stuck = [...entries.values()].filter(
@@ -140,9 +147,10 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
     )
     return eachConcurrently([...new Set(stuck.map(({ slot }) => slot.sender))], 1, async (sender) => {
       const count = Number(requireQuantity(await rpc('eth_getTransactionCount', [sender, 'latest'])))
-      const own = stuck.filter(({ slot }) => slot.sender === sender)
+      const isOwn = ({ slot }: Entry) => slot.sender === sender
+      const own = [...entries.values()].filter(isOwn)
       if (own.every(({ slot }) => slot.nonce > count)) await fillGap(sender, count)
-      for (const entry of own) await mendOne(entry, head, count).catch(notStored)
+      for (const entry of stuck.filter(isOwn)) await mendOne(entry, head, count).catch(notStored)
     })
   }
 
@@ -172,7 +180,8 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
   }
 
   /** Nothing fills the nonces before it, as after the reset of a local chain. */
-  const isAbandoned = ({ validBefore }: Entry, { timestamp }: Head) => timestamp > validBefore + abandonedSeconds
+  const isAbandoned = ({ since, validBefore }: Entry, { timestamp }: Head) =>
+    timestamp > validBefore + abandonedSeconds && timestamp > since + abandonedSeconds
 
   function notStored(error: unknown): void {
     log.warn('a settlement is not mended', { reason: reasonOf(error) })

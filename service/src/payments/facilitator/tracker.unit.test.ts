@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { type Hex, toHex } from 'viem'
 import { until } from '../../../test/support/wait.ts'
 import { createLog } from '../../lib/log.ts'
 import { createTracker, parseReceipt } from './tracker.ts'
@@ -31,6 +32,8 @@ const ofBase = {
   operatorFeeConstant: '0x0',
 } as const
 
+const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
+
 describe('a receipt', () => {
   it('has the data fee of an OP-stack chain beside the gas', () => {
     assert.deepEqual(parseReceipt(hash, ofBase), {
@@ -57,7 +60,6 @@ describe('a receipt', () => {
 describe('a tracker', () => {
   const hashOf = (pk: number) => `0x${pk.toString(16).padStart(64, '0')}` as const
   const head = { number: 32_691_140n, hash: ofBase.blockHash, timestamp: 1_800_000_000n, baseFee: 1n } as const
-  const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
 
   /** Follows transactions 1 to `count` of one sender. A receipt is malformed unless `isRead`. */
   function trackerOf(count: number, isRead: (pk: number) => boolean, to: string = ofBase.to) {
@@ -115,5 +117,67 @@ describe('a tracker', () => {
       found.map((one) => one !== 'lost' && one.ok),
       [true, true],
     )
+  })
+})
+
+describe('a tracker whose transactions stay out', () => {
+  const sender = `0x${'a1'.repeat(20)}` as const
+  const raw = (nonce: number) => `0x0${nonce}` as const
+
+  /** Follows transactions of a sender whose next nonce is 5. Each look finds a new block, a minute after the one before. */
+  function trackerOf() {
+    let number = 1_000n
+    const gaps: number[] = []
+    const lost: number[] = []
+    const sent: Hex[] = []
+    const tracker = createTracker({
+      rpc: async (method) => (method === 'eth_getTransactionCount' ? '0x5' : null),
+      heads: {
+        head: async () => ({ number: (number += 1n), hash: toHex(number), timestamp: 60n * number, baseFee: 1n }),
+        fees: async () => fees,
+      },
+      slots: {
+        lost: async ({ nonce }: { nonce: number }) => void lost.push(nonce),
+        release: async () => {},
+      } as unknown as Parameters<typeof createTracker>[0]['slots'],
+      resign: async () => undefined,
+      fillGap: async (_, count) => void gaps.push(count),
+      send: async (transaction) => void sent.push(transaction),
+      log: createLog(() => {}),
+    })
+    const follow = (nonce: number, validBefore = 2n ** 63n) => {
+      const slot = { pk: BigInt(nonce), sender, nonce, raw: raw(nonce), hashes: [raw(nonce)] }
+      tracker.track({ slot, validBefore }).catch(() => {})
+    }
+    const timesSent = (nonce: number) => sent.filter((transaction) => transaction === raw(nonce)).length
+    return { tracker, follow, gaps, lost, timesSent, block: () => number }
+  }
+
+  it('fills the next nonce where it follows none with it', async () => {
+    const { tracker, follow, gaps, timesSent } = trackerOf()
+    await using _tracker = tracker
+    follow(6)
+    await until(() => timesSent(6) > 0)
+    assert.deepEqual(gaps, [5])
+  })
+
+  it('fills no nonce that it follows, although that one was sent again a block earlier or later', async () => {
+    const { tracker, follow, gaps, timesSent, block } = trackerOf()
+    await using _tracker = tracker
+    const first = block()
+    follow(5)
+    await until(() => block() > first)
+    follow(6)
+    await until(() => timesSent(6) > 1)
+    assert.deepEqual([gaps, timesSent(5) > 0], [[], true])
+  })
+
+  it('gives one up behind another ten minutes after it was followed, however long ago its payments expired', async () => {
+    const { tracker, follow, lost, timesSent } = trackerOf()
+    await using _tracker = tracker
+    follow(5)
+    follow(6, 0n)
+    await until(() => lost.length > 0)
+    assert.deepEqual([lost, timesSent(6)], [[6], 3])
   })
 })

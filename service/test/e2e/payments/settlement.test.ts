@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import { encodeDeployData, keccak256, parseAbi, parseTransaction, toHex, type Hex } from 'viem'
-import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts'
+import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts'
 import burningWallet from '../../../../contracts/artifacts/BurningWallet.json' with { type: 'json' }
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { RpcError } from '../../../src/chain/rpc/answer.ts'
@@ -246,6 +246,21 @@ describe('a transaction that stays out', () => {
     await gateway.close()
   })
 
+  it('costs nothing more where another process follows the one before it', async () => {
+    let isForwarded = false
+    const { rpc, sent } = observed(async (send, raw) => (isForwarded ? send() : keccak256(raw)))
+    const [one, two] = [await world.open({ rpc }), await world.open({ rpc })]
+    const before = await world.transactions()
+    const first = buySettled(one.url, token, await sign(payer))
+    await until(() => sent.length > 0)
+    const second = buySettled(two.url, token, await sign(await world.payer()))
+    await whileMining(until(() => sent.length > 8))
+    isForwarded = true
+    assert.deepEqual(statuses(await whileMining(Promise.all([first, second]))), [200, 200])
+    assert.deepEqual([new Set(sent).size, (await world.transactions()) - before], [2, 2])
+    for (const gateway of [one, two]) await gateway.close()
+  })
+
   it('does not hide that a stranger has executed the payment, while no node takes it', async () => {
     const gateway = await world.open({ deadlines: { settleMs: 500, followMs: 1_000 } })
     const payment = await sign(payer)
@@ -364,66 +379,6 @@ describe('the fees of a transaction that stays out', () => {
     assert.equal(await charged(), price)
     const fees = feesOf(sent)
     assert.ok(fees.length < 5 && Math.max(...fees) < 60, `${fees.join(', ')} gwei`)
-    await gateway.close()
-  })
-})
-
-describe('several keys', () => {
-  const facilitatorOf = (...accounts: PrivateKeyAccount[]) => ({ facilitator: { accounts, walletFactories: [] } })
-  const countOf = async ({ address }: PrivateKeyAccount) =>
-    Number(await world.rpc('eth_getTransactionCount', [address, 'latest']))
-
-  it('take turns', async () => {
-    const second = privateKeyToAccount(generatePrivateKey())
-    await world.rpc('anvil_setBalance', [second.address, toHex(10n ** 18n)])
-    const gateway = await world.open(facilitatorOf(world.facilitator, second))
-    const before = await world.transactions()
-    for (let sale = 0; sale < 4; sale += 1)
-      assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    assert.deepEqual([(await world.transactions()) - before, await countOf(second)], [2, 2])
-    await gateway.close()
-  })
-
-  it('sell while one of them has no ether', async () => {
-    const empty = privateKeyToAccount(generatePrivateKey())
-    const gateway = await world.open(facilitatorOf(empty, world.facilitator))
-    for (let sale = 0; sale < 2; sale += 1)
-      assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    assert.equal(await countOf(empty), 0)
-    await gateway.close()
-  })
-})
-
-describe('the provider', () => {
-  it('is never asked for its pending count, which nodes make in different ways', async () => {
-    const asked: unknown[] = []
-    const plain = createRpcClient({ url: world.chainUrl })
-    const rpc: RpcClient = (method, params, more) => {
-      if (method === 'eth_getTransactionCount') asked.push(params?.[1])
-      return plain(method, params, more)
-    }
-    const gateway = await world.open({ rpc })
-    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    assert.deepEqual(new Set(asked), new Set(['latest']))
-    await gateway.close()
-  })
-
-  it('is asked nothing while nothing is sold, and once for each recent block by a check of reorganisations', async () => {
-    let calls = 0
-    const plain = createRpcClient({ url: world.chainUrl })
-    const rpc: RpcClient = (...call) => {
-      calls += 1
-      return plain(...call)
-    }
-    await world.database.query(`update payment set settled_at = settled_at - interval '1 day'`)
-    const gateway = await world.open({ rpc })
-    calls = 0
-    for (let pass = 0; pass < 3; pass += 1) await gateway.reconcile()
-    assert.equal(calls, 0)
-    assert.equal((await buySettled(gateway.url, token, await sign(payer))).status, 200)
-    calls = 0
-    await gateway.reconcile()
-    assert.equal(calls, 1)
     await gateway.close()
   })
 })

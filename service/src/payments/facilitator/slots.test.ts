@@ -1,0 +1,36 @@
+/** Nonces of one account that several processes assign (spec §4.8). */
+import assert from 'node:assert/strict'
+import { after, before, describe, it } from 'node:test'
+import { toHex, type Hex } from 'viem'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import type { Database } from '../../db/database.ts'
+import { createSlots } from './slots.ts'
+
+const sender: Hex = `0x${'a1'.repeat(20)}`
+const sign = async (nonce: number) => ({ raw: toHex(nonce), hash: toHex(nonce, { size: 32 }) })
+
+for (const { name, open, skip } of testDatabases()) {
+  describe(`nonces on ${name}`, { skip }, () => {
+    let database: Database
+    before(async () => {
+      database = await open()
+    })
+    after(() => database?.close())
+
+    const slotsOf = (process: number) => {
+      const holder = { number: process, isAlive: 'true', [Symbol.asyncDispose]: async () => {} }
+      return createSlots(database, { chainId: 84532, asset: sender, holder })
+    }
+
+    it('a gap is filled with its own nonce, and with no other where a living process has that one', async () => {
+      const [one, two] = [slotsOf(1), slotsOf(2)]
+      const first = await one.assign({ sender, count: 5, members: [] }, sign)
+      const second = await two.assign({ sender, count: 5, members: [] }, sign)
+      assert.deepEqual([first.nonce, second.nonce], [5, 6])
+      assert.equal(await two.fill({ sender, nonce: 5 }, () => sign(5)), undefined)
+      await one.lost(first)
+      assert.equal((await two.fill({ sender, nonce: 5 }, () => sign(5)))?.nonce, 5)
+      assert.equal((await one.assign({ sender, count: 5, members: [] }, sign)).nonce, 7)
+    })
+  })
+}
