@@ -3,7 +3,15 @@ import { hrefIn, retryButton, textsIn, type PageContext } from './context.ts'
 import { fill, html, type Html } from './html.ts'
 import { documentOf } from './layout.ts'
 import { searchCard } from './search.ts'
-import { nextSteps, placesFor, plainVerdict, tapFact, verdictCard, type VerdictView } from './verdict/card.ts'
+import {
+  nextSteps,
+  placesFor,
+  plainVerdict,
+  tapFact,
+  uncheckedFact,
+  verdictCard,
+  type VerdictView,
+} from './verdict/card.ts'
 import { type Role, type Situation, variantsOf } from './verdict/situation.ts'
 
 export type Notice =
@@ -21,23 +29,32 @@ export type Notice =
         | 'badLink'
         | 'badToken'
         | 'unknown'
+        | 'fault'
         | 'prefetch'
         | 'incomplete'
         | 'replayed'
     }
   /** `record`: path of the item's page. */
   | { readonly kind: 'offerOver' | 'offerExpired'; readonly record?: string | undefined }
-  /** `tapped`: the visit carried a tap, which stays valid for another try. */
-  | { readonly kind: 'chain' | 'fault'; readonly tapped: boolean }
+  /** `tap`: what became of the tap of the visit; null where the page is about none. */
+  | { readonly kind: 'chain'; readonly tap: TapFate | null }
   /** `record`: path of the untapped page. */
   | { readonly kind: 'notConfigured'; readonly record?: string | undefined }
 
+/** A tap that is `kept` stays good for another try. */
+export type TapFate = 'kept' | Parameters<typeof uncheckedFact>[1]
+
 export type NoticeKind = Notice['kind']
+
+/** Returns the notice of a fault by its code. `tap` counts where the chain could not be read. */
+export function faultNotice(code: string, tap: TapFate | null): Notice {
+  return code === 'CHAIN_UNAVAILABLE' ? { kind: 'chain', tap } : { kind: 'fault' }
+}
 
 /** Returns the document. `path` is the page's own path, without query. */
 export function noticePage(context: PageContext, path: string, notice: Notice): string {
   const { notices } = textsIn(context)
-  const situation = situations[notice.kind]
+  const situation = notice.kind === 'chain' && notice.tap === 'kept' ? 'kept' : situations[notice.kind]
   const { title, body } =
     situation === undefined ? plainNotice(context, notice) : situationOf(context, notice, situation)
   const record = 'record' in notice ? notice.record : undefined
@@ -100,11 +117,11 @@ function factsOf(context: PageContext, notice: Notice): VerdictView['facts'] {
   if (notice.kind === 'other') return [{ name: verdict.chipGenuine, detail: verdict.chipOther, mark: 'no' }, hidden]
   if (notice.kind === 'unbound')
     return [tapFact(context, notice.counter), { name: verdict.recordNone, detail: verdict.recordNoneWhy, mark: 'open' }]
-  if (notice.kind !== 'chain') return []
+  if (notice.kind !== 'chain' || notice.tap === null) return []
   return [
-    notice.tapped
+    notice.tap === 'kept'
       ? { name: verdict.chipRead, detail: verdict.chipKept, mark: 'open' }
-      : { name: verdict.chipUnchecked, detail: verdict.chipUntapped, mark: 'open' },
+      : uncheckedFact(context, notice.tap),
     { name: verdict.recordUnread, detail: verdict.recordAway, mark: 'open' },
   ]
 }

@@ -181,9 +181,14 @@ export function tapCookies(answer: TapOutcome): string[] {
   ]
 }
 
+/** Returns whether a fault came after a genuine tap, which stays good for another try. */
+export function isKeptTap(fault: unknown): fault is UnresolvedTap {
+  return fault instanceof UnresolvedTap
+}
+
 /** Formats the cookies of an answer to a fault. Under TAP_BIND the tap is lost without them, because it counts also when the chain cannot be read. */
 export function tapCookiesOfFault(fault: unknown): string[] {
-  return fault instanceof UnresolvedTap ? bindCookies(fault.tag) : []
+  return isKeptTap(fault) ? bindCookies(fault.tag) : []
 }
 
 function bindCookies({ bindToken }: { readonly bindToken?: string }): string[] {

@@ -9,7 +9,7 @@ import { fill, html, jsonBlock, type Html } from '../html.ts'
 import { documentOf } from '../layout.ts'
 import { ownershipCard } from '../ownership/card.ts'
 import { searchCard, tapHelp } from '../search.ts'
-import { nextSteps, placesFor, tapFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
+import { nextSteps, placesFor, tapFact, uncheckedFact, verdictCard, type Fact, type Places } from '../verdict/card.ts'
 import { isDoubtful, reportsOf, situationOf, stageOf, type Situation, variantsOf } from '../verdict/situation.ts'
 import { aboutCard, careCard, recallCard } from './about.ts'
 import { compareCard, hasComparison, reportFormId } from './compare.ts'
@@ -110,14 +110,7 @@ function changesOf({ history, changes }: ItemView): ItemView['changes'] {
 }
 
 function chipFact(context: PageContext, tap: TapView): Fact {
-  if (tap.kind === 'tapped') return tapFact(context, tap.counter)
-  const { verdict } = textsIn(context)
-  const details = {
-    untapped: verdict.chipUntapped,
-    incomplete: verdict.chipIncomplete,
-    replayed: verdict.chipReplayed,
-  }
-  return { name: verdict.chipUnchecked, detail: details[tap.kind], mark: 'open' }
+  return tap.kind === 'tapped' ? tapFact(context, tap.counter) : uncheckedFact(context, tap.kind)
 }
 
 /** The state or the gravest report in words, and since when it stands, or when it was read. */

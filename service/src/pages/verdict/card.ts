@@ -13,7 +13,7 @@ import { defaultRole, roles, type Situation, stageOf, type Tone, type Variant, v
 /** A cell of the verdict: a name of few words, and a detail. */
 export type Fact = {
   readonly name: string
-  readonly detail: Html | string
+  readonly detail?: Html | string | undefined
   readonly mark: 'yes' | 'no' | 'open' | 'wait'
 }
 
@@ -165,7 +165,7 @@ function factList(context: PageContext, facts: VerdictView['facts']): Html | fal
         html`<div>
           ${icon(marks[mark].icon, marks[mark].look)}
           <dt class="vh">${names[index]}</dt>
-          <dd>${name}<small>${detail}</small></dd>
+          <dd>${name}${detail !== undefined && html`<small>${detail}</small>`}</dd>
         </div>`,
     )}
   </dl>`
@@ -221,4 +221,16 @@ function fillText(text: string, places: Places): string {
 export function tapFact(context: PageContext, counter: number): Fact {
   const { verdict } = textsIn(context)
   return { name: verdict.chipGenuine, detail: fill(verdict.chipTap, { tap: code(String(counter)) }), mark: 'yes' }
+}
+
+/** Says why there is no result of the chip. `unchecked`: a tap came, but was not looked at. */
+export function uncheckedFact(context: PageContext, why: 'untapped' | 'incomplete' | 'replayed' | 'unchecked'): Fact {
+  const { verdict } = textsIn(context)
+  const details = {
+    untapped: verdict.chipUntapped,
+    incomplete: verdict.chipIncomplete,
+    replayed: verdict.chipReplayed,
+    unchecked: undefined,
+  }
+  return { name: verdict.chipUnchecked, detail: details[why], mark: 'open' }
 }

@@ -52,6 +52,7 @@ const looks: Readonly<Record<Situation, Look>> = {
   unbound: { stage: 'empty', role: 'new', tone: 'hold' },
   other: { stage: 'empty', role: 'new', tone: 'stop' },
   chain: { stage: 'empty', role: 'new', tone: 'none' },
+  kept: { stage: 'empty', role: 'new', tone: 'none' },
 }
 
 /** The situation whose words a role without words of its own takes. */

@@ -15,7 +15,7 @@ import type { BrandTheme } from '../../../pages/brands/theme.ts'
 import { certificatePath, checkPage, checkPath } from '../../../pages/certificate/check.ts'
 import type { CertificateView } from '../../../pages/certificate/facts.ts'
 import { signersAt, type PassView, type Wallet, type Wallets } from '../../../pages/certificate/wallets.ts'
-import { noticePage, type Notice } from '../../../pages/notice.ts'
+import { faultNotice, noticePage, type Notice } from '../../../pages/notice.ts'
 import { certificateOf, isCertifiable } from '../../../passport/certificate.ts'
 import { didOf } from '../../../passport/did-document.ts'
 import type { ItemKey } from '../../../passport/digital-link.ts'
@@ -134,7 +134,7 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
       return fileResponse(pdf, { type: 'application/pdf', name: `${fileName}.pdf` }, headers)
     } catch (error) {
       const { code, status } = helpers.faultOf(error, c)
-      return refuse(status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: false })
+      return refuse(status, faultNotice(code, null))
     }
   })
 }

@@ -10,7 +10,7 @@ import { parseTransferId, type TransferId } from '../../../ownership/transfer-id
 import type { RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, preflight, quotaHeaders } from '../../../http/responses.ts'
 import type { PageContext } from '../../../pages/context.ts'
-import { noticePage, type Notice } from '../../../pages/notice.ts'
+import { faultNotice, noticePage, type Notice } from '../../../pages/notice.ts'
 import { offerPage } from '../../../pages/ownership/offer.ts'
 import { offersPrefix } from '../../../pages/ownership/wallet-form.ts'
 import { itemPath } from '../../../passport/digital-link.ts'
@@ -51,7 +51,7 @@ export function offerRoute(app: Hono<Env>, helpers: RequestHelpers, site: OfferS
       return pageResponse(context, { status: 200, html, font, connect: ["'self'"] }, headers)
     } catch (error) {
       const { code, status } = helpers.faultOf(error, c)
-      return answer(status, { kind: code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault', tapped: false }, headers)
+      return answer(status, faultNotice(code, 'untapped'), headers)
     }
   })
 

@@ -49,7 +49,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
       if (await differences.add({ ...tap, role, note: fields.get('note') ?? '' }))
         log.warn('visitor reports a difference', { tokenId: String(tap.tokenId), role })
     } catch (error) {
-      return answer(helpers.faultOf(error, c).status, { kind: 'fault', tapped: false })
+      return answer(helpers.faultOf(error, c).status, { kind: 'fault' })
     }
     return answer(200, { kind: 'reported', role })
   })

@@ -15,12 +15,13 @@ import { hrefIn, type PageContext } from '../../../pages/context.ts'
 import type { SearchView } from '../../../pages/search.ts'
 import { classPage, homePage, type Example } from '../../../pages/home.ts'
 import { hasReportForm, itemPage } from '../../../pages/item/page.ts'
-import { hasSearch, noticePage, type Notice } from '../../../pages/notice.ts'
+import { faultNotice, hasSearch, noticePage, type Notice, type TapFate } from '../../../pages/notice.ts'
 import { countryOf } from '../../../passport/country.ts'
 import { classPath, itemPath, parseDigitalLink, type DigitalLink } from '../../../passport/digital-link.ts'
 import { productDocument } from '../../../passport/public/document.ts'
 import {
   getTapTokens,
+  isKeptTap,
   isPrefetch,
   parseTapParameters,
   tapCookies,
@@ -115,14 +116,14 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       if (c.req.path === '/') return await homeResponse(site, context, parameters, visit.headers)
       return await targetResponse(visit)
     } catch (error) {
-      return faultResponse(visit, error)
+      return faultResponse(visit, error, hasTap ? 'unchecked' : 'untapped')
     }
   }
 
-  function faultResponse(visit: Visit, error: unknown): Response {
+  function faultResponse(visit: Visit, error: unknown, fate: TapFate): Response {
     const { code, status } = helpers.faultOf(error, visit.c)
-    const kind = code === 'CHAIN_UNAVAILABLE' ? 'chain' : 'fault'
-    const response = noticeResponse(visit, status, { kind, tapped: visit.hasTap })
+    const tap = isKeptTap(error) ? 'kept' : fate
+    const response = noticeResponse(visit, status, faultNotice(code, tap))
     for (const cookie of tapCookiesOfFault(error)) response.headers.append('Set-Cookie', cookie)
     return response
   }
@@ -173,7 +174,7 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       country: helpers.countryOf(visit.c),
     })
     const response = await outcomeResponse(visit, target, outcome).catch((error: unknown) =>
-      faultResponse(visit, error),
+      faultResponse(visit, error, fateOf(outcome)),
     )
     for (const cookie of tapCookies(outcome)) response.headers.append('Set-Cookie', cookie)
     return response
@@ -263,6 +264,12 @@ export function pageRoutes(app: Hono<Env>, helpers: RequestHelpers, site: PageRo
       { ...headers, ...(wait !== undefined && { 'Retry-After': wait }) },
     )
   }
+}
+
+/** Returns what became of a tap. A genuine one counts, and stays good for another try. */
+function fateOf({ kind }: TapOutcome): TapFate {
+  if (kind === 'resolved' || kind === 'unbound') return 'kept'
+  return kind === 'replayed' ? kind : kind === 'malformed' ? 'incomplete' : 'unchecked'
 }
 
 /** Path of the page that opens the item of a tap, for links that name no item. */
