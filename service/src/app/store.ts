@@ -106,8 +106,10 @@ async function openKeys(
   const { kek, previousKek } = config.tap
   const keyFile = kek === null ? null : { kek, previousKek, demo: config.demo }
   const folder = join(config.dataDir, 'keys')
-  const drafts = await removeDrafts(folder)
-  if (drafts > 0) log.info('unfinished files removed', { folder, drafts })
+  const { removed, failed } = await removeDrafts(folder)
+  if (removed > 0) log.info('unfinished files removed', { folder, drafts: removed })
+  // A process that only reads the keys leaves them to one that writes.
+  if (failed !== null) log.warn('unfinished files not removed', { folder, reason: reasonOf(failed) })
   const inTurn = createQueue()
   const alone: Queue = (work) => inTurn(() => whileLocked(database, locks.keyFiles, work))
   const station = createStation({

@@ -87,17 +87,22 @@ export function isDraft(path: string): boolean {
   return /\.[0-9a-f]{12}\.tmp$/.test(path)
 }
 
-/** Removes drafts below a folder that killed processes left there. Returns how many. */
-export async function removeDrafts(folder: string): Promise<number> {
+/** Removes drafts below a folder that killed processes left there. `failed` is the fault of one that is still there, or null. */
+export async function removeDrafts(folder: string): Promise<{ removed: number; failed: unknown }> {
   const names = await readdir(folder, { recursive: true }).catch(() => [])
   let removed = 0
+  let failed: unknown = null
   for (const path of names.filter(isDraft).map((name) => join(folder, name))) {
     const found = await lstat(path).catch(() => null)
     if (found === null || !found.isFile() || Date.now() - found.mtimeMs < draftMs) continue
-    await rm(path, { force: true })
-    removed += 1
+    try {
+      await rm(path, { force: true })
+      removed += 1
+    } catch (error) {
+      failed = error
+    }
   }
-  return removed
+  return { removed, failed }
 }
 
 function associated(kind: SealedKind): Buffer {

@@ -23,7 +23,7 @@ describe('private files', () => {
       writeFileSync(join(folder, name), 'x')
       utimesSync(join(folder, name), hours(age), hours(age))
     }
-    assert.equal(await removeDrafts(folder), 2)
+    assert.deepEqual(await removeDrafts(folder), { removed: 2, failed: null })
     assert.deepEqual(readdirSync(folder).toSorted(), [
       'chips',
       'notes.tmp',
@@ -31,7 +31,7 @@ describe('private files', () => {
       'tag-keys.json.ba9876543210.tmp',
     ])
     assert.deepEqual(readdirSync(join(folder, 'chips')), [])
-    assert.equal(await removeDrafts(join(folder, 'none')), 0)
+    assert.deepEqual(await removeDrafts(join(folder, 'none')), { removed: 0, failed: null })
   })
 
   it('are created once, and replaced as a whole', async () => {

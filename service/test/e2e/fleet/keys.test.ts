@@ -1,10 +1,11 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { makeReadOnly } from '../../support/read-only.ts'
 import { eventually } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
@@ -30,7 +31,11 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
   })
 
   /** An instance with a data folder of this name. */
-  async function open(folder: string, env: Record<string, string> = {}): Promise<StoreComponents & AsyncDisposable> {
+  async function open(
+    folder: string,
+    env: Record<string, string> = {},
+    lines: string[] = [],
+  ): Promise<StoreComponents & AsyncDisposable> {
     const settings = {
       DATA_DIR: join(root, folder),
       DATABASE_URL: database.url,
@@ -40,7 +45,7 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     }
     const parts = await openStoreComponents(
       readConfig(settings),
-      createLog(() => {}),
+      createLog((line) => void lines.push(line)),
     )
     opened.push(parts)
     return parts
@@ -70,6 +75,20 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     assert.ok((await restarted.tags.revokedBatches()).includes('leaked'))
     const elsewhere = await open('restarted', { DATABASE_URL: signed.url })
     assert.deepEqual(await elsewhere.tags.revokedBatches(), ['leaked'])
+  })
+
+  it('are opened in a folder that can only be read, in which a draft was left', async (t) => {
+    const folder = join(root, 'shared', 'keys')
+    const draft = join(folder, 'tag-keys.json.0123456789ab.tmp')
+    await writeFile(draft, 'x')
+    await utimes(draft, 0, 0)
+    using closed = makeReadOnly(folder)
+    if (closed === null) return t.skip('no folder can be mounted read-only here')
+    const lines: string[] = []
+    const { tagKeys } = await open('shared', { ONLY: 'graphql' }, lines)
+    assert.equal(tagKeys.keys.candidates().length, 2)
+    const [line, ...more] = lines.map((text) => JSON.parse(text) as Record<string, unknown>)
+    assert.deepEqual([line?.['level'], line?.['event'], more], ['warn', 'unfinished files not removed', []])
   })
 
   it('are all kept when processes that share the folder change them together', async () => {
