@@ -171,16 +171,48 @@ describe('itemPage', () => {
 
   it('says of a recycled item with a report that its record is closed, in red, and that no report is lifted', () => {
     const history = [{ kind: 'recycled', at: 1_769_904_000, block: 1, transaction: '0x' } as const]
-    const recycled = view(6, { reports: ['STOLEN'], owner: 'closed', history })
+    const recycled = view(6, { reports: ['RECALL'], owner: 'closed', history })
     const page = itemPage(english, { ...recycled, verdict: { ...recycled.verdict, flagged: true } })
     assert.equal(headlineOf(page), 'Retired, with a report')
     assert.match(page, /<section\s+class="verdict tone-stop"/)
-    assert.match(page, /Reported stolen/)
-    assert.doesNotMatch(page, /Reported stolen<small>since|can lift the report|Ask .* to lift the report/)
+    assert.match(page, /<dd>Recalled<small>read/)
+    assert.doesNotMatch(page, /can lift the report|Ask .* to lift the report/)
     const tap = { kind: 'untapped' } as const
     const untapped = itemPage(english, { ...recycled, tap, verdict: { ...recycled.verdict, flagged: true } })
     assert.equal(headlineOf(untapped), 'Retired, with a report')
     assert.match(untapped, /You have tapped nothing/)
+  })
+
+  it('says of a closed record that its item may have been recycled, which the record does not say', () => {
+    const history = [{ kind: 'recycled', at: 1_769_904_000, block: 1, transaction: '0x' } as const]
+    const recycled = view(6, { owner: 'closed', history })
+    for (const flagged of [false, true]) {
+      const reports = flagged ? (['RECALL'] as const) : []
+      const page = itemPage(english, { ...recycled, reports, verdict: { ...recycled.verdict, flagged } })
+      assert.match(page, /The record of what carried this chip is closed for good/)
+      assert.match(page, /It may have been recycled\./)
+      assert.doesNotMatch(page, /was recycled|>Recycled/)
+    }
+  })
+
+  it('warns a buyer of a closed record as of the theft or the loss that it carries', () => {
+    for (const [report, heading, step] of [
+      ['STOLEN', 'Reported stolen', 'the police, or the maker.'],
+      ['STOLEN_CONFIRMED', 'Stolen, confirmed', 'the police.'],
+      ['LOST', 'Reported lost', 'the maker or a lost property office.'],
+    ] as const) {
+      const recycled = view(6, { reports: [report], owner: 'closed', history: null })
+      const page = itemPage(english, { ...recycled, verdict: { ...recycled.verdict, flagged: true } })
+      assert.equal(headlineOf(page), heading)
+      assert.match(page, /<section\s+class="verdict tone-stop"/)
+      const [buyer = '', owner = ''] = page.split('<section class="next card"').slice(1)
+      assert.match(buyer, /^\s+data-role="new second">/)
+      assert.ok(buyer.includes(step), report)
+      assert.match(owner, /^\s+data-role="mine">/)
+      assert.match(owner, /Nobody can claim it or pass it on any more\./)
+      assert.match(page, /<p class="say"\s+data-role="mine"\s*>[^<]*The report can no longer be lifted\./)
+      assert.doesNotMatch(page, /can lift the report|Ask .* to lift the report|was recycled/)
+    }
   })
 
   it('is never green or blue, and shows nothing in colour, without a tap', () => {

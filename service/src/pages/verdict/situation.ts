@@ -5,7 +5,8 @@
 import type { LifecycleState } from '@touchstone/verdict'
 import type { Texts } from '../languages.ts'
 
-export type Situation = keyof Texts['situations']
+/** A situation without words of its own is a `MixedSituation`. */
+export type Situation = keyof Texts['situations'] | MixedSituation
 export const roles = ['new', 'second', 'mine'] as const
 export type Role = (typeof roles)[number]
 
@@ -45,6 +46,9 @@ const looks: Readonly<Record<Situation, Look>> = {
   opened: { stage: 'stop', role: 'new', tone: 'stop' },
   recycled: { stage: 'record', role: 'second', tone: 'hold' },
   closed: { stage: 'stop', role: 'second', tone: 'stop' },
+  closedConfirmed: { stage: 'stop', role: 'second', tone: 'stop' },
+  closedStolen: { stage: 'stop', role: 'second', tone: 'stop' },
+  closedLost: { stage: 'stop', role: 'second', tone: 'stop' },
   untapped: { stage: 'record', role: 'new', tone: 'none' },
   replayed: { stage: 'record', role: 'new', tone: 'none' },
   incomplete: { stage: 'record', role: 'new', tone: 'none' },
@@ -57,6 +61,14 @@ const looks: Readonly<Record<Situation, Look>> = {
 
 /** The situation whose words a role without words of its own takes. */
 const wordsOf: Readonly<Partial<Record<Situation, Situation>>> = { handled: 'released', fresh: 'claimed' }
+
+/** Each role of a mixed situation takes the words of another one. A closed record still warns a buyer of a theft. */
+const mixed = {
+  closedConfirmed: { new: 'confirmed', second: 'confirmed', mine: 'closed' },
+  closedStolen: { new: 'stolen', second: 'stolen', mine: 'closed' },
+  closedLost: { new: 'lost', second: 'lost', mine: 'closed' },
+} as const
+type MixedSituation = keyof typeof mixed
 
 type Words = {
   readonly word: string
@@ -95,10 +107,15 @@ export function defaultRole(situation: Situation): Role {
 
 /** A role without words of its own has those of the situation behind it, else those of the first role. */
 function wordsFor(situations: Texts['situations'], situation: Situation, role: Role): Words {
+  if (isMixed(situation)) return wordsFor(situations, mixed[situation][role], role)
   const own: Partial<Record<Role, Words>> = situations[situation]
   const behind = wordsOf[situation]
   const words = own[role] ?? (behind === undefined ? own.new : wordsFor(situations, behind, role))
   return words as Words
+}
+
+function isMixed(situation: Situation): situation is MixedSituation {
+  return situation in mixed
 }
 
 /** A new item that was tapped more often than this was in other hands. */
@@ -136,11 +153,17 @@ const ofReport: Readonly<Record<ReportKind, Situation>> = {
   REPORTED: 'reported',
 }
 
+const closedBy: Readonly<Partial<Record<ReportKind, Situation>>> = {
+  STOLEN_CONFIRMED: 'closedConfirmed',
+  STOLEN: 'closedStolen',
+  LOST: 'closedLost',
+}
+
 /** Decides the situation of a record. A report comes first, then the tap, then the state. The report of a recycled item stays for ever. */
 export function situationOf(facts: Facts): Situation {
   const { tap, state, flagged, tampered, described, claimedAt, returned, now } = facts
-  if (state === 'RECYCLED' && flagged) return 'closed'
   const [report] = reportsOf(facts)
+  if (state === 'RECYCLED' && flagged) return (report && closedBy[report]) ?? 'closed'
   if (report !== undefined) return ofReport[report]
   if (flagged) return 'reported'
   if (tap.kind !== 'tapped') return tap.kind
