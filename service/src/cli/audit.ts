@@ -78,6 +78,11 @@ async function verify(
   io.out(`head ${formatHead(verified.head)}`)
   const newest = signed.at(-1)
   if (newest !== undefined) io.out(`signed heads that agree: ${signed.length}, the newest ${describeHead(newest)}`)
+  else {
+    const { auditHeadFile } = await import('../app/audit-heads.ts')
+    const none = `signed heads that agree: none in ${auditHeadFile(session.dataDir)}.`
+    io.out(`${none} Only a head that was kept elsewhere (--head) shows a trail that was cut or written anew.`)
+  }
 }
 
 /** Reads the heads that the issuer signed each day. Throws for one that it did not sign. */

@@ -183,6 +183,8 @@ describe('touchstone issuer', () => {
     assert.match((await inWorld('audit', 'verify', '--head', forged)).err, /this issuer did not sign it/)
 
     const file = auditHeadFile(world.settings.DATA_DIR)
+    const none = new RegExp(`^signed heads that agree: none in ${file}\\. Only a head that was kept elsewhere`, 'm')
+    assert.match((await inWorld('audit', 'verify')).out, none)
     await mkdir(dirname(file))
     const { issuer } = world.components
     const line = (hash: string) =>
@@ -203,6 +205,7 @@ describe('touchstone issuer', () => {
     await inWorld('issuer', 'revoke', 'key-5')
     const verified = await inWorld('audit', 'verify')
     assert.match(verified.err, /their key is revoked: 1/)
+    assert.match(verified.out, none)
     assert.equal(verified.exit, 0)
     await rm(file)
   })

@@ -5,56 +5,22 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
-import { parse, parseAllDocuments } from 'yaml'
-import { copiedFiles, envOf, filesBelow, filledIn, read, root, stagesOf } from '../../support/processes/deploy.ts'
+import { parseAllDocuments } from 'yaml'
+import {
+  copiedFiles,
+  envOf,
+  filesBelow,
+  filledIn,
+  read,
+  readCompose,
+  type Resource,
+  resourcesOf,
+  root,
+  stagesOf,
+} from '../../support/processes/deploy.ts'
 import { readConfig, readServiceConfig } from '../../../src/app/config/config.ts'
 import { settings } from '../../../src/app/config/schema.ts'
 import type { Setting } from '../../../src/app/config/setting.ts'
-
-type Container = {
-  readonly name: string
-  readonly image: string
-  readonly args: readonly string[]
-  readonly env?: readonly {
-    readonly name: string
-    readonly value?: string
-    readonly valueFrom?: { readonly secretKeyRef?: { readonly optional?: boolean } }
-  }[]
-  readonly envFrom?: readonly object[]
-  readonly securityContext?: unknown
-  readonly volumeMounts?: readonly { readonly name: string; readonly mountPath: string; readonly readOnly?: boolean }[]
-}
-type Pod = {
-  readonly containers: readonly Container[]
-  readonly initContainers?: readonly Container[]
-  readonly securityContext?: { readonly runAsNonRoot?: boolean }
-  readonly volumes?: readonly {
-    readonly name: string
-    readonly secret?: { readonly secretName: string; readonly optional?: boolean }
-  }[]
-}
-type Resource = {
-  readonly kind: string
-  readonly metadata: { readonly name: string }
-  readonly spec?: { readonly template?: { readonly spec: Pod } }
-}
-type Compose = Readonly<
-  Record<
-    'services',
-    Record<
-      string,
-      {
-        image?: string
-        command?: string[]
-        environment?: Record<string, string>
-        read_only?: boolean
-        volumes?: string[]
-        mem_limit?: string
-        logging?: { options: Record<string, string> }
-      }
-    >
-  >
->
 
 const example = envOf(read('deploy/.env.example'))
 const isSetting = (name: string) => name in settings || name === 'NODE_ENV'
@@ -95,7 +61,7 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
 }
 
 describe('deploy/compose.yaml', () => {
-  const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+  const { services } = readCompose()
   const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('touchstone:'))
 
   it('gives each role settings that it accepts, all of them explained in .env.example', () => {
@@ -163,25 +129,16 @@ describe('deploy/prometheus', () => {
 })
 
 describe('deploy/kubernetes', () => {
-  const documentsOf = (folder: string) =>
-    filesBelow(folder)
-      .filter((name) => name.endsWith('.yaml'))
-      .flatMap((name) =>
-        parseAllDocuments(read(name)).map((document) => {
-          assert.deepEqual(document.errors, [], name)
-          return document.toJS() as Resource
-        }),
-      )
   const values = 'deploy/kubernetes/overlays/production'
   const shared = envOf(read(`${values}/settings.env`))
   const secrets = envOf(read(`${values}/secrets.env.example`))
 
   it('gives each role settings that it accepts', () => {
-    const containers = documentsOf('deploy/kubernetes/base').flatMap(({ spec, metadata }) =>
+    const containers = resourcesOf('deploy/kubernetes/base').flatMap(({ spec, metadata }) =>
       (spec?.template?.spec.containers ?? []).map((container) => ({ role: metadata.name, ...container })),
     )
     const ours = containers.filter(({ role, name }) => name === 'touchstone' && role !== 'any')
-    assert.equal(ours.length, 5)
+    assert.equal(ours.length, 6)
     // Settings of one role that an operator may switch on stand in the ConfigMap of all.
     const switchedOn = { ...shared, PAYMENT_CHANNELS: 'on' }
     for (const { role, args, env = [], envFrom = [] } of ours) {
@@ -190,20 +147,22 @@ describe('deploy/kubernetes', () => {
         return [name, value ?? secrets[name] ?? ''] as const
       })
       const given = filledIn({ ...(envFrom.length > 0 && switchedOn), ...Object.fromEntries(own) })
-      assert.equal(given['ONLY'], args[0] === 'serve' ? role : undefined)
+      assert.equal(given['ONLY'], args[0] === 'serve' ? (role === 'commands' ? 'verification' : role) : undefined)
       accepts(args, given)
     }
   })
 
   it('gives each role the secrets that compose.yaml gives it', () => {
-    const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+    const { services } = readCompose()
     const isSecret = (name: string) => (settings as Readonly<Record<string, Setting>>)[name]?.secret === true
-    for (const { metadata, spec } of documentsOf('deploy/kubernetes/base')) {
+    for (const { metadata, spec } of resourcesOf('deploy/kubernetes/base')) {
       const container = spec?.template?.spec.containers.find(({ args }) => args?.[0] === 'serve')
       if (container === undefined) continue
       const env = (container.env ?? []).filter(({ value }) => value === undefined)
       const given = env.map(({ name }) => name)
-      const wanted = Object.keys(services[metadata.name]?.environment ?? {}).filter(isSecret)
+      // The pod of the commands writes to the chain as graphql does.
+      const { environment = {} } = services[metadata.name === 'commands' ? 'graphql' : metadata.name] ?? {}
+      const wanted = Object.keys(environment).filter(isSecret)
       assert.deepEqual(given.toSorted(), wanted.toSorted(), metadata.name)
       // A Secret of an earlier release has no such key: its pods must start all the same.
       for (const { name, valueFrom } of env)
@@ -212,10 +171,10 @@ describe('deploy/kubernetes', () => {
   })
 
   it('mounts the files of each role that reads some, which need not exist', () => {
-    for (const { metadata, spec } of documentsOf('deploy/kubernetes/base')) {
+    for (const { metadata, spec } of resourcesOf('deploy/kubernetes/base')) {
       const pod = spec?.template?.spec
       if (pod === undefined) continue
-      const role = metadata.name
+      const role = metadata.name === 'commands' ? 'verification' : metadata.name
       const mounts = pod.containers.flatMap(({ volumeMounts = [] }) => volumeMounts)
       const files = mounts.filter(({ mountPath }) => mountPath === '/files')
       assert.deepEqual(files, role in filesOf ? [{ name: 'files', mountPath: '/files', readOnly: true }] : [], role)
@@ -247,8 +206,8 @@ describe('deploy/kubernetes', () => {
     const hardened = { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: ['ALL'] } }
 
     for (const [overlay, count] of [
-      ['production', 6],
-      ['citus', 8],
+      ['production', 7],
+      ['citus', 9],
     ] as const)
       it(`into the hardened pods of ${overlay}`, () => {
         const resources = made(overlay)

@@ -6,14 +6,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
-import { parse } from 'yaml'
-import { read, root } from '../../support/processes/deploy.ts'
-
-type Service = { readonly command?: readonly string[]; readonly environment?: Readonly<Record<string, string>> }
+import { readCompose, root } from '../../support/processes/deploy.ts'
 
 describe('the health check of a container', () => {
-  const { services } = parse(read('deploy/compose.yaml'), { merge: true }) as { services: Record<string, Service> }
-  const serving = Object.entries(services).filter(([, { command }]) => command?.[0] === 'serve')
+  const serving = Object.entries(readCompose().services).filter(([, { command }]) => command?.[0] === 'serve')
 
   it('finds a container healthy by the hosts of its role alone', async () => {
     const server = createServer((_, response) => void response.end()).listen(0, '127.0.0.1')

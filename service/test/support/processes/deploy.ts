@@ -1,7 +1,9 @@
 /** The files of deploy/ as values for tests. */
+import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join, matchesGlob } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parse, parseAllDocuments } from 'yaml'
 
 export const root = fileURLToPath(new URL('../../../../', import.meta.url))
 export const read = (path: string): string => readFileSync(join(root, path), 'utf8')
@@ -102,4 +104,71 @@ export function filledIn(env: Readonly<Record<string, string>>): Record<string, 
   const value = (name: string, found: string) =>
     found === '' ? (made[name] ?? 'a7'.repeat(32)) : (found.includes('…') && made[name]) || found
   return Object.fromEntries(Object.entries(env).map(([name, found]) => [name, value(name, found)]))
+}
+
+type Container = {
+  readonly name: string
+  readonly image: string
+  readonly args: readonly string[]
+  readonly env?: readonly {
+    readonly name: string
+    readonly value?: string
+    readonly valueFrom?: { readonly secretKeyRef?: { readonly optional?: boolean } }
+  }[]
+  readonly envFrom?: readonly object[]
+  readonly securityContext?: unknown
+  readonly volumeMounts?: readonly {
+    readonly name: string
+    readonly mountPath: string
+    readonly readOnly?: boolean
+    readonly subPath?: string
+  }[]
+}
+type Pod = {
+  readonly containers: readonly Container[]
+  readonly initContainers?: readonly Container[]
+  readonly securityContext?: { readonly runAsNonRoot?: boolean }
+  readonly volumes?: readonly {
+    readonly name: string
+    readonly secret?: { readonly secretName: string; readonly optional?: boolean }
+    readonly persistentVolumeClaim?: { readonly claimName: string }
+  }[]
+}
+export type Resource = {
+  readonly kind: string
+  readonly metadata: { readonly name: string }
+  readonly spec?: {
+    readonly replicas?: number
+    readonly strategy?: { readonly type?: string }
+    readonly template?: { readonly spec: Pod }
+  }
+}
+type Compose = Readonly<{
+  services: Record<
+    string,
+    {
+      image?: string
+      command?: string[]
+      environment?: Record<string, string>
+      read_only?: boolean
+      volumes?: string[]
+      mem_limit?: string
+      logging?: { options: Record<string, string> }
+    }
+  >
+  volumes: Record<string, unknown>
+}>
+
+export const readCompose = (): Compose => parse(read('deploy/compose.yaml'), { merge: true }) as Compose
+
+/** The resources of Kubernetes in the YAML files below a folder. */
+export function resourcesOf(folder: string): Resource[] {
+  return filesBelow(folder)
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) =>
+      parseAllDocuments(read(name)).map((document) => {
+        assert.deepEqual(document.errors, [], name)
+        return document.toJS() as Resource
+      }),
+    )
 }
