@@ -1,6 +1,6 @@
 /**
  * The index as it was at an earlier block (spec §2.9). Tokens that changed since are projected again from their events up to the block.
- * Only what the chain holds goes back; taps, texts and the names of tags are those of now.
+ * Only what the chain holds goes back; taps, texts and the names of tags are those of now. A tap counts for its own tag there too.
  */
 import { type Hex, isAuthentic, type StateCode } from '@touchstone/verdict'
 import { countIn, countWithin, nullAfterTimeout } from '../../db/bounded-count.ts'
@@ -175,11 +175,14 @@ type CurrentAsset = Readonly<{
   serial: string | null
   gtin: string | null
   tapped_at: string | null
+  /** The tag that was tapped last, where it is kept. */
+  tappedTag: Hex | null
 }>
 
-const currentStatement = `select pk::text as pk, token_id::text as token_id, ${hex('metadata_hash')} as "metadataHash",
-    ${hex('tag_hash')} as "tagHash", tag_id, name, brand, serial, gtin, ${instant('tapped_at')} as tapped_at
-  from asset where token_id = any($1::numeric[])`
+const currentStatement = `select a.pk::text as pk, a.token_id::text as token_id, ${hex('a.metadata_hash')} as "metadataHash",
+    ${hex('a.tag_hash')} as "tagHash", a.tag_id, a.name, a.brand, a.serial, a.gtin, ${instant('a.tapped_at')} as tapped_at,
+    ${hex('t.tag_hash')} as "tappedTag"
+  from asset a left join asset_tap t on t.token_id = a.token_id where a.token_id = any($1::numeric[])`
 
 /** Returns rows of `asset` as they were at the block; a token that was minted later has none. `null`: more than `most` events. */
 async function pastAssets(
@@ -202,11 +205,12 @@ async function pastAssets(
   return states.flatMap((state) => {
     const row = known.get(state.tokenId)
     if (row === undefined) return []
-    const { metadataHash: _metadataHash, tagHash: _tagHash, ...rest } = row
+    const { metadataHash: _metadataHash, tagHash: presentTag, tappedTag, ...rest } = row
     const [metadataHash, tagHash] = [orNull(state.metadataHash), orNull(state.tagHash)]
     const flags = state.flags ?? 0
     const isGenuine = isAuthentic({ state: (state.state ?? 0) as StateCode, flags })
-    const commitment = row.tag_id !== null && row.tag_id === row.tagHash
+    const isTapped = tagHash === presentTag ? row.tapped_at !== null : tagHash === tappedTag
+    const commitment = row.tag_id !== null && row.tag_id === presentTag
     const own = metadataHash === row.metadataHash ? row : texts.get(metadataHash ?? '0x')
     return {
       ...rest,
@@ -218,7 +222,7 @@ async function pastAssets(
       tag_id: commitment ? tagHash : row.tag_id,
       name: own?.name ?? null,
       brand: own?.brand ?? null,
-      verified: isGenuine && tagHash !== null && row.tapped_at !== null,
+      verified: isGenuine && tagHash !== null && isTapped,
       created_at: formatSeconds(state.minted?.time ?? state.time),
       updated_at: formatSeconds(state.time),
       updated_block: state.block.toString(),

@@ -1,0 +1,59 @@
+/** Products at an earlier block (spec §2.9), in steps of the index that no test of a chain makes. */
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { after, before, describe, it } from 'node:test'
+import type { Hex } from '@touchstone/verdict'
+import { testDatabases } from '../../../test/support/database/databases.ts'
+import { hashOf } from '../../../test/support/index/rows.ts'
+import { bound, indexSteps, minted } from '../../../test/support/index/steps.ts'
+import { hexToBytes } from '../../db/columns.ts'
+import type { Database } from '../../db/database.ts'
+import { pastStore } from './past.ts'
+import type { PastBlock } from './products.ts'
+
+const [a, b] = [0xaa, 0xbb].map(hashOf) as [Hex, Hex]
+
+for (const { name, open, skip } of testDatabases())
+  describe(`products at an earlier block on ${name}`, { skip }, () => {
+    let database: Database
+    let step: Awaited<ReturnType<typeof indexSteps>>
+    let past: ReturnType<typeof pastStore>
+    before(async () => {
+      database = await open()
+      step = await indexSteps(database)
+      past = pastStore(database)
+    })
+    after(() => database.close())
+
+    async function blockAt(number: number): Promise<PastBlock> {
+      const { block } = await past.find(BigInt(number))
+      assert.ok(block)
+      return block
+    }
+    async function tap(tokenId: bigint, tag: Hex): Promise<void> {
+      const uid = randomBytes(7)
+      await database.query('insert into tap (uid, epoch, counter, picc) values ($1, 0, 1, $2)', [uid, Buffer.alloc(16)])
+      await database.query('select announce_tap($1, 0, 1, $2::numeric, $3)', [uid, String(tokenId), hexToBytes(tag)])
+    }
+    async function isVerifiedAt(number: number, tokenId: bigint): Promise<boolean | undefined> {
+      return (await past.products(await blockAt(number), [tokenId]))?.[0]?.verified
+    }
+
+    it('are verified by a tap of the tag that they had there, not of a later one', async () => {
+      const [later, earlier] = [1n, 2n]
+      await step(
+        10,
+        [later, earlier].flatMap((tokenId) => [...minted(tokenId), ...bound(tokenId, a)]),
+      )
+      await tap(earlier, a)
+      await step(
+        20,
+        [later, earlier].flatMap((tokenId) => bound(tokenId, b).slice(0, 1)),
+      )
+      await tap(later, b)
+      const verified = async (number: number) =>
+        Promise.all([later, earlier].map((tokenId) => isVerifiedAt(number, tokenId)))
+      assert.deepEqual(await verified(10), [false, true])
+      assert.deepEqual(await verified(20), [true, false])
+    })
+  })
