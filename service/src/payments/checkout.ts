@@ -149,6 +149,7 @@ export function createCheckout(options: CheckoutOptions) {
   ): Promise<Outcome | 'retry'> {
     const { presented, order, closed } = request
     const { payment } = presented
+    if (settlement.isRunning(keyOf(request))) return 'retry' // its row was deleted, so that it ends
     const error = checkTerms(presented, terms) ?? (await checkTimesOnChain(payment))
     if (error !== undefined) return refuse(request, failure(error))
     const newest = await within(chainMs, 'payment_unavailable', head)

@@ -119,22 +119,27 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     return started
   }
 
-  /** Tries until the chain has decided. Returns undefined where this process ends first. */
+  /** Tries until the chain has decided. Returns undefined where this process ends first. A row that is not there is not executed. */
   async function run(first: Settling, own: Running): Promise<Outcome | undefined> {
-    let row = first
+    let row: Settling | null = first
     for (const pauseMs of backoff(500, 5_000)) {
-      const report = await execute(row)
-      const outcome = report.paid ? complete(row, report.paid) : await decide(row, report)
-      if (outcome !== undefined) return outcome
+      const outcome = row && (await attempt(row))
+      if (outcome) return outcome
       own.undecided.resolve()
       own.undecided = Promise.withResolvers<void>()
       const asked = new Promise<void>((resolve) => (own.retry = resolve))
       await Promise.race([asked, sleep(pauseMs, closing)])
       if (closing.signal.aborted) break
-      const stored = await ledger.find(row.key).catch(notRecorded)
-      if (stored !== undefined) row = { ...row, settlement: stored.settlement, transaction: stored.transaction }
+      const stored = await ledger.find(first.key).catch((error: unknown) => (notRecorded(error), null))
+      if (stored === undefined) return failure('settlement_pending') // the answer to its deletion was lost
+      row = stored && toSettling(stored)
     }
     return ledger.release(first.key).then(() => undefined, notRecorded)
+  }
+
+  async function attempt(row: Settling): Promise<Outcome | undefined> {
+    const report = await execute(row)
+    return report.paid ? complete(row, report.paid) : decide(row, report)
   }
 
   async function execute({ payment, settlement }: Settling): Promise<Report> {

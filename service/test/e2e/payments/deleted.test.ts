@@ -1,0 +1,113 @@
+/** The row of a payment that could not be sent is deleted. Its header may come again, and is charged for one proof (spec §4.8). */
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { toHex, type Hex } from 'viem'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
+import { buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
+
+type Store = typeof world.store
+const { world, token, payer, charged } = await openSale()
+const another = await world.mint()
+
+/** Opens a gateway that can send nothing before `cheapen`, because fees are above the limit. */
+async function openWhileDear(changed: Partial<Store>) {
+  const plain = createRpcClient({ url: world.chainUrl })
+  let isDear = true
+  const rpc: RpcClient = async (method, params) => {
+    const answer = await plain(method, params)
+    return isDear && method === 'eth_maxPriorityFeePerGas' ? toHex(200n * 10n ** 9n) : answer
+  }
+  let working = Infinity
+  const adopt: Store['adopt'] = (...args) => {
+    const [, key, own] = args
+    if (key === undefined) working = own?.length ?? 0
+    return world.store.adopt(...args)
+  }
+  const gateway = await world.open({ rpc, ledger: { ...world.store, adopt, ...changed }, deadlines: { settleMs: 500 } })
+  return {
+    gateway,
+    cheapen: () => (isDear = false),
+    /** Returns whether the gateway settles nothing any more. */
+    isIdle: async () => (await gateway.reconcile(), working === 0),
+  }
+}
+
+/** Deletes the row, and loses the answer. */
+const dropWithoutAnswer: Store['drop'] = async (key) => {
+  await world.store.drop(key)
+  throw new Error('connection terminated')
+}
+
+describe('a payment whose row was deleted without an answer', () => {
+  for (const [what, failures] of [
+    ['is not settled', 0],
+    ['is not settled while the ledger does not answer either', 2],
+  ] as const)
+    it(`${what}, and the next try of its header is charged once`, async () => {
+      let [drops, looks] = [0, 0]
+      const { gateway, cheapen, isIdle } = await openWhileDear({
+        drop: (key) => ((drops += 1) === 1 ? dropWithoutAnswer(key) : world.store.drop(key)),
+        async find(key) {
+          const isOfSettlement = key.requestHash === undefined && drops > 0
+          if (isOfSettlement && (looks += 1) <= failures) throw new Error('connection terminated')
+          return world.store.find(key)
+        },
+      })
+      const payment = await sign(payer)
+      const pending = await buy(gateway.url, token, payment)
+      assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+      cheapen()
+      await until(async () => (await isIdle()) || (await charged()) > 0n)
+      assert.equal(await charged(), 0n)
+      assert.ok(looks > failures)
+      assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+      assert.equal(await charged(), price)
+      await gateway.close()
+    })
+
+  it('proves another asset, where its header comes back for that', async () => {
+    const { gateway, cheapen } = await openWhileDear({ drop: dropWithoutAnswer })
+    const payment = await sign(payer)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    cheapen()
+    const sold = await buySettled(gateway.url, another, payment)
+    assert.deepEqual([sold.status, sold.body.assetId, await charged()], [200, String(another), price])
+    await gateway.close()
+  })
+})
+
+describe('a payment whose row is deleted while its header comes again', () => {
+  it('begins anew after the end of that: no answer says that nothing was charged', async () => {
+    const answered = Promise.withResolvers<void>()
+    let [isDropped, finds] = [false, 0]
+    const { gateway, cheapen } = await openWhileDear({
+      async drop(key) {
+        const fate = await world.store.drop(key)
+        isDropped = true
+        await answered.promise
+        return fate
+      },
+      async find(key) {
+        const row = await world.store.find(key)
+        if (isDropped && key.requestHash !== undefined) finds += 1
+        return row
+      },
+    })
+    const payment = await sign(payer)
+    const key = { payer: payment.from.toLowerCase() as Hex, nonce: payment.nonce }
+    const pending = await buy(gateway.url, token, payment)
+    assert.deepEqual([pending.status, pending.body.error], [503, 'settlement_pending'])
+    await until(() => isDropped)
+    cheapen()
+    const again = buy(gateway.url, token, payment)
+    await until(async () => finds > 1 || (await world.store.find(key)) !== undefined)
+    answered.resolve()
+    const { error } = (await again).body
+    if (error === 'payment_unavailable') assert.equal(await world.store.find(key), undefined)
+    assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
+    assert.equal(await charged(), price)
+    await gateway.close()
+  })
+})
