@@ -10,7 +10,7 @@ import { readConfig } from '../../app/config/config.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { reasonOf } from '../../lib/errors.ts'
 import { handleSignals } from '../serve/signals.ts'
-import { type Address, addressFile, isElsewhere, lastTouch, readAddress } from './address-file.ts'
+import { type Address, addressFile, isElsewhere, isListening, lastTouch, readAddress } from './address-file.ts'
 import { commandRights } from './command-rights.ts'
 
 /** One line of the response, a JSON object. */
@@ -58,11 +58,12 @@ export type Holder = { readonly pid: number; readonly elsewhere: boolean }
 
 /** Returns the process that holds the data folder, or null. A slow one counts as alive, so that its folder is not acquired. */
 export async function holderOf(dataDir: string): Promise<Holder | null> {
-  const address = await readAddress(addressFile(dataDir))
+  const path = addressFile(dataDir)
+  const address = await readAddress(path)
   if (address === null) return null
   const elsewhere = isElsewhere(address)
   const isAlive = elsewhere
-    ? (await lastTouch(addressFile(dataDir))) !== null
+    ? (await isListening(path, address)) || (await lastTouch(path)) !== null
     : (await challenge(address, 3_000)) !== 'none'
   return isAlive ? { pid: address.pid, elsewhere } : null
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { execFile, spawnSync } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { mkdtemp, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -130,6 +130,44 @@ describe('the data directory lock', () => {
     const past = new Date(Date.now() - silenceMs)
     await utimes(addressFile(dataDir), past, past)
     await until(async () => (await stat(addressFile(dataDir))).mtimeMs > past.getTime() + 1_000)
+  })
+
+  it('is not acquired while its holder in another container is paused or busy, however long', async () => {
+    using holder = await holderProcess()
+    holder.child.kill('SIGSTOP')
+    const file = { ...(await address()), network: 'net:[1] another' }
+    await writeFile(addressFile(dataDir), JSON.stringify(file))
+    const longAgo = new Date(Date.now() - 2 * silenceMs)
+    await utimes(addressFile(dataDir), longAgo, longAgo)
+    assert.deepEqual(await tryAcquire(dataDir), { ok: false, holder: { pid: holder.child.pid, elsewhere: true } })
+    holder.child.kill('SIGKILL')
+    await holder.ended
+    await (await held()).release()
+    const left = (await readdir(dataDir)).filter((name) => name.startsWith('control.json'))
+    assert.deepEqual(left, [])
+  })
+
+  it('is held by touches alone where no socket can be made, such as under a long path', async () => {
+    const long = join(dataDir, 'x'.repeat(100))
+    const acquired = await tryAcquire(long)
+    assert.ok(acquired.ok)
+    assert.deepEqual(await readdir(long), ['control.json'])
+    assert.equal((await holderOf(long))?.pid, process.pid)
+    await acquired.lock.release()
+    assert.deepEqual(await readdir(long), [])
+  })
+
+  it('ends its holder when another process has acquired it', async () => {
+    using holder = await holderProcess()
+    const file = { pid: 1, port: 1, token: 'z'.repeat(64), network: 'net:[1] another' }
+    await writeFile(`${addressFile(dataDir)}.new`, JSON.stringify(file))
+    await rename(`${addressFile(dataDir)}.new`, addressFile(dataDir))
+    assert.deepEqual(await holder.ended, {
+      code: 1,
+      err: `touchstone: Another process acquired the data folder ${dataDir} while this one was paused or busy, so this one ends. Let one service at a time use the folder.\n`,
+    })
+    assert.equal((await address()).token, file.token)
+    await rm(addressFile(dataDir))
   })
 
   it('explains a folder that is not writable, and lets the process end', async () => {
@@ -336,6 +374,17 @@ describe('the data directory lock', () => {
     await writeFile(addressFile(dataDir), JSON.stringify(file))
     const at = new Date(Date.now() - ms)
     await utimes(addressFile(dataDir), at, at)
+  }
+
+  /** Starts a process that holds the folder until it is killed. */
+  async function holderProcess() {
+    const module = JSON.stringify(new URL('data-directory-lock.ts', import.meta.url).href)
+    const script = `import { acquireDataFolder } from ${module}; await acquireDataFolder(${JSON.stringify(dataDir)}); console.log('acquired'); setInterval(() => {}, 1_000)`
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', script], { timeout: 30_000 })
+    const said = text(child.stderr)
+    const ended = once(child, 'close').then(async ([code]) => ({ code: code as number | null, err: await said }))
+    await once(child.stdout, 'data')
+    return { child, ended, [Symbol.dispose]: () => void child.kill('SIGKILL') }
   }
 
   async function held(): Promise<DataDirectoryLock> {

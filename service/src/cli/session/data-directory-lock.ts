@@ -20,10 +20,13 @@ import {
   type Address,
   addressFile,
   lastTouch,
+  listenBeside,
   ownNetwork,
+  parseAddress,
   readAddress,
   readText,
   silenceMs,
+  socketFile,
   touch,
   touchMs,
 } from './address-file.ts'
@@ -41,12 +44,21 @@ export type DataDirectoryLock = AsyncDisposable & {
   readonly release: () => Promise<void>
 }
 
-/** Acquires a data folder for this process. Throws `ConfigError` with the process that holds it. */
+/**
+ * Acquires a data folder for this process. Throws `ConfigError` with the process that holds it. If another process acquires it
+ * nevertheless, this one ends, because the files of the embedded database have one writer.
+ */
 export async function acquireDataFolder(dataDir: string): Promise<DataDirectoryLock> {
-  let acquired = await tryAcquire(dataDir)
+  const onLost = () => {
+    process.stderr.write(
+      `touchstone: Another process acquired the data folder ${dataDir} while this one was paused or busy, so this one ends. Let one service at a time use the folder.\n`,
+    )
+    process.exit(1)
+  }
+  let acquired = await tryAcquire(dataDir, onLost)
   if (!acquired.ok && acquired.holder.elsewhere) {
     await nextSign(dataDir)
-    acquired = await tryAcquire(dataDir)
+    acquired = await tryAcquire(dataDir, onLost)
   }
   if (!acquired.ok) throw heldBy(acquired.holder, dataDir)
   return acquired.lock
@@ -127,8 +139,11 @@ type Acquired =
   | { readonly ok: true; readonly lock: DataDirectoryLock }
   | { readonly ok: false; readonly holder: Holder }
 
-/** Acquires a data folder for this process, or returns the process that holds it. */
-export async function tryAcquire(dataDir: string): Promise<Acquired> {
+/**
+ * Acquires a data folder for this process, or returns the process that holds it. Calls `onLost` when another process acquired it
+ * meanwhile, which is possible only where that one sees neither socket nor touches.
+ */
+export async function tryAcquire(dataDir: string, onLost: () => void = () => {}): Promise<Acquired> {
   const token = randomBytes(32).toString('hex')
   const state: LockState = { run: notYet, token, stopping: new AbortController(), running: new Map() }
   const server = createServer((request, response) => {
@@ -150,7 +165,8 @@ export async function tryAcquire(dataDir: string): Promise<Acquired> {
     return { ok: false, holder }
   }
   const path = addressFile(dataDir)
-  const touching = setInterval(() => void touch(path, token).catch(() => {}), touchMs).unref()
+  const sign = await listenBeside(path, own)
+  const touching = setInterval(() => void (touch(path, own) || onLost()), touchMs).unref()
   const stop = async (withinMs = 2_000) => {
     state.run = notYet
     state.stopping.abort()
@@ -164,6 +180,7 @@ export async function tryAcquire(dataDir: string): Promise<Acquired> {
     clearInterval(touching)
     const current = await readAddress(path)
     if (current?.token === token) await rm(path, { force: true })
+    sign.close()
     await end()
   }
   const serve = (run: RunCommand) => void (state.run = run)
@@ -277,7 +294,10 @@ async function removeStale(path: string, text: string, mine: string): Promise<vo
     return sleep(removalMs)
   }
   try {
-    if ((await readText(path)) === text) await rm(path, { force: true })
+    if ((await readText(path)) !== text) return
+    await rm(path, { force: true })
+    const address = parseAddress(text)
+    if (address !== null) await rm(socketFile(path, address), { force: true })
   } finally {
     await rm(claim, { force: true })
   }
