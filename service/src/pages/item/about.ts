@@ -40,6 +40,7 @@ export function aboutCard(
   return html`<section class="card product" aria-labelledby="product">
     <h2 id="product">${fill(texts.about, places)}</h2>
     ${metadata === 'none' && html`<p class="lead">${texts.noText}</p>`}
+    ${metadata === 'unread' && html`<p class="lead">${texts.unreadText}</p>`}
     ${metadata === 'mismatch' && html`<p class="lead">${texts.withheldText}</p>`}
     ${words !== null && makerFrame(context, places, words, details?.language)}
     ${numbersOf(context, item, verdict.token_id)}

@@ -79,7 +79,7 @@ function factsFor(view: ItemView): Parameters<typeof situationOf>[0] {
     flagged: verdict.flagged,
     reports,
     tampered,
-    described: metadata === 'match' && product.name !== undefined,
+    described: metadata === 'unread' ? null : metadata === 'match' && product.name !== undefined,
     claimedAt: claimedAtOf(view),
     changedAt,
     returned: changesOf(view)?.some(({ kind }) => kind === 'resold') ?? null,

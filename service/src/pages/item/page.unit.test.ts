@@ -335,6 +335,17 @@ describe('itemPage', () => {
     assert.match(page, /The maker’s text was changed, so it is not shown\./)
   })
 
+  it('says of a description that could not be read that it was not read, not that there is none', () => {
+    const page = itemPage(english, view(3, { metadata: 'unread', product: {} }))
+    assert.equal(headlineOf(page), 'Genuine chip, description not read')
+    assert.match(page, /<section\s+class="verdict tone-hold/)
+    const untapped = itemPage(english, view(3, { metadata: 'unread', product: {}, tap: { kind: 'untapped' } }))
+    for (const shown of [page, untapped]) {
+      assert.match(shown, /The product text could not be read now\./)
+      assert.doesNotMatch(shown, /does not say what it belongs to|No product text|no description/)
+    }
+  })
+
   it('stays below 50 kB in every language with the longest text and history, in front of a text that is all markup', () => {
     const text = '<'.repeat(4_000)
     const event: TimelineEntry = { kind: 'transferCancelled', at: 1, block: 1, transaction: `0x${'ab'.repeat(32)}` }

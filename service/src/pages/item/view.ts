@@ -41,7 +41,7 @@ export type ItemView = {
   readonly verdict: Verdict
   /** Supplier text, cleaned; empty unless it matched the hash on the chain. */
   readonly product: Omit<Untrusted, '_warning'>
-  readonly metadata: 'match' | 'mismatch' | 'none'
+  readonly metadata: 'match' | 'mismatch' | 'none' | 'unread'
   /** Product details that the metadata names, cleaned; null: none. */
   readonly details: ProductDetails | null
   /** The brand in the operator's list; null: none. */

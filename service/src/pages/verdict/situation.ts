@@ -37,6 +37,7 @@ const looks: Readonly<Record<Situation, Look>> = {
   fresh: { stage: 'proven', role: 'second', tone: { new: 'hold', second: 'hold', mine: 'go' } },
   bound: { stage: 'proven', role: 'new', tone: 'hold' },
   undescribed: { stage: 'empty', role: 'new', tone: 'hold' },
+  unread: { stage: 'empty', role: 'new', tone: 'hold' },
   stolen: { stage: 'stop', role: 'second', tone: 'stop' },
   confirmed: { stage: 'stop', role: 'second', tone: 'stop' },
   lost: { stage: 'stop', role: 'mine', tone: 'stop' },
@@ -132,8 +133,8 @@ export type Facts = {
   readonly reports: readonly ReportKind[]
   /** The tag reports an opened seal. */
   readonly tampered: boolean
-  /** The record says what the item is. */
-  readonly described: boolean
+  /** The record says what the item is; null where its text could not be read. */
+  readonly described: boolean | null
   /** Unix seconds of the last claim, if it is known. */
   readonly claimedAt: number | null
   /** Unix seconds of the record's last change. No claim is later. */
@@ -170,6 +171,7 @@ export function situationOf(facts: Facts): Situation {
   if (state === 'RECYCLED') return 'recycled'
   if (tampered) return 'opened'
   if (state !== 'CLAIMED' && state !== 'ACTIVATED') return 'bound'
+  if (described === null) return 'unread'
   if (!described) return 'undescribed'
   if (state === 'CLAIMED') return claimedAt !== null && isFresh(claimedAt, now) ? 'fresh' : 'claimed'
   if (returned === true) return 'returned'

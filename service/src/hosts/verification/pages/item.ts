@@ -8,6 +8,8 @@ import {
   type Hex,
   metadataHashOf,
   ownerCommitment,
+  type Untrusted,
+  untrustedWarning,
   type Verdict,
   isSealOpened,
 } from '@touchstone/verdict'
@@ -79,20 +81,23 @@ export type Found = Pick<Answer, 'verdict' | 'flags' | 'timestamp' | 'metadataHa
 }
 
 export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView> {
-  const { verdict, flags, timestamp, metadataHash, item, tap } = found
+  const { flags, timestamp, item, tap } = found
   const { baseUrl, pages, now = Date.now } = site
-  const tokenId = BigInt(verdict.token_id)
+  const tokenId = BigInt(found.verdict.token_id)
   const subject = item === null ? ({ kind: 'token', tokenId } as const) : ({ kind: 'item', ...item } as const)
   const reading = readingOf(found)
   const product = { ...site, reader: { read: () => Promise.resolve(reading) } }
-  const [owner, { history, changes }, passport, information] = await Promise.all([
+  const [owner, stored, { history, changes }, passport, information] = await Promise.all([
     ownerOf(site, found),
+    storedText(site, found.metadataHash),
     pastOf(site, found),
     tap.kind === 'resolved' ? orNull(passportFor(site, tap, item)) : null,
     tap.kind === 'resolved' ? null : orNull(readProduct(product, subject)),
   ])
+  const untrusted = found.verdict.untrusted ?? (stored.status === 'match' ? stored.untrusted : undefined)
+  const verdict = { ...found.verdict, ...(untrusted && { untrusted }) }
   const { page, verdict: verdictLink } = linksOf(baseUrl, { tokenId, item })
-  const { _warning, ...text } = verdict.untrusted ?? { _warning: '' }
+  const { _warning, ...text } = untrusted ?? { _warning: '' }
   const { forms } = site.issuer.signerFor(didOf(baseUrl))
   const signers = signersAt(site.wallets, now())
   const ticketOf = (tickets: Pick<TapTickets, 'issue'> | undefined) =>
@@ -104,14 +109,14 @@ export async function itemViewOf(site: ItemSite, found: Found): Promise<ItemView
         : tap,
     verdict,
     product: text,
-    details: await detailsOf(site, metadataHash),
+    details: stored.status === 'match' ? await detailsOf(site, stored.details) : null,
     theme:
       history?.available === true
         ? brandOf(site, { verdict, item }, history.events)
         : history?.reason === 'INDEX_UNAVAILABLE'
           ? await brandOfToken(site, { verdict, item }) // the history may be too long
           : null,
-    metadata: verdict.untrusted ? 'match' : await missingText(site, metadataHash),
+    metadata: untrusted ? 'match' : stored.status,
     country: text.origin === undefined ? undefined : countryOf(text.origin)?.countryCode,
     item,
     certificateTicket:
@@ -183,22 +188,26 @@ function brandOf(
   )
 }
 
-/** Reads the product details that the metadata names; null without them, or when the store does not answer. */
-async function detailsOf(site: ItemSite, hash: Hex | null): Promise<ProductDetails | null> {
-  const { metadata } = site
-  const text = hash === null ? null : await orNull(metadata.stored(hash))
-  const found = passportMetadata(hash, text ?? undefined)
-  if (found.status !== 'match' || !found.details) return null
-  const body = await orNull(metadata.stored(found.details))
-  const isStored = body !== null && body !== undefined && metadataHashOf(body) === found.details
-  const details = isStored ? parseDetails(body) : null
-  return details && (await withPictures(site, details))
+type StoredText =
+  | { readonly status: 'match'; readonly untrusted: Untrusted; readonly details: Hex | null }
+  | { readonly status: 'mismatch' | 'none' | 'unread' }
+
+/** Reads the text of a metadata hash. A verdict lacks it for a while after the store could not be read. */
+async function storedText({ metadata }: ItemSite, hash: Hex | null): Promise<StoredText> {
+  const text = hash === null ? undefined : await orNull(metadata.stored(hash))
+  if (text === null) return { status: 'unread' }
+  const found = passportMetadata(hash, text)
+  if (found.status !== 'match') return { status: found.status }
+  const { value, details = null } = found
+  return { status: 'match', untrusted: { ...value, _warning: untrustedWarning }, details }
 }
 
-/** Returns whether the stored text is missing or does not match the on-chain hash. */
-async function missingText({ metadata }: ItemSite, hash: Hex | null): Promise<'mismatch' | 'none'> {
-  const text = hash === null ? null : await orNull(metadata.stored(hash))
-  return passportMetadata(hash, text ?? undefined).status === 'mismatch' ? 'mismatch' : 'none'
+/** Reads the product details that the metadata names; null without them, or when the store does not answer. */
+async function detailsOf(site: ItemSite, hash: Hex | null): Promise<ProductDetails | null> {
+  const body = hash === null ? null : await orNull(site.metadata.stored(hash))
+  const isStored = body !== null && body !== undefined && metadataHashOf(body) === hash
+  const details = isStored ? parseDetails(body) : null
+  return details && (await withPictures(site, details))
 }
 
 export function reportsOf({ flagged }: Verdict, flags: number): readonly ReportKind[] {

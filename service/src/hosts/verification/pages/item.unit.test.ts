@@ -132,7 +132,12 @@ const owner = `0x${'0a'.repeat(20)}` as const
 const block = { number: 7n, hash: `0x${'ab'.repeat(32)}` } as const
 
 /** A page of token 42 whose verdict is of block 7. The reader has come to another block, at which the item is another. */
-function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {}) {
+function pageOf({
+  state = 3 as StateCode,
+  now = {} as Partial<AssetRecord>,
+  untold = false,
+  readText = (text?: string) => text,
+} = {}) {
   const texts = new Map<string, string>()
   const stored = (metadata: object) => {
     const body = canonicalize(metadata) ?? ''
@@ -142,12 +147,12 @@ function pageOf({ state = 3 as StateCode, now = {} as Partial<AssetRecord> } = {
   const detailsOf = (batch: string) => stored({ name: `Bag ${batch}`, details: stored({ kind: 'bag', batch }) })
   const [then, later] = [detailsOf('A'), detailsOf('B')]
   const record = { owner, timestamp: 1_700n, state, flags: state === 5 ? 1 : 0, reserved: state === 5 ? 4 : 0 }
-  const untrusted = untrustedOf(JSON.parse(texts.get(then) ?? ''))
+  const untrusted = untold ? undefined : untrustedOf(JSON.parse(texts.get(then) ?? ''))
   const verdict = verdictOf({ record, tokenId: 42n, block, contract, chainId: 84532, untrusted })
   assert.ok(verdict)
   const readings: unknown[] = []
   const changesAsked: unknown[] = []
-  const read = async (hash: string) => texts.get(hash)
+  const read = async (hash: string) => readText(texts.get(hash))
   const site: ItemSite = {
     baseUrl: 'https://verify.example',
     issuerName: 'Example',
@@ -220,6 +225,26 @@ describe('itemViewOf', () => {
     const bound = pageOf({ state: 2 })
     assert.equal((await bound.tapped()).changes, null)
     assert.deepEqual(bound.changesAsked, [])
+  })
+
+  it('shows the stored text where the verdict lacks it, because the store could not be read for a moment', async () => {
+    const shown = await pageOf({ untold: true }).view()
+    assert.deepEqual([shown.metadata, shown.product, shown.details?.batch], ['match', { name: 'Bag A' }, 'A'])
+  })
+
+  it('keeps a text that cannot be read apart from one that is missing or altered', async () => {
+    const failing = () => {
+      throw new Error('the store does not answer')
+    }
+    for (const [readText, metadata] of [
+      [failing, 'unread'],
+      [() => undefined, 'none'],
+      [() => '{"name":"Other"}', 'mismatch'],
+    ] as const) {
+      const shown = await pageOf({ untold: true, readText }).view()
+      assert.deepEqual([shown.metadata, shown.product, shown.details], [metadata, {}, null])
+    }
+    assert.equal((await pageOf({ readText: failing }).view()).metadata, 'match')
   })
 
   it('says that a flagged item has an owner only by a reading of the same record', async () => {
