@@ -51,17 +51,17 @@ export function faultNotice(code: string, tap: TapFate | null): Notice {
   return code === 'CHAIN_UNAVAILABLE' ? { kind: 'chain', tap } : { kind: 'fault' }
 }
 
-/** Returns the document. `path` is the page's own path, without query. */
-export function noticePage(context: PageContext, path: string, notice: Notice): string {
+/** Returns the document. `path` is the page's own path, without query; null for the answer to a form, to which no link leads. */
+export function noticePage(context: PageContext, path: string | null, notice: Notice): string {
   const { notices } = textsIn(context)
   const situation = notice.kind === 'chain' && notice.tap === 'kept' ? 'kept' : situations[notice.kind]
   const { title, body } =
     situation === undefined ? plainNotice(context, notice) : situationOf(context, notice, situation)
   const record = 'record' in notice ? notice.record : undefined
-  const isRetry = retried.includes(notice.kind)
+  const isRetry = path !== null && retried.includes(notice.kind)
   return documentOf(context, {
     title,
-    path,
+    path: path ?? '/',
     field: 'empty',
     tap: isRetry ? 'retry' : undefined,
     checkedAt: 'checkedAt' in notice ? notice.checkedAt : undefined,

@@ -79,7 +79,7 @@ export function certificateRoutes(app: Hono<Env>, helpers: RequestHelpers, site:
     if (c.req.method !== 'POST') return methodRefused('POST', headers)
     const context = contextFor(rawQuery(c), c.req.header('accept-language'))
     const refuse = (status: number, notice: Notice, more: Headers = {}) =>
-      pageResponse(context, { status, html: noticePage(context, '/', notice) }, { ...headers, ...more })
+      pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
     if (quota?.allowed === false) {
       const seconds = quota.resetSeconds
       return refuse(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { Hono } from 'hono'
+import { createRateLimiter, type RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { chainUnavailable } from '../../../lib/errors.ts'
 import { createLog } from '../../../lib/log.ts'
 import { languages, textsOf } from '../../../pages/languages.ts'
@@ -16,7 +17,7 @@ const ticket = { parse: async () => ({ tokenId: 7n, tapCounter: 3 }), issue: () 
 const tap = `picc=${'a1'.repeat(16)}&cmac=${'b2'.repeat(8)}`
 const item = '/01/09520003000001/21/S7-1182'
 
-function hostOf(resolveTap: ResolveTap): Hono<Env> {
+function hostOf(resolveTap: ResolveTap, tapLimiter?: RateLimiter): Hono<Env> {
   const site = {
     baseUrl: 'https://verify.example',
     contract: `0x${'5f'.repeat(20)}`,
@@ -36,6 +37,7 @@ function hostOf(resolveTap: ResolveTap): Hono<Env> {
     certificateTickets: ticket,
     differences: { add: () => Promise.reject(new Error('the store does not answer')) },
     resolveTap,
+    tapLimiter,
     log,
   }
   const app = new Hono<Env>()
@@ -132,5 +134,26 @@ describe('a page without the chain', () => {
       assert.equal(kept.new.steps.at(-1), chain.new.steps.at(-1))
       assert.ok(kept.new.steps[0]?.startsWith(chain.new.steps[0] ?? ''), language)
     }
+  })
+})
+
+describe('the answer to a form', () => {
+  const exhausted = createRateLimiter({ limit: 0, windowSeconds: 60 })
+  for (const [path, limiter, status] of [
+    ['/certificate', undefined, 502],
+    ['/certificate', exhausted, 429],
+    ['/report', undefined, 500],
+    ['/report', exhausted, 429],
+  ] as const)
+    it(`has no link to ${path}, which takes forms only, after ${status}`, async () => {
+      const sent = { method: 'POST', body: new URLSearchParams({ ticket: '1' }) }
+      const answer = await hostOf(unasked, limiter).request(path, sent)
+      assert.equal(answer.status, status)
+      assert.doesNotMatch(await answer.text(), /data-retry|href=""|data-tap/)
+    })
+
+  it('differs from a page, which has a link to itself', async () => {
+    const answer = await hostOf(broken).request('/token/7')
+    assert.match(await answer.text(), /<a class="btn" href="" data-retry>/)
   })
 })

@@ -36,7 +36,7 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
     if (c.req.method !== 'POST') return methodRefused('POST', headers)
     const context = contextOf(assets, new URLSearchParams(rawQuery(c).slice(0, 200)), c.req.header('accept-language'))
     const answer = (status: number, notice: Notice, more: Headers = {}) =>
-      pageResponse(context, { status, html: noticePage(context, '/', notice) }, { ...headers, ...more })
+      pageResponse(context, { status, html: noticePage(context, null, notice) }, { ...headers, ...more })
     if (quota?.allowed === false) {
       const seconds = quota.resetSeconds
       return answer(429, { kind: 'limited', seconds }, { 'Retry-After': String(seconds) })
