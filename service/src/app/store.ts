@@ -1,5 +1,5 @@
 /** The components that need no chain: database, keys, and the stores of tags, items, metadata and API keys. */
-import { unwatchFile, watchFile } from 'node:fs'
+import { type StatsListener, unwatchFile, watchFile } from 'node:fs'
 import { join } from 'node:path'
 import { type ItemStore, itemStore } from '../assets/items.ts'
 import { type MetadataStore, metadataStore } from '../assets/metadata-store.ts'
@@ -147,14 +147,29 @@ async function openKeys(
     await issuer.reload()
     await (await opening)?.reload()
   }
-  const changed = () =>
-    void reload().catch((error: unknown) => log.error('changed keys not loaded', { reason: reasonOf(error) }))
   // An edit of a file in its place does not change the folder.
-  for (const path of [folder, issuerKeyFile(folder)]) {
-    watchFile(path, { interval: pollMs, persistent: false }, changed)
-    opened.defer(() => unwatchFile(path, changed))
-  }
+  opened.defer(watchPaths([folder, issuerKeyFile(folder)], reload, log))
   return { tagKeys, issuer, attestationKeys }
+}
+
+/** Calls `reload` when one of the paths changes. Returns the function that ends it, which waits for a reload that is under way. */
+function watchPaths(paths: readonly string[], reload: () => Promise<void>, log: Log): () => Promise<void> {
+  let isEnded = false
+  let reloading = Promise.resolve()
+  const changed: StatsListener = (now, before) => {
+    if (now.mode === 0 && before.mode === 0) return // Node reports a missing file once, although nothing has changed
+    reloading = reloading
+      .then(() => (isEnded ? undefined : reload()))
+      .catch((error: unknown) => {
+        if (!isEnded) log.error('changed keys not loaded', { reason: reasonOf(error) })
+      })
+  }
+  for (const path of paths) watchFile(path, { interval: pollMs, persistent: false }, changed)
+  return async () => {
+    isEnded = true
+    for (const path of paths) unwatchFile(path, changed)
+    await reloading
+  }
 }
 
 /** Stores that refresh the index when they change, so that lists and products show the change at once. */

@@ -1,15 +1,17 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { touchstone } from '../../support/processes/cli.ts'
 import { makeReadOnly } from '../../support/read-only.ts'
-import { eventually } from '../../support/wait.ts'
+import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
+import { issuerKeyFile } from '../../../src/passport/signing/issuer.ts'
 
 const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
 
@@ -136,6 +138,32 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     )
     await first.issuer.change({ kind: 'rotate' })
     await assert.rejects(open(wrong, signing), sentence)
+  })
+
+  it('that are being loaded when a process ends are loaded before its database is closed', async (t) => {
+    const own = await openOwnDatabase('migrated')
+    t.after(() => own.close())
+    const lines: string[] = []
+    const env = { DATABASE_URL: own.url, ONLY: 'verification', PASSPORT_SIGNING: 'on' }
+    const ending = await open('ending', env, lines)
+    lines.length = 0
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>()
+    const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    await own.transaction(async (sql) => {
+      await sql.query('lock table issuer_key in access exclusive mode')
+      await appendFile(issuerKeyFile(join(root, 'ending', 'keys')), '\n')
+      await until(async () => (await own.query(waits)).length > 0)
+      void ending[Symbol.asyncDispose]().then(end)
+    })
+    await ended
+    await own.query('select') // an error of the reload would be in the log by now
+    assert.deepEqual(lines, [])
+  })
+
+  it('that are missing are not loaded again by a command', async () => {
+    const env = { DATABASE_URL: database.url, DATA_DIR: join(root, 'none'), ONLY: 'verification' }
+    const { exit, err } = await touchstone(['attest', 'key', 'list'], env).ended
+    assert.deepEqual({ exit, err }, { exit: 0, err: '' })
   })
 
   it('that sign attestations are made by one gateway; another one says where to get them', async () => {
