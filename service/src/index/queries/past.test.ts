@@ -2,12 +2,14 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { after, before, describe, it } from 'node:test'
-import type { Hex } from '@touchstone/verdict'
+import { type Hex, metadataHashOf } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
 import { hashOf } from '../../../test/support/index/rows.ts'
 import { bound, indexSteps, minted } from '../../../test/support/index/steps.ts'
 import { hexToBytes } from '../../db/columns.ts'
 import type { Database } from '../../db/database.ts'
+import { eventKinds } from '../../domain/registry-event.ts'
+import type { ProductCondition } from './condition.ts'
 import { pastStore } from './past.ts'
 import type { PastBlock } from './products.ts'
 
@@ -55,5 +57,29 @@ for (const { name, open, skip } of testDatabases())
         Promise.all([later, earlier].map((tokenId) => isVerifiedAt(number, tokenId)))
       assert.deepEqual(await verified(10), [false, true])
       assert.deepEqual(await verified(20), [true, false])
+    })
+
+    it('are found by part of a name that no step of the index ended with', async () => {
+      const named = async (text: string) => {
+        const hash = metadataHashOf(text)
+        await database.query('insert into metadata (hash, body) values ($1, $2)', [hexToBytes(hash), text])
+        return hash
+      }
+      const [one, two] = [await named('{"name":"Lantern One"}'), await named('{"name":"Lantern Two"}')]
+      await step(30, minted(3n, two))
+      const renamed = { kind: eventKinds.MetadataHashSet, tokenId: '4', data: two, block: 42 }
+      await step(42, [...minted(4n, one).map((event) => ({ ...event, block: 40 })), renamed])
+      const block = await blockAt(40)
+      const list = { by: 'created', descending: true, after: null, limit: 10 } as const
+      const found = async (condition: ProductCondition) => {
+        const page = await past.page(block, { condition, ...list })
+        return [page?.map((row) => row.name), await past.count(block, condition)]
+      }
+      const contains = (value: string): ProductCondition => ({ kind: 'nameContains', value })
+      assert.deepEqual(await found(contains('One')), [['Lantern One'], 1])
+      assert.deepEqual(await found(contains('Two')), [['Lantern Two'], 1])
+      assert.deepEqual(await found(contains('Lantern')), [['Lantern One', 'Lantern Two'], 2])
+      const minting: ProductCondition = { kind: 'state', value: 1 }
+      assert.deepEqual(await found({ kind: 'and', of: [contains('One'), minting] }), [['Lantern One'], 1])
     })
   })

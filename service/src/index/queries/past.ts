@@ -116,7 +116,7 @@ export function pastStore(
         const past = await changedAssets(sql, block, mostOfTokens)
         if (past === null) return null
         const page = { ...given, condition: await withNames(sql, given.condition) }
-        const { text, values } = productPageStatement(page, { past, isDistributed })
+        const { text, values } = productPageStatement(page, { past, pastCondition: given.condition, isDistributed })
         if (!isIndexed(page)) await assertCheap(text, values, sql)
         return (await sql.query<StoredProduct>(text, values)).map((row) => rowAt(row, block))
       }),

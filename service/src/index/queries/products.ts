@@ -113,10 +113,17 @@ export function productStore(database: Pick<Database, 'query' | 'transaction' | 
   }
 }
 
-/** `past` replaces the rows that changed after an earlier block. On a cluster, each shard merges the products of several names itself. */
+/**
+ * `past` replaces the rows that changed after an earlier block. Their `pastCondition` has no `names`, which are those of today. On a cluster,
+ * each shard merges the products of several names itself.
+ */
 export function productPageStatement(
   { condition, by, descending, after, limit }: ProductPage,
-  { past, isDistributed = false }: Readonly<{ past?: PastAssets; isDistributed?: boolean }> = {},
+  {
+    past,
+    pastCondition = condition,
+    isDistributed = false,
+  }: Readonly<{ past?: PastAssets; pastCondition?: ProductCondition; isDistributed?: boolean }> = {},
 ) {
   const values: unknown[] = past === undefined ? [] : [past.rows]
   const direction = descending ? 'desc' : 'asc'
@@ -136,7 +143,7 @@ export function productPageStatement(
   if (past === undefined && named === null && only !== undefined && branches.length === 1)
     return { text: rowsOf(columns, 'asset', only, ''), values }
   const parts = named === null ? branches.map((one) => rowsOf('*', 'asset', one, unchanged)) : [eachNamed(named)]
-  if (past !== undefined) parts.push(rowsOf('*', pastTable, condition, ''))
+  if (past !== undefined) parts.push(rowsOf('*', pastTable, pastCondition, ''))
   const text = `select ${columns} from (${parts.map((part) => `(${part})`).join(' union all ')}) asset
     ${order} limit $${values.push(limit)}`
   return { text, values }
