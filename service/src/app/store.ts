@@ -23,7 +23,7 @@ import { removeDrafts } from '../lib/sealed/file.ts'
 import { type Issuer, issuerKeyFile, issuerKeyStore, openIssuer } from '../passport/signing/issuer.ts'
 import { openAttestationKeys, type AttestationKeys } from '../payments/attestation/keys.ts'
 import { createStation } from '../tap/keys/station.ts'
-import { openTagKeyStore, type TagKeyStore } from '../tap/keys/store.ts'
+import { openTagKeyStore, type TagKeyStore, tagKeyFile } from '../tap/keys/store.ts'
 import { type TagStore, tagStore } from '../tap/tag-registry.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { type KeyStores, openKeyStores } from './keys.ts'
@@ -147,8 +147,8 @@ async function openKeys(
     await issuer.reload()
     await (await opening)?.reload()
   }
-  // An edit of a file in its place does not change the folder.
-  opened.defer(watchPaths([folder, issuerKeyFile(folder)], reload, log))
+  // An edit of a file in its place, or a copy over it, does not change the folder.
+  opened.defer(watchPaths([folder, tagKeyFile(folder), issuerKeyFile(folder)], reload, log))
   return { tagKeys, issuer, attestationKeys }
 }
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import type { Config } from '../../app/config/config.ts'
 import { openKeyStores } from '../../app/keys.ts'
 import { readKeyFile } from '../../tap/keys/key-file.ts'
+import { tagKeyFile } from '../../tap/keys/store.ts'
 import { type Finding, ok, warning, wrong } from './finding.ts'
 
 export async function checkKeys(config: Config): Promise<readonly Finding[]> {
@@ -43,7 +44,7 @@ async function checkTagKeys({ dataDir, demo, tap: { kek, previousKek } }: Config
       'Set TAG_KEK to the key that sealed the tag keys; for new ones openssl rand -hex 32.',
     )
   try {
-    const batches = await readKeyFile(join(dataDir, 'keys', 'tag-keys.json'), { kek, previousKek, demo })
+    const batches = await readKeyFile(tagKeyFile(join(dataDir, 'keys')), { kek, previousKek, demo })
     return batches.length === 0
       ? warning(
           'keys',

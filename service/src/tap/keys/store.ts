@@ -57,6 +57,11 @@ export type TagKeyStore = {
   readonly reload: () => Promise<void>
 }
 
+/** Returns the path of the sealed masters of the batches. */
+export function tagKeyFile(folder: string): string {
+  return join(folder, 'tag-keys.json')
+}
+
 /** Opens the store. A `keyFile` of null means no keys: the verifier is not configured. Throws one sentence for an unreadable key file. */
 export async function openTagKeyStore({
   folder,
@@ -76,7 +81,7 @@ export async function openTagKeyStore({
   /** Keeps every process that shares the folder from changing its files meanwhile. Default: within this store only. */
   readonly alone?: Queue
 }): Promise<TagKeyStore> {
-  const path = join(folder, 'tag-keys.json')
+  const path = tagKeyFile(folder)
   const appPath = join(folder, 'tag-app-keys.json')
   let loaded: ReadonlyMap<string, LoadedBatch> = new Map()
   const records = () => [...loaded.values()].map(({ record }) => record)

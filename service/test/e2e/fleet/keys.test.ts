@@ -1,6 +1,6 @@
 /** Keys of several processes on one database (spec §4.4, §4.8, §9): none of them signs or verifies with keys that the others have not. */
 import assert from 'node:assert/strict'
-import { appendFile, cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, cp, mkdtemp, rm, utimes, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
@@ -11,6 +11,7 @@ import { eventually, until } from '../../support/wait.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { openStoreComponents, type StoreComponents } from '../../../src/app/store.ts'
+import { tagKeyFile } from '../../../src/tap/keys/store.ts'
 import { issuerKeyFile } from '../../../src/passport/signing/issuer.ts'
 
 const gateway = { PAYMENT_PAY_TO: `0x${'12'.repeat(20)}`, FACILITATOR_KEY: '34'.repeat(32) }
@@ -62,6 +63,18 @@ describe('keys of a fleet', { skip: noPostgres }, () => {
     await one.tagKeys.writeStatus('spring', 'revoked')
     const status = () => other.tagKeys.keys.candidates().find(({ id }) => id === 'spring')?.status
     assert.ok(await eventually(() => status() === 'revoked'))
+  })
+
+  it('are taken over from a file that is copied over the one before', async () => {
+    const folders = ['source', 'target'].map((name) => join(root, name, 'keys')) as [string, string]
+    const station = await open('source')
+    assert.ok((await station.tagKeys.create({ id: 'copied' })).ok)
+    await cp(...folders, { recursive: true })
+    const verifier = await open('target')
+    assert.ok((await station.tagKeys.create({ id: 'copied-later' })).ok)
+    const [from, to] = folders.map(tagKeyFile) as [string, string]
+    await copyFile(from, to)
+    assert.ok(await eventually(() => verifier.tagKeys.record('copied-later') !== undefined))
   })
 
   it('of a revoked batch stay revoked after a start with a former key file, and after one on a new database', async () => {
