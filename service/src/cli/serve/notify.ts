@@ -31,11 +31,15 @@ export function createNotifier(manager: ServiceManager | null, log: Log) {
   }
 
   return {
-    /** Reports that the service serves. From then on it reports twice in each time of the watchdog that its event loop runs. */
-    async ready(): Promise<void> {
+    /**
+     * Reports that the service serves. From then on it reports that it is alive, four times in each time of the watchdog, so that a single
+     * report that is left out ends no service.
+     */
+    async ready(isAlive: () => boolean = () => true): Promise<void> {
       await report('READY=1')
-      const everyMs = manager?.watchdogMs ?? null
-      if (everyMs !== null) alive = setInterval(() => void report('WATCHDOG=1'), everyMs / 2).unref()
+      const watchdogMs = manager?.watchdogMs ?? null
+      if (watchdogMs === null) return
+      alive = setInterval(() => void (isAlive() && report('WATCHDOG=1')), watchdogMs / 4).unref()
     },
     async stopping(): Promise<void> {
       clearInterval(alive)

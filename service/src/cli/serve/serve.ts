@@ -69,7 +69,7 @@ async function superviseWorkers(config: Config): Promise<void> {
   })
   const notify = createNotifier(readServiceManager(process.env), log)
   workers = await startWorkers({ count: config.workers, envOf: (place) => envOfWorker(config, place), log })
-  await untilStopped({ signals, notify, log })
+  await untilStopped({ signals, notify, log, isAlive: workers.isAnswering })
   await workers.stop()
 }
 
@@ -78,13 +78,15 @@ async function untilStopped({
   signals,
   notify,
   log,
+  isAlive,
 }: {
   readonly signals: ReturnType<typeof handleSignals>
   readonly notify: ReturnType<typeof createNotifier>
   readonly log: Log
+  readonly isAlive?: () => boolean
 }): Promise<void> {
   signals.started()
-  await notify.ready()
+  await notify.ready(isAlive)
   const signal = await signals.stop
   log.info('stopping', { signal })
   void notify.stopping()

@@ -1,6 +1,6 @@
 /**
  * The primary and the workers of `serve --workers`. The primary serves nothing itself: it starts processes that share the ports of the
- * hosts, replaces one that dies, and on SIGHUP replaces them one by one without a failed request.
+ * hosts, replaces one that dies or hangs, and on SIGHUP replaces them one by one without a failed request.
  */
 import cluster, { type Worker } from 'node:cluster'
 import { withDeadline } from '../../lib/async/deadline.ts'
@@ -15,17 +15,27 @@ const provenMs = 60_000
 /** A worker ends within five seconds; one that hangs is killed after this time. */
 const killAfterMs = 10_000
 
+/**
+ * A worker that leaves this many pings in a row unanswered hangs: half a minute. No collection of garbage and no work of a request takes as
+ * long, and systemd waits a minute for the primary. Pings are counted, not time: a primary that stands still, as in a machine that sleeps,
+ * sends none.
+ */
+const usualPatience = { pingEveryMs: 5_000, mostUnanswered: 6 }
+
 /** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
 export async function startWorkers({
   count,
   envOf,
   log,
+  patience = usualPatience,
 }: {
   readonly count: number
   /** Returns the additions to the primary's environment for the worker at a place, from 0. */
   readonly envOf: (place: number) => Readonly<Record<string, string>>
   readonly log: Log
+  readonly patience?: typeof usualPatience
 }) {
+  const pings = sendPings(patience, log)
   const places: Worker[] = []
   const stopping = new AbortController()
   let turn: Promise<void> = Promise.resolve()
@@ -36,6 +46,7 @@ export async function startWorkers({
     const worker = cluster.fork(envOf(place))
     worker.on('error', (error) => log.warn('worker out of reach', { place, reason: reasonOf(error) }))
     await started(worker)
+    pings.watch(worker)
     const [former, began] = [places[place], performance.now()]
     places[place] = worker
     log.info('worker serves', { place, worker: worker.process.pid })
@@ -76,6 +87,7 @@ export async function startWorkers({
     const paused = Promise.all(all.map((worker) => answered(worker, 'stop accepting', 'accepts no more')))
     await withDeadline(paused, 1_000, { onTimeout: () => undefined, ref: false })
     await Promise.all(all.map(end))
+    pings.stop()
   }
 
   try {
@@ -92,7 +104,39 @@ export async function startWorkers({
     })
     return next
   }
-  return { restart, stop }
+  return { restart, stop, isAnswering: pings.isAnswering }
+}
+
+/** Sends pings to the workers, and kills one that hangs. It is replaced as one that died. */
+function sendPings({ pingEveryMs, mostUnanswered }: typeof usualPatience, log: Log) {
+  /** Pings since the last message of each worker. One that starts is not among them: it reads the program, and may be slow at it. */
+  const unanswered = new Map<Worker, number>()
+
+  function sendRound(): void {
+    for (const [worker, pings] of unanswered) {
+      if (!worker.isConnected()) unanswered.delete(worker)
+      else if (pings >= mostUnanswered) {
+        log.error('worker does not answer and is killed', { worker: worker.process.pid, pings })
+        unanswered.delete(worker)
+        worker.process.kill('SIGKILL')
+      } else {
+        unanswered.set(worker, pings + 1)
+        send(worker, 'ping')
+      }
+    }
+  }
+
+  // An answer that has arrived is read before the immediate runs: then the primary was late, not the worker.
+  const timer = setInterval(() => setImmediate(sendRound), pingEveryMs).unref()
+  return {
+    watch(worker: Worker): void {
+      unanswered.set(worker, 0)
+      worker.on('message', () => unanswered.set(worker, 0))
+    },
+    /** Returns whether at least one worker answers: at most its last ping is unanswered. */
+    isAnswering: (): boolean => [...unanswered.values()].some((pings) => pings <= 1),
+    stop: (): void => clearInterval(timer),
+  }
 }
 
 function started(worker: Worker): Promise<void> {
@@ -129,9 +173,9 @@ function send(worker: Worker, message: ToWorker): void {
 }
 
 /** Messages of the primary. All workers stop accepting before the first one drains, so that no client meets a half-closed port. */
-type ToWorker = 'stop accepting' | 'stop'
+type ToWorker = 'ping' | 'stop accepting' | 'stop'
 /** Messages of a worker. `failed` is one sentence why it cannot start. */
-type FromWorker = 'started' | 'accepts no more' | { readonly failed: string }
+type FromWorker = 'alive' | 'started' | 'accepts no more' | { readonly failed: string }
 
 /** Returns whether this process was started by `serve --workers`. */
 export const isWorker = (): boolean => cluster.isWorker
@@ -145,7 +189,8 @@ export function connectToPrimary() {
   let stopAccepting: (() => void) | undefined
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
   process.on('message', (message: ToWorker) => {
-    if (message === 'stop accepting') {
+    if (message === 'ping') report('alive')
+    else if (message === 'stop accepting') {
       stopAccepting?.()
       report('accepts no more')
     } else if (stopAccepting === undefined) process.exit(0)

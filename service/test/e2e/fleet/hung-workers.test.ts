@@ -1,0 +1,116 @@
+/** Workers of `serve --workers` that hang: SIGSTOP makes them. This process is the primary, with less patience than `serve` has. */
+import assert from 'node:assert/strict'
+import cluster, { type Worker } from 'node:cluster'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, it } from 'node:test'
+import { createNotifier } from '../../../src/cli/serve/notify.ts'
+import { startWorkers } from '../../../src/cli/serve/workers.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { freePort } from '../../support/free-port.ts'
+import { openOwnDatabase, noPostgres } from '../../support/database/databases.ts'
+import { startWriterWorld, type WriterWorld } from '../../support/index/writer-world.ts'
+import { cli } from '../../support/processes/cli.ts'
+import { envOf } from '../../support/processes/env.ts'
+import { children } from '../../support/processes/kill.ts'
+import { noServiceManager, startServiceManager } from '../../support/processes/service-manager.ts'
+import { get } from '../../support/processes/workers.ts'
+import { until } from '../../support/wait.ts'
+
+type Line = { event: string; place?: number; worker: number }
+const patience = { pingEveryMs: 250, mostUnanswered: 40 }
+
+describe('workers that hang', { skip: noPostgres }, () => {
+  let chain: WriterWorld
+  let database: Awaited<ReturnType<typeof openOwnDatabase>>
+  let dataDir: string
+  let workers: Awaited<ReturnType<typeof startWorkers>>
+  let [port, metricsPort] = [0, 0]
+  const lines: Line[] = []
+  const log = createLog((line) => lines.push(JSON.parse(line) as Line))
+
+  before(async () => {
+    chain = await startWriterWorld()
+    database = await openOwnDatabase('migrated')
+    dataDir = await mkdtemp(join(tmpdir(), 'touchstone-hung-'))
+    port = await freePort()
+    metricsPort = await freePort()
+    const env = { ...envOf({ dataDir, database, chain }), VERIFICATION_PORT: String(port), LOG_LEVEL: 'error' }
+    const envOfPlace = (place: number) =>
+      place === 0
+        ? { ...env, ONLY: 'verification,indexer', METRICS_PORT: String(metricsPort) }
+        : { ...env, ONLY: 'verification' }
+    cluster.setupPrimary({ exec: cli, args: ['serve'], execArgv: [] })
+    cluster.on('fork', remember)
+    workers = await startWorkers({ count: 2, envOf: envOfPlace, log, patience })
+  })
+  after(async () => {
+    await workers?.stop()
+    cluster.off('fork', remember)
+    await database?.close()
+    await chain?.close()
+    await rm(dataDir, { recursive: true, force: true })
+  })
+
+  function remember({ process: child }: Worker): void {
+    children.add(child)
+    child.once('exit', () => children.delete(child))
+  }
+  const pids = () => {
+    const places: number[] = []
+    for (const { event, place, worker } of lines)
+      if (event === 'worker serves' && place !== undefined) places[place] = worker
+    return places
+  }
+  const killed = () =>
+    lines.flatMap(({ event, worker }) => (event.startsWith('worker does not answer') ? [worker] : []))
+  const isServed = async () => {
+    for (let n = 0; n < 4; n += 1) assert.equal(await get(port, '/health'), '200')
+  }
+  const leads = async () => {
+    const answer = await fetch(`http://127.0.0.1:${metricsPort}/metrics`).catch(() => null)
+    return /^touchstone_index_leader 1$/m.test((await answer?.text()) ?? '')
+  }
+
+  it('are killed and replaced, and the next one leads the index', async () => {
+    await until(leads)
+    const [victim = 0, other] = pids()
+    process.kill(victim, 'SIGSTOP')
+    await until(() => pids()[0] !== victim)
+    assert.deepEqual(killed(), [victim])
+    assert.equal(pids()[1], other)
+    assert.throws(() => process.kill(victim, 0), { code: 'ESRCH' })
+    await isServed()
+    await until(leads)
+  })
+
+  it('let the watchdog of systemd wait while none answers', { skip: noServiceManager }, async () => {
+    await using manager = await startServiceManager()
+    const answers: boolean[] = []
+    const notify = createNotifier({ socket: manager.socket, watchdogMs: 1_000 }, log)
+    await notify.ready(() => {
+      answers.push(workers.isAnswering())
+      return workers.isAnswering()
+    })
+    await until(() => answers.includes(true))
+    const former = pids()
+    for (const pid of former) process.kill(pid, 'SIGSTOP')
+    await until(() => answers.includes(false))
+    await until(() => former.every((pid) => !pids().includes(pid)))
+    await until(() => answers.at(-1) === true)
+    await notify.stopping()
+    const reports = () => manager.reports().filter((report) => report === 'WATCHDOG=1').length
+    await until(() => reports() === answers.filter(Boolean).length)
+    await isServed()
+  })
+
+  it('are not those of a primary that stood still itself', async () => {
+    const [now, before] = [pids(), killed()]
+    const standing = patience.pingEveryMs * patience.mostUnanswered
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, standing)
+    await until(() => workers.isAnswering())
+    await isServed()
+    assert.deepEqual([pids(), killed()], [now, before])
+  })
+})
