@@ -38,7 +38,7 @@ for (const { name, open, skip } of testDatabases())
       return tokens
     }
     const bind = (tokenId: bigint, tag: Hex, over?: Pick<Database, 'query' | 'transaction' | 'dialect'>) =>
-      step(next(), bound(tokenId, tag).slice(0, 1), over && { over })
+      step(next(), bound(tokenId, tag).slice(0, 1), over)
 
     async function tap(way: Way, tokenId: bigint, tagHash: Hex, over: Database = database): Promise<void> {
       const uid = newUid()

@@ -9,41 +9,35 @@ import { alice, hashOf, noMembers } from './rows.ts'
 /** An event without its place on the chain. `block` is that of the step where left out. */
 type StepEvent = Partial<AssetEvent> & Readonly<{ kind: number; tokenId: string; block?: number }>
 
-/** `over` is the database of this step alone. Blocks of another `branch` have other hashes, and replace those above `rewindTo`. */
-type StepOptions = Readonly<{
-  over?: Pick<Database, 'query' | 'transaction' | 'dialect'>
-  branch?: number
-  rewindTo?: number
-}>
-
-/** Leads the index of a database. The steps go from block to block. */
+/** Leads the index of a database. The steps go from block to block; `over` is the database of one step alone. */
 export async function indexSteps(database: Database) {
   const led = await indexStore(database).lead(alice)
   assert.ok(led)
   let from = led.cursor
-  const hashAt = (block: number, branch: number) => hashOf(branch * 1_000_000 + block) as Hex
   return async function step(
     number: number,
     events: readonly StepEvent[],
-    { over = database, branch = 0, rewindTo }: StepOptions = {},
+    over: Pick<Database, 'query' | 'transaction' | 'dialect'> = database,
   ): Promise<void> {
-    const to = { number: BigInt(number), hash: hashAt(number, branch), time: timeOf(number) }
+    const to = { number: BigInt(number), hash: hashOf(number) as Hex, time: timeOf(number) }
     const placed = events.map(({ block = number, ...event }, logIndex) => ({
       ...noMembers,
       ...event,
       blockNumber: BigInt(block),
       logIndex,
-      blockHash: hashAt(block, branch),
-      transactionHash: hashOf(7) as Hex,
+      blockHash: hashOf(block) as Hex,
+      transactionHash: hashOf(1_000_000 + block) as Hex,
       timestamp: timeOf(block),
     }))
-    const numbers = new Set([...placed.map(({ blockNumber }) => blockNumber), to.number])
+    const blocks = new Map(
+      [...placed, { blockNumber: to.number, blockHash: to.hash }].map((at) => [at.blockNumber, at]),
+    )
     const isApplied = await indexStore(over).apply({
       epoch: led.epoch,
       from,
-      rewindTo: rewindTo === undefined ? null : BigInt(rewindTo),
+      rewindTo: null,
       events: placed,
-      blocks: [...numbers].map((block) => ({ number: block, hash: hashAt(Number(block), branch) })),
+      blocks: [...blocks.values()].map((at) => ({ number: at.blockNumber, hash: at.blockHash })),
       to,
     })
     assert.ok(isApplied)
