@@ -11,6 +11,7 @@ import {
   failure,
   GatewayFault,
   ledgerMs,
+  saysUncharged,
   within,
   type ErrorCode,
   type Outcome,
@@ -53,8 +54,20 @@ export function createCheckout(options: CheckoutOptions) {
   async function buy(request: CheckoutRequest): Promise<Outcome> {
     const { payment } = request.presented
     const badSignature = checkSignature(payment, terms)
-    if (badSignature !== undefined && !(await isOfWallet(payment))) return failure(badSignature)
-    return attemptUntil(request.until, () => attempt(request))
+    return attemptUntil(request.until, async () => {
+      try {
+        if (badSignature !== undefined && !(await isOfWallet(payment))) return failure(badSignature)
+        return await attempt(request)
+      } catch (fault) {
+        if (saysUncharged(fault) && (await isStored(request))) return 'retry'
+        throw fault
+      }
+    })
+  }
+
+  /** Looks again: another process may have stored a payment since the first look. */
+  async function isStored(request: CheckoutRequest): Promise<boolean> {
+    return (await recorded(ledger.find(keyOf(request)))) !== undefined
   }
 
   /** A contract defines its own signatures; the facilitator verifies them. It has verified the one in the ledger. */
@@ -171,10 +184,9 @@ export function createCheckout(options: CheckoutOptions) {
     return settlement.settle({ key, payment, proof, fromBlock, transaction: null, settlement: null }, closed)
   }
 
-  /** Refuses a new payment. Another process may have sold it since the first look; its transfer uses the payment up. */
+  /** Refuses a new payment. Where another process sells it, its transfer uses the payment up. */
   async function refuse(request: CheckoutRequest, refusal: Outcome): Promise<Outcome | 'retry'> {
-    const sold = await recorded(ledger.find(keyOf(request)))
-    return sold === undefined ? refusal : 'retry'
+    return (await isStored(request)) ? 'retry' : refusal
   }
 
   /** Gives a row that may have been stored to the next process that looks, once its write has ended. */

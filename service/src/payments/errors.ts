@@ -49,6 +49,16 @@ export class GatewayFault extends Error {
   }
 }
 
+/** Errors whose answer says that nothing was charged. */
+export const uncharged: ReadonlySet<unknown> = new Set(
+  Object.values(errors).flatMap(({ error, message }) => (message.includes('Nothing was charged') ? [error] : [])),
+)
+
+/** Returns whether the buyer would read in the answer that nothing was charged. */
+export function saysUncharged(fault: unknown): boolean {
+  return fault instanceof GatewayFault && uncharged.has(fault.error)
+}
+
 /** A purchase waits this long for one statement of the ledger, and for one answer of the chain. */
 export const ledgerMs = 6_000
 export const chainMs = 5_000

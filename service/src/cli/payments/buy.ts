@@ -12,7 +12,7 @@ import { fetchJson, type Answer } from './fetch-json.ts'
 import { formatDollars } from './money.ts'
 import { isObject } from '../../lib/json.ts'
 import { identifierExtension } from '../../payments/x402/identifier.ts'
-import { errors } from '../../payments/errors.ts'
+import { uncharged } from '../../payments/errors.ts'
 import { caipNetwork, chainName } from '../../domain/chain.ts'
 
 type Purchase = {
@@ -130,11 +130,6 @@ function formatRefusal(answer: Answer, payer: string): string {
   if (error !== 'insufficient_funds') return sentence
   return `${sentence} Send USDC on Base Sepolia to ${payer} (test money: https://faucet.circle.com).`
 }
-
-/** Errors of a gateway that say so. After an answer that leaves it open they prove nothing about that one. */
-const uncharged: ReadonlySet<unknown> = new Set(
-  Object.values(errors).flatMap(({ error, message }) => (message.includes('Nothing was charged') ? [error] : [])),
-)
 
 /** Formats an untrusted response for people. */
 function formatAnswer({ status, body }: Answer, fields: readonly string[] = ['error', 'message']): string {

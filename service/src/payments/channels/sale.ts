@@ -9,7 +9,17 @@ import { chainName } from '../../domain/chain.ts'
 import { sleep } from '../../lib/async/sleep.ts'
 import { withPayment, type Attest } from '../attestation/attest.ts'
 import type { Checkout } from '../checkout.ts'
-import { attemptUntil, chainMs, failure, ledgerMs, within, type ErrorCode, type Outcome } from '../errors.ts'
+import {
+  attemptUntil,
+  chainMs,
+  failure,
+  GatewayFault,
+  ledgerMs,
+  saysUncharged,
+  within,
+  type ErrorCode,
+  type Outcome,
+} from '../errors.ts'
 import { type Heads, requireClock } from '../heads.ts'
 import type { Ledger, PaymentRow } from '../ledger.ts'
 import type { Order } from '../order.ts'
@@ -69,9 +79,18 @@ export function createChannelSales(options: ChannelSalesOptions) {
       const outcome = await joined.outcome
       return joined.request.order.requestHash === request.order.requestHash ? outcome : 'retry'
     }
-    const outcome = sell(request).finally(() => underway.delete(nonce))
+    const outcome = sell(request)
+      .catch((fault: unknown) => rethrow(fault, request))
+      .finally(() => underway.delete(nonce))
     underway.set(nonce, { request, outcome })
     return outcome
+  }
+
+  /** Throws a fault again. It does not say that nothing was charged once the ledger has the voucher or its deposit. */
+  async function rethrow(fault: unknown, { voucher: { key, deposit: paid } }: VoucherRequest): Promise<never> {
+    const keys = paid === undefined ? [key] : [key, { payer: paid.from, nonce: paid.nonce }]
+    const rows = saysUncharged(fault) ? await Promise.all(keys.map((one) => recorded(ledger.find(one)))) : []
+    throw rows.some((row) => row !== undefined) ? new GatewayFault('settlement_pending', { cause: fault }) : fault
   }
 
   async function sell(request: VoucherRequest): Promise<Outcome | 'retry'> {
