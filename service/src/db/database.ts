@@ -4,7 +4,7 @@
  */
 import type { HeldLock, Lock } from './locks.ts'
 import { openPglite } from './pglite.ts'
-import { openPostgres, type PostgresOptions } from './postgres/pool.ts'
+import { openPostgres, type PostgresOptions, type TransactionOptions } from './postgres/pool.ts'
 import { tracedDatabase } from './traced.ts'
 
 export type Sql = { query: <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]> }
@@ -14,8 +14,11 @@ export type Database = Sql & {
   readonly dialect: 'pglite' | 'postgres' | 'citus'
   /** Runs a script of several statements, without parameters. */
   exec: (script: string) => Promise<void>
-  /** Commits when `run` resolves and rolls back when it throws. Statements of `run` must go through its `sql`. */
-  transaction: <T>(run: (sql: Sql) => Promise<T>) => Promise<T>
+  /**
+   * Commits when `run` resolves and rolls back when it throws. Statements of `run` must go through its `sql`. The embedded database has no
+   * limit for statements.
+   */
+  transaction: <T>(run: (sql: Sql) => Promise<T>, options?: TransactionOptions) => Promise<T>
   /** Calls `onNotice` for every NOTIFY on `channel`, and whenever notices may have been missed: at first and after a reconnection. */
   listen: (channel: string, onNotice: () => void) => AsyncDisposable
   /** Takes a lock among all processes of this database; `null` while another process holds it. Closing releases it. */

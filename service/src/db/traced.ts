@@ -1,11 +1,12 @@
 /** The statements of a database as spans. A span has the verbs and tables of its statement: neither its text nor its values. */
+import type { TransactionOptions } from './postgres/pool.ts'
 import { currentSpan, type SpanOptions, traced } from '../lib/async/span.ts'
 
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 type Traceable = {
   readonly dialect: string
   readonly query: Query
-  readonly transaction: <T>(run: (sql: { query: Query }) => Promise<T>) => Promise<T>
+  readonly transaction: <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions) => Promise<T>
 }
 
 export function tracedDatabase<D extends Traceable>(database: D): D {
@@ -18,10 +19,10 @@ export function tracedDatabase<D extends Traceable>(database: D): D {
   return {
     ...database,
     query: on(database.query),
-    transaction: <T>(run: (sql: { query: Query }) => Promise<T>): Promise<T> =>
+    transaction: <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions): Promise<T> =>
       currentSpan() === undefined
-        ? database.transaction(run)
-        : traced(spanOf('transaction'), () => database.transaction(({ query }) => run({ query: on(query) }))),
+        ? database.transaction(run, options)
+        : traced(spanOf('transaction'), () => database.transaction(({ query }) => run({ query: on(query) }), options)),
   }
 }
 

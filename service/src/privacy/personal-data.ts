@@ -16,6 +16,9 @@ export type TagHashes = (uid: Uint8Array) => readonly Hex[]
 
 type Search = Readonly<{ subject: Subject; tagHashes: TagHashes }>
 
+/** Some statements read a whole table: no index has the addresses of events. */
+const limits = { statementTimeoutMs: 600_000 }
+
 /** Yields JSON objects, each with its `kind`, of one moment. */
 export async function exportPersonalData(
   database: Pick<Database, 'transaction'>,
@@ -36,7 +39,7 @@ export async function exportPersonalData(
       }
       await sql.query('close personal')
     }
-  })
+  }, limits)
 }
 
 /** The number of rows of each kind that were erased. */
@@ -69,7 +72,7 @@ export async function erasePersonalData(
       if (dryRun) throw undone
       const note = { act: 'privacy.erase', subject: reference, outcome: 'DONE', after: counts } as const
       await appendAudit(sql, auditText(actor, note))
-    })
+    }, limits)
   } catch (error) {
     if (error !== undone) throw error
   }
@@ -88,6 +91,8 @@ async function findSubject(sql: Sql, { subject, tagHashes }: Search): Promise<vo
     await sql.query(`insert into subject_tag values ($1, '-infinity', 'infinity')`, [subject.uid])
     await sql.query(boundStatement, [bytes(tagHashes(subject.uid)), subject.uid])
   }
+  // The planner takes unknown tables for large ones, and would read those of taps from end to end.
+  await sql.query('analyze subject_account, subject_item, subject_tag')
 }
 
 /** The registry of tags knows the item of few tags; the others are found by their commitments. */
@@ -191,22 +196,22 @@ const kinds: Readonly<Record<string, Kind>> = {
     select: `encode(p.uid, 'hex') as uid, p.epoch, p.counter, ${instant('p.first_seen')} as at from tap p
       where exists (select from subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')}) order by p.uid, p.epoch, p.counter`,
     // As where old taps are pruned: the counter of the tag alone makes them replays from then on.
-    erase: `delete from tap p where exists (select from subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')})
+    erase: `delete from tap p using subject_tag s where s.uid = p.uid and ${during('s', 'p.first_seen')}
       and exists (select from tag t where t.uid = p.uid and t.epoch = p.epoch and t.last_counter >= p.counter)`,
   },
   presentation: {
     select: `l.counter, l.outcome, l.country, l.times, ${instant('l.first_at')} as "firstAt", ${instant('l.last_at')} as "lastAt"
       from tap_log l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')})
       order by l.id`,
-    erase: `delete from tap_log l where exists (
-      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')})`,
+    erase: `delete from tap_log l using subject_item i
+      where i.tag_hash = l.tag_hash and ${during('i', 'l.first_at', 'l.last_at')}`,
   },
   anomaly: {
     select: `l.kind as what, l.day, l.counter, l.countries, l.times, ${instant('l.found_at')} as at
       from tap_anomaly l where exists (select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)})
       order by l.id`,
-    erase: `delete from tap_anomaly l where exists (
-      select from subject_item i where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)})`,
+    erase: `delete from tap_anomaly l using subject_item i
+      where i.tag_hash = l.tag_hash and ${during('i', 'l.found_at', lastOfAnomaly)}`,
   },
   announcement: {
     select: `o.token_id::text as "tokenId", ${instant('o.created_at')} as at from outbox o where o.topic = 'tap'

@@ -16,6 +16,9 @@ export type PostgresOptions = {
   readonly statementTimeoutMs?: number
 }
 
+/** `statementTimeoutMs` is the limit of each statement of one transaction; the default is that of all statements. */
+export type TransactionOptions = { readonly statementTimeoutMs?: number }
+
 type Query = <Row>(text: string, values?: readonly unknown[]) => Promise<Row[]>
 
 /** Opens a pool. Throws what the driver throws, and PooledSessionError where `directUrl` leads to a pooler. */
@@ -48,9 +51,9 @@ export async function openPostgres({ url, directUrl, poolSize = 10, statementTim
     dialect,
     query: <Row>(text: string, values?: readonly unknown[]) => pools.use((pool) => on(pool)<Row>(text, values)),
     exec: (script: string) => pools.use(async (pool) => void (await pool.query(script).catch(rethrow))),
-    transaction: async <T>(run: (sql: { query: Query }) => Promise<T>): Promise<T> => {
+    transaction: async <T>(run: (sql: { query: Query }) => Promise<T>, options?: TransactionOptions): Promise<T> => {
       const { client, url: server } = await pools.use(async (pool, url) => ({ client: await connectTo(pool), url }))
-      return pools.watch(server, transactionOn(client, run))
+      return pools.watch(server, transactionOn(client, run, options))
     },
     listen: (channel: string, onNotice: () => void) => {
       const listening = listenOn(sessionServers, channel, onNotice)
@@ -78,12 +81,18 @@ function connectTo(pool: pg.Pool): Promise<pg.PoolClient> {
   return pool.connect().catch(rethrow)
 }
 
-async function transactionOn<T>(client: pg.PoolClient, run: (sql: { query: Query }) => Promise<T>): Promise<T> {
+async function transactionOn<T>(
+  client: pg.PoolClient,
+  run: (sql: { query: Query }) => Promise<T>,
+  { statementTimeoutMs }: TransactionOptions = {},
+): Promise<T> {
   const noteLoss = () => {} // the next statement fails; without a listener a connection that dies between two ends the process
   client.on('error', noteLoss)
   try {
     await client.query('begin').catch(rethrow)
-    const result = await run({ query: on(client) })
+    if (statementTimeoutMs !== undefined)
+      await client.query(`set local statement_timeout = ${statementTimeoutMs}`).catch(rethrow)
+    const result = await run({ query: on(client, statementTimeoutMs) })
     const { command } = await client.query('commit').catch(rethrow)
     // PostgreSQL answers so, without an error, where a statement has failed and `run` went on.
     if (command !== 'COMMIT') throw new Error('The transaction was rolled back: a statement of it had failed.')
@@ -179,7 +188,7 @@ function createPool(
     connectionString: url,
     max: poolSize,
     connectionTimeoutMillis: 3_000,
-    query_timeout: statementTimeoutMs + 1_000,
+    query_timeout: patienceMs(statementTimeoutMs),
     application_name: 'touchstone',
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
     ...startup,
@@ -200,9 +209,15 @@ async function refusalOf(pool: pg.Pool): Promise<unknown> {
   }
 }
 
-function on(runner: pg.Pool | pg.PoolClient): Query {
+function on(runner: pg.Pool | pg.PoolClient, statementTimeoutMs?: number): Query {
+  const limit = statementTimeoutMs === undefined ? {} : { query_timeout: patienceMs(statementTimeoutMs) }
   return async <Row>(text: string, values: readonly unknown[] = []) =>
-    (await runner.query(text, [...values]).catch(rethrow)).rows as Row[]
+    (await runner.query({ ...limit, text, values: [...values] }).catch(rethrow)).rows as Row[]
+}
+
+/** Returns how long the driver waits for an answer: longer than the server takes to end the statement. */
+function patienceMs(statementTimeoutMs: number): number {
+  return statementTimeoutMs + 1_000
 }
 
 /**

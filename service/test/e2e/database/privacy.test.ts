@@ -114,6 +114,38 @@ for (const { name, open, skip } of testDatabases())
       assert.deepEqual(await found({ owner: address('d') }), [])
     })
 
+    it(
+      'has ten minutes for each statement, in a service whose requests have seconds',
+      { skip: name === 'PGlite' && 'PGlite has no limit' },
+      async () => {
+        const limits = new Set<string>()
+        const watched: Pick<Database, 'transaction'> = {
+          transaction: (run, options) =>
+            database.transaction(async (sql) => {
+              const query = async <Row>(...call: Parameters<Database['query']>) => {
+                const rows = await sql.query<Row>(...call)
+                const [limit] = await sql.query<{ limit: string }>(
+                  `select current_setting('statement_timeout') as limit`,
+                )
+                limits.add(limit?.limit ?? '')
+                return rows
+              }
+              return run({ query })
+            }, options),
+        }
+        const subject = { owner: alice }
+        await exportPersonalData(watched, { subject, tagHashes }, async () => {})
+        await erasePersonalData(watched, {
+          subject,
+          tagHashes,
+          actor: { who: 'local:test' },
+          reference: 'r',
+          dryRun: true,
+        })
+        assert.deepEqual([...limits], ['10min'])
+      },
+    )
+
     it('changes nothing in a dry run', async () => {
       const [head, whole] = [await auditHead(database), await found({ owner: alice })]
       const counts = await erase({ owner: alice }, true)
