@@ -110,8 +110,8 @@ async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<
   let isUncharged = true
   for (;;) {
     const answer = await ask().catch((error: Error) => error)
-    if (!(answer instanceof Error) && answer.status !== 503 && answer.status !== 502) return answer
-    isUncharged &&= !(answer instanceof Error) && uncharged.has((answer.body as { error?: unknown } | null)?.error)
+    if (!(answer instanceof Error) && !isPassing(answer)) return answer
+    isUncharged &&= !(answer instanceof Error) && provesUncharged(answer)
     const seconds = answer instanceof Error ? 1 : Math.min(Number(answer.headers.get('retry-after') ?? 1) || 1, 5)
     if (performance.now() + seconds * 1000 > end) {
       if (isUncharged && !(answer instanceof Error)) return answer
@@ -122,6 +122,16 @@ async function untilKnown(ask: () => Promise<Answer>, retryMs: number): Promise<
     }
     await sleep(seconds * 1000)
   }
+}
+
+/** Returns whether the next try may be answered otherwise, by the gateway or by a proxy in front of it. */
+function isPassing({ status }: Answer): boolean {
+  return status >= 500 || status === 408 || status === 429
+}
+
+/** A payment over a quota is not looked at. After an answer that leaves the outcome open, this proves nothing about that one. */
+function provesUncharged({ status, body }: Answer): boolean {
+  return status === 429 || uncharged.has((body as { error?: unknown } | null)?.error)
 }
 
 function formatRefusal(answer: Answer, payer: string): string {

@@ -164,30 +164,44 @@ describe('touchstone pay', () => {
     }
   })
 
-  it('says «nothing was charged» after 503 only where no answer leaves it open', async () => {
+  it('says that nothing was charged or bought only where no answer leaves it open', async () => {
     const account = await world.payer()
-    const pending = { error: 'settlement_pending', message: errors.settlement_pending.message }
-    const unavailable = { error: 'payment_unavailable', message: errors.payment_unavailable.message }
-    for (const [answers, charged] of [
+    const { settlement_pending: pending, payment_unavailable: unavailable } = errors
+    const { rate_limited: limited, internal_error: failed } = errors
+    const ofProxy = (status: number) => ({ status, error: `proxy_${status}`, message: 'Try again.' })
+    const cases = [
       [[unavailable], false],
+      [[limited], false],
+      [[unavailable, limited], false],
+      [[failed], true],
+      [[ofProxy(504)], true],
       [[pending, unavailable], true],
       [[undefined, unavailable], true],
-    ] as const) {
+      [[undefined, limited], true],
+      [[pending, limited], true],
+      [[pending, failed], true],
+      [[pending, ofProxy(408)], true],
+      [[pending, ofProxy(504)], true],
+    ] as const
+    await Promise.all(cases.map(([answers, charged]) => check(answers, charged)))
+
+    async function check(answers: readonly (ErrorAnswer | undefined)[], charged: boolean): Promise<void> {
       let paid = 0
       const gatewayDown = await standIn(async (request, response) => {
         if (request.headers['payment-signature'] === undefined && request.headers['x-payment'] === undefined)
           return void response.writeHead(402).end(JSON.stringify({ x402Version: 1, accepts: [v1Terms] }))
         const answer = answers[Math.min(paid++, answers.length - 1)]
         if (answer === undefined) return void response.destroy()
-        response.writeHead(503, { 'retry-after': '1' }).end(JSON.stringify(answer))
+        response.writeHead(answer.status, { 'retry-after': '1' }).end(JSON.stringify(answer))
       })
-      const retryMs = (answers.length - 1) * 1_500
+      const retryMs = (answers.length - 1) * 5_000
       const said = await buyAttestation({ gateway: gatewayDown.url, tokenId: 1n, account, most: price, retryMs }).then(
         () => 'bought',
         ({ message }: Error) => message,
       )
       gatewayDown.close()
-      assert.match(said, /503 payment_unavailable/)
+      const last = answers.at(-1)
+      assert.ok(said.includes(`${last?.status} ${last?.error}`), said)
       const claims = [/Nothing was (charged|bought)/.test(said), /charged once or not at all/.test(said)]
       assert.deepEqual(claims, [!charged, charged], said)
     }
@@ -241,6 +255,7 @@ const v1Terms = {
   extra: { name: 'USDC', version: '2' },
 }
 
+type ErrorAnswer = { readonly status: number; readonly error: string }
 type Answering = (request: IncomingMessage, response: ServerResponse, body: string) => Promise<void>
 
 /** A host that answers as a test wants. */

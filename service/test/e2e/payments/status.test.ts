@@ -8,7 +8,17 @@ import testWallet from '../../../../contracts/artifacts/TestWallet.json' with { 
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { statusDomain, statusTypes } from '../../../src/hosts/gateway/status.ts'
+import { depositNonce, voucherDigest } from '../../../src/payments/channels/channel.ts'
 import { buy, buySettled, headerV1, headerV2, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import {
+  buyThrough,
+  channelHeader,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
@@ -30,8 +40,8 @@ async function signed(signer: PrivateKeyAccount, key: Key, claim: Claim = {}): P
   return { Authorization: `EIP712 ${issuedAt}.${signature}` }
 }
 
-async function ask({ from, nonce }: Key, headers: Record<string, string> = {}, method = 'GET') {
-  const response = await fetch(`${gateway.url}/payments/${from}/${nonce}`, { method, headers })
+async function ask({ from, nonce }: Key, headers: Record<string, string> = {}, method = 'GET', { url } = gateway) {
+  const response = await fetch(`${url}/payments/${from}/${nonce}`, { method, headers })
   const text = await response.text()
   return {
     status: response.status,
@@ -123,6 +133,41 @@ describe('the status of a payment', () => {
     assert.equal((await ask(payment, await signed(payer, payment))).body['status'], 'done')
     const other = await world.payer(0n)
     assert.equal((await ask(payment, await signed(other, payment))).status, 404)
+  })
+})
+
+describe('the status of a voucher', () => {
+  it('is there for the holder of its header, whose deposit has one too; no other header shows them', async () => {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    const channels = { store: world.channels, accounts: [authorizer] as const, intervalMs: 3_600_000 }
+    const seller = await world.open({ channels })
+    const own = await world.payer(100n * price)
+    const channel = channelOf(own.address, authorizer.address)
+    const first = await depositPayload(own, channel, { amount: 100n * price, sum: price })
+    const second = await voucherPayload(own, channel, 2n * price)
+    const sold = []
+    for (const payload of [first, second]) sold.push(await buyThrough(seller.url, token, payload))
+    const [one, two] = [price, 2n * price].map((sum) => ({ from: own.address, nonce: voucherDigest(channel.id, sum) }))
+    const { salt } = first.deposit.authorization.erc3009Authorization
+    const deposit = { from: own.address, nonce: depositNonce(channel.id, salt) }
+    const read = async (key: Key | undefined, payload: object) => {
+      assert.ok(key)
+      const { status, body } = await ask(key, channelHeader(payload), 'GET', seller)
+      return status === 200 ? body : status
+    }
+    const { transaction } = sold[0]?.body.payment ?? {}
+    assert.deepEqual(await read(one, first), { status: 'done', transaction, proof: sold[0]?.body })
+    assert.deepEqual(await read(deposit, first), { status: 'done', transaction })
+    await world.store.setUndelivered({ payer: channel.payer, nonce: voucherDigest(channel.id, 2n * price) }, true)
+    assert.deepEqual(await read(two, second), { status: 'done', transaction: null, proof: sold[1]?.body })
+    const next = await buyThrough(seller.url, token, await voucherPayload(own, channel, 3n * price))
+    assert.equal(next.text, sold[1]?.text)
+
+    const stranger = await voucherPayload(await world.payer(0n), channel, 2n * price)
+    for (const payload of [first, stranger, { ...second, type: 'refund' }]) assert.equal(await read(two, payload), 404)
+    assert.equal(await read(deposit, second), 404)
+    await seller.close()
   })
 })
 

@@ -168,11 +168,15 @@ export async function depositPayload(
   }
 }
 
+/** Makes the payment header of a payload by hand. */
+export function channelHeader(payload: object, more: object = {}): Record<string, string> {
+  const accepted = { scheme: 'batch-settlement', network: 'eip155:84532', amount: price.toString() }
+  return { 'PAYMENT-SIGNATURE': base64({ x402Version: 2, accepted, payload, ...more }) }
+}
+
 /** Buys with a payload by hand. */
 export function buyThrough(url: string, tokenId: bigint, payload: object, more: object = {}): Promise<Answered> {
-  const accepted = { scheme: 'batch-settlement', network: 'eip155:84532', amount: price.toString() }
-  const header = { 'PAYMENT-SIGNATURE': base64({ x402Version: 2, accepted, payload, ...more }) }
-  return post(url, { assetId: tokenId.toString(), chain: 'base-sepolia' }, header)
+  return post(url, { assetId: tokenId.toString(), chain: 'base-sepolia' }, channelHeader(payload, more))
 }
 
 /** Encodes calls that the payer makes. */
