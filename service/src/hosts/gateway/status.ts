@@ -10,6 +10,7 @@ import type { RateLimiter } from '../../http/rate-limit/limiter.ts'
 import { getHeader, requestIdOf } from '../../http/request.ts'
 import { constantTimeEqual } from '../../lib/bytes.ts'
 import { recoverSigner } from '../../lib/secp256k1.ts'
+import { parseVoucher } from '../../payments/channels/presented.ts'
 import { within, type ErrorCode } from '../../payments/errors.ts'
 import type { PaymentKey } from '../../payments/key.ts'
 import { parsePayload, type Ledger } from '../../payments/ledger.ts'
@@ -71,14 +72,13 @@ export function createStatusRoute(options: StatusOptions) {
    * A payment header proves no delivery, because a transfer shows its authorization and signature to everyone.
    */
   async function find(key: PaymentKey, request: IncomingMessage) {
-    const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
+    const shown = paymentsOf(request)
     const isPayer = await isSignedBy(key, getHeader(request, 'authorization'))
-    if (!isPayer && decoded.kind !== 'payment') return null
+    if (!isPayer && shown.length === 0) return null
     const row = await within(lookMs, 'ledger_unavailable', ledger.find(key))
     if (row === undefined) return null
     const stored = parsePayload(row.payload)
-    const isHolder = decoded.kind === 'payment' && isSame(stored, decoded.payment)
-    if (!isPayer && !isHolder) return null
+    if (!isPayer && !shown.some((payment) => isSame(stored, payment))) return null
     const { state, transaction, reason, answer } = row
     if (state === 'done') {
       // A voucher has no transaction of its own, and a deposit buys no proof.
@@ -111,11 +111,23 @@ export function createStatusRoute(options: StatusOptions) {
   }
 }
 
-/** Compares the signatures too: the rest of an authorization is no secret. */
-function isSame(one: Payment, other: Payment): boolean {
+type Shown = Pick<Payment, 'from' | 'nonce' | 'signature'>
+
+/** Returns the payments of a request's header. A voucher may have a deposit beside it, which is a payment of its own. */
+function paymentsOf(request: IncomingMessage): readonly Shown[] {
+  const decoded = decodePayment(getHeader(request, 'x-payment'), getHeader(request, 'payment-signature'))
+  if (decoded.kind === 'payment') return [decoded.payment]
+  const voucher = decoded.kind === 'channel' ? parseVoucher(decoded.payload, decoded.accepted) : null
+  if (voucher === null) return []
+  const { key, signature, deposit } = voucher
+  return [{ from: key.payer, nonce: key.nonce, signature }, ...(deposit === undefined ? [] : [deposit])]
+}
+
+/** Compares the signatures too: the rest of a payment is no secret. */
+function isSame(one: Shown, other: Shown): boolean {
   return constantTimeEqual(toBytes(one), toBytes(other))
 }
 
-function toBytes({ from, to, value, validAfter, validBefore, nonce, signature }: Payment): Uint8Array {
-  return Buffer.from([from, to, value, validAfter, validBefore, nonce, signature].join())
+function toBytes({ from, nonce, signature }: Shown): Uint8Array {
+  return Buffer.from([from, nonce, signature].join())
 }
