@@ -10,6 +10,7 @@ import { createVerdicts, type Verdicts } from '../assets/verdicts.ts'
 import { type AssetReader, createAssetReader } from '../chain/assets/reader.ts'
 import { createIndexer, type Indexer } from '../chain/indexer/indexer.ts'
 import { type AnyProvider, createAnyProvider } from '../chain/rpc/any-provider.ts'
+import { requiredAnswers } from '../chain/rpc/trust.ts'
 import type { RpcClient } from '../chain/rpc/client.ts'
 import type { ChainCounts } from '../chain/rpc/failover.ts'
 import { createChainSource, type RpcChainSource } from '../chain/rpc/source.ts'
@@ -203,8 +204,16 @@ export async function openComponents(
   const roleKeys = await openRoleKeys(config, store.keyStores)
   const keys = keysByRole(roleKeys)
   const openAny = (name: string): AnyProvider =>
-    opened.adopt(createAnyProvider({ ...deadlines, rpcUrls, contract, chainId, log: log.child(name) }), (it) =>
-      it.close(),
+    opened.adopt(
+      createAnyProvider({
+        ...deadlines,
+        rpcUrls,
+        contract,
+        chainId,
+        neededForReceipts: requiredAnswers(config.chain),
+        log: log.child(name),
+      }),
+      (it) => it.close(),
     )
   const transactions = openAny('writer')
   const payments = openAny('payments')

@@ -50,8 +50,8 @@ export type LoggedEvent = {
   readonly logIndex: Hex
   readonly transactionHash: Hex
   readonly blockHash: Hex
-  readonly blockNumber: Hex
 }
+type MinedReceipt = { readonly blockHash: Hex; readonly blockNumber: Hex; readonly logs: readonly LoggedEvent[] }
 
 /** Providers serve a range of this many blocks. */
 const logRange = 2_000n
@@ -86,11 +86,11 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
       (await authorizationLog(payment, fromBlock, at.number)) ??
       (await authorizationLog(payment, earliest, fromBlock - 1n))
     if (found === undefined) return { kind: 'unknown' }
-    const logs = await logsWith(found)
-    const status = logs && findTransfer(payment, logs)
-    if (logs === undefined || status === undefined) return { kind: 'unknown' }
-    const { transactionHash: transaction, blockHash: hash, blockNumber } = found
-    const number = requireQuantity(blockNumber)
+    const mined = await receiptOf(found)
+    const status = mined && findTransfer(payment, mined.logs)
+    if (mined === undefined || status === undefined) return { kind: 'unknown' }
+    const { transactionHash: transaction, blockHash: hash } = found
+    const { number } = mined
     const isOfSale = number >= fromBlock || transaction === own
     return status === 'paid' && isOfSale ? { kind: 'paid', transaction, block: { number, hash } } : { kind: 'spent' }
   }
@@ -107,12 +107,11 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     return undefined
   }
 
-  /** Undefined: the receipt is missing or of another block. */
-  async function logsWith({ transactionHash, blockHash }: LoggedEvent): Promise<readonly LoggedEvent[] | undefined> {
-    const receipt = await rpc('eth_getTransactionReceipt', [transactionHash])
-    if (receipt === null) return undefined
-    const { blockHash: minedIn, logs } = receipt as { blockHash: Hex; logs: readonly LoggedEvent[] }
-    return minedIn === blockHash ? logs : undefined
+  /** Undefined: the receipt is missing or of another block. A log is one provider's word, a receipt that of a quorum where one is set. */
+  async function receiptOf({ transactionHash, blockHash }: LoggedEvent) {
+    const receipt = (await rpc('eth_getTransactionReceipt', [transactionHash])) as MinedReceipt | null
+    if (receipt === null || receipt.blockHash !== blockHash) return undefined
+    return { number: requireQuantity(receipt.blockNumber), logs: receipt.logs }
   }
 
   /**

@@ -17,6 +17,8 @@ export type AnyProviderOptions = Readonly<{
   rpcUrls: readonly string[]
   contract: Hex
   chainId: number
+  /** How many providers must give the same receipt before it counts, 1 at least (`requiredAnswers`). */
+  neededForReceipts: number
   /** For one call, whatever number of attempts it takes; one attempt takes at most a third of it. */
   rpcTimeoutMs?: number
   log: Log
@@ -38,11 +40,12 @@ const othersMs = 300
 /** Errors that another attempt would not change. */
 const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|\bknown/i
 /** One provider may lag behind another, so these are asked of all. */
-const lookups: ReadonlySet<string> = new Set(['eth_getTransactionReceipt', 'eth_getTransactionByHash'])
+const receiptMethod = 'eth_getTransactionReceipt'
+const lookups: ReadonlySet<string> = new Set([receiptMethod, 'eth_getTransactionByHash'])
 
 /** Connects to nothing yet. `rpc` throws `RpcError`: the error of a node that answered, else a fault. */
 export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
-  const { contract, chainId, rpcTimeoutMs = 8_000, log } = options
+  const { contract, chainId, neededForReceipts, rpcTimeoutMs = 8_000, log } = options
   const counts = newCounts()
   const distrustedUntil = new Map<number, number>()
   const shared = {
@@ -95,18 +98,21 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
     }
   }
 
-  /** Returns what any provider knows. `null` is an answer where no other one is left, `unanimous` only where every provider gives it. */
+  /**
+   * Returns what any provider knows, of a receipt what enough of them know alike. `null` is an answer where no other one is left,
+   * `unanimous` only where every provider gives it.
+   */
   async function lookUp(method: string, params: readonly unknown[], unanimous: boolean): Promise<unknown> {
     const answers = providers.map((provider) => askOne(provider, method, params))
-    const known = Promise.any(
-      answers.map(async (answer) => (await answer) ?? Promise.reject(new Error('not known there'))),
-    ).catch(() => null)
+    const needed = method === receiptMethod ? neededForReceipts : 1
+    const known = firstAlike(answers, needed)
     // A provider that hangs must not delay the next look.
-    const patience = () => Promise.any(answers).then(() => sleep(othersMs, { ref: false }))
+    const patience = () => answered(answers, needed).then(() => sleep(othersMs, { ref: false }))
     const found = await (unanimous ? known : Promise.race([known, patience().catch(() => null)]))
     if (found !== null && found !== undefined) return found
-    if (!unanimous) return Promise.any(answers).then(() => null, throwFirst)
-    await Promise.all(answers)
+    if (!unanimous) return answered(answers, needed).then(() => null)
+    if ((await Promise.all(answers)).some((answer) => answer !== null))
+      throw new RpcError('fault', 'providers disagree on a receipt')
     return null
   }
 
@@ -156,8 +162,43 @@ export function createAnyProvider(options: AnyProviderOptions): AnyProvider {
   }
 }
 
-function throwFirst(error: AggregateError): never {
-  throw error.errors[0]
+/** Resolves with the first answer but null that `needed` providers give alike; with null where there is none. */
+async function firstAlike(answers: readonly Promise<unknown>[], needed: number): Promise<unknown> {
+  const counts = new Map<string, number>()
+  const alike = answers.map(async (answer) => {
+    const known = await answer
+    if (known === null) throw new Error('not known there')
+    if (needed === 1) return known
+    const key = receiptKey(known)
+    const count = (counts.get(key) ?? 0) + 1
+    counts.set(key, count)
+    return count < needed ? Promise.reject(new Error('not known alike yet')) : known
+  })
+  return Promise.any(alike).catch(() => null)
+}
+
+/** Resolves once `count` of these have an answer. Throws the fault after which that cannot happen any more. */
+function answered(answers: readonly Promise<unknown>[], count: number): Promise<void> {
+  let [left, faults] = [count, 0]
+  return new Promise((resolve, reject) => {
+    for (const answer of answers)
+      answer.then(
+        () => (left -= 1) === 0 && resolve(),
+        (error: unknown) => (faults += 1) > answers.length - count && reject(error),
+      )
+  })
+}
+
+/** Equal for receipts that say the same of a transaction: its block, its outcome and its logs. */
+function receiptKey(receipt: unknown): string {
+  const { blockHash, blockNumber, status, to, logs } = receipt as Record<string, unknown>
+  const said = (Array.isArray(logs) ? logs : []).map(({ address, topics, data, logIndex }: Record<string, unknown>) => [
+    address,
+    topics,
+    data,
+    logIndex,
+  ])
+  return JSON.stringify([blockHash, blockNumber, status, to, said]).toLowerCase()
 }
 
 /** Repeats what fails by faults only. */

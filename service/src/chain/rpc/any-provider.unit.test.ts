@@ -6,25 +6,34 @@ import { createAnyProvider } from './any-provider.ts'
 
 const contract = `0x${'0'.repeat(40)}` as const
 
-/** Answers `eth_call` with these, one after another; the last one stays. */
-async function providerOf(answers: readonly object[]) {
+/** Serves a provider that answers with these, one after another; the last one stays. */
+function serveAnswers(answers: readonly object[]) {
   const left = [...answers]
-  const served = await serve((request, response) => {
+  return serve((request, response) => {
     request.setEncoding('utf8').on('data', (body: string) => {
       const { id, method } = JSON.parse(body) as { id: number; method: string }
       const answer = method === 'eth_chainId' ? { result: '0x14a34' } : left.length > 1 ? left.shift() : left[0]
       response.end(JSON.stringify({ jsonrpc: '2.0', id, ...answer }))
     })
   })
-  const any = createAnyProvider({ rpcUrls: [served.url], contract, chainId: 84532, log: createLog(() => {}) })
+}
+
+/** Opens providers with the answers of each. */
+async function providersOf(each: readonly (readonly object[])[], neededForReceipts = 1) {
+  const served = await Promise.all(each.map(serveAnswers))
+  const rpcUrls = served.map(({ url }) => url)
+  const options = { rpcUrls, contract, chainId: 84532, neededForReceipts, log: createLog(() => {}) }
+  const any = createAnyProvider(options)
   return {
     rpc: any.rpc,
     async [Symbol.asyncDispose]() {
       await any.close()
-      await served.close()
+      await Promise.all(served.map((it) => it.close()))
     },
   }
 }
+
+const providerOf = (answers: readonly object[]) => providersOf([answers])
 
 const refused = (message: string) => ({ error: { code: -32000, message } })
 
@@ -39,5 +48,43 @@ describe('a read over all providers', () => {
   it('is not repeated where the contract reverts', async () => {
     await using provider = await providerOf([refused('execution reverted'), { result: '0x2a' }])
     await assert.rejects(provider.rpc('eth_call', []), /execution reverted/)
+  })
+})
+
+describe('a receipt', () => {
+  const logs = [{ address: contract, topics: ['0x01'], data: '0x', logIndex: '0x0' }]
+  const receipt = { blockHash: `0x${'a'.repeat(64)}`, blockNumber: '0x5', status: '0x1', to: contract, logs }
+  const [mined, unknown] = [{ result: receipt }, { result: null }]
+  const read = (rpc: Awaited<ReturnType<typeof providersOf>>['rpc'], unanimous = false) =>
+    rpc('eth_getTransactionReceipt', ['0x01'], { unanimous })
+
+  it('counts once as many providers as are needed give it alike', async () => {
+    const others = { result: { ...receipt, gasUsed: '0x1', logs: [{ ...logs[0], removed: false }] } }
+    await using providers = await providersOf([[mined], [unknown], [others]], 2)
+    assert.deepEqual(((await read(providers.rpc)) as typeof receipt).logs[0]?.topics, ['0x01'])
+  })
+
+  it('is unknown where one provider alone has it, or another one has other logs', async () => {
+    const others = [
+      { ...receipt, logs: [] },
+      { ...receipt, status: '0x0' },
+      { ...receipt, blockHash: '0x00' },
+    ]
+    for (const other of [unknown, ...others.map((result) => ({ result }))]) {
+      await using providers = await providersOf([[mined], [other], [unknown]], 2)
+      assert.equal(await read(providers.rpc), null)
+    }
+  })
+
+  it('is neither known nor unknown where all are asked and one alone has it, or too few answer', async () => {
+    await using lying = await providersOf([[mined], [unknown], [unknown]], 2)
+    await assert.rejects(read(lying.rpc, true), /disagree on a receipt/)
+    await using away = await providersOf([[mined], [{}], [{}]], 2)
+    await assert.rejects(read(away.rpc))
+  })
+
+  it('counts from one provider where one is enough', async () => {
+    await using providers = await providersOf([[unknown], [mined]])
+    assert.deepEqual(await read(providers.rpc), receipt)
   })
 })
