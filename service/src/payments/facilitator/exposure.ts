@@ -17,7 +17,8 @@ const kindInFlight = 2
 export type Exposed = { readonly payment: Payment; readonly codeHash: Hex | undefined }
 /** Ends the exposure of one payment. `failed`: its transfer was mined and moved nothing. */
 type Leave = (failed: boolean) => void
-type Payer = { inFlight: number; reserved: bigint; spendable: bigint | null }
+/** `reading` is one read of the balance for all payments that wait. A payment that ends meanwhile makes it void. */
+type Payer = { inFlight: number; reserved: bigint; spendable: bigint | null; reading?: Promise<bigint> | undefined }
 
 /** `balance` reads the payer's money at the newest block. */
 export function createExposure({ balance }: { readonly balance: (payer: Hex) => Promise<bigint> }) {
@@ -44,8 +45,12 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
       )
         return reserve(exposed)
       if (payer?.spendable === null && !codeHash) {
-        const held = await balance(payment.from)
-        payer.spendable ??= held - payer.reserved
+        const reading = (payer.reading ??= balance(payment.from))
+        const held = await reading.catch((error: unknown) => {
+          if (payer.reading === reading) payer.reading = undefined
+          throw error
+        })
+        if (payer.reading === reading) payer.spendable ??= held - payer.reserved
       } else await new Promise<void>((resolve) => waiting.push(resolve))
     }
   }
@@ -63,6 +68,7 @@ export function createExposure({ balance }: { readonly balance: (payer: Hex) => 
     return (failed) => {
       payer.inFlight -= 1
       payer.reserved -= value
+      payer.reading = undefined
       if (payer.inFlight === 0) payers.delete(from)
       if (codeHash) kinds.set(codeHash, (kinds.get(codeHash) ?? 1) - 1)
       if (kinds.get(codeHash ?? '0x') === 0) kinds.delete(codeHash ?? '0x')
