@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import { testDatabases } from '../../test/support/database/databases.ts'
-import { outboxStore, trimOutbox } from './outbox.ts'
+import { outboxStore, trimOutbox, type Place } from './outbox.ts'
 import { indexStore } from './store.ts'
 import type { Sql } from '../db/database.ts'
 
@@ -36,18 +36,27 @@ describe('the outbox', { skip: postgres?.skip ?? true }, () => {
     assert.equal((await outbox.newest()).seq, 2n)
   })
 
-  it('reaches the numbers that it gave out, also after their events are deleted, and none of a database before a restore', async () => {
+  it('knows the places that it gave out, the last one also after it is deleted, and none of another database', async () => {
     await using opened = new AsyncDisposableStack()
     const database = opened.adopt(await postgres!.open(), (db) => db.close())
     const outbox = outboxStore(database)
-    const reached = () => Promise.all([0n, 2n, 3n].map((seq) => outbox.reaches(seq)))
+    const areKnown = (places: readonly Place[]) =>
+      Promise.all(places.map(async (place) => (await outbox.check(place)).known))
+    assert.deepEqual(await areKnown([await outbox.newest()]), [true])
     await insert(database, 1)
+    const first = await outbox.newest()
     await insert(database, 2)
-    assert.deepEqual(await reached(), [true, true, false])
+    const second = await outbox.newest()
+    const others = [
+      { ...second, seq: 3n },
+      { ...second, micros: first.micros },
+    ]
+    assert.deepEqual(await areKnown([first, second, ...others]), [true, true, false, false])
     await database.query("update outbox set created_at = created_at - interval '40 days'")
+    const aged = await outbox.newest()
     await trimOutbox(database, 30)
     assert.deepEqual(await outbox.after(0n, 10), [])
-    assert.deepEqual(await reached(), [true, true, false])
+    assert.deepEqual(await areKnown([await outbox.newest(), aged, ...others]), [true, true, false, false])
   })
 
   it('loses its old events with the next block, or after ten seconds without one', async () => {

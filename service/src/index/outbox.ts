@@ -86,11 +86,6 @@ export function outboxStore(database: Pick<Database, 'query' | 'transaction' | '
       if ((await database.query('select 1 from outbox where seq > $1 limit 1', [seq])).length === 0) return []
       return (await readCommitted<Row>(afterStatement, [seq, limit])).map(parseRow)
     },
-    /** Returns whether there is an event with this number or a later one, or was before it was deleted. */
-    async reaches(seq: bigint): Promise<boolean> {
-      const [row] = await database.query<{ reached: boolean }>(reachesStatement, [seq])
-      return row?.reached === true
-    },
     /** Returns the place of the last event, also of one that is deleted since. */
     async newest(): Promise<Place> {
       const [place] = await readCommitted<Place>(newestStatement, [])
@@ -177,8 +172,6 @@ const afterStatement = `select ${columns} from outbox o where o.seq > $1 order b
 const newestStatement = `select seq, micros from (
     select ${positionColumns('o')} from outbox o union all select ${positionColumns('t')} from outbox_trim t) p
   order by seq desc limit 1`
-
-const reachesStatement = `select exists (select from outbox where seq >= $1) or exists (select from outbox_trim where seq >= $1) as reached`
 
 const checkStatement = `select ${positionColumns('t')}, (select ${microsOf('o')} from outbox o where o.seq = $1) as given from outbox_trim t`
 

@@ -276,6 +276,18 @@ for (const { name, open, skip } of testDatabases()) {
       await until(() => events.length === 1)
       await stop()
     })
+
+    it('ends subscriptions when the database counts past the last event again, before it was read', async () => {
+      await insert(database, 'tap', 1n, 10)
+      await start({ pollMs: 20 })
+      const { ended } = subscriber()
+      await database.transaction(async (sql) => {
+        await sql.query('truncate outbox restart identity')
+        await insert(sql, 'tap', 2n, 30)
+      })
+      const error = await ended
+      assert.ok(error instanceof GraphQLError && error.extensions['code'] === 'EVENTS_GONE')
+    })
   })
 }
 

@@ -30,7 +30,7 @@ export type EventDispatcher<Payload> = AsyncDisposable & {
 export type EventDispatcherOptions<Payload> = {
   readonly outbox: {
     readonly after: (seq: bigint, limit: number) => Promise<readonly OutboxEvent[]>
-    readonly reaches: (seq: bigint) => Promise<boolean>
+    readonly check: (place: Place) => Promise<{ readonly known: boolean }>
     readonly newest: () => Promise<Place>
   }
   /** Calls back when there may be new events. */
@@ -108,15 +108,16 @@ export async function createEventDispatcher<Payload>(
   async function catchUp(): Promise<void> {
     for (;;) {
       const events = await outbox.after(last.seq, roundSize)
-      if (events.length === 0) break
+      // A restored backup or a promoted standby may lack the last event and count again, even past its number. The check follows the read.
+      if (!(await outbox.check(last)).known) return startAnew()
+      if (events.length === 0) return
       await deliver(events)
       if (isClosed) return
     }
-    if (await outbox.reaches(last.seq)) return
-    // A database that was restored from a backup counts from an earlier event.
-    const newest = await outbox.newest()
-    if (newest.seq >= last.seq) return
-    last = newest
+  }
+
+  async function startAnew(): Promise<void> {
+    last = await outbox.newest()
     for (const { subscriber } of [...channels.values()].flatMap((some) => [...some])) subscriber.fail(restored())
   }
 
