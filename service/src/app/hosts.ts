@@ -87,8 +87,9 @@ async function openVerification({ config, components, urls, limits, log }: Openi
   const { mcp, documents, stop, close, ...agents } = openAgentInterfaces({ config, components, urls, log })
   const limiter = limits.limiterOf(most.asset, { scope: 'asset' })
   const agentLimiter = limits.limiterOf(most.mcp, { scope: 'agents' })
+  const gatewayUrl = namedGateway(config, urls)
   const discovery = discoveryDocuments({
-    urls,
+    urls: { ...urls, gateway: gatewayUrl },
     operator: components.issuerName,
     contract: components.contract,
     rpcUrl: pages.publicRpcUrl ?? 'https://sepolia.base.org',
@@ -104,7 +105,7 @@ async function openVerification({ config, components, urls, limits, log }: Openi
       ...components,
       wallets,
       baseUrl: urls.verification,
-      gatewayUrl: urls.gateway,
+      gatewayUrl: gatewayUrl ?? undefined,
       graphqlUrl: urls.graphql,
       discovery: new Map([...discovery, ...documents, ...packageDocuments()]),
       limiter,
@@ -127,6 +128,11 @@ async function openVerification({ config, components, urls, limits, log }: Openi
   }
 }
 
+/** Returns the URL of the gateway that documents name, or null where proofs are sold neither here nor at a configured URL. */
+function namedGateway({ gateway: { payTo }, hosts: { gateway } }: Config, urls: HostUrls): string | null {
+  return payTo === null && gateway.url === null ? null : urls.gateway
+}
+
 /** The interfaces for agents (spec §4.2, §4.3, §9): tools, MCP, A2A, and the agent registries with connections of their own. */
 function openAgentInterfaces({
   config,
@@ -147,7 +153,7 @@ function openAgentInterfaces({
     reputations: createReputations({ reads, identity, reputation, reviewers }),
     ownAgent: {
       baseUrl: urls.verification,
-      gatewayUrl: config.gateway.payTo === null ? null : urls.gateway,
+      gatewayUrl: namedGateway(config, urls),
       name: own.title,
       operator: components.issuerName,
       description: own.description,

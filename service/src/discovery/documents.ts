@@ -1,6 +1,6 @@
 /** The documents that describe the service to machines, built once at start with the URLs of this instance. */
 import { staticDocument, type StaticDocument } from '../http/static-document.ts'
-import type { DocPage, HostUrls, Instance } from './instance.ts'
+import type { DocPage, Instance, NamedHosts } from './instance.ts'
 import { llmsFullText, llmsText } from './llms.ts'
 import { openApiDocument } from './openapi.ts'
 import { formatSecond } from '../domain/text.ts'
@@ -39,7 +39,7 @@ export const homeLinks =
   '</docs>; rel="service-doc"; type="text/html", </llms.txt>; rel="describedby"; type="text/plain"'
 
 /** `/.well-known/api-catalog` (RFC 9727): each interface with its description, documentation and status (RFC 8631). */
-function apiCatalog({ verification, gateway, graphql }: HostUrls) {
+function apiCatalog({ verification, gateway, graphql }: NamedHosts) {
   const entry = (anchor: string, description: string, page: string, status: string, more: object = {}) => ({
     anchor,
     'service-desc': [{ href: description, type: 'application/json' }],
@@ -51,11 +51,14 @@ function apiCatalog({ verification, gateway, graphql }: HostUrls) {
     status: [{ href: `${status}/health`, type: 'application/json' }],
   })
   const openApi = `${verification}/openapi.json`
-  const requirements = { 'service-meta': [{ href: `${gateway}/.well-known/x402`, type: 'application/json' }] }
+  const sale = (gateway: string) =>
+    entry(`${gateway}/verify`, `${gateway}/openapi.json`, 'gateway', gateway, {
+      'service-meta': [{ href: `${gateway}/.well-known/x402`, type: 'application/json' }],
+    })
   return {
     linkset: [
       entry(`${verification}/`, openApi, 'rest-api', verification),
-      entry(`${gateway}/verify`, `${gateway}/openapi.json`, 'gateway', gateway, requirements),
+      ...(gateway === null ? [] : [sale(gateway)]),
       entry(`${graphql}/graphql`, openApi, 'graphql', graphql),
       entry(`${verification}/mcp`, `${verification}/.well-known/mcp.json`, 'agents', verification),
       entry(`${verification}/a2a`, `${verification}/.well-known/agent-card.json`, 'agents', verification),

@@ -17,11 +17,10 @@ ${rulesText(instance)}
 
 - [Verdict on a token](${base}/api/asset/${instance.exampleTokenId}): GET ${base}/api/asset/{tokenId}, no key
 - [Everything with commands](${base}/llms-full.txt): every route, one command each
-- [OpenAPI 3.1](${base}/openapi.json): all three hosts
+- [OpenAPI 3.1](${base}/openapi.json): every host
 - [MCP](${base}/.well-known/mcp.json): POST ${base}/mcp, tools verify_asset, get_lifecycle_history, check_flagged
 - [A2A](${base}/.well-known/agent-card.json): POST ${base}/a2a (JSON-RPC), ${base}/a2a/v1 (HTTP+JSON)
-- [Signed state for a payment](${urls.gateway}/.well-known/x402): POST ${urls.gateway}/verify (x402)
-- GraphQL: POST ${urls.graphql}/graphql with an API key; playground at ${urls.graphql}/playground
+${urls.gateway === null ? '' : saleLine(urls.gateway)}- GraphQL: POST ${urls.graphql}/graphql with an API key; playground at ${urls.graphql}/playground
 
 ## Documentation
 
@@ -43,8 +42,7 @@ ${rulesText(instance)}${chainText(instance)}
 ${restText(instance)}
 ${tapText(verification)}
 ${agentsText(instance)}
-${gatewayText(gateway)}
-## GraphQL (${graphql}/graphql)
+${gateway === null ? '' : `${gatewayText(gateway)}\n`}## GraphQL (${graphql}/graphql)
 
 Products, transfers and their events. POST JSON with \`query\` and \`variables\`, header \`Authorization: Bearer <API_KEY>\`; the operator creates keys with \`touchstone key create\`. Subscriptions (events, productTransferred, productVerified) are on the same path over WebSocket (graphql-transport-ws) with connection parameter \`authorization\`, or as server-sent events with \`Accept: text/event-stream\`. Errors: \`errors[].extensions.code\`, one of ${graphqlCodes.join(', ')}. A rejected mutation reports it in \`success: false\` and \`errors\`.
 
@@ -161,6 +159,10 @@ A2A 1.0 at ${base}/a2a (JSON-RPC) and ${base}/a2a/v1 (HTTP+JSON); the result is 
 curl ${base}/a2a/v1/message:send -H 'Content-Type: application/json' -H 'A2A-Version: 1.0' -d '${JSON.stringify(message)}'
 \`\`\`
 `
+}
+
+function saleLine(gateway: string): string {
+  return `- [Signed state for a payment](${gateway}/.well-known/x402): POST ${gateway}/verify (x402)\n`
 }
 
 function gatewayText(gateway: string): string {

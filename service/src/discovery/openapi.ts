@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
 import { lazyDocument, staticDocument, type StaticDocument } from '../http/static-document.ts'
-import type { HostUrls } from './instance.ts'
+import type { HostUrls, NamedHosts } from './instance.ts'
 
 /** Parsing takes a third of a second, a tenth of a start: it waits for the first request. */
-export function openApiDocument(urls: HostUrls): StaticDocument {
+export function openApiDocument(urls: NamedHosts): StaticDocument {
   return lazyDocument(() => staticDocument('application/json', withUrls(readOpenApi(), urls)))
 }
 
@@ -32,13 +32,35 @@ const defaultUrls: HostUrls = {
 }
 
 /** Replaces the URLs of the file. One pass, because a new URL may equal the default of another host. */
-export function withUrls(text: string, urls: HostUrls): string {
+export function withUrls(text: string, { gateway, ...others }: NamedHosts): string {
+  const named = gateway === null ? withoutGateway(text) : text
+  const urls: HostUrls = { ...others, gateway: gateway ?? exampleGateway }
   const hosts = Object.keys(defaultUrls) as (keyof HostUrls)[]
-  return text.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])|127\.0\.0\.1%3A808[012](?![0-9])/g, (found) => {
+  return named.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])|127\.0\.0\.1%3A808[012](?![0-9])/g, (found) => {
     const isDid = found.includes('%3A')
     const host = hosts.find((name) => (isDid ? didHost(defaultUrls[name]) : defaultUrls[name]) === found)
     return host === undefined ? found : isDid ? didHost(urls[host]) : urls[host]
   })
+}
+
+/** Examples of schemas name it where there is no gateway. */
+const exampleGateway = 'https://pay.example.com'
+
+type Servers = { servers?: readonly { readonly url: string }[] }
+type Description = Servers & { tags: readonly { readonly name: string }[]; paths: Record<string, Servers> }
+
+/** Leaves out the routes that only the gateway serves, and its place among the servers of others. */
+function withoutGateway(text: string): string {
+  const { tags, paths, ...rest } = JSON.parse(text) as Description
+  const isOther = ({ url }: { readonly url: string }) => url !== defaultUrls.gateway
+  const served = Object.entries(paths).flatMap(([path, item]) => {
+    const { servers } = item
+    if (servers === undefined) return [[path, item]]
+    const others = servers.filter(isOther)
+    return others.length === 0 ? [] : [[path, { ...item, servers: others }]]
+  })
+  const ordered = { ...rest, tags: tags.filter(({ name }) => name !== 'gateway'), paths: Object.fromEntries(served) }
+  return JSON.stringify(ordered)
 }
 
 /** The host of a URL as did:web has it, with an encoded colon before the port. */

@@ -97,6 +97,23 @@ describe('the OpenAPI description', () => {
     )
   })
 
+  it('has no route, tag or URL of the gateway where an instance has none', () => {
+    const urls = { verification: 'https://v.example', gateway: null, graphql: 'https://g.example' }
+    const description = withUrls(text, urls)
+    assert.doesNotMatch(description, /127\.0\.0\.1:808/)
+    const { operations } = readContract(description)
+    const servers = new Set(operations.map((operation) => operation.servers.join()))
+    assert.deepEqual(
+      servers,
+      new Set(['https://v.example', 'https://g.example', 'https://v.example,https://g.example']),
+    )
+    const left = contract.operations.filter((operation) => operation.servers.join() !== 'http://127.0.0.1:8081')
+    assert.deepEqual(
+      operations.map(({ method, path }) => `${method} ${path}`),
+      left.map(({ method, path }) => `${method} ${path}`),
+    )
+  })
+
   it('puts the URLs of an instance in place of its own, each once', () => {
     const urls = { verification: 'http://127.0.0.1:8082', gateway: 'https://pay.example', graphql: 'https://g.example' }
     const servers = readContract(withUrls(text, urls)).operations.map((operation) => operation.servers.join())

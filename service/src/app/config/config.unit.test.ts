@@ -43,6 +43,23 @@ describe('the configuration', () => {
     )
   })
 
+  it('shows scheme and host of a wrong URL at most', () => {
+    for (const [text, found] of [
+      ['https://hidden:hidden@a.example/hidden?hidden', '"https://a.example…"'],
+      ['ftp://a.example/hidden', '"ftp://a.example…"'],
+      ['https://hidden:hid/den@a.example', '"https://…"'],
+      ['ftp://hidden:8/hidden@a.example', '"ftp://…"'],
+      ['https://hidden hidden', '"https://…"'],
+      ['hidden:hidden@a.example', 'something else'],
+    ] as const)
+      for (const name of ['BASE_URL', 'OTEL_EXPORTER_OTLP_ENDPOINT'])
+        assert.throws(
+          () => readConfig({ [name]: text }),
+          ({ message }: Error) => message.endsWith(`; found ${found}.`) && !message.includes('hidden'),
+          `${name} ${text}`,
+        )
+  })
+
   it('takes a public URL that is an origin and nothing more', () => {
     for (const [text, origin] of [
       ['https://verify.example', 'https://verify.example'],

@@ -9,7 +9,7 @@ export type Setting = {
   readonly secret: boolean
 }
 
-/** Declares a setting of the environment. The message of a wrong text names the variable, and repeats the text unless it is secret. */
+/** Declares a setting of the environment. The message of a wrong text names the variable, and repeats what is not secret of the text. */
 export function setting<T>(variable: string, { fallback, want, parse }: Parser<T>, help: string, isSecret = false) {
   const schema = z
     .string()
@@ -17,7 +17,7 @@ export function setting<T>(variable: string, { fallback, want, parse }: Parser<T
     .transform((text, context): T => {
       const value = parse(text)
       if (value !== undefined) return value
-      const found = isSecret ? 'something else' : JSON.stringify(text.slice(0, 100))
+      const found = isSecret ? 'something else' : shown(text)
       context.addIssue({ code: 'custom', message: `${variable} must be ${want}; found ${found}.` })
       return z.NEVER
     })
@@ -29,6 +29,18 @@ export function setting<T>(variable: string, { fallback, want, parse }: Parser<T
 export function secret<T>(variable: string, parser: Parser<T>, help: string) {
   return setting(variable, parser, help, true)
 }
+
+/** Quotes a wrong text. A URL is shown up to its host, because an account, a path or a query can be secret. */
+function shown(text: string): string {
+  const [, scheme] = /^\s*([a-z][a-z0-9+.-]*):\/\//i.exec(text) ?? []
+  if (scheme === undefined) return /:.*@/.test(text) && !/^mailto:/i.test(text) ? 'something else' : quote(text)
+  const url = URL.parse(text)
+  // An unescaped slash in a password would end the host before the @.
+  const isClear = url !== null && (url.username !== '' || !text.includes('@'))
+  return quote(`${scheme}://${isClear ? url.host : ''}…`)
+}
+
+const quote = (text: string) => JSON.stringify(text.slice(0, 100))
 
 /** Returns a tree of the form of `schema` with `leaf` of each setting in it. */
 export function mapSettings(schema: z.core.$ZodType, leaf: (setting: Setting) => unknown): unknown {

@@ -173,9 +173,9 @@ describe('discovery', () => {
     }
   })
 
-  it('has a security.txt with the contact that the operator configured', () => {
+  const textsOf = (gateway: string | null) => {
     const documents = discoveryDocuments({
-      urls: { verification: 'https://v.example', gateway: 'https://p.example', graphql: 'https://g.example' },
+      urls: { verification: 'https://v.example', gateway, graphql: 'https://g.example' },
       operator: 'Somebody',
       contract: '0x5FbDB2315678afecb367f032d93F642f64180aa3',
       rpcUrl: 'https://sepolia.base.org',
@@ -184,7 +184,24 @@ describe('discovery', () => {
       securityContact: 'mailto:security@v.example',
       startedAt: new Date('2026-01-01T00:00:00Z'),
     })
-    const textOf = (path: string) => new TextDecoder().decode(documents.get(path)?.bytes)
+    return (path: string) => new TextDecoder().decode(documents.get(path)?.bytes)
+  }
+
+  it('names no gateway where proofs are not sold', () => {
+    const textOf = textsOf(null)
+    const { linkset } = JSON.parse(textOf('/.well-known/api-catalog')) as Linkset
+    assert.deepEqual(
+      linkset.map(({ anchor }) => anchor.replace(/^https:\/\//, '')),
+      ['v.example/', 'g.example/graphql', 'v.example/mcp', 'v.example/a2a'],
+    )
+    for (const path of ['/llms.txt', '/llms-full.txt']) {
+      assert.match(textOf(path), /GraphQL/)
+      assert.doesNotMatch(textOf(path), /null|x402|127\.0\.0\.1/, path)
+    }
+  })
+
+  it('has a security.txt with the contact that the operator configured', () => {
+    const textOf = textsOf('https://p.example')
     assert.equal(
       textOf('/.well-known/security.txt'),
       'Contact: mailto:security@v.example\nExpires: 2026-12-31T00:00:00Z\nPreferred-Languages: en\nCanonical: https://v.example/.well-known/security.txt\n',
