@@ -135,10 +135,11 @@ export function tagStore(sql: Sql) {
     /** Returns the ids of batches whose tags are counterfeit. */
     revokedBatches: async (): Promise<readonly string[]> =>
       (await sql.query<{ id: string }>("SELECT id FROM tag_batch WHERE status = 'revoked'")).map(({ id }) => id),
-    batches: async (): Promise<readonly StoredBatch[]> => {
-      const rows = await sql.query<StoredBatch & { settings: string }>(listStatement)
-      return rows.map((row) => ({ ...row, settings: JSON.parse(row.settings) as unknown }))
-    },
+    /** Returns all batches, the oldest first. */
+    batches: async (): Promise<readonly StoredBatch[]> =>
+      (await sql.query<StoredRow>(`${batchStatement} ORDER BY created_at, id`)).map(parseBatch),
+    batch: async (id: string): Promise<StoredBatch | undefined> =>
+      (await sql.query<StoredRow>(`${batchStatement} WHERE id = $1`, [id])).map(parseBatch)[0],
   }
 }
 
@@ -183,8 +184,13 @@ const useStatement = `
 SELECT picc, extract(epoch from first_seen)::float8 AS at, extract(epoch from clock_timestamp() - first_seen)::float8 AS age
 FROM tap WHERE uid = $1 AND epoch = $2 AND counter = $3`
 
-const listStatement =
-  'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch ORDER BY created_at, id LIMIT 10000'
+const batchStatement = 'SELECT id, epoch, status, settings::text AS settings, created_at AS "createdAt" FROM tag_batch'
+
+type StoredRow = Omit<StoredBatch, 'settings'> & { readonly settings: string }
+
+function parseBatch(row: StoredRow): StoredBatch {
+  return { ...row, settings: JSON.parse(row.settings) as unknown }
+}
 
 /** `uid` has 7 bytes. */
 type Binding = Readonly<{
@@ -204,11 +210,11 @@ type BindingAnswer =
  * `formerBinding` reads the binding under a former commitment, which the contract cannot recognise as the same tag.
  */
 export async function mayBind(
-  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'batches'>,
+  tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'batch'>,
   formerBinding: (uid: Uint8Array) => Promise<bigint | null>,
   { tokenId, uid, batchId, item }: Binding,
 ): Promise<BindingAnswer> {
-  const batch = (await tags.batches()).find(({ id }) => id === batchId)
+  const batch = await tags.batch(batchId)
   if (batch === undefined) return { ok: false, about: 'batch', message: `There is no batch named ${batchId}.` }
   if (batch.status === 'revoked')
     return { ok: false, about: 'batch', message: `Batch ${batchId} is revoked; its tags need another batch.` }

@@ -36,7 +36,7 @@ function batchAct(tagKeys: Pick<TagKeyStore, 'writeStatus'>, next: 'revoked' | '
   const act = next === 'revoked' ? 'batch.revoke' : 'batch.restore'
   return {
     async facts(sql, id) {
-      const batch = (await tagStore(sql).batches()).find((one) => one.id === id)
+      const batch = await tagStore(sql).batch(id)
       if (batch === undefined || (batch.status === 'revoked') === (next === 'revoked')) return null
       const { epoch, status, settings } = batch
       return { epoch, status, settings: createHash('sha256').update(JSON.stringify(settings)).digest('hex') }

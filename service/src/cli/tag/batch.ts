@@ -60,8 +60,8 @@ export function batchCommand(run: RunWork): Command {
 
 async function create({ store, io }: Session, id: string, options: CreateOptions): Promise<void> {
   const { demo = false, macInput, epoch, systemId, json } = options
-  const isTaken = (await store.tags.batches()).some((batch) => batch.id === id)
-  if (isTaken) throw new CommandError(`A batch named ${id} exists already: choose another name.`)
+  if ((await store.tags.batch(id)) !== undefined)
+    throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const made = await store.tagKeys.create({ id, demo, macInput, epoch, systemId })
   if (!made.ok) throw new CommandError(made.error)
   if (json === true) return io.out(formatJson({ id, epoch, status: 'active', demo, macInput, systemId }))
@@ -101,7 +101,7 @@ async function setStatus(
   { liftRevocation = false, json }: StatusOptions,
 ): Promise<number | void> {
   const { store, io } = session
-  const known = (await store.tags.batches()).find((batch) => batch.id === id)
+  const known = await store.tags.batch(id)
   if (known === undefined) throw new CommandError(`There is no batch named ${id}; see touchstone tag batch list.`)
   const isChanged = known.status !== status
   if (isChanged && known.status === 'revoked' && !liftRevocation)

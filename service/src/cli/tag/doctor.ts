@@ -54,7 +54,7 @@ type Report = Omit<Diagnosis, 'ok' | 'findings'> & Readonly<{ ok: boolean }> & S
 async function examine(session: Session, url: string, uids: readonly Uint8Array[]): Promise<Report> {
   const { store } = session
   const diagnosis = await diagnose(url, { batches: store.tagKeys.keys.candidates(), uids })
-  const batch = (await store.tags.batches()).find(({ id }) => id === diagnosis.batchId)
+  const batch = diagnosis.batchId === null ? undefined : await store.tags.batch(diagnosis.batchId)
   const stages: Stage[] = [linkStage(session, url), keyStage(session, diagnosis, batch)]
   const uid = diagnosis.uid === null ? null : parseHex(diagnosis.uid)
   if (uid !== null) {

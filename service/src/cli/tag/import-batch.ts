@@ -67,7 +67,7 @@ Schemes, with the input M of AN10922 where it is used:
 async function importBatch(session: Session, id: string, options: Options): Promise<void> {
   const { store, io } = session
   const { scheme, check, json, masterFile, ...settings } = options
-  if ((await store.tags.batches()).some((batch) => batch.id === id))
+  if ((await store.tags.batch(id)) !== undefined)
     throw new CommandError(`A batch named ${id} exists already: choose another name.`)
   const keys = await readMasterFile(resolve(io.cwd, masterFile), scheme)
   const record = importedBatch({ ...settings, id, scheme, ...keys })

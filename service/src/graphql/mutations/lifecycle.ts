@@ -6,7 +6,7 @@ import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer } from '../../chain/transactions/writer.ts'
 import { parseHex } from '../../lib/bytes.ts'
 import type { ResolveTap, TapOutcome } from '../../tap/resolve-tap.ts'
-import { mayBind, type StoredBatch, type TagStore } from '../../tap/tag-registry.ts'
+import { mayBind, type TagStore } from '../../tap/tag-registry.ts'
 import { type Approvals, formatWaiting } from '../../access/approvals/approvals.ts'
 import { operationKeyOf as approvalOperation } from '../../access/approvals/store.ts'
 import type { GraphqlContext } from '../context.ts'
@@ -139,9 +139,7 @@ function readConsent(input: RecycleInput, read: InputReader) {
 
 export type BindDeps = ModelDeps &
   Readonly<{
-    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'importTag'> & {
-      readonly batches: () => Promise<readonly StoredBatch[]>
-    }
+    tags: Pick<TagStore, 'tagOfUid' | 'tagOfItem' | 'tokenOfItem' | 'importTag' | 'batch'>
     /** The commitment of a tag on chain. Undefined without a pepper. */
     tagHash?: ((uid: Uint8Array) => Hex) | undefined
     /** Reads the token that a tag is bound to under TAG_PEPPER_PREVIOUS; null for none. */

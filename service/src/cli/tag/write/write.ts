@@ -74,7 +74,8 @@ export async function writeTags(session: Session, options: Options, pcsc: PcscPa
   const { batch: batchId, from } = options
   const list = from === undefined ? null : await openChipList(session, resolve(io.cwd, from), options)
   const write = await createWriter(session, options, list)
-  if ((await store.tags.batches()).some(({ id, status }) => id === batchId && status !== 'active'))
+  const batch = await store.tags.batch(batchId)
+  if (batch !== undefined && batch.status !== 'active')
     throw new CommandError(`Batch ${batchId} is not active: make new tags in another batch.`)
   const count = Math.min(options.count ?? list?.left() ?? 1, list?.left() ?? Infinity)
   if (list !== null) io.err(`${list.left()} of ${list.size} chips of the file are to be written.`)
