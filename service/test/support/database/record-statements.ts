@@ -14,7 +14,9 @@ if (folder !== undefined && !process.execArgv.includes('--test')) {
   // oxlint-disable-next-line typescript/unbound-method -- it is applied to its client below
   const send = pg.Client.prototype.query as (this: pg.Client, ...given: unknown[]) => unknown
   pg.Client.prototype.query = function (this: pg.Client, ...given: unknown[]) {
-    const [text, values] = given
+    const [first, second] = given
+    // A statement with a limit of its own comes as one object.
+    const { text, values } = (typeof first === 'object' ? first : { text: first, values: second }) as Partial<Recorded>
     if (typeof text === 'string' && Array.isArray(values)) record(text, values)
     return send.apply(this, given)
   } as typeof pg.Client.prototype.query
