@@ -4,6 +4,7 @@
  * PostgreSQL of its own with a quarter of the machine's memory, or that of `TEST_DATABASE_URL`.
  * `--sizes 1000,1000000`, the first is what the others are compared with; `--minutes` bounds the whole run, default 20; `--only` names
  * rows by parts of their names, with commas between them; `--history 20` gives only one in twenty of more than a million products its history and its taps.
+ * `--seconds` is the time of a row, default 6: more where a machine is uneven.
  * `--citus` has the same sizes on a Citus cluster of a coordinator and two workers besides, in the same rounds.
  */
 import { totalmem } from 'node:os'
@@ -22,6 +23,7 @@ const { values: options } = readOptions({
   options: {
     sizes: { type: 'string', default: '1000,1000000' },
     minutes: { type: 'string', default: '20' },
+    seconds: { type: 'string', default: '6' },
     only: { type: 'string', default: '' },
     history: { type: 'string', default: '1' },
     citus: { type: 'boolean', default: false },
@@ -60,7 +62,7 @@ await bounded(limitMs, async (made) => {
     `\n${''.padEnd(38)}${columns(worlds.flatMap((world) => [nameOf(world), 'p99', 'a second', ...(isFirst(world) ? [] : ['median', 'mean'])]))}`,
   )
   for (const row of rows.filter(({ name }) => only.some((part) => name.includes(part)))) {
-    const measured = await measureRow(row, worlds)
+    const measured = await measureRow(row, worlds, Number(options.seconds))
     const cells = measured.flatMap(({ p50, p99, mean, longer, slower }, at) => [
       `${whole(p50 * 1_000)} µs`,
       `${whole(p99 * 1_000)} µs`,

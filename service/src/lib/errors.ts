@@ -54,8 +54,9 @@ export function ifMissing<T>(value: T): (error: NodeJS.ErrnoException) => T {
 }
 
 /**
- * Returns message and causes of a thrown value for a log or a terminal. It is one line of visible text, at most 500 characters, without the
- * stack. Providers and libraries put accounts and signatures into their messages, so hex of these lengths is removed.
+ * Returns message and causes of a thrown value for a log or a terminal, of an AggregateError those of its first error. It is one line of
+ * visible text, at most 500 characters, without the stack. Providers and libraries put accounts and signatures into their messages, so hex
+ * of these lengths is removed.
  */
 export function reasonOf(error: unknown): string {
   const parts: string[] = []
@@ -64,6 +65,7 @@ export function reasonOf(error: unknown): string {
     at !== undefined && at !== null && parts.length < 5;
     at = at instanceof Error ? at.cause : undefined
   ) {
+    if (at instanceof AggregateError && at.errors.length > 0) at = at.errors[0] as unknown
     if (at instanceof Error) parts.push(at.message || at.name)
     else if (typeof at === 'string' || parts.length === 0) parts.push(typeof at === 'string' ? at : typeof at)
   }

@@ -40,6 +40,13 @@ describe('the reason in a log line', () => {
     assert.equal(reasonOf({}), 'object')
   })
 
+  it('is that of the first of several errors', () => {
+    const refused = new Error('connect ECONNREFUSED 127.0.0.1:5432', { cause: new Error('why') })
+    const several = new Error('No answer.', { cause: new AggregateError([refused, new Error('second')]) })
+    assert.equal(reasonOf(several), 'No answer: connect ECONNREFUSED 127.0.0.1:5432: why')
+    assert.equal(reasonOf(new AggregateError([])), 'AggregateError')
+  })
+
   it('is short, and cuts nothing open', () => {
     const reason = reasonOf(new Error(`${'x'.repeat(490)} ${address}`))
     assert.ok(reason.length <= 500 && !reason.includes('70997'))
