@@ -128,7 +128,7 @@ async function openVerification({ config, components, urls, limits, log }: Openi
   }
 }
 
-/** Returns the URL of the gateway that documents name, or null where proofs are sold neither here nor at a configured URL. */
+/** Returns the URL of the gateway for documents. It is null where proofs are sold neither here nor at a configured URL. */
 function namedGateway({ gateway: { payTo }, hosts: { gateway } }: Config, urls: HostUrls): string | null {
   return payTo === null && gateway.url === null ? null : urls.gateway
 }

@@ -54,9 +54,9 @@ export function ifMissing<T>(value: T): (error: NodeJS.ErrnoException) => T {
 }
 
 /**
- * Returns message and causes of a thrown value for a log or a terminal, of an AggregateError those of its first error. It is one line of
- * visible text, at most 500 characters, without the stack. Providers and libraries put accounts and signatures into their messages, so hex
- * of these lengths is removed.
+ * Returns message and causes of a thrown value for a log or a terminal. It is one line of visible text, at most 500 characters, without the
+ * stack. Of several errors at once it takes the first. Providers and libraries put accounts and signatures into their messages, so hex of
+ * these lengths is removed.
  */
 export function reasonOf(error: unknown): string {
   const parts: string[] = []

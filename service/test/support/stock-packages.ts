@@ -24,7 +24,7 @@ export async function installFixture(name: string): Promise<string | null> {
   const draft = await mkdtemp(join(cache, `${name}-draft-`))
   try {
     await cp(fixture, draft, { recursive: true, filter: (path) => !path.includes('node_modules') })
-    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: draft, timeout: 240_000 })
+    await run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], { cwd: draft, timeout: 840_000 })
     await rename(draft, folder).catch(() => {}) // another run was faster
     return folder
   } catch (error) {

@@ -94,7 +94,7 @@ describe('the image', { skip: noPostgres }, () => {
           cwd: here(name, '/app'),
           encoding: 'utf8',
           env: { ...process.env, npm_config_prefer_offline: 'true' },
-          timeout: 240_000,
+          timeout: 840_000, // an installation beside other tests takes minutes
         })
         assert.equal(made.status, 0, made.stderr)
       }

@@ -53,7 +53,7 @@ describe('npm run release', { skip: hasHistory ? false : 'no git history' }, () 
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'touchstone-release-'))
     out = join(folder, 'release')
-    execFileSync(process.execPath, ['scripts/release.ts', '--dry-run', '--out', out], { cwd: root, timeout: 300_000 })
+    execFileSync(process.execPath, ['scripts/release.ts', '--dry-run', '--out', out], { cwd: root, timeout: 840_000 })
   })
   after(() => rmSync(folder, { recursive: true, force: true }))
 
