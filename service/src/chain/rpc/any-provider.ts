@@ -39,8 +39,8 @@ const distrustMs = 5_000
 const othersMs = 300
 /** Errors that another attempt would not change. */
 const decided = /revert|funds|gas|fee|pending|nonce|underpriced|already|\bknown/i
-/** One provider may lag behind another, so these are asked of all. */
 const receiptMethod = 'eth_getTransactionReceipt'
+/** One provider may lag behind another, so these are asked of all. */
 const lookups: ReadonlySet<string> = new Set([receiptMethod, 'eth_getTransactionByHash'])
 
 /** Connects to nothing yet. `rpc` throws `RpcError`: the error of a node that answered, else a fault. */
@@ -189,17 +189,22 @@ function answered(answers: readonly Promise<unknown>[], count: number): Promise<
   })
 }
 
-/** Equal for receipts that say the same of a transaction: its block, its outcome and its logs. */
+/**
+ * Equal for receipts that say the same of a transaction: its block, its outcome and its logs. Only addresses may differ in case, because all
+ * else is compared as it stands.
+ */
 function receiptKey(receipt: unknown): string {
   const { blockHash, blockNumber, status, to, logs } = receipt as Record<string, unknown>
   const said = (Array.isArray(logs) ? logs : []).map(({ address, topics, data, logIndex }: Record<string, unknown>) => [
-    address,
+    lowerCase(address),
     topics,
     data,
     logIndex,
   ])
-  return JSON.stringify([blockHash, blockNumber, status, to, said]).toLowerCase()
+  return JSON.stringify([blockHash, blockNumber, status, lowerCase(to), said])
 }
+
+const lowerCase = (value: unknown) => (typeof value === 'string' ? value.toLowerCase() : value)
 
 /** Repeats what fails by faults only. */
 async function untilDecided<T>(until: number, ask: () => Promise<T>): Promise<T> {
