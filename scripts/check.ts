@@ -2,19 +2,13 @@
  * `npm run check` checks types, lint, format, unused code, plain English and generated files in under a minute. It runs the unit tests that
  * need no chain and no database.
  */
-import { runStages, unitTests, type Stage } from './stages.ts'
+import { runStages, unitTests } from './stages.ts'
 import { readOptions } from './options.ts'
 
 readOptions({})
 
-/** Prints the failures only: the file has thousands of tests. */
-const testCommand = (file: string): Stage['command'] => [
-  'node',
-  '--test',
-  '--import=./scripts/test-process.ts',
-  '--test-reporter=dot',
-  file,
-]
+/** A file with thousands of tests prints its failures only. */
+const quietTest = ['node', '--test', '--import=./scripts/test-process.ts', '--test-reporter=dot'] as const
 
 await runStages(
   [
@@ -24,7 +18,7 @@ await runStages(
     { name: 'format', command: ['oxfmt', '--check'] },
     { name: 'unused code', command: ['knip'] },
     { name: 'generated tables', command: ['node', 'scripts/docs.ts', '--check'] },
-    { name: 'plain English', command: testCommand('service/test/contract/language.test.ts') },
+    { name: 'plain English', command: [...quietTest, 'service/test/contract/language.test.ts'] },
     { name: 'openapi.yaml', command: ['node', 'scripts/openapi.ts'] },
   ],
   2,

@@ -33,10 +33,10 @@ const defaultUrls: HostUrls = {
 
 /** Replaces the URLs of the file. One pass, because a new URL may equal the default of another host. */
 export function withUrls(text: string, { gateway, ...others }: NamedHosts): string {
-  const named = gateway === null ? withoutGateway(text) : text
+  const description = gateway === null ? withoutGateway(text) : text
   const urls: HostUrls = { ...others, gateway: gateway ?? exampleGateway }
   const hosts = Object.keys(defaultUrls) as (keyof HostUrls)[]
-  return named.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])|127\.0\.0\.1%3A808[012](?![0-9])/g, (found) => {
+  return description.replace(/http:\/\/127\.0\.0\.1:808[012](?![0-9])|127\.0\.0\.1%3A808[012](?![0-9])/g, (found) => {
     const isDid = found.includes('%3A')
     const host = hosts.find((name) => (isDid ? didHost(defaultUrls[name]) : defaultUrls[name]) === found)
     return host === undefined ? found : isDid ? didHost(urls[host]) : urls[host]
@@ -46,21 +46,22 @@ export function withUrls(text: string, { gateway, ...others }: NamedHosts): stri
 /** Examples of schemas name it where there is no gateway. */
 const exampleGateway = 'https://pay.example.com'
 
-type Servers = { servers?: readonly { readonly url: string }[] }
+type Server = { readonly url: string }
+type Servers = { servers?: readonly Server[] }
 type Description = Servers & { tags: readonly { readonly name: string }[]; paths: Record<string, Servers> }
 
 /** Leaves out the routes that only the gateway serves, and its place among the servers of others. */
 function withoutGateway(text: string): string {
   const { tags, paths, ...rest } = JSON.parse(text) as Description
-  const isOther = ({ url }: { readonly url: string }) => url !== defaultUrls.gateway
+  const isOther = ({ url }: Server) => url !== defaultUrls.gateway
   const served = Object.entries(paths).flatMap(([path, item]) => {
     const { servers } = item
     if (servers === undefined) return [[path, item]]
     const others = servers.filter(isOther)
     return others.length === 0 ? [] : [[path, { ...item, servers: others }]]
   })
-  const ordered = { ...rest, tags: tags.filter(({ name }) => name !== 'gateway'), paths: Object.fromEntries(served) }
-  return JSON.stringify(ordered)
+  const otherTags = tags.filter(({ name }) => name !== 'gateway')
+  return JSON.stringify({ ...rest, tags: otherTags, paths: Object.fromEntries(served) })
 }
 
 /** The host of a URL as did:web has it, with an encoded colon before the port. */
