@@ -9,8 +9,6 @@ export type Stage = {
   readonly command: Command
   /** Returns the command that runs the failed part again; its result is the stage's then. Undefined when there is none. */
   readonly again?: () => Command | undefined
-  /** Prints its output as it comes, also beside others; theirs is printed when they are done. */
-  readonly isLive?: boolean
 }
 
 /** No stage is so slow, not even on a busy machine: what takes longer hangs, and is ended. */
@@ -21,14 +19,16 @@ export const unitTests: Stage['command'] = ['npm', 'run', '--silent', 'test:unit
 
 export const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. At most `lanes` run at a time. */
+/** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. At most `lanes` run at a time. The
+ * output of several is printed when each is done. */
 export async function runStages(stages: readonly Stage[], lanes = 1): Promise<void> {
   const waiting = [...stages]
+  const isLive = lanes === 1
   const lines: string[] = []
   let failed = 0
   async function lane(): Promise<void> {
     for (let stage = waiting.shift(); stage !== undefined; stage = waiting.shift()) {
-      const { name, command, again, isLive = lanes === 1 } = stage
+      const { name, command, again } = stage
       const title = `\n── ${name}: ${command.join(' ').slice(0, 160)}`
       if (isLive) console.log(title)
       const began = performance.now()

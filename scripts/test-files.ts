@@ -8,13 +8,14 @@ import { dirname, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
 import { killChildren } from '../service/test/support/processes/kill.ts'
+import { trackPromises } from './promise-tracking.ts'
 
 /** Files that read their own arguments, or change what a process has once, keep a process of their own. */
 const ownProcess = /process\.(?:argv|umask)\b/
 /** Folders whose files start programs and browsers, the slowest first. They begin before the others, so that the lanes end together. */
 const slow = ['pages', 'deploy', 'fleet', 'cli', 'contracts', 'discovery']
 /** A larger group saves little more, and takes one lane beyond the end of the others. */
-const atMost = { slow: 3, other: 5 }
+const atMost = { slow: 3, other: 5, modules: 20 }
 
 /** A file that takes longer, even on a busy machine, hangs. It fails, and the next one begins. */
 const longestMs = 20 * 60_000
@@ -24,7 +25,7 @@ export function groupFiles(files: readonly string[], folder: string): string[] {
   const alone = new Set(files.filter((file) => ownProcess.test(readFileSync(file, 'utf8'))))
   const folders = Map.groupBy(
     files.filter((file) => !alone.has(file)),
-    (file) => dirname(file),
+    (file) => (isOfModule(file) ? 'service/src' : dirname(file)),
   )
   const groups = [...Array.from(alone, (file) => [file]), ...Array.from(folders.values(), split).flat()]
   const ranked = groups.toSorted((a, b) => rankOf(a) - rankOf(b))
@@ -36,25 +37,33 @@ export function groupFiles(files: readonly string[], folder: string): string[] {
   })
 }
 
-/** Runs test files one after another. They are imported within a test, so that all they register at their top level belongs to it. */
+/**
+ * Runs test files one after another. They are imported within a test, so that all they register at their top level belongs to it. Promises
+ * are followed until then.
+ */
 export function runInTurn(files: readonly string[]): void {
   for (const file of files)
     void test(file, { timeout: longestMs }, async (context) => {
       context.after(killChildren)
-      await import(pathToFileURL(file).href)
+      trackPromises(true)
+      await import(pathToFileURL(file).href).finally(() => trackPromises(false))
       // A test is over when its function returns, even where tests of it wait. This one waits behind them.
       await context.test('ends', () => {})
     })
 }
 
+/** A test beside the module that it tests is short. */
+const isOfModule = (file = '') => file.startsWith('service/src/')
+
 /** Splits the files of a folder into groups of about the same length. */
 function split(files: readonly string[]): string[][] {
-  const count = Math.ceil(files.length / (rankOf(files) < slow.length ? atMost.slow : atMost.other))
+  const isSlow = rankOf(files) < slow.length
+  const count = Math.ceil(files.length / (isOfModule(files[0]) ? atMost.modules : isSlow ? atMost.slow : atMost.other))
   return Array.from({ length: count }, (_, at) => files.filter((__, index) => index % count === at))
 }
 
 /** Returns the place of a group's folder among the slow ones, or a place behind them. */
 function rankOf([file = '']: readonly string[]): number {
-  const place = slow.findIndex((name) => dirname(file).endsWith(name))
+  const place = isOfModule(file) ? -1 : slow.findIndex((name) => dirname(file).endsWith(name))
   return place === -1 ? slow.length : place
 }

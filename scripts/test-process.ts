@@ -1,8 +1,10 @@
 /** Loaded into each test process (`node --test --import`), whether it runs alone, with others, or all unit tests. */
 import { enableCompileCache } from 'node:module'
-import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
+import './promise-tracking.ts'
+
+const { after } = await import('node:test')
 
 // A second, optimising compilation of PGlite costs more than the statements of a test take.
 setFlagsFromString('--liftoff-only')

@@ -25,7 +25,7 @@ const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
 /** Runs tests, and with `--retry` the files again that failed. */
-function tests(name: string, lanes: number, files: readonly string[], ...more: readonly string[]): Stage {
+function tests(name: string, lanes: number, files: readonly string[]): Stage {
   const failed = join(evidence, `failed-files-${name.replaceAll(' ', '-')}`)
   const command = (concurrency: number, chosen: readonly string[]): Stage['command'] => [
     'node',
@@ -44,20 +44,10 @@ function tests(name: string, lanes: number, files: readonly string[], ...more: r
     const named = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
     return named.length === 0 ? undefined : command(1, named)
   }
-  return { name, command: command(lanes, [...more, ...files]), ...(options.retry && { again }) }
+  return { name, command: command(lanes, files), ...(options.retry && { again }) }
 }
 
-/**
- * Files of a folder that begin nothing at their top level. They run in one process: most of the time of such a file is that of reading the
- * sources it shares with others.
- */
-const beginsAtOnce = /^(?:await|before|after|beforeEach|afterEach)\b|^const .*= await /m
-const modules = globSync('service/src/**/!(*.unit).test.ts').toSorted()
-const together = modules.filter((file) => !beginsAtOnce.test(readFileSync(file, 'utf8')))
-const others = [
-  ...globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/test/**/!(*.unit).test.ts']).toSorted(),
-  ...modules.filter((file) => !together.includes(file)),
-]
+const files = globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/{src,test}/**/!(*.unit).test.ts'])
 
 made.use(await makeDatabaseTemplate())
 // Each of the two keeps one core busy.
@@ -68,19 +58,12 @@ await runStages(
   ],
   2,
 )
-await runStages(
-  [
-    tests('tests of modules', 1, together, '--test-isolation=none'),
-    {
-      // More lanes than there are cores: many tests wait for a block, a process or a timer. Files of a folder share a process, because
-      // reading the sources costs each process 1.4 s of processor time, and the first world 1.1 s more than the next one.
-      ...tests('all other tests', 5, groupFiles(others, mkdtempSync(join(folder, 'groups-')))),
-      isLive: true,
-    },
-  ],
-  2,
-)
-await runStages([{ name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] }])
+await runStages([
+  // More lanes than there are cores: many tests wait for a block, a process or a timer. Files of a folder share a process, because
+  // reading the sources costs each process 1.4 s of processor time, and the first world 1.1 s more than the next one.
+  tests('all other tests', 6, groupFiles(files.toSorted(), mkdtempSync(join(folder, 'groups-')))),
+  { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
+])
 
 function hasRoom(path: string): boolean {
   try {

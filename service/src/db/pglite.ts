@@ -2,7 +2,9 @@
  * PGlite, the embedded database, in a folder. A full disk is DATABASE_UNAVAILABLE. Where it ended the engine itself, which happens when the
  * log cannot grow, the next statement after there is space again starts another one.
  */
+import { existsSync } from 'node:fs'
 import { mkdir, statfs } from 'node:fs/promises'
+import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -91,8 +93,8 @@ async function compiledOnce<T>(load: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Frees the 290 MB of the second PostgreSQL in which `initdb` ran, before the service needs memory of its own. They are freed by the second
- * collection, after the finalizers of the first. Only a new context has the function that the flag exposes.
+ * Frees the 290 MB of the second PostgreSQL in which `initdb` ran for a new folder, before the service needs memory of its own. They are
+ * freed by the second collection, after the finalizers of the first. Only a new context has the function that the flag exposes.
  */
 async function collectGarbage(): Promise<void> {
   setFlagsFromString('--expose-gc')
@@ -108,6 +110,7 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
   const asText = (text: string) => text
   let fault: ServiceError | undefined
   try {
+    const isNew = !isMemory(dataDir) && !existsSync(join(dataDir, 'PG_VERSION'))
     if (!isMemory(dataDir)) await mkdir(dataDir, { recursive: true })
     const engine = await compiledOnce(() =>
       PGlite.create(dataDir, {
@@ -116,7 +119,7 @@ async function start(dataDir: string): Promise<{ engine: PGlite; ended: () => Se
         parsers: { [types.INT8]: BigInt, [types.TIMESTAMPTZ]: asText, [types.NUMERIC]: asText },
       }),
     )
-    if (!isMemory(dataDir)) await collectGarbage()
+    if (isNew) await collectGarbage()
     await closeTree(dataDir) // it sets the modes of its first files itself, whatever the umask
     const send = engine.execProtocolStream.bind(engine)
     engine.execProtocolStream = async (message, options) => {

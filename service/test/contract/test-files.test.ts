@@ -8,7 +8,8 @@ import { after, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { groupFiles } from '../../../scripts/test-files.ts'
 
-const reporter = fileURLToPath(new URL('../../../scripts/failed-files.ts', import.meta.url))
+const scriptOf = (name: string) => fileURLToPath(new URL(`../../../scripts/${name}`, import.meta.url))
+const [reporter, testProcess] = [scriptOf('failed-files.ts'), scriptOf('test-process.ts')]
 
 /** Files that write what happens to `order`. The second has what a test file may do at its top level. */
 const sources = {
@@ -43,7 +44,8 @@ describe('test files of one process', () => {
 
   it('run in turn with the hooks of each, behind one that fails too, and are named when they failed', () => {
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const args = ['--test', `--test-reporter=${reporter}`, '--test-reporter-destination=failed', ...written]
+    const reports = [`--test-reporter=${reporter}`, '--test-reporter-destination=failed']
+    const args = ['--test', `--import=${testProcess}`, ...reports, ...written]
     const { status } = spawnSync(process.execPath, args, { cwd: folder, env, timeout: 120_000 })
     assert.equal(status, 1)
     assert.equal(
@@ -51,6 +53,27 @@ describe('test files of one process', () => {
       'opened before one each two each three each each after next four', // the last «each» is that of the test that waits
     )
     assert.equal(readFileSync(join(folder, 'failed'), 'utf8'), `${files[0]}\n${files[1]}\n`)
+  })
+
+  it('fail for an error that nothing catches, also after it', () => {
+    writeFileSync(
+      join(folder, 'e.test.ts'),
+      `import { it } from 'node:test'
+      it('leaves an error behind', async () => {
+        void Promise.resolve().then(() => { throw new Error('left behind') })
+        await new Promise((resolve) => setTimeout(resolve, 1))
+      })`,
+    )
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const args = ['--test', `--import=${testProcess}`, ...groupFiles([join(folder, 'e.test.ts')], groups)]
+    const { status, stdout } = spawnSync(process.execPath, args, {
+      cwd: folder,
+      env,
+      encoding: 'utf8',
+      timeout: 120_000,
+    })
+    assert.equal(status, 1)
+    assert.match(stdout, /left behind/)
   })
 
   it('stay apart where one reads its arguments', () => {
