@@ -1,11 +1,9 @@
 /**
- * The test runner follows every promise by a hook of `async_hooks`, by which it finds the test to which a registration or an error belongs.
- * That takes a tenth of the processor time of tests which ask databases and servers. Loaded before `node:test`, this module keeps the hook.
+ * The test runner follows every promise by a hook of `async_hooks`. By it, a registration or an error finds its test. That takes a tenth of
+ * the processor time of tests which ask databases and servers. This module keeps the hook; it must be loaded before `node:test`.
  */
-import type { AsyncHook } from 'node:async_hooks'
-import { createRequire } from 'node:module'
+import hooks, { type AsyncHook } from 'node:async_hooks'
 
-const hooks = createRequire(import.meta.url)('node:async_hooks') as typeof import('node:async_hooks')
 const { createHook } = hooks
 let hook: AsyncHook | undefined
 

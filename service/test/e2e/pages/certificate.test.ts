@@ -17,7 +17,7 @@ import { baseUrl } from '../../support/passport/fixtures.ts'
 import { certificateView, certify as certifyTap, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
 import { audit, noBrowser, shows, startPageBrowser, type PageBrowser } from '../../support/pages/browser.ts'
 import { startPageWorld, type PageWorld } from '../../support/pages/pages.ts'
-import { until } from '../../support/wait.ts'
+import { eventually } from '../../support/wait.ts'
 
 let world: PageWorld
 before(async () => {
@@ -201,11 +201,12 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
   async function readBlock(page: Opened): Promise<void> {
     const isRead = page.getByText(/is on the chain, and the record says the same there/)
     const button = page.getByRole('button', { name: /^Read the block at/ })
-    await until(async () => {
+    const isDone = await eventually(async () => {
       // The answer to an earlier click may hide the button before this one.
       if (await button.isVisible()) await button.click({ timeout: 1_000 }).catch(() => {})
       return isRead.isVisible()
     })
+    assert.ok(isDone, isDone ? '' : await page.locator('[data-checked]').innerText())
   }
 
   it('is reached from a tap: the form gives the file, the link of the file opens the page', async () => {

@@ -29,6 +29,9 @@ export const args = [
 export const noBrowser: string | false =
   existsSync(executablePath) || process.env['REQUIRE_SERVICES'] === '1' ? false : `${executablePath} is missing`
 
+/** Gives the requests of a page twelve times as long, because a busy machine may need it. */
+const patience = 'const { timeout } = AbortSignal; AbortSignal.timeout = (ms) => timeout.call(AbortSignal, ms * 12)'
+
 export type Opened = Page & AsyncDisposable
 
 export type PageBrowser = Awaited<ReturnType<typeof startPageBrowser>>
@@ -46,6 +49,7 @@ export async function startBrowser(urls: readonly string[], more: readonly strin
   async function open(url: string, options: BrowserContextOptions & { allowed?: RegExp } = {}): Promise<Opened> {
     const context = await browser.newContext(options)
     context.setDefaultTimeout(120_000) // as long as a busy machine may take
+    await context.addInitScript(patience)
     const page = await context.newPage()
     const complaints: string[] = []
     page.on('pageerror', (error) => complaints.push(error.message))
