@@ -93,7 +93,7 @@ async function compiledOnce<T>(load: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Frees the 290 MB of the second PostgreSQL in which `initdb` ran for a new folder, before the service needs memory of its own. They are
+ * Frees the 290 MB of the second PostgreSQL, in which `initdb` ran for a new folder. The service needs memory of its own next. They are
  * freed by the second collection, after the finalizers of the first. Only a new context has the function that the flag exposes.
  */
 async function collectGarbage(): Promise<void> {
