@@ -12,6 +12,7 @@ import { CommandError, formatJson } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
 import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
+import { locks, lockStatement } from '../../db/locks.ts'
 import { readMigrations } from '../../db/migrate.ts'
 
 export function restoreCommand(run: RunBare): Command {
@@ -53,7 +54,14 @@ async function restore(session: BareSession, path: string, { json, ...options }:
       throw new CommandError(
         `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
       )
-    const trail = await describeDamage(path, () => fill(database, { path, head, reading, staged }))
+    const trail = await describeDamage(path, () => fill(database, { path, head, reading, staged })).catch(
+      async (error: unknown) => {
+        const committed = staged.isPlaced() && database.dialect !== 'pglite' && (await isCommitted(database))
+        if (committed === true) return verifyAudit(database)
+        if (committed === null) undo.move()
+        throw committed === null ? unknownOutcome(config.dataDir, error) : error
+      },
+    )
     undo.move()
     if (!trail.ok)
       io.err(
@@ -63,6 +71,26 @@ async function restore(session: BareSession, path: string, { json, ...options }:
   })
   if (json === true) return io.out(formatJson({ ...counts, created: head.created }))
   io.out(`${formatCounts(counts)} restored, as they were at ${head.created}.`)
+}
+
+/**
+ * Returns whether the rows are there although the connection was lost at the end; null where the database cannot be asked. The migrations of
+ * the transaction hold their lock until it has ended.
+ */
+function isCommitted(database: Database): Promise<boolean | null> {
+  const look = database.transaction(async (sql) => {
+    await sql.query(lockStatement(locks.migrations))
+    return (await anyTable(sql)) !== null
+  })
+  return look.catch(() => null)
+}
+
+function unknownOutcome(dataDir: string, cause: unknown): CommandError {
+  const next = 'If it has tables now, the restore is complete; if it is empty, remove these files and restore again.'
+  return new CommandError(
+    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. Look into the database: ${next}`,
+    { cause },
+  )
 }
 
 /** Creates the folder and returns the function that removes its content again. The lock of the folder does not count as content. */

@@ -8,6 +8,8 @@ import { isDeepStrictEqual } from 'node:util'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { linesOf, rowsOf, startFullWorld, textOf, unsealedFile } from '../../support/database/backup-world.ts'
 import { noPostgres } from '../../support/database/databases.ts'
+import { answerAs, atPort } from '../../support/database/proxy.ts'
+import { freePort } from '../../support/free-port.ts'
 import { bareCommandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 import { queryOf } from '../../support/passport/passport.ts'
@@ -322,6 +324,37 @@ describe('a backup', { skip: noPostgres }, () => {
       assert.deepEqual((await database?.query(`select from pg_class where relname = 'migration'`)) ?? [], [])
     }
   })
+
+  for (const outcome of ['committed', 'rolled back', 'unknown'] as const)
+    it(`keeps its files as the database keeps its rows, where the connection is lost at COMMIT: ${outcome}`, async () => {
+      const { database, settings } = await full.place('PostgreSQL')
+      assert.ok(database)
+      let [isAsked, isCut] = [false, false]
+      /** Cuts one connection; also those after it, so that the outcome stays unknown. */
+      const cutIf = (isNow: boolean) => {
+        if (!isNow || (isCut && outcome !== 'unknown')) return undefined
+        isCut = true
+        return Promise.reject(new Error('cut'))
+      }
+      const before = (sent: Buffer) => {
+        isAsked ||= sent.includes('commit\0')
+        return cutIf(isAsked && outcome === 'rolled back')
+      }
+      const port = await freePort()
+      await using _postgres = await answerAs(database.url, port, before, () => cutIf(isAsked))
+      const run = bareCommandsOf({ ...settings, DATABASE_URL: atPort(database.url, port) })
+      const { exit, err } = await run('restore', file)
+      assert.equal(exit, outcome === 'committed' ? 0 : 1, err)
+      assert.equal(/did not answer at the last step\. The files of the backup stay/.test(err), outcome === 'unknown')
+      const isThere = outcome !== 'rolled back'
+      if (isThere) assert.deepEqual(await rowsOf(database), original)
+      else assert.deepEqual(await database.query(`select from pg_class where relname = 'migration'`), [])
+      const files = await readdir(settings.DATA_DIR, { recursive: true }).catch(() => [])
+      assert.equal(
+        files.some((name) => name.startsWith('keys/')),
+        isThere,
+      )
+    })
 
   it('goes into an empty place only, and to the contract that it is of', async () => {
     const place = await full.place('PostgreSQL')

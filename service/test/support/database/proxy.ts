@@ -5,25 +5,15 @@ import { pipeline } from 'node:stream'
 
 /**
  * Answers on a port of 127.0.0.1 as the server of `url` does. Disposing of it cuts every connection. `before` holds each piece that a
- * client sends until it resolves; where it rejects, that connection is cut.
+ * client sends until it resolves, `after` each piece of an answer; where one rejects, that connection is cut.
  */
-export async function answerAs(
-  url: string,
-  port: number,
-  before: (sent: Buffer) => Promise<void> | undefined = () => undefined,
-): Promise<AsyncDisposable> {
+export async function answerAs(url: string, port: number, before = goesOn, after = goesOn): Promise<AsyncDisposable> {
   const real = new URL(url)
   const sockets = new Set<Socket>()
   const server = createServer((socket) => {
     const onward = connect(Number(real.port || 5432), real.hostname)
-    async function* held(sent: AsyncIterable<Buffer>) {
-      for await (const piece of sent) {
-        await before(piece)
-        yield piece
-      }
-    }
-    pipeline(socket, held, onward, () => {}) // either end cuts the other
-    onward.pipe(socket)
+    pipeline(socket, held(before), onward, () => {}) // either end cuts the other
+    pipeline(onward, held(after), socket, () => {})
     for (const [one, other] of [
       [socket, onward],
       [onward, socket],
@@ -38,6 +28,17 @@ export async function answerAs(
       for (const socket of sockets) socket.destroy()
       await new Promise((resolve) => server.close(resolve))
     },
+  }
+}
+
+const goesOn: (piece: Buffer) => Promise<void> | undefined = () => undefined
+
+function held(until: typeof goesOn) {
+  return async function* (pieces: AsyncIterable<Buffer>) {
+    for await (const piece of pieces) {
+      await until(piece)
+      yield piece
+    }
   }
 }
 
