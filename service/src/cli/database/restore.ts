@@ -74,8 +74,8 @@ async function restore(session: BareSession, path: string, { json, ...options }:
 }
 
 /**
- * Returns whether the rows are there although the connection was lost at the end; null where the database cannot be asked. The migrations of
- * the transaction hold their lock until it has ended.
+ * Returns whether the rows are there although the connection was lost; null where the database cannot be asked. The migrations of the
+ * transaction hold their lock until it has ended.
  */
 function isCommitted(database: Database): Promise<boolean | null> {
   const look = database.transaction(async (sql) => {
@@ -86,9 +86,10 @@ function isCommitted(database: Database): Promise<boolean | null> {
 }
 
 function unknownOutcome(dataDir: string, cause: unknown): CommandError {
-  const next = 'If it has tables now, the restore is complete; if it is empty, remove these files and restore again.'
+  const next =
+    'Look into the database. If it has tables now, the restore is complete; if it is empty, remove these files and restore again.'
   return new CommandError(
-    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. Look into the database: ${next}`,
+    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. ${next}`,
     { cause },
   )
 }
