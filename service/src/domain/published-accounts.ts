@@ -27,11 +27,17 @@ export function isPublishedAddress(address: string): boolean {
   return publishedAddresses.some((published) => published === address.toLowerCase())
 }
 
+const derived: HDAccount[] = []
+
 /** Returns the first `count` accounts, able to sign. */
 export function publishedAccounts(count: number): HDAccount[] {
-  const seed = pbkdf2Sync(publishedPhrase, 'mnemonic', 2048, 64, 'sha512') // BIP-39, without passphrase
-  const root = HDKey.fromMasterSeed(seed)
-  return Array.from({ length: count }, (_, addressIndex) => hdKeyToAccount(root, { addressIndex }))
+  if (derived.length < count) {
+    const seed = pbkdf2Sync(publishedPhrase, 'mnemonic', 2048, 64, 'sha512') // BIP-39, without passphrase
+    const root = HDKey.fromMasterSeed(seed)
+    for (let addressIndex = derived.length; addressIndex < count; addressIndex += 1)
+      derived.push(hdKeyToAccount(root, { addressIndex }))
+  }
+  return derived.slice(0, count)
 }
 
 /** Returns the private key of an account. */

@@ -57,6 +57,7 @@ export async function startWorld({
     CHAIN_CODE_HASH: codeHash,
     CHAIN_INTERFACE: 'registry',
     CHAIN_MAX_HEAD_AGE_SECONDS: '0',
+    CHAIN_CACHE_ENTRIES: '2000', // the table is made for all of them
     RATE_LIMIT_ASSET: '0',
     RATE_LIMIT_TAP: '0',
     OPERATOR_KEY: publishedKey(0),
