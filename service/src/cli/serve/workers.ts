@@ -18,9 +18,9 @@ const killAfterMs = 10_000
 /**
  * A worker that leaves this many pings in a row unanswered hangs: half a minute. No collection of garbage and no work of a request takes as
  * long, and systemd waits a minute for the primary. Pings are counted, not time: a primary that stands still, as in a machine that sleeps,
- * sends none.
+ * sends none. A worker that starts has five minutes until its first answer, because it reads the program first.
  */
-const usualPatience = { pingEveryMs: 5_000, mostUnanswered: 6 }
+const usualPatience = { pingEveryMs: 5_000, mostUnanswered: 6, mostAtStart: 60 }
 
 /** Starts the workers one by one, so that the first migrates the database. Throws the sentence of a worker that cannot start. */
 export async function startWorkers({
@@ -45,8 +45,9 @@ export async function startWorkers({
   async function start(place: number, failures = 0): Promise<void> {
     const worker = cluster.fork(envOf(place))
     worker.on('error', (error) => log.warn('worker out of reach', { place, reason: reasonOf(error) }))
-    await started(worker)
     pings.watch(worker)
+    await started(worker)
+    pings.serves(worker)
     const [former, began] = [places[place], performance.now()]
     places[place] = worker
     log.info('worker serves', { place, worker: worker.process.pid })
@@ -107,20 +108,20 @@ export async function startWorkers({
   return { restart, stop, isAnswering: pings.isAnswering }
 }
 
-/** Sends pings to the workers, and kills one that hangs. It is replaced as one that died. */
-function sendPings({ pingEveryMs, mostUnanswered }: typeof usualPatience, log: Log) {
-  /** Pings since the last message of each worker. One that starts is not among them: it reads the program, and may be slow at it. */
-  const unanswered = new Map<Worker, number>()
+/** Sends pings to the workers, and kills one that hangs. It is replaced as one that died, or does not start. */
+function sendPings({ pingEveryMs, mostUnanswered, mostAtStart }: typeof usualPatience, log: Log) {
+  type Watched = { unanswered: number; most: number; isServing: boolean }
+  const watched = new Map<Worker, Watched>()
 
   function sendRound(): void {
-    for (const [worker, pings] of unanswered) {
-      if (!worker.isConnected()) unanswered.delete(worker)
-      else if (pings >= mostUnanswered) {
-        log.error('worker does not answer and is killed', { worker: worker.process.pid, pings })
-        unanswered.delete(worker)
+    for (const [worker, state] of watched) {
+      if (!worker.isConnected()) watched.delete(worker)
+      else if (state.unanswered >= state.most) {
+        log.error('worker does not answer and is killed', { worker: worker.process.pid, pings: state.unanswered })
+        watched.delete(worker)
         worker.process.kill('SIGKILL')
       } else {
-        unanswered.set(worker, pings + 1)
+        state.unanswered += 1
         send(worker, 'ping')
       }
     }
@@ -130,11 +131,16 @@ function sendPings({ pingEveryMs, mostUnanswered }: typeof usualPatience, log: L
   const timer = setInterval(() => setImmediate(sendRound), pingEveryMs).unref()
   return {
     watch(worker: Worker): void {
-      unanswered.set(worker, 0)
-      worker.on('message', () => unanswered.set(worker, 0))
+      const state = { unanswered: 0, most: mostAtStart, isServing: false }
+      watched.set(worker, state)
+      worker.on('message', () => Object.assign(state, { unanswered: 0, most: mostUnanswered }))
+    },
+    serves(worker: Worker): void {
+      const state = watched.get(worker)
+      if (state !== undefined) state.isServing = true
     },
     /** Returns whether at least one worker answers: at most its last ping is unanswered. */
-    isAnswering: (): boolean => [...unanswered.values()].some((pings) => pings <= 1),
+    isAnswering: (): boolean => [...watched.values()].some((state) => state.isServing && state.unanswered <= 1),
     stop: (): void => clearInterval(timer),
   }
 }

@@ -19,7 +19,7 @@ import { get } from '../../support/processes/workers.ts'
 import { until } from '../../support/wait.ts'
 
 type Line = { event: string; place?: number; worker: number }
-const patience = { pingEveryMs: 250, mostUnanswered: 40 }
+const patience = { pingEveryMs: 250, mostUnanswered: 40, mostAtStart: 120 }
 
 describe('workers that hang', { skip: noPostgres }, () => {
   let chain: WriterWorld
@@ -53,7 +53,10 @@ describe('workers that hang', { skip: noPostgres }, () => {
     await rm(dataDir, { recursive: true, force: true })
   })
 
+  let isNextStopped = false
   function remember({ process: child }: Worker): void {
+    if (isNextStopped) child.kill('SIGSTOP')
+    isNextStopped = false
     children.add(child)
     child.once('exit', () => children.delete(child))
   }
@@ -83,6 +86,15 @@ describe('workers that hang', { skip: noPostgres }, () => {
     assert.throws(() => process.kill(victim, 0), { code: 'ESRCH' })
     await isServed()
     await until(leads)
+  })
+
+  it('are killed and replaced also while they start', async () => {
+    const [former = 0, before] = [pids()[0], killed().length]
+    isNextStopped = true
+    process.kill(former, 'SIGKILL')
+    await until(() => killed().length === before + 1)
+    await until(() => pids()[0] !== former)
+    await isServed()
   })
 
   it('let the watchdog of systemd wait while none answers', { skip: noServiceManager }, async () => {
