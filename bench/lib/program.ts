@@ -29,6 +29,12 @@ export type Running = {
   readonly stop: () => Promise<void>
 }
 
+/** Programs that run. Nothing outlives the benchmark, whatever ends it. */
+const programs = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const program of programs) program.kill('SIGKILL')
+})
+
 export function run({ command, args, core, env = {}, cwd }: Program): Running {
   const pin = canPin && core !== undefined ? ['/usr/bin/taskset', '-c', String(core)] : []
   const [program = command, ...rest] = [...pin, command, ...args]
@@ -42,11 +48,10 @@ export function run({ command, args, core, env = {}, cwd }: Program): Running {
   child.stdout.on('data', hear)
   child.stderr.on('data', hear)
   child.on('error', (error) => hear(error.message))
-  const killNow = () => void child.kill('SIGKILL')
-  process.once('exit', killNow) // nothing outlives the benchmark, whatever ends it
+  programs.add(child)
   const ended = new Promise<void>((resolve) => child.once('close', () => resolve()))
   child.once('close', () => {
-    process.removeListener('exit', killNow)
+    programs.delete(child)
     hear('\n')
   })
   return {
@@ -75,7 +80,7 @@ export function run({ command, args, core, env = {}, cwd }: Program): Running {
     stop: async () => {
       if (hasEnded(child)) return
       child.kill('SIGTERM')
-      const timer = setTimeout(killNow, 3_000)
+      const timer = setTimeout(() => child.kill('SIGKILL'), 3_000)
       await ended
       clearTimeout(timer)
     },
