@@ -205,7 +205,7 @@ describe('what is not sold', () => {
     const timeOf = async (block: string) =>
       ((await world.rpc('eth_getBlockByNumber', [block, false])) as { timestamp: Hex }).timestamp
     const timestamp = await timeOf('latest')
-    // Blocks that came at once have later times than the clock, and the clock of the chain may stand behind ours.
+    // Blocks that came at once have later times than the clock. The clock of the chain may stand behind ours.
     await until(async () => BigInt(await timeOf('pending')) > BigInt(timestamp))
     const { status, text } = await buy(gateway.url, token, await sign(payer, { validAfter: BigInt(timestamp) }))
     assert.equal(status, 200, text)
