@@ -341,6 +341,22 @@ describe('the page that checks a certificate', { skip: noBrowser }, () => {
     await says(page, titles.valid)
   })
 
+  it('reads the block again when the library did not come', async () => {
+    await using page = await open(await jwtOf('claimed'), { allowed: /net::ERR_FAILED/ })
+    await says(page, titles.valid)
+    let aborted = 0
+    await page.route('**/verdict/**', (route) => {
+      aborted += 1
+      return route.abort()
+    })
+    await page.getByRole('button', { name: /^Read the block at/ }).click()
+    await page.getByText(/could not be read at this provider/).waitFor()
+    assert.ok(aborted > 0)
+    await page.unroute('**/verdict/**')
+    await readBlock(page)
+    await says(page, titles.valid)
+  })
+
   it('keeps the answer about a later certificate when a provider answers late about an earlier one', async () => {
     const jws = await jwtOf('claimed')
     await using page = await open(jws)
