@@ -52,8 +52,6 @@ export type Staged = Readonly<{
   add: (part: BackupFilePart) => Promise<void>
   /** Moves the files to their final place. */
   place: () => Promise<void>
-  /** Returns whether all are in their final place. */
-  isPlaced: () => boolean
   /** Removes everything that was written. */
   remove: () => Promise<void>
 }>
@@ -66,7 +64,6 @@ export function stageDataFiles(dataDir: string): Staged {
   const hidden = `.restoring-${process.pid}`
   const made = new Set<string>()
   const placed: string[] = []
-  let isPlaced = false
   return {
     async add({ file, data }) {
       const [folder = '', ...names] = file.split('/')
@@ -86,9 +83,7 @@ export function stageDataFiles(dataDir: string): Staged {
         }
         await rm(aside, { recursive: true, force: true })
       }
-      isPlaced = true
     },
-    isPlaced: () => isPlaced,
     async remove() {
       const all = [...placed, ...folders.map((folder) => join(dataDir, folder, hidden))]
       for (const path of [...all, ...[...made].map((folder) => join(dataDir, folder))])

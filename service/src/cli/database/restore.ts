@@ -12,8 +12,8 @@ import { CommandError, formatJson } from '../session/output.ts'
 import { verifyAudit } from '../../db/audit.ts'
 import { anyTable, beginRestore, endRestore, insertRows, isKnown, type TableHead } from '../../db/backup.ts'
 import type { Database, Sql } from '../../db/database.ts'
-import { locks, lockStatement } from '../../db/locks.ts'
 import { readMigrations } from '../../db/migrate.ts'
+import { sleep } from '../../lib/async/sleep.ts'
 
 export function restoreCommand(run: RunBare): Command {
   return defineCommand(
@@ -54,14 +54,16 @@ async function restore(session: BareSession, path: string, { json, ...options }:
       throw new CommandError(
         `The database is not empty: it has the table ${table}. Nothing was changed; restore into a new one.`,
       )
-    const trail = await describeDamage(path, () => fill(database, { path, head, reading, staged })).catch(
-      async (error: unknown) => {
-        const committed = staged.isPlaced() && database.dialect !== 'pglite' && (await isCommitted(database))
-        if (committed === true) return verifyAudit(database)
-        if (committed === null) undo.move()
-        throw committed === null ? unknownOutcome(config.dataDir, error) : error
-      },
-    )
+    let last: LastStep | undefined
+    const filling = { path, head, reading, staged, atLast: (step: LastStep) => void (last = step) }
+    const trail = await describeDamage(path, () => fill(database, filling)).catch(async (error: unknown) => {
+      if (last === undefined || database.dialect === 'pglite') throw error
+      const outcome = await outcomeOf(database, last.transaction)
+      if (outcome === 'committed') return last.trail
+      if (outcome === 'aborted') throw error
+      undo.move()
+      throw unknownOutcome(config.dataDir, error)
+    })
     undo.move()
     if (!trail.ok)
       io.err(
@@ -74,22 +76,31 @@ async function restore(session: BareSession, path: string, { json, ...options }:
 }
 
 /**
- * Returns whether the rows are there although the connection was lost; null where the database cannot be asked. The migrations of the
- * transaction hold their lock until it has ended.
+ * Returns what PostgreSQL did with a transaction whose connection was lost at COMMIT. It is null where the database cannot be asked, or
+ * does not end the transaction within a minute.
  */
-function isCommitted(database: Database): Promise<boolean | null> {
-  const look = database.transaction(async (sql) => {
-    await sql.query(lockStatement(locks.migrations))
-    return (await anyTable(sql)) !== null
-  })
-  return look.catch(() => null)
+async function outcomeOf(database: Database, transaction: string): Promise<'committed' | 'aborted' | null> {
+  const end = performance.now() + longestEndMs
+  try {
+    while (performance.now() < end) {
+      const [row] = await database.query<{ status: string | null }>('select pg_xact_status($1::text::xid8) as status', [
+        transaction,
+      ])
+      if (row?.status === 'committed' || row?.status === 'aborted') return row.status
+      await sleep(200)
+    }
+  } catch {
+    // The message says that the outcome is unknown.
+  }
+  return null
 }
 
+const longestEndMs = 60_000
+
 function unknownOutcome(dataDir: string, cause: unknown): CommandError {
-  const next =
-    'Look into the database. If it has tables now, the restore is complete; if it is empty, remove these files and restore again.'
+  const next = 'If it has the rows of the backup, the restore is complete; else remove these files and restore again.'
   return new CommandError(
-    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. ${next}`,
+    `The database did not answer at the last step. The files of the backup stay in ${dataDir}. Look into the database. ${next}`,
     { cause },
   )
 }
@@ -106,18 +117,20 @@ async function claimFolder(dataDir: string): Promise<() => Promise<void>> {
   return () => rm(wasThere ? join(dataDir, 'store') : dataDir, { recursive: true, force: true })
 }
 
+type Trail = Awaited<ReturnType<typeof verifyAudit>>
+/** All that is left is COMMIT. `transaction` is its number in PostgreSQL. */
+type LastStep = { readonly transaction: string; readonly trail: Trail }
+
 type Filling = {
   readonly path: string
   readonly head: BackupHead
   readonly reading: ReadOptions
   readonly staged: Staged
+  readonly atLast: (step: LastStep) => void
 }
 
 /** Reads the file again and writes it. Returns the check of the audit trail that came with it. Any difference from the first reading rolls everything back. */
-async function fill(
-  database: Database,
-  { path, head, reading, staged }: Filling,
-): Promise<Awaited<ReturnType<typeof verifyAudit>>> {
+async function fill(database: Database, { path, head, reading, staged, atLast }: Filling): Promise<Trail> {
   const known = readMigrations()
   return await database.transaction(async (sql) => {
     await beginRestore(sql, head, known)
@@ -135,7 +148,9 @@ async function fill(
     await rows.flush()
     await endRestore(sql, heads, known)
     const trail = await verifyAudit(sql)
+    const [row] = await sql.query<{ transaction: string }>('select pg_current_xact_id()::text as transaction')
     await staged.place()
+    atLast({ transaction: row?.transaction ?? '', trail })
     return trail
   })
 }
