@@ -19,8 +19,10 @@ export const unitTests: Stage['command'] = ['npm', 'run', '--silent', 'test:unit
 
 export const root = fileURLToPath(new URL('../', import.meta.url))
 
-/** Exit code 1 when a stage failed; all stages run all the same, so that one run shows everything. At most `lanes` run at a time. The
- * output of several is printed when each is done. */
+/**
+ * Runs all stages, at most `lanes` at a time, also after one that failed. The exit code is 1 then. With several lanes the output of a stage
+ * is printed when it is done.
+ */
 export async function runStages(stages: readonly Stage[], lanes = 1): Promise<void> {
   const waiting = [...stages]
   const isLive = lanes === 1

@@ -24,10 +24,10 @@ for (const signal of ['SIGINT', 'SIGTERM'])
 const evidence = mkdtempSync(join(folder, 'evidence-'))
 process.env['TEST_EVIDENCE'] = evidence
 
-/** Runs tests, and with `--retry` the files again that failed. */
-function tests(name: string, lanes: number, files: readonly string[]): Stage {
-  const failed = join(evidence, `failed-files-${name.replaceAll(' ', '-')}`)
-  const command = (concurrency: number, chosen: readonly string[]): Stage['command'] => [
+/** Runs tests, and with `--retry` the files again that failed, one at a time. */
+function tests(chosen: readonly string[]): Stage {
+  const failed = join(evidence, 'failed-files')
+  const command = (concurrency: number, paths: readonly string[]): Stage['command'] => [
     'node',
     '--test',
     '--import=./scripts/test-process.ts',
@@ -37,14 +37,15 @@ function tests(name: string, lanes: number, files: readonly string[]): Stage {
     '--test-reporter-destination=stdout',
     '--test-reporter=./scripts/failed-files.ts',
     `--test-reporter-destination=${failed}`,
-    ...chosen,
+    ...paths,
   ]
   /** Returns the command for the files that failed; undefined where a failure names no file. */
   function again(): Stage['command'] | undefined {
     const named = readFileSync(failed, 'utf8').split('\n').filter(Boolean)
     return named.length === 0 ? undefined : command(1, named)
   }
-  return { name, command: command(lanes, files), ...(options.retry && { again }) }
+  // More lanes than there are cores: many tests wait for a block, a process or a timer.
+  return { name: 'all other tests', command: command(6, chosen), ...(options.retry && { again }) }
 }
 
 const files = globSync(['contracts/*.test.ts', 'verdict/test/*.test.ts', 'service/{src,test}/**/!(*.unit).test.ts'])
@@ -59,9 +60,9 @@ await runStages(
   2,
 )
 await runStages([
-  // More lanes than there are cores: many tests wait for a block, a process or a timer. Files of a folder share a process, because
-  // reading the sources costs each process 1.4 s of processor time, and the first world 1.1 s more than the next one.
-  tests('all other tests', 6, groupFiles(files.toSorted(), mkdtempSync(join(folder, 'groups-')))),
+  // Files of a folder share a process. Reading the sources costs each process 1.4 s of processor time, and its first world 1.1 s more than
+  // the next one.
+  tests(groupFiles(files.toSorted(), mkdtempSync(join(folder, 'groups-')))),
   { name: 'logs without secrets', command: ['node', 'scripts/check-logs.ts', evidence] },
 ])
 

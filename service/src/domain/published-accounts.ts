@@ -27,6 +27,7 @@ export function isPublishedAddress(address: string): boolean {
   return publishedAddresses.some((published) => published === address.toLowerCase())
 }
 
+/** The accounts that were asked for so far; deriving one takes milliseconds. */
 const derived: HDAccount[] = []
 
 /** Returns the first `count` accounts, able to sign. */

@@ -40,13 +40,17 @@ describe('test files of one process', () => {
   mkdirSync(groups)
   const written = groupFiles(files, groups)
 
+  /** Runs them as `npm test` does. */
+  function run(...args: readonly string[]) {
+    const { NODE_TEST_CONTEXT: _, ...env } = process.env
+    const all = ['--test', `--import=${testProcess}`, ...args]
+    return spawnSync(process.execPath, all, { cwd: folder, env, encoding: 'utf8', timeout: 120_000 })
+  }
+
   it('are one file for Node', () => assert.deepEqual(written, [join(groups, '000.test.mjs')]))
 
   it('run in turn with the hooks of each, behind one that fails too, and are named when they failed', () => {
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const reports = [`--test-reporter=${reporter}`, '--test-reporter-destination=failed']
-    const args = ['--test', `--import=${testProcess}`, ...reports, ...written]
-    const { status } = spawnSync(process.execPath, args, { cwd: folder, env, timeout: 120_000 })
+    const { status } = run(`--test-reporter=${reporter}`, '--test-reporter-destination=failed', ...written)
     assert.equal(status, 1)
     assert.equal(
       readFileSync(join(folder, 'order'), 'utf8'),
@@ -64,14 +68,7 @@ describe('test files of one process', () => {
         await new Promise((resolve) => setTimeout(resolve, 1))
       })`,
     )
-    const { NODE_TEST_CONTEXT: _, ...env } = process.env
-    const args = ['--test', `--import=${testProcess}`, ...groupFiles([join(folder, 'e.test.ts')], groups)]
-    const { status, stdout } = spawnSync(process.execPath, args, {
-      cwd: folder,
-      env,
-      encoding: 'utf8',
-      timeout: 120_000,
-    })
+    const { status, stdout } = run(...groupFiles([join(folder, 'e.test.ts')], groups))
     assert.equal(status, 1)
     assert.match(stdout, /left behind/)
   })

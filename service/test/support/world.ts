@@ -1,5 +1,5 @@
 /**
- * A started world for end-to-end tests: anvil with the registry, PGlite in memory, the service on a free port.
+ * A started world for end-to-end tests: anvil with the registry, PGlite in a folder, the service on a free port.
  * Whatever it writes to the log is kept, so that a test can look for what must never stand there.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
