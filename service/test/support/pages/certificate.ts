@@ -1,5 +1,7 @@
 /** Certificates of a check, as a visitor asks for them after a tap. */
+import sharp from 'sharp'
 import type { CertificateView } from '../../../src/pages/certificate/facts.ts'
+import { qrPath } from '../../../src/pages/qr.ts'
 import type { PageWorld } from './pages.ts'
 
 /** The view of a certificate with the longest token id; its name and its signature are the test's. */
@@ -39,4 +41,19 @@ export function sendTicket(
   { headers = {}, lang = 'en' }: { headers?: Record<string, string>; lang?: string } = {},
 ): Promise<Response> {
   return world.get(`/certificate?lang=${lang}`, { method: 'POST', body: new URLSearchParams(fields), headers })
+}
+
+/** Returns the certificate of a fresh tap on an item, as a JWS. */
+export const certificateOf = async (world: PageWorld, name: Parameters<PageWorld['tapped']>[0]): Promise<string> =>
+  (await certify(world, await world.tapped(name))).text()
+
+export const payloadOf = (jws: string) =>
+  JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()) as Record<string, unknown>
+
+/** A picture of the code of a paper, with six pixels for each module. */
+export function codeOf(link: string) {
+  const { path, modules } = qrPath(link, 'L')
+  const size = modules + 8
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size} ${size}"><path fill="#fff" d="M0 0h${size}v${size}H0z"/><path d="${path}"/></svg>`
+  return { picture: sharp(Buffer.from(svg)).resize(size * 6, size * 6, { kernel: 'nearest' }), modules }
 }
