@@ -5,10 +5,22 @@ import { named } from '@digitalbazaar/credentials-context'
 import { _checkCredential } from '@digitalbazaar/vc'
 import fc from 'fast-check'
 import { catchAllTerms, expanded, passportErrors } from '../../test/support/passport/documents.ts'
-import { dataOf, dataText, everyInput, now, sampleHash, sampleInput } from '../../test/support/passport/fixtures.ts'
+import {
+  baseUrl,
+  dataOf,
+  dataText,
+  did,
+  everyInput,
+  now,
+  sampleHash,
+  sampleInput,
+} from '../../test/support/passport/fixtures.ts'
+import { keysOf } from '../../test/support/passport/issuer.ts'
 import { passportOf } from './credential.ts'
 import { etagOfText } from '../http/etag.ts'
 import type { ProductText } from './metadata.ts'
+import { generateIssuerKeys } from './signing/issuer-keys.ts'
+import { createSigner, snapshotOf } from './signing/signer.ts'
 
 describe('the passport', () => {
   for (const [kind, input] of everyInput) {
@@ -21,6 +33,22 @@ describe('the passport', () => {
       assert.ok(!JSON.stringify(passport).includes('"proof"'))
     })
   }
+
+  it('signed is valid UNTP, names its schema, follows VCDM 2.0 and expands without unknown terms', async (context) => {
+    const signer = createSigner({ did, keys: keysOf(await generateIssuerKeys()) })
+    for (const [kind, input] of everyInput)
+      await context.test(kind, async () => {
+        const at = { list: 1, index: 94_567 }
+        const credential = snapshotOf(passportOf(input), { now, baseUrl, at, profile: 'untp' })
+        const signed = await signer.addProof(credential, now)
+        assert.deepEqual([passportErrors(credential), passportErrors(signed)], [[], []])
+        assert.ok('credentialSchema' in credential)
+        assert.match(credential.credentialSchema.id, /untp\.unece\.org.*v0\.7\.0/)
+        _checkCredential({ credential, now: new Date(now) })
+        const { '@context': _context, ...proof } = signed.proof
+        assert.deepEqual(catchAllTerms(await expanded({ ...credential, proof })), [])
+      })
+  })
 
   it('has evidence, state and links in its graph, under the terms they mean', async () => {
     const text = JSON.stringify(await expanded(passportOf(sampleInput())))

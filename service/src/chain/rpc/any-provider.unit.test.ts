@@ -20,10 +20,10 @@ function serveAnswers(answers: readonly object[]) {
 }
 
 /** Opens providers with the answers of each. */
-async function providersOf(each: readonly (readonly object[])[], neededForReceipts = 1) {
+async function providersOf(each: readonly (readonly object[])[], neededForReceipts = 1, rpcTimeoutMs = 8_000) {
   const served = await Promise.all(each.map(serveAnswers))
   const rpcUrls = served.map(({ url }) => url)
-  const options = { rpcUrls, contract, chainId: 84532, neededForReceipts, log: createLog(() => {}) }
+  const options = { rpcUrls, contract, chainId: 84532, neededForReceipts, rpcTimeoutMs, log: createLog(() => {}) }
   const any = createAnyProvider(options)
   return {
     rpc: any.rpc,
@@ -89,7 +89,7 @@ describe('a receipt', () => {
   it('is neither known nor unknown where all are asked and one alone has it, or too few answer', async () => {
     await using lying = await providersOf([[mined], [unknown], [unknown]], 2)
     await assert.rejects(read(lying.rpc, true), /disagree on a receipt/)
-    await using away = await providersOf([[mined], [{}], [{}]], 2)
+    await using away = await providersOf([[mined], [{}], [{}]], 2, 200)
     await assert.rejects(read(away.rpc))
   })
 

@@ -38,9 +38,11 @@ type TrackerOptions = {
   readonly fillGap: (sender: Hex, nonce: number) => Promise<void>
   readonly send: (raw: Hex) => Promise<void>
   readonly log: Log
+  /** Pauses between two looks: after one that was made, and longer after one that failed. */
+  readonly pauses?: { readonly pollMs: number; readonly failedMs: number }
 }
 
-const pollMs = 75
+const defaultPauses = { pollMs: 75, failedMs: 500 }
 /** Blocks, or milliseconds where none come, after which a transaction counts as stuck. */
 const stuckBlocks = 3n
 const stuckMs = 15_000
@@ -61,7 +63,8 @@ type Entry = Tracking &
     refusal: Refusal | undefined
   }
 
-export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }: TrackerOptions) {
+export function createTracker({ pauses = defaultPauses, ...options }: TrackerOptions) {
+  const { rpc, heads, slots, resign, fillGap, send, log } = options
   const entries = new Map<bigint, Entry>()
   const closing = new AbortController()
   let seen: Head | undefined
@@ -100,15 +103,15 @@ export function createTracker({ rpc, heads, slots, resign, fillGap, send, log }:
         const reason = reasonOf(error)
         if (reason !== failure) log.warn('the settlements are not followed', { reason })
         failure = reason
-        await sleep(500, { signal: closing.signal })
+        await sleep(pauses.failedMs, { signal: closing.signal })
       }
-      await sleep(pollMs, { signal: closing.signal })
+      await sleep(pauses.pollMs, { signal: closing.signal })
     }
     running = undefined // in the same turn as the last look at `entries`, so that a new one starts anew
   }
 
   async function look(): Promise<void> {
-    const head = await heads.head(pollMs / 2)
+    const head = await heads.head(pauses.pollMs / 2)
     const all = [...entries.values()]
     const isLate = all.some(({ movedMs }) => performance.now() - movedMs > stuckMs)
     // One that another process sent may be in a block that was seen before.

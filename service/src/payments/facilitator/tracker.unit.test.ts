@@ -32,6 +32,7 @@ const ofBase = {
   operatorFeeConstant: '0x0',
 } as const
 
+const pauses = { pollMs: 1, failedMs: 1 }
 const fees = { maxFeePerGas: 3n, maxPriorityFeePerGas: 1n }
 
 describe('a receipt', () => {
@@ -82,6 +83,7 @@ describe('a tracker', () => {
       fillGap: async () => assert.fail('no nonce is free'),
       send: async () => {},
       log: createLog((line) => lines.push(line)),
+      pauses,
     })
     const sender = `0x${'a1'.repeat(20)}` as const
     const tracked = Array.from({ length: count }, (_, index) => {
@@ -144,6 +146,7 @@ describe('a tracker whose transactions stay out', () => {
       fillGap: async (_, count) => void gaps.push(count),
       send: async (transaction) => void sent.push(transaction),
       log: createLog(() => {}),
+      pauses,
     })
     const follow = (nonce: number, validBefore = 2n ** 63n) => {
       const slot = { pk: BigInt(nonce), sender, nonce, raw: raw(nonce), hashes: [raw(nonce)] }
@@ -158,7 +161,7 @@ describe('a tracker whose transactions stay out', () => {
     await using _tracker = tracker
     follow(6)
     await until(() => timesSent(6) > 0)
-    assert.deepEqual(gaps, [5])
+    assert.deepEqual(new Set(gaps), new Set([5]))
   })
 
   it('fills no nonce that it follows, although that one was sent again a block earlier or later', async () => {
