@@ -12,6 +12,7 @@ import { after, before, describe, it } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { docsNames } from '../../../src/hosts/verification/docs/sources.ts'
 import { callsOf, isAnswerOf, shownAnswer, withAnswer, type Call } from '../../support/docs/answers.ts'
+import { serve } from '../../support/http.ts'
 import { startShell, type Shell } from '../../support/docs/shell.ts'
 import { startDev } from '../../support/processes/cli.ts'
 import { copyEmptyPglite } from '../../support/database/pglite.ts'
@@ -66,14 +67,31 @@ describe('the documentation', () => {
     const source = readFileSync(fileOf('docs/verify-in-a-shop-app.md'), 'utf8')
     const [, program = ''] = /^```ts\n(type Decision[^]*?)^```/m.exec(source) ?? []
     const module = `data:text/javascript,${encodeURIComponent(stripTypeScriptTypes(program))}`
-    const { decide } = (await import(module)) as { decide: (link: string) => Promise<string> }
-    const tap = async (uid: string) =>
-      (await shell.run(`touchstone tag emulate --batch demo --uid ${uid} --tap`, {})).stdout.trim()
+    const { decide } = (await import(module)) as { decide: (link: string, origin: string) => Promise<string> }
+    const origin = service.urls.verification
+    const tap = async (uid: string, ...options: string[]) => {
+      const command = ['touchstone tag emulate --batch demo --uid', uid, ...options, '--tap'].join(' ')
+      return (await shell.run(command, {})).stdout.trim()
+    }
     const [bound, activated, claimed] = ['0444454D4F0001', '0444454D4F0002', '0444454D4F0004']
-    assert.equal(await decide(await tap(activated)), 'sell')
-    assert.equal(await decide(await tap(claimed)), 'ask the owner')
-    assert.equal(await decide(await tap(bound)), 'stop')
-    assert.equal(await decide((await tap(activated)).replace(/cmac=..../, 'cmac=0000')), 'not verified')
+    assert.equal(await decide(await tap(activated), origin), 'sell')
+    assert.equal(await decide(await tap(claimed), origin), 'ask the owner')
+    assert.equal(await decide(await tap(bound), origin), 'stop')
+    assert.equal(await decide((await tap(activated)).replace(/cmac=..../, 'cmac=0000'), origin), 'not verified')
+    // Chips hold the link of a page.
+    for (const path of ['/tap', '/01/09520001000010/21/M41-002208'])
+      assert.equal(await decide((await tap(activated)).replace('/api/verify', path), origin), 'sell', path)
+    // A blank chip can hold the link of a host that says yes to everything.
+    let asked = 0
+    const forger = await serve((_, response) => {
+      asked += 1
+      response.end('{"verified":true,"asset":{"flagged":false,"lifecycleState":"ACTIVATED"}}')
+    })
+    const forged = (await tap(activated)).replace(origin, forger.url)
+    for (const link of [forged, `${forger.url}/x`, origin.replace('//', '//a@') + '/x', 'touchstone'])
+      assert.equal(await decide(link, origin), 'not verified', link)
+    assert.equal(asked, 0)
+    await forger.close()
   })
 
   /** Returns what the command printed. A file that it writes, and a variable that it sets, are for later commands. */
