@@ -61,7 +61,7 @@ function accepts(command: readonly string[], env: Readonly<Record<string, string
 }
 
 describe('deploy/compose.yaml', () => {
-  const { services } = readCompose()
+  const { services, configs: declared } = readCompose()
   const ours = Object.entries(services).filter(([, { image }]) => image?.startsWith('touchstone:'))
 
   it('gives each role settings that it accepts, all of them explained in .env.example', () => {
@@ -92,6 +92,23 @@ describe('deploy/compose.yaml', () => {
       assert.equal(logging?.options['max-size'], '10m', name)
       if (ours.some(([own]) => own === name)) assert.equal(memory, '1g', name)
     }
+  })
+
+  it('mounts no inline config into a read-only root, which the engine refuses', () => {
+    for (const [name, { read_only: isReadOnly, configs = [] }] of Object.entries(services))
+      for (const { source } of configs) {
+        assert.ok(source in declared, source)
+        if (isReadOnly === true) assert.ok(declared[source]?.file !== undefined, `${source} of ${name}`)
+      }
+  })
+
+  it('shows nginx the address of each client, and keeps its logs bounded', () => {
+    const { ports = [], command = [] } = services['nginx'] ?? {}
+    assert.ok(ports.length > 0)
+    for (const port of ports) assert.match(port, /^0\.0\.0\.0:/)
+    const logs = [...read('deploy/nginx/touchstone.conf').matchAll(/^(?:access|error)_log (\S+)/gm)]
+    assert.ok(logs.length > 0)
+    for (const [, file] of logs) assert.match(command.join(' '), new RegExp(`ln -sf /dev/std(?:out|err) ${file} `))
   })
 
   it('has a folder of files for each role that reads some, and the settings of them', () => {

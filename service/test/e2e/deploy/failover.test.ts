@@ -1,11 +1,12 @@
 /** deploy/failover: Debian's HAProxy and Patroni accept the files, and they speak of the same machines. */
 import assert from 'node:assert/strict'
-import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, it } from 'node:test'
 import { parse } from 'yaml'
+import { postgresUser } from '../../support/database/postgres-cluster.ts'
 import { envOf, read, root } from '../../support/processes/deploy.ts'
 import { freePort } from '../../support/free-port.ts'
 
@@ -23,8 +24,10 @@ type Patroni = {
   readonly etcd3: { readonly hosts: string }
   readonly bootstrap: {
     readonly dcs: { ttl: number; loop_wait: number; retry_timeout: number; synchronous_mode: boolean }
+    readonly initdb: readonly (string | Readonly<Record<string, string>>)[]
+    readonly pg_hba: readonly string[]
   }
-  readonly postgresql: { readonly connect_address: string }
+  readonly postgresql: { readonly connect_address: string; readonly bin_dir: string }
 }
 
 describe('deploy/failover', () => {
@@ -52,6 +55,43 @@ describe('deploy/failover', () => {
       rmSync(folder, { recursive: true })
     }
   })
+
+  it(
+    'patroni.yml makes a server that trusts no connection',
+    { skip: skipOf('/usr/lib/postgresql/15/bin/initdb') },
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'touchstone-initdb-'))
+      try {
+        const user = postgresUser()
+        if ('uid' in user) chownSync(folder, user.uid, user.gid)
+        const password = join(folder, 'password')
+        writeFileSync(password, 'secret\n', { mode: 0o644 })
+        // Patroni starts initdb with the account, its password and these options, and appends its lines to the file of rules.
+        const { initdb, pg_hba: appended } = patroni.bootstrap
+        const options = initdb.flatMap((option) =>
+          typeof option === 'string'
+            ? `--${option}`
+            : Object.entries(option).map(([name, value]) => `--${name}=${value}`),
+        )
+        const program = join(patroni.postgresql.bin_dir, 'initdb')
+        const data = join(folder, 'data')
+        execFileSync(program, ['-N', '-D', data, '--username=postgres', `--pwfile=${password}`, ...options], {
+          ...user,
+          cwd: folder,
+          stdio: 'pipe',
+        })
+        const lines = [...readFileSync(join(data, 'pg_hba.conf'), 'utf8').split('\n'), ...appended]
+        const rules = lines.filter((line) => /^(local|host)/.test(line))
+        assert.deepEqual(
+          rules.filter((line) => !/ (peer|scram-sha-256)$/.test(line)),
+          [],
+        )
+        assert.ok(rules.length > appended.length)
+      } finally {
+        rmSync(folder, { recursive: true })
+      }
+    },
+  )
 
   it('patroni.yml lets no other machine change the cluster', { skip: skipOf('/usr/bin/patroni') }, async () => {
     const { listen: _listen, ...restapi } = patroni.restapi

@@ -151,11 +151,14 @@ type Compose = Readonly<{
       command?: string[]
       environment?: Record<string, string>
       read_only?: boolean
+      configs?: { source: string; target: string }[]
+      ports?: string[]
       volumes?: string[]
       mem_limit?: string
       logging?: { options: Record<string, string> }
     }
   >
+  configs: Record<string, { file?: string; content?: string }>
   volumes: Record<string, unknown>
 }>
 
