@@ -79,7 +79,7 @@ function checkCommand(name: string, description: string, examples: readonly stri
     .addOption(
       new Option(
         '--deployment <name>',
-        'known deployment that you trust; local is the chain of npm start, and no other',
+        'known deployment that you trust; local and local-v1 are chains of npm start, and no other',
       )
         .choices(Object.keys(deployments))
         .conflicts('contract'),
@@ -118,9 +118,10 @@ async function verify(target: string, options: Options): Promise<Report> {
   const place = placeOf(target, baseUrl)
   rejectIgnored(options, place.url === null)
   const hosts = rpc.map((text) => endpointHost(httpUrl(text, '--rpc').href))
-  if (pins.deployment === 'local' && !hosts.every((host) => host.startsWith('localhost:')))
+  const isLocal = pins.deployment !== undefined && deployments[pins.deployment]?.contract === deployments.local.contract
+  if (isLocal && !hosts.every((host) => host.startsWith('localhost:')))
     throw new CommandError(
-      '--deployment local is the chain of npm start on this machine; elsewhere anyone can deploy at its address: name your contract with --contract.',
+      `--deployment ${pins.deployment} is the chain of npm start on this machine; elsewhere anyone can deploy at its address: name your contract with --contract.`,
     )
   if (place.url === null) {
     const bundle = parseBundle(await readText(target, 'The file', notATarget))

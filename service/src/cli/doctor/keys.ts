@@ -10,7 +10,8 @@ export async function checkKeys(config: Config): Promise<readonly Finding[]> {
   const { tap, roles, keys, operator } = config
   const found: Finding[] = []
   if (roles.has('verification')) found.push(await checkTagKeys(config))
-  if (roles.has('verification') && tap.pepper === null)
+  const usesTags = roles.has('verification') || roles.has('graphql')
+  if (usesTags && tap.commitment === 'hmac' && tap.pepper === null)
     found.push(
       warning(
         'keys',

@@ -45,10 +45,11 @@ describe('touchstone verify rejects', () => {
 
   it('the contract of the local chain at a provider elsewhere, where anyone can deploy at its address', async () => {
     for (const target of ['http://127.0.0.1:1/api/asset/5', 'bundle.json'])
-      await rejects(
-        [target, ...rpc, '--rpc', 'https://sepolia.rpc.invalid', '--deployment', 'local'],
-        /local is the chain of npm start on this machine.*--contract/,
-      )
+      for (const deployment of ['local', 'local-v1'])
+        await rejects(
+          [target, ...rpc, '--rpc', 'https://sepolia.rpc.invalid', '--deployment', deployment],
+          new RegExp(`${deployment} is the chain of npm start on this machine.*--contract`),
+        )
   })
 
   it('a URL or a token id that is none, and says which', async () => {

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, it } from 'node:test'
+import { readConfig } from '../../app/config/config.ts'
+import { checkKeys } from './keys.ts'
+
+/** Returns whether the doctor misses TAG_PEPPER with these settings. */
+async function missesPepper(env: Readonly<Record<string, string>>): Promise<boolean> {
+  const folder = await mkdtemp(join(tmpdir(), 'touchstone-doctor-'))
+  try {
+    const found = await checkKeys(readConfig({ DATA_DIR: folder, ...env }))
+    return found.some(({ what }) => what.startsWith('TAG_PEPPER is not set'))
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+}
+
+describe('touchstone doctor', () => {
+  it('misses TAG_PEPPER where tags are bound or looked up under it', async () => {
+    assert.equal(await missesPepper({}), true)
+    assert.equal(await missesPepper({ ONLY: 'graphql' }), true)
+    assert.equal(await missesPepper({ TAG_PEPPER: 'ab'.repeat(32) }), false)
+  })
+
+  it('misses no TAG_PEPPER where none is used', async () => {
+    assert.equal(await missesPepper({ TAG_COMMITMENT: 'keccak-uid' }), false)
+    assert.equal(await missesPepper({ ONLY: 'gateway', PAYMENT_PAY_TO: `0x${'12'.repeat(20)}` }), false)
+  })
+})
