@@ -85,6 +85,16 @@ for (const { name, open, skip } of testDatabases()) {
       ])
     })
 
+    it('is of one batch also when taps with the keys of two come at the same time', async () => {
+      const [here, there] = [await instance(), await instance()]
+      for (let round = 0; round < 20; round++) {
+        const uid = newUid()
+        const [one, two] = [await testTag(first, { uid }), await testTag(other, { uid, counter: 5 })]
+        const taps = await Promise.all([here(one.next()), there(two.next())])
+        assert.deepEqual(taps.map(({ kind }) => kind).toSorted(), ['counterfeit', 'tapped'])
+      }
+    })
+
     it('is taken back from a leaked batch by its revocation: the chip verifies again, and can be registered', async () => {
       const tags = tagStore(database)
       for (const leaked of [testBatch({ id: 'leaked', epoch: 1 }), testBatch({ id: 'leaked-too', epoch: 0 })]) {
@@ -106,6 +116,27 @@ for (const { name, open, skip } of testDatabases()) {
         const rows = await database.query('select epoch, batch_id from tag where uid = $1', [uid])
         assert.deepEqual(rows, [{ epoch: 0, batch_id: 'first' }])
       }
+    })
+
+    it('is of the batch that taps it after the revocation of a leaked one, and of no third one', async () => {
+      const tags = tagStore(database)
+      const leaked = testBatch({ id: 'leaked-first', epoch: 0 })
+      const verifyTap = await instance(leaked)
+      await tags.putBatch({ ...leaked, settings: {} })
+      const uid = newUid()
+      const [chip, forger] = [await testTag(first, { uid, counter: 5 }), await testTag(leaked, { uid, counter: 2 })]
+      assert.equal((await verifyTap(forger.next())).kind, 'tapped')
+      await tags.setBatchStatus(leaked.id, 'revoked')
+      assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+      for (const foreign of [second, other, leaked]) {
+        if (foreign === leaked) await tags.setBatchStatus(leaked.id, 'active')
+        const forged = await testTag(foreign, { uid, counter: 1_000 })
+        assert.deepEqual(await verifyTap(forged.next()), { kind: 'counterfeit', reason: 'other_batch' }, foreign.id)
+        assert.equal((await verifyTap(chip.next())).kind, 'tapped')
+      }
+      assert.deepEqual(await database.query('select epoch, batch_id, last_counter from tag where uid = $1', [uid]), [
+        { epoch: 0, batch_id: 'first', last_counter: 9 },
+      ])
     })
 
     it('starts above the counter that personalisation read', async () => {
