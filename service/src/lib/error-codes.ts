@@ -245,7 +245,7 @@ export const errorCodes = {
   },
   HISTORY_UNAVAILABLE: {
     meaning:
-      'The history of the item cannot be read whole: the index is behind, away, or does not lead to the present state.',
+      'The history of the item cannot be read whole: the index is behind, away, or does not lead to the present state. Or the date is after the newest block that is read.',
     remedy: 'Ask again after `Retry-After`. Operator: look at `touchstone index status`.',
     rest: 503,
   },

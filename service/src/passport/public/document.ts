@@ -20,7 +20,8 @@ export type Anchor = {
   readonly detailsHash: Hex | null
   /** Documents of access tiers that the reader may see and whose elements are among the facts. */
   readonly restricted: readonly { readonly tier: Tier; readonly hash: Hex }[]
-  readonly block: { readonly number: bigint; readonly hash: Hex }
+  /** `timestamp` is in unix seconds. A page, which shows no passport by date, has none. */
+  readonly block: { readonly number: bigint; readonly hash: Hex; readonly timestamp?: bigint }
   readonly version: Version | null
 }
 

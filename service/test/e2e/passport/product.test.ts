@@ -295,22 +295,30 @@ describe('public product information', () => {
       await chain.increaseTime({ seconds: 5 })
       await world.write({ kind: 'recycle', tokenId: later.tokenId })
       await indexed(later.tokenId)
-      const recycledAt = new Date(Number((await chain.getBlock()).timestamp) * 1000).toISOString()
-      // The clock of the service stands after the chain's, so that both moments have come.
+      const head = Number((await chain.getBlock()).timestamp)
+      const dateOf = (seconds: number) => new Date(seconds * 1000).toISOString()
+      // The clock of the service stands after the chain's, as it does where finalized blocks are read.
       const { components, url: baseUrl } = world
       const log = createLog(() => {})
       const host = verificationHost({
         ...components,
         baseUrl,
-        now: () => Date.now() + 60_000,
+        now: () => (head + 900) * 1000,
         clientKey: () => 'one',
         log,
       })
-      const statusAt = async (date: string) => {
-        const answer = await host.request(`/dppsByIdAndDate/${id(path)}?date=${date}`)
-        return ((await answer.json()) as Passport).dppStatus
+      const askAt = (date: string) => host.request(`/dppsByIdAndDate/${id(path)}?date=${date}`)
+      const statusAt = async (date: string) => ((await (await askAt(date)).json()) as Passport).dppStatus
+      assert.deepEqual([await statusAt(now.lastUpdate), await statusAt(dateOf(head))], ['active', 'inactive'])
+      // The service knows nothing of later moments: blocks that it has not read may change the item.
+      for (const [seconds, status, wait] of [
+        [600, 503, '600'],
+        [900, 503, '900'],
+        [901, 400, null],
+      ] as const) {
+        const answer = await askAt(dateOf(head + seconds))
+        assert.deepEqual([answer.status, answer.headers.get('retry-after')], [status, wait], `${seconds} s later`)
       }
-      assert.deepEqual([await statusAt(now.lastUpdate), await statusAt(recycledAt)], ['active', 'inactive'])
       const present = bodyOf<Passport>(await ask(`/dpps/${id(path)}`, 'readDppById'))
       assert.deepEqual([now.dppStatus, present.dppStatus], ['active', 'inactive'])
     })

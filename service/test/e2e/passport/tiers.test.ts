@@ -6,6 +6,7 @@ import { canonicalDetails } from '../../../src/assets/metadata.ts'
 import { readOpenApi } from '../../../src/discovery/openapi.ts'
 import { type Scope, scopes } from '../../../src/access/rights.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
+import { formatSecond } from '../../../src/domain/text.ts'
 import { splitByTier } from '../../../src/passport/public/tiers.ts'
 import { readContract } from '../../support/contract.ts'
 import { raw, type Reply } from '../../support/http.ts'
@@ -38,6 +39,7 @@ describe('access tiers of product passports', () => {
   let world: World
   let item: TappedItem
   let bolt: TappedItem
+  let readTo: string
   let commitments: Record<'interest' | 'authority', Hex>
   const keys = new Map<string, string>()
   before(async () => {
@@ -54,6 +56,7 @@ describe('access tiers of product passports', () => {
     item = await items.bound({ name: 'Satchel', brand: 'Acme', details: open.hash } as object, { gtin })
     bolt = await items.bound({ name: 'Satchel', brand: 'Bolt', details: open.hash } as object, { gtin })
     await until(async () => (await world.components.history(bolt.tokenId)).available)
+    readTo = formatSecond(Number((await world.components.reader.read(bolt.tokenId)).block.timestamp))
     for (const scope of scopes) keys.set(scope, await newKey([scope]))
   })
   after(() => world.end())
@@ -66,7 +69,6 @@ describe('access tiers of product passports', () => {
   const id = (url: string) => encodeURIComponent(url)
   const path = () => `/01/${gtin}/21/${item.serial}`
   const dpp = () => `/dpps/${id(`${world.url}/api/product${path()}`)}`
-  const today = () => new Date().toISOString().slice(0, 19) + 'Z'
 
   /** Every route on which facts of the product could appear, by its operation. */
   const routes = (): readonly (readonly [path: string, operationId: string, isTiered: boolean])[] => [
@@ -74,8 +76,8 @@ describe('access tiers of product passports', () => {
     [`${dpp()}?representation=compressed`, 'readDppById', true],
     [`/dppsByProductId/${gtin}`, 'readDppByProductId', true],
     [`/dppsByProductId/${id(`https://id.gs1.org${path()}`)}`, 'readDppByProductId', true],
-    [`/dppsByProductIdAndDate/${id(world.url + path())}?date=${today()}`, 'readDppVersionByProductIdAndDate', true],
-    [`/dppsByIdAndDate/${id(`${world.url}/api/product${path()}`)}?date=${today()}`, 'readDppVersionByIdAndDate', true],
+    [`/dppsByProductIdAndDate/${id(world.url + path())}?date=${readTo}`, 'readDppVersionByProductIdAndDate', true],
+    [`/dppsByIdAndDate/${id(`${world.url}/api/product${path()}`)}?date=${readTo}`, 'readDppVersionByIdAndDate', true],
     [`/api/product${path()}`, 'readProduct', false],
     [`/api/product/01/${gtin}/10/L-1`, 'readBatchProduct', false],
     [`/api/product/01/${gtin}`, 'readClassProduct', false],

@@ -9,6 +9,7 @@ import { etagOf, matchesIfNoneMatch } from '../../../http/etag.ts'
 import { readWebBody } from '../../../http/body.ts'
 import type { Quota, RateLimiter } from '../../../http/rate-limit/limiter.ts'
 import { methodRefused, openToAll, preflight, quotaHeaders } from '../../../http/responses.ts'
+import { formatSecond } from '../../../domain/text.ts'
 import { mapConcurrently } from '../../../lib/async/concurrency.ts'
 import { ServiceError } from '../../../lib/errors.ts'
 import { isObject, parseJson } from '../../../lib/json.ts'
@@ -75,9 +76,10 @@ export function dppRoutes(app: Hono<Env>, helpers: RequestHelpers, site: DppRout
       ...(at !== undefined && { at }),
     })
     if (record === null) return result('notFound', headers)
-    // Until a moment has come, another version may begin; a local chain may be ahead of the clock.
-    const isOpen = record.evidence.some(({ version }) => version?.until === null)
-    if (at !== undefined && at * 1000 > now() && isOpen) return result('badDate', headers)
+    // Another version may begin in a block after the one that is read.
+    const readTo = Math.min(...record.evidence.map(({ block }) => Number(block.timestamp ?? 0n)))
+    if (at !== undefined && at > readTo)
+      return at * 1000 > now() ? result('badDate', headers) : notReadYet({ at, readTo }, headers)
     const respond = (document: object, type: string) => documentResponse(c, document, type, headers, caller.isKeyed)
     if (compressed && steps === undefined)
       return respond(productDocument({ baseUrl, subject, ...record }), 'application/ld+json')
@@ -147,6 +149,13 @@ function tooFewLeft({ remaining, resetSeconds }: Quota): string {
 
 function badBody(most: number): string {
   return `The body must be {"productIds": […]} with 1 to ${most} identifiers.`
+}
+
+/** Answers a moment after the newest block that is read. Blocks come as time passes, so that the difference is the time to wait. */
+function notReadYet({ at, readTo }: { readonly at: number; readonly readTo: number }, headers: Headers): Response {
+  const message = `The chain is read up to ${formatSecond(readTo)}. Ask for a later moment again, or leave the date out for the present.`
+  const wait = { 'Retry-After': String(at - readTo) }
+  return faultResult(new ServiceError('HISTORY_UNAVAILABLE', message), { ...headers, ...wait })
 }
 
 /** Reads the identifiers of a body `{"productIds": [...]}`, at most `most`; null for every other body. */

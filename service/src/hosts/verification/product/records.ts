@@ -34,7 +34,7 @@ export type ProductSite = {
   readonly reader: {
     readonly read: (tokenId: bigint) => Promise<{
       readonly asset: { readonly record: Pick<AssetRecord, 'state'>; readonly metadataHash: Hex | null }
-      readonly block: { readonly number: bigint; readonly hash: Hex }
+      readonly block: Anchor['block']
     }>
   }
   /** Returns the stored text of a hash, altered or not. */
