@@ -371,7 +371,7 @@ function createTapFlow(
       ledger: createLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       formerTagHash,
-      binding: bind ? createTapBinding({ secret }) : undefined,
+      binding: bind ? createTapBinding({ secret, windowSeconds }) : undefined,
       challenge: challenge ? createTapChallenge({ secret }) : undefined,
       record: tapLog.record,
       onAnomaly: ({ kind, batchId, counter, lastCounter }) =>

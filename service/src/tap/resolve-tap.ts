@@ -8,7 +8,7 @@ import type { Verdicts } from '../assets/verdicts.ts'
 import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { ServiceError } from '../lib/errors.ts'
-import { bindCookieName } from './tap-tokens.ts'
+import type { BindToken } from './tap-tokens.ts'
 import type { TappedProduct } from './replay-ledger.ts'
 import type { ProductOf, TappedTag, TapRequest, TapResult, VerifyTap } from './verify-tap.ts'
 
@@ -158,21 +158,22 @@ export function parseTapParameters(query: string): Pick<TapRequest, 'picc' | 'cm
 /** Reads the tokens of TAP_BIND and TAP_CHALLENGE from the cookies. An app sends the challenge in `X-Tap-Challenge`. */
 export function getTapTokens(
   header: (name: string) => string | undefined,
-): Pick<TapRequest, 'bindToken' | 'challengeToken'> {
-  const cookies = header('cookie')?.slice(0, 4_000)
-  const valueOf = (pattern: RegExp) => (cookies === undefined ? undefined : pattern.exec(cookies)?.[1])
+): Pick<TapRequest, 'bindTokens' | 'challengeToken'> {
+  const cookies = header('cookie') ?? ''
   return {
-    bindToken: valueOf(bindCookie),
-    challengeToken: header('x-tap-challenge')?.slice(0, 200) ?? valueOf(challengeCookie),
+    bindTokens: [...cookies.matchAll(bindCookie)].map(([, token = '']) => token),
+    challengeToken: header('x-tap-challenge')?.slice(0, 200) ?? challengeCookie.exec(cookies)?.[1],
   }
 }
 
+const bindCookie = /(?:^|;\s*)__Host-tap-[\w-]{12}=([\w-]{43})(?=;|$)/g
 const challengeCookieName = '__Host-tap-challenge'
-const [bindCookie, challengeCookie] = [bindCookieName, challengeCookieName].map(
-  (name) => new RegExp(`(?:^|;\\s*)${name}=([\\w.-]{1,200})(?:;|$)`),
-) as [RegExp, RegExp]
+const challengeCookie = new RegExp(`(?:^|;\\s*)${challengeCookieName}=([\\w.-]{1,200})(?=;|$)`)
 
-/** Formats the cookies of a response. `__Host-` ties them to this host and TLS; they end with the browser session. */
+/**
+ * Formats the cookies of a response. `__Host-` ties them to this host and TLS. Each tap has a cookie of its own, named by its token, so that
+ * a browser that taps another item keeps the first.
+ */
 export function tapCookies(answer: TapOutcome): string[] {
   if (answer.kind !== 'challenge') return 'tag' in answer ? bindCookies(answer.tag) : []
   return [
@@ -191,8 +192,10 @@ export function tapCookiesOfFault(fault: unknown): string[] {
   return isKeptTap(fault) ? bindCookies(fault.tag) : []
 }
 
-function bindCookies({ bindToken }: { readonly bindToken?: string }): string[] {
-  return bindToken === undefined ? [] : [`${bindCookieName}=${bindToken}; ${cookieAttributes}`]
+function bindCookies({ bindToken }: { readonly bindToken?: BindToken }): string[] {
+  if (bindToken === undefined) return []
+  const { token, seconds } = bindToken
+  return [`__Host-tap-${token.slice(0, 12)}=${token}; Max-Age=${seconds}; ${cookieAttributes}`]
 }
 
 const cookieAttributes = 'Path=/; Secure; HttpOnly; SameSite=Lax'

@@ -11,21 +11,28 @@ import { littleEndian } from './bytes.ts'
 /** The tap that a token is about. */
 type TokenTap = Readonly<{ uid: Uint8Array; epoch: number; counter: number }>
 
+/** The token of a tap, for the client that presented it first. `seconds`: the time for which the tap may be repeated. */
+export type BindToken = Readonly<{ token: string; seconds: number }>
+
 export type TapBinding = Readonly<{
-  /** Makes the token for the response to a FRESH tap, sent in the cookie `bindCookieName`. */
-  token: (tap: TokenTap) => string
-  isValid: (tap: TokenTap, presented: string | undefined) => boolean
+  /** Issues the token for the response to a FRESH tap, sent in a cookie. */
+  issue: (tap: TokenTap) => BindToken
+  /** Returns whether one of the client's tokens is that of the tap. */
+  isValid: (tap: TokenTap, presented: readonly string[]) => boolean
 }>
 
-/** The `__Host-` prefix ties the cookie to this host, to TLS and to the path `/`. */
-export const bindCookieName = '__Host-tap'
-
-/** Creates the binding. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. */
-export function createTapBinding({ secret }: { secret: Uint8Array }): TapBinding {
+/**
+ * Creates the binding. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `windowSeconds` is the time for
+ * which a tap may be repeated.
+ */
+export function createTapBinding({ secret, windowSeconds }: { secret: Uint8Array; windowSeconds: number }): TapBinding {
   const mac = createMac(secret, 'touchstone tap binding')
   return {
-    token: (tap) => mac(tap, 0).toString('base64url'),
-    isValid: (tap, presented) => presented !== undefined && isMac(mac(tap, 0), presented),
+    issue: (tap) => ({ token: mac(tap, 0).toString('base64url'), seconds: windowSeconds }),
+    isValid: (tap, presented) => {
+      const own = mac(tap, 0)
+      return presented.some((token) => isMac(own, token))
+    },
   }
 }
 

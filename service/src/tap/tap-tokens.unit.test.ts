@@ -7,24 +7,29 @@ const secret = new Uint8Array(32).fill(3)
 const tap = { uid: newUid(), epoch: 0, counter: 10 }
 
 describe('a tap binding', () => {
-  const binding = createTapBinding({ secret })
+  const binding = createTapBinding({ secret, windowSeconds: 300 })
 
   it('holds for the tap it was made for, on every instance', () => {
-    const token = binding.token(tap)
-    assert.equal(createTapBinding({ secret }).isValid(tap, token), true)
+    const { token, seconds } = binding.issue(tap)
+    assert.equal(seconds, 300)
+    const [another, foreign] = [secret, new Uint8Array(32).fill(4)].map((of) =>
+      createTapBinding({ secret: of, windowSeconds: 300 }),
+    )
+    assert.equal(another?.isValid(tap, [token]), true)
+    assert.equal(binding.isValid(tap, ['x', binding.issue({ ...tap, counter: 11 }).token, token]), true)
     for (const other of [
       { ...tap, counter: 11 },
       { ...tap, epoch: 1 },
       { ...tap, uid: newUid() },
     ])
-      assert.equal(binding.isValid(other, token), false)
-    assert.equal(createTapBinding({ secret: new Uint8Array(32).fill(4) }).isValid(tap, token), false)
-    for (const wrong of [undefined, '', 'x', `${token}A`, token.slice(1)])
-      assert.equal(binding.isValid(tap, wrong), false)
+      assert.equal(binding.isValid(other, [token]), false)
+    assert.equal(foreign?.isValid(tap, [token]), false)
+    assert.equal(binding.isValid(tap, []), false)
+    for (const wrong of ['', 'x', `${token}A`, token.slice(1)]) assert.equal(binding.isValid(tap, [wrong]), false)
   })
 
   it('needs a secret of 32 bytes', () => {
-    assert.throws(() => createTapBinding({ secret: new Uint8Array(31) }), RangeError)
+    assert.throws(() => createTapBinding({ secret: new Uint8Array(31), windowSeconds: 300 }), RangeError)
   })
 })
 
@@ -47,7 +52,7 @@ describe('a tap challenge', () => {
     assert.equal(challenge.isAnswered({ ...tap, counter: 13 }, `12.${until}.${mac}`), false)
     assert.equal(challenge.isAnswered(next, `${counter}.${Number(until) + 1}.${mac}`), false)
     for (const wrong of [undefined, '', '10', `${token}A`, '..']) assert.equal(challenge.isAnswered(next, wrong), false)
-    const binding = createTapBinding({ secret }).token(tap)
+    const { token: binding } = createTapBinding({ secret, windowSeconds: 300 }).issue(tap)
     assert.equal(challenge.isAnswered(next, `${counter}.0.${binding}`), false)
   })
 

@@ -8,7 +8,7 @@ import { parseHex } from '../lib/bytes.ts'
 import { toHex } from './bytes.ts'
 import type { AnomalyKind, Ledger, LedgerAnswer, TappedProduct } from './replay-ledger.ts'
 import type { KeyRing } from './keys/batch.ts'
-import type { TapBinding, TapChallenge } from './tap-tokens.ts'
+import type { BindToken, TapBinding, TapChallenge } from './tap-tokens.ts'
 import type { TapPresentation, TapRecordOutcome } from './log/recorder.ts'
 import type { CounterfeitReason } from './sun/sun.ts'
 import type { TagHash } from './tag-hash.ts'
@@ -23,8 +23,8 @@ export type TapRequest = Readonly<{
   hint?: string | undefined
   /** Seconds until this client, which sent too many failed cryptograms, may cause a search among all batches again. */
   searchAfterSeconds?: number | undefined
-  /** The client's tokens of TAP_BIND and TAP_CHALLENGE. */
-  bindToken?: string | undefined
+  /** The client's tokens of TAP_BIND, one for each of its taps, and its token of TAP_CHALLENGE. */
+  bindTokens?: readonly string[] | undefined
   challengeToken?: string | undefined
   /** The country of the client, in two capitals. */
   country?: string | undefined
@@ -49,7 +49,7 @@ export type TappedTag = Readonly<{
   fresh: boolean
   /** The tap is announced for its product, by this request or before. */
   isAnnounced: boolean
-  bindToken?: string
+  bindToken?: BindToken
 }>
 
 /** `reason` is for the log and metrics only. `challenge` demands a second tap with this token within `seconds`. */
@@ -60,7 +60,7 @@ export type TapResult =
   | { readonly kind: 'busy'; readonly status: 429 | 503; readonly seconds: number }
   | { readonly kind: 'counterfeit'; readonly reason: CounterfeitReason }
   | { readonly kind: 'replayed' }
-  | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: string }
+  | { readonly kind: 'challenge'; readonly token: string; readonly seconds: number; readonly bindToken?: BindToken }
   | TappedTag
 
 /** An observation for the operator. It holds no UID, so it may be logged. */
@@ -129,7 +129,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
       const jumpFrom = anomalies.includes('gap') ? lastCounter : null
       if (consume) record?.({ tagHash: hash, ...former, counter, jumpFrom, country, outcome: of })
     }
-    const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindToken)
+    const isBound = outcome !== 'SAME_TAP' || binding === undefined || binding.isValid(tap, request.bindTokens ?? [])
     keep(isBound ? recordedOutcome(outcome, anomalies) : 'REPLAYED')
     if (outcome === 'REVOKED') return { kind: 'counterfeit', reason: 'revoked_batch' }
     if (outcome === 'OTHER_BATCH') return { kind: 'counterfeit', reason: 'other_batch' }
@@ -137,7 +137,7 @@ export function createVerifyTap(options: VerifyTapOptions): VerifyTap {
     const fresh = outcome === 'FRESH'
     if (!isBound) return { kind: 'replayed' }
 
-    const bound = binding !== undefined && fresh && consume ? { bindToken: binding.token(tap) } : {}
+    const bound = binding !== undefined && fresh && consume ? { bindToken: binding.issue(tap) } : {}
     if (challenge !== undefined && !isAnswered) return { kind: 'challenge', ...challenge.issue(tap), ...bound }
     return {
       kind: 'tapped',

@@ -6,13 +6,15 @@ import { openItems, queryOf } from '../../support/passport/passport.ts'
 
 describe('a tap that is bound to its client', () => {
   let world: FaultWorld
+  let items: Awaited<ReturnType<typeof openItems>>
   before(async () => {
     world = await startFaultWorld({ TAP_BIND: 'cookie' })
+    items = await openItems(world)
   })
   after(() => world?.end())
 
   it('is not lost when the chain cannot be read behind it', async () => {
-    const { tag, tokenId } = await (await openItems(world)).bound()
+    const { tag, tokenId } = await items.bound()
     for (const path of ['/tap', '/api/verify', `/api/dpp/token/${tokenId}`]) {
       const query = queryOf(tag.next())
       const ask = (cookie = '') => world.get(`${path}?${query}`, { headers: { cookie } })
@@ -26,6 +28,26 @@ describe('a tap that is bound to its client', () => {
       assert.equal(await isShown(await ask(cookie)), true, path)
       assert.equal(await isShown(await ask()), false, 'of another client')
     }
+  })
+
+  it('is shown again to its browser, which has tapped another item since', async () => {
+    const [one, two] = [await items.bound(), await items.bound()]
+    const jar = new Map<string, string>()
+    const open = async ({ tag }: typeof one, query = queryOf(tag.next())) => {
+      const cookie = [...jar].map((pair) => pair.join('=')).join('; ')
+      const answer = await world.get(`/tap?${query}`, { headers: { cookie } })
+      for (const line of answer.headers.getSetCookie()) {
+        const [, name = '', value = '', rest = ''] = /^([^=]+)=([^;]*)(.*)$/.exec(line) ?? []
+        assert.match(rest, /; Max-Age=300;/)
+        jar.set(name, value)
+      }
+      return { isShown: await isShown(answer), query }
+    }
+    const first = await open(one)
+    assert.deepEqual([first.isShown, (await open(two)).isShown], [true, true])
+    assert.equal((await open(one, first.query)).isShown, true)
+    jar.clear()
+    assert.equal((await open(one, first.query)).isShown, false, 'of another client')
   })
 })
 
