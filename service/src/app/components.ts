@@ -1,5 +1,4 @@
 /** The components of one process: their types, and the function that builds them. They close in reverse order. */
-import { createHash } from 'node:crypto'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { createHistories, createMinters, createStateChanges } from '../assets/history.ts'
 import type { Histories, Minters, StateChanges } from '../assets/history.ts'
@@ -42,7 +41,7 @@ import { createSearchBudget } from '../tap/sun/search-budget.ts'
 import { createTagHash, type TagHash } from '../tap/tag-hash.ts'
 import { createTapLog, type TapLog } from '../tap/log/recorder.ts'
 import { createTapTickets, type TapTickets } from '../tap/tap-ticket.ts'
-import { createTapBinding, createTapChallenge } from '../tap/tap-tokens.ts'
+import { createTapBinding, createTapChallenge, tapSecrets } from '../tap/tap-tokens.ts'
 import { createVerifyTap } from '../tap/verify-tap.ts'
 import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
@@ -310,45 +309,40 @@ type RevokedBatches = Pick<StoreComponents['tags'], 'revokedBatches'>
 
 /** Makes the tickets of pages after a tap; undefined where no tap can be verified. */
 function openTickets(
-  { tap: { kek } }: Config,
+  { tap }: Config,
   { revokedBatches }: RevokedBatches,
 ): Pick<Components, 'reportTickets' | 'certificateTickets'> {
-  if (kek === null) return { reportTickets: undefined, certificateTickets: undefined }
-  const secret = tapSecret(kek)
+  if (tap.kek === null) return { reportTickets: undefined, certificateTickets: undefined }
+  const tickets = { ...tapSecrets(tap), revokedBatches }
   return {
-    reportTickets: createTapTickets({ secret, purpose: 'difference report', revokedBatches }),
-    certificateTickets: createTapTickets({ secret, purpose: 'certificate', revokedBatches }),
+    reportTickets: createTapTickets({ ...tickets, purpose: 'difference report' }),
+    certificateTickets: createTapTickets({ ...tickets, purpose: 'certificate' }),
   }
 }
 
 /** Lets visitors take steps of ownership in a page. Throws a ConfigError where a key is missing. */
 function openPageSteps(
-  { pages: { ownership }, tap: { kek } }: Config,
+  { pages: { ownership }, tap }: Config,
   { revokedBatches }: RevokedBatches,
   { keys, ...deps }: SignedWriteDeps & { readonly keys: ReturnType<typeof keysByRole> },
 ): Pick<Components, 'pageClaims' | 'pageTransfers'> {
   if (!ownership.has('claim') && !ownership.has('transfer')) return { pageClaims: undefined, pageTransfers: undefined }
-  if (kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
+  if (tap.kek === null || keys.relayer === undefined || (ownership.has('claim') && keys.attester === undefined))
     throw new ConfigError('PAGE_OWNERSHIP=claim,transfer needs TAG_KEK and RELAYER_KEY, for claims also ATTESTER_KEY.')
-  const secret = tapSecret(kek)
+  const tickets = { ...tapSecrets(tap), revokedBatches }
   return {
     pageClaims: ownership.has('claim')
-      ? { claims: createClaims(deps), tickets: createTapTickets({ secret, purpose: 'claim', revokedBatches }) }
+      ? { claims: createClaims(deps), tickets: createTapTickets({ ...tickets, purpose: 'claim' }) }
       : undefined,
     pageTransfers: ownership.has('transfer')
-      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ secret, purpose: 'transfer', revokedBatches }) }
+      ? { steps: createPageTransfers(deps), tickets: createTapTickets({ ...tickets, purpose: 'transfer' }) }
       : undefined,
   }
 }
 
-/** Makes the secret of tap tokens and report tickets: the same on every instance that can verify a tap. */
-function tapSecret(kek: Uint8Array | string): Uint8Array {
-  return createHash('sha256').update('touchstone tap tokens').update(kek).digest()
-}
-
 /** The tap flow (spec §4.4). Without a tag hash no tag can be found on chain, so that the verifier is not configured. */
 function createTapFlow(
-  { tap: { kek, windowSeconds, bind, challenge } }: Config,
+  { tap }: Config,
   {
     database,
     tagKeys,
@@ -362,7 +356,8 @@ function createTapFlow(
   log: Log,
 ): ResolveTap {
   const { keys } = tagKeys
-  const secret = tapSecret(kek ?? '')
+  const { windowSeconds } = tap
+  const secrets = tapSecrets(tap)
   const notifyReaders = outboxNotices(database)
   return createResolveTap({
     verifyTap: createVerifyTap({
@@ -371,8 +366,8 @@ function createTapFlow(
       ledger: createLedger({ sql: database, windowSeconds }),
       tagHash: tagHash ?? (() => `0x${'0'.repeat(64)}`),
       formerTagHash,
-      binding: bind ? createTapBinding({ secret, windowSeconds }) : undefined,
-      challenge: challenge ? createTapChallenge({ secret }) : undefined,
+      binding: tap.bind ? createTapBinding({ ...secrets, windowSeconds }) : undefined,
+      challenge: tap.challenge ? createTapChallenge(secrets) : undefined,
       record: tapLog.record,
       onAnomaly: ({ kind, batchId, counter, lastCounter }) =>
         log.warn('unusual tap', { kind, batchId, counter, lastCounter }),

@@ -4,6 +4,7 @@
  */
 import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../lib/bytes.ts'
+import { tokenKeys, type TapSecrets } from './tap-tokens.ts'
 
 /** The tap that a ticket is of. */
 type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
@@ -21,36 +22,36 @@ export type TapTickets = {
 /** Seconds after the tap for which a ticket is good. A report takes time to compare, an offer to get an address; a claim must follow the tap. */
 const lifetimes = { 'difference report': 3_600, claim: 600, transfer: 1_800, certificate: 600 } as const
 
-/** Creates the tickets. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `now` is in unix milliseconds. */
+/** Creates the tickets. `now` is in unix milliseconds. */
 export function createTapTickets({
-  secret,
   purpose,
   revokedBatches,
   now = Date.now,
-}: {
-  readonly secret: Uint8Array
+  ...secrets
+}: TapSecrets & {
   readonly purpose: keyof typeof lifetimes
   /** Returns the ids of all revoked batches: tags of them prove nothing. */
   readonly revokedBatches: () => Promise<readonly string[]>
   readonly now?: () => number
 }): TapTickets {
-  if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
-  const key = createHmac('sha256', secret).update(`touchstone ${purpose}`).digest()
-  const macOf = (body: string) => createHmac('sha256', key).update(body).digest()
+  const keys = tokenKeys(secrets, `touchstone ${purpose}`)
+  const macOf = (key: Uint8Array, body: string) => createHmac('sha256', key).update(body).digest()
   /** Makes a mark of a batch, whose id is the operator's. */
-  const markOf = (batchId: string) => macOf(`batch ${batchId}`).subarray(0, 16).toString('base64url')
+  const markOf = (key: Uint8Array, batchId: string) =>
+    macOf(key, `batch ${batchId}`).subarray(0, 16).toString('base64url')
   return {
     issue: ({ tokenId, tapCounter, batchId, ageSeconds }) => {
       if (ageSeconds >= lifetimes[purpose]) return null
       const until = Math.floor(now() / 1000 - ageSeconds) + lifetimes[purpose]
-      const body = `${tokenId}.${tapCounter}.${until}.${markOf(batchId)}`
-      return `${body}.${macOf(body).toString('base64url')}`
+      const body = `${tokenId}.${tapCounter}.${until}.${markOf(keys[0], batchId)}`
+      return `${body}.${macOf(keys[0], body).toString('base64url')}`
     },
     parse: async (ticket) => {
       const [, body, token, counter, until, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
       if (body === undefined || token === undefined || mac === undefined) return null
-      if (!constantTimeEqual(macOf(body), Buffer.from(mac, 'base64url')) || now() / 1000 > Number(until)) return null
-      if ((await revokedBatches()).some((batchId) => markOf(batchId) === mark)) return null
+      const key = keys.find((one) => constantTimeEqual(macOf(one, body), Buffer.from(mac, 'base64url')))
+      if (key === undefined || now() / 1000 > Number(until)) return null
+      if ((await revokedBatches()).some((batchId) => markOf(key, batchId) === mark)) return null
       return { tokenId: BigInt(token), tapCounter: Number(counter) }
     },
   }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { createTapTickets } from './tap-ticket.ts'
+import { tapSecrets } from './tap-tokens.ts'
 
 describe('tap tickets', () => {
   let now = 1_795_000_000_000
@@ -38,6 +39,25 @@ describe('tap tickets', () => {
     assert.deepEqual(await tickets.parse(tickets.issue({ ...tap, batchId: 'third' })), parsed)
     revoked = []
     assert.deepEqual(await tickets.parse(ticket), parsed)
+  })
+
+  it('of a former TAG_KEK are accepted as long as TAG_KEK_PREVIOUS names it, and refused for the same reasons', async () => {
+    const [former, kek, foreign] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte)) as [
+      Uint8Array,
+      Uint8Array,
+      Uint8Array,
+    ]
+    const under = (keks: Parameters<typeof tapSecrets>[0]) =>
+      createTapTickets({ ...tapSecrets(keks), purpose, ...options })
+    const [old, both] = [under({ kek: former }), under({ kek, previousKek: former })]
+    for (const made of [old.issue(tap), both.issue(tap)]) {
+      assert.deepEqual(await both.parse(made), parsed)
+      revoked = [tap.batchId]
+      assert.equal(await both.parse(made), null)
+      revoked = []
+    }
+    assert.equal(await both.parse(under({ kek: foreign }).issue(tap)), null)
+    assert.equal(await old.parse(both.issue(tap)), null)
   })
 
   it('are refused when a character is changed, missing or added, and from another secret or for another purpose', async () => {

@@ -4,7 +4,7 @@
  * addresses in a row, harvested after the last tap, still pass: a chip has no clock, so that no verifier can date its taps.
  * Both are stateless: a token is an HMAC over the tap, and the replay ledger keeps every tap from counting twice.
  */
-import { createHmac } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { littleEndian } from './bytes.ts'
 
@@ -14,6 +14,37 @@ type TokenTap = Readonly<{ uid: Uint8Array; epoch: number; counter: number }>
 /** The token of a tap, for the client that presented it first. `seconds`: the time for which the tap may be repeated. */
 export type BindToken = Readonly<{ token: string; seconds: number }>
 
+/**
+ * Secrets of tokens and tickets, the same on every instance that can verify a tap. `secret` makes them. Those that `previousSecret` made are
+ * accepted, too.
+ */
+export type TapSecrets = Readonly<{ secret: Uint8Array; previousSecret?: Uint8Array | null }>
+
+/** Derives the secrets from TAG_KEK and TAG_KEK_PREVIOUS. */
+export function tapSecrets({
+  kek,
+  previousKek = null,
+}: {
+  readonly kek: Uint8Array | null
+  readonly previousKek?: Uint8Array | null
+}): TapSecrets {
+  const secretOf = (key: Uint8Array | null) =>
+    createHash('sha256')
+      .update('touchstone tap tokens')
+      .update(key ?? '')
+      .digest()
+  return { secret: secretOf(kek), previousSecret: previousKek === null ? null : secretOf(previousKek) }
+}
+
+/** Derives the keys for a purpose; the first one makes tokens. Throws a `RangeError` for a secret below 32 bytes. */
+export function tokenKeys({ secret, previousSecret = null }: TapSecrets, purpose: string): [Buffer, ...Buffer[]] {
+  const keyOf = (of: Uint8Array) => {
+    if (of.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
+    return createHmac('sha256', of).update(purpose).digest()
+  }
+  return [keyOf(secret), ...(previousSecret === null ? [] : [keyOf(previousSecret)])]
+}
+
 export type TapBinding = Readonly<{
   /** Issues the token for the response to a FRESH tap, sent in a cookie. */
   issue: (tap: TokenTap) => BindToken
@@ -21,18 +52,16 @@ export type TapBinding = Readonly<{
   isValid: (tap: TokenTap, presented: readonly string[]) => boolean
 }>
 
-/**
- * Creates the binding. `secret` is the same on every instance; a `RangeError` is thrown below 32 bytes. `windowSeconds` is the time for
- * which a tap may be repeated.
- */
-export function createTapBinding({ secret, windowSeconds }: { secret: Uint8Array; windowSeconds: number }): TapBinding {
-  const mac = createMac(secret, 'touchstone tap binding')
+/** Creates the binding. `windowSeconds` is the time for which a tap may be repeated. */
+export function createTapBinding({ windowSeconds, ...secrets }: TapSecrets & { windowSeconds: number }): TapBinding {
+  const keys = tokenKeys(secrets, 'touchstone tap binding')
   return {
-    issue: (tap) => ({ token: mac(tap, 0).toString('base64url'), seconds: windowSeconds }),
-    isValid: (tap, presented) => {
-      const own = mac(tap, 0)
-      return presented.some((token) => isMac(own, token))
-    },
+    issue: (tap) => ({ token: macOf(keys[0], tap, 0).toString('base64url'), seconds: windowSeconds }),
+    isValid: (tap, presented) =>
+      keys.some((key) => {
+        const mac = macOf(key, tap, 0)
+        return presented.some((token) => isMac(mac, token))
+      }),
   }
 }
 
@@ -43,41 +72,36 @@ export type TapChallenge = Readonly<{
   isAnswered: (tap: TokenTap, presented: string | undefined) => boolean
 }>
 
-/** Creates the challenge. `secret` is as for the binding; `now` is in unix milliseconds. */
-export function createTapChallenge({
-  secret,
-  now = Date.now,
-}: {
-  secret: Uint8Array
-  now?: () => number
-}): TapChallenge {
-  const mac = createMac(secret, 'touchstone tap challenge')
+/** Creates the challenge. `now` is in unix milliseconds. */
+export function createTapChallenge({ now = Date.now, ...secrets }: TapSecrets & { now?: () => number }): TapChallenge {
+  const keys = tokenKeys(secrets, 'touchstone tap challenge')
   return {
     issue: (tap) => {
       const until = Math.floor(now() / 1000) + challengeSeconds
-      return { token: `${tap.counter}.${until}.${mac(tap, until).toString('base64url')}`, seconds: challengeSeconds }
+      return {
+        token: `${tap.counter}.${until}.${macOf(keys[0], tap, until).toString('base64url')}`,
+        seconds: challengeSeconds,
+      }
     },
     isAnswered: (tap, presented) => {
       const [, first, until, text] = /^(\d{1,8})\.(\d{1,12})\.([\w-]{43})$/.exec(presented ?? '') ?? []
       if (first === undefined || until === undefined || text === undefined) return false
       if (tap.counter !== Number(first) + 1 || now() / 1000 > Number(until)) return false
-      return isMac(mac({ ...tap, counter: Number(first) }, Number(until)), text)
+      const before = { ...tap, counter: Number(first) }
+      return keys.some((key) => isMac(macOf(key, before, Number(until)), text))
     },
   }
 }
 
 const challengeSeconds = 30
 
-function createMac(secret: Uint8Array, purpose: string): (tap: TokenTap, until: number) => Buffer {
-  if (secret.length < 32) throw new RangeError('A token secret has at least 32 bytes.')
-  const key = createHmac('sha256', secret).update(purpose).digest()
-  return ({ uid, epoch, counter }, until) =>
-    createHmac('sha256', key)
-      .update(uid)
-      .update(littleEndian(epoch, 4))
-      .update(littleEndian(counter, 4))
-      .update(littleEndian(until, 6))
-      .digest()
+function macOf(key: Uint8Array, { uid, epoch, counter }: TokenTap, until: number): Buffer {
+  return createHmac('sha256', key)
+    .update(uid)
+    .update(littleEndian(epoch, 4))
+    .update(littleEndian(counter, 4))
+    .update(littleEndian(until, 6))
+    .digest()
 }
 
 function isMac(mac: Uint8Array, presented: string): boolean {

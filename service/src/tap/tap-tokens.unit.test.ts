@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { createTapBinding, createTapChallenge } from './tap-tokens.ts'
+import { createTapBinding, createTapChallenge, tapSecrets } from './tap-tokens.ts'
 import { newUid } from '../../test/support/tap/tags.ts'
 
 const secret = new Uint8Array(32).fill(3)
@@ -30,6 +30,32 @@ describe('a tap binding', () => {
 
   it('needs a secret of 32 bytes', () => {
     assert.throws(() => createTapBinding({ secret: new Uint8Array(31), windowSeconds: 300 }), RangeError)
+  })
+})
+
+describe('tokens made under a former TAG_KEK', () => {
+  const [former, next, foreign] = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte)) as [
+    Uint8Array,
+    Uint8Array,
+    Uint8Array,
+  ]
+  const keks = [{ kek: former }, { kek: next, previousKek: former }, { kek: foreign }] as const
+
+  it('are accepted as long as TAG_KEK_PREVIOUS names it', () => {
+    const [old, both, others] = keks.map((kek) => {
+      const secrets = tapSecrets(kek)
+      return { binding: createTapBinding({ ...secrets, windowSeconds: 300 }), challenge: createTapChallenge(secrets) }
+    })
+    assert.ok(old && both && others)
+    for (const [from, at, isAccepted] of [
+      [old, both, true],
+      [both, both, true],
+      [both, old, false],
+      [others, both, false],
+    ] as const) {
+      assert.equal(at.binding.isValid(tap, [from.binding.issue(tap).token]), isAccepted)
+      assert.equal(at.challenge.isAnswered({ ...tap, counter: 11 }, from.challenge.issue(tap).token), isAccepted)
+    }
   })
 })
 

@@ -191,7 +191,7 @@ export const configSchema = z.object({
     previousKek: secret(
       'TAG_KEK_PREVIOUS',
       optional(hexBytes(32, 32)),
-      'Former TAG_KEK, which opens key files until touchstone key rotate-kek has sealed them again; empty: none.',
+      'Former TAG_KEK, which opens key files until touchstone key rotate-kek has sealed them again, and whose tap cookies and forms are accepted; empty: none.',
     ),
     stationKek: secret(
       'STATION_KEK',

@@ -17,6 +17,7 @@ import { googleLink } from '../../../src/pages/certificate/google.ts'
 import type { PassView } from '../../../src/pages/certificate/wallets.ts'
 import { languages, textsOf } from '../../../src/pages/languages.ts'
 import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
+import { tapSecrets } from '../../../src/tap/tap-tokens.ts'
 import { hostileTexts } from '../../support/fuzz/hostile-text.ts'
 import { noBrowser, startPageBrowser } from '../../support/pages/browser.ts'
 import { certificateView, certify, sendTicket, ticketIn } from '../../support/pages/certificate.ts'
@@ -206,15 +207,17 @@ describe('a pass of Google Wallet', () => {
 describe('both passes', () => {
   it('need a fresh ticket, and a record without a report', async () => {
     const ticket = ticketIn(await pageAfterTap('jacket'))
-    const secret = createHash('sha256')
-      .update('touchstone tap tokens')
-      .update(Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex'))
-      .digest()
+    const secrets = tapSecrets({ kek: Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex') })
     const revokedBatches = async () => []
-    const tickets = createTapTickets({ secret, purpose: 'certificate', revokedBatches })
+    const tickets = createTapTickets({ ...secrets, purpose: 'certificate', revokedBatches })
     const tap = { tokenId: world.tokenOf('jacket'), tapCounter: 1, batchId: 'demo' }
     const aged = (ageSeconds: number) => tickets.issue({ ...tap, ageSeconds }) ?? ''
-    const ended = createTapTickets({ secret, purpose: 'certificate', revokedBatches, now: () => Date.now() - 61_000 })
+    const ended = createTapTickets({
+      ...secrets,
+      purpose: 'certificate',
+      revokedBatches,
+      now: () => Date.now() - 61_000,
+    })
     for (const as of ['apple', 'google']) {
       assert.equal((await sendTicket(world, { ticket, as })).status, 200)
       assert.equal((await sendTicket(world, { as })).status, 400)

@@ -2,13 +2,18 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type FaultWorld, startFaultWorld } from '../../support/fault-world.ts'
+import { createTapTickets } from '../../../src/tap/tap-ticket.ts'
+import { createTapBinding, tapSecrets } from '../../../src/tap/tap-tokens.ts'
 import { openItems, queryOf } from '../../support/passport/passport.ts'
+
+const formerKek = Uint8Array.from({ length: 32 }, (_byte, index) => index)
+const former = tapSecrets({ kek: formerKek })
 
 describe('a tap that is bound to its client', () => {
   let world: FaultWorld
   let items: Awaited<ReturnType<typeof openItems>>
   before(async () => {
-    world = await startFaultWorld({ TAP_BIND: 'cookie' })
+    world = await startFaultWorld({ TAP_BIND: 'cookie', TAG_KEK_PREVIOUS: Buffer.from(formerKek).toString('hex') })
     items = await openItems(world)
   })
   after(() => world?.end())
@@ -48,6 +53,21 @@ describe('a tap that is bound to its client', () => {
     assert.equal((await open(one, first.query)).isShown, true)
     jar.clear()
     assert.equal((await open(one, first.query)).isShown, false, 'of another client')
+  })
+
+  it('is still its client’s where a process with the former TAG_KEK made the cookie and the ticket', async () => {
+    const { tag, tokenId } = await items.bound()
+    const query = queryOf(tag.next())
+    const ask = (cookie = '') => world.get(`/tap?${query}`, { headers: { cookie } })
+    assert.equal(await isShown(await ask()), true)
+    const binding = createTapBinding({ ...former, windowSeconds: 300 })
+    const { token } = binding.issue({ uid: tag.uid, epoch: 0, counter: 1 })
+    assert.equal(await isShown(await ask(`__Host-tap-${token.slice(0, 12)}=${token}`)), true)
+
+    const tickets = createTapTickets({ ...former, purpose: 'difference report', revokedBatches: async () => [] })
+    const ticket = tickets.issue({ tokenId, tapCounter: 1, batchId: 'test', ageSeconds: 0 }) ?? ''
+    const body = new URLSearchParams({ ticket })
+    assert.equal((await world.get('/report', { method: 'POST', body })).status, 200)
   })
 })
 
