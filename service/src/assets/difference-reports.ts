@@ -27,7 +27,10 @@ export type DifferenceReports = ReturnType<typeof differenceReports>
 
 export function differenceReports(sql: Sql) {
   return {
-    /** Stores a report, and returns whether it is new. A tap reports once, and an item has at most 50 open reports. */
+    /**
+     * Stores a report. `repeated`: the tap has reported already, and its first report stays as it is. `full`: the item has 50 open reports,
+     * and no more are kept.
+     */
     async add({
       tokenId,
       tapCounter,
@@ -38,14 +41,19 @@ export function differenceReports(sql: Sql) {
       readonly tapCounter: number
       readonly role: string
       readonly note: string
-    }): Promise<boolean> {
-      const rows = await sql.query(
+    }): Promise<'stored' | 'repeated' | 'full'> {
+      const stored = await sql.query(
         `insert into difference_report (token_id, tap_counter, role, note) select $1::numeric, $2::int, $3, $4
          where (select count(*) from difference_report where token_id = $1::numeric) < ${mostOpen}
          on conflict do nothing returning id`,
         [String(tokenId), tapCounter, role, cleanText(note, { max: maxNoteLength, multiline: false })],
       )
-      return rows.length > 0
+      if (stored.length > 0) return 'stored'
+      const former = await sql.query(
+        'select from difference_report where token_id = $1::numeric and tap_counter = $2::int',
+        [String(tokenId), tapCounter],
+      )
+      return former.length > 0 ? 'repeated' : 'full'
     },
     /** Lists the open reports, the newest first. */
     list({

@@ -19,7 +19,7 @@ export type Notice =
   | { readonly kind: 'unbound'; readonly counter: number; readonly checkedAt: number; readonly block: number }
   | { readonly kind: 'challenge' | 'limited'; readonly seconds: number }
   /** `role` is what the visitor was doing. */
-  | { readonly kind: 'reported'; readonly role: Role }
+  | { readonly kind: 'reported' | 'reportsFull'; readonly role: Role }
   | {
       readonly kind:
         | 'certificateExpired'
@@ -136,7 +136,7 @@ function plainNotice(context: PageContext, notice: Notice): { title: string; bod
   const text = isToken ? search.badToken : notices[`${name}Text`]
   const filled = 'seconds' in notice ? fill(text, { seconds: notice.seconds }) : text
   const isWait = retried.includes(notice.kind)
-  const more = notice.kind === 'reported' ? notices[reportedNext[notice.role]] : undefined
+  const more = 'role' in notice ? notices[reportedNext[notice.role]] : undefined
   const card = { tone: 'none', title, text: filled, more, seal: isWait ? 'wait' : undefined } as const
   return { title, body: plainVerdict(card) }
 }

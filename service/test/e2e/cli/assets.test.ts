@@ -121,8 +121,12 @@ describe('touchstone asset', () => {
     const { differences } = world.components
     assert.equal(await ok('report', 'list'), 'There is no open report.')
     const report = { tokenId: 7n, tapCounter: 3, role: 'second', note: 'Straight\nstitches.' } as const
-    assert.deepEqual([await differences.add(report), await differences.add(report)], [true, false])
+    assert.deepEqual([await differences.add(report), await differences.add(report)], ['stored', 'repeated'])
     for (let tapCounter = 4; tapCounter < 60; tapCounter += 1) await differences.add({ ...report, tapCounter })
+    assert.deepEqual(
+      [await differences.add({ ...report, tapCounter: 60 }), await differences.add(report)],
+      ['full', 'repeated'],
+    )
     const listed = await ok('report', 'list', '--token', '7', '--last', '1')
     assert.match(
       listed,

@@ -229,6 +229,27 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     assert.equal(await differences.close([id]), 0)
   })
 
+  it('says that a report is not kept where the item has 50 open ones', async () => {
+    const { differences } = world.components
+    const tokenId = world.tokenOf('satchel')
+    const send = async () => {
+      const page = await (await fetch(await world.tapped('satchel'))).text()
+      const ticket = /name="ticket" value="([^"]+)"/.exec(page)?.[1] ?? ''
+      return () => world.get('/report', { method: 'POST', body: new URLSearchParams({ ticket, for: 'mine' }) })
+    }
+    const headline = async (answer: Response) => [answer.status, headlineOf(await answer.text())]
+    const first = await send()
+    assert.deepEqual(await headline(await first()), [200, 'Thank you. It is reported'])
+    for (let tapCounter = 1_001; tapCounter < 1_050; tapCounter += 1)
+      await differences.add({ tokenId, tapCounter, role: 'new', note: '' })
+    const refused = await (await send())()
+    assert.match(await refused.clone().text(), /go back to the seller with the receipt/)
+    assert.deepEqual(await headline(refused), [409, 'Your report was not kept'])
+    assert.ok(world.lines.some((line) => line.includes('"difference report not kept"')))
+    assert.deepEqual(await headline(await first()), [200, 'Thank you. It is reported'])
+    assert.equal(await differences.close((await differences.list({ tokenId, limit: 99 })).map(({ id }) => id)), 50)
+  })
+
   it('sends the report without script, with what the visitor is doing', async () => {
     await using page = await browser.open(await world.tapped('jacket'), { javaScriptEnabled: false })
     assert.equal(await page.getByRole('button', { name: 'Report it' }).isVisible(), false)

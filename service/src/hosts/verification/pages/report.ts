@@ -46,8 +46,13 @@ export function reportRoute(app: Hono<Env>, helpers: RequestHelpers, site: Repor
     try {
       const tap = (await reportTickets?.parse(fields?.get('ticket') ?? null)) ?? null
       if (fields === null || tap === null) return answer(400, { kind: 'reportExpired' })
-      if (await differences.add({ ...tap, role, note: fields.get('note') ?? '' }))
-        log.warn('visitor reports a difference', { tokenId: String(tap.tokenId), role })
+      const outcome = await differences.add({ ...tap, role, note: fields.get('note') ?? '' })
+      const about = { tokenId: String(tap.tokenId), role }
+      if (outcome === 'stored') log.warn('visitor reports a difference', about)
+      if (outcome === 'full') {
+        log.warn('difference report not kept', { ...about, reason: 'the item has 50 open reports' })
+        return answer(409, { kind: 'reportsFull', role })
+      }
     } catch (error) {
       return answer(helpers.faultOf(error, c).status, { kind: 'fault' })
     }
