@@ -33,25 +33,27 @@ export function differenceReports(sql: Sql) {
      */
     async add({
       tokenId,
+      epoch,
       tapCounter,
       role,
       note,
     }: {
       readonly tokenId: bigint
+      readonly epoch: number
       readonly tapCounter: number
       readonly role: string
       readonly note: string
     }): Promise<'stored' | 'repeated' | 'full'> {
       const stored = await sql.query(
-        `insert into difference_report (token_id, tap_counter, role, note) select $1::numeric, $2::int, $3, $4
+        `insert into difference_report (token_id, epoch, tap_counter, role, note) select $1::numeric, $2::int, $3::int, $4, $5
          where (select count(*) from difference_report where token_id = $1::numeric) < ${mostOpen}
          on conflict do nothing returning id`,
-        [String(tokenId), tapCounter, role, cleanText(note, { max: maxNoteLength, multiline: false })],
+        [String(tokenId), epoch, tapCounter, role, cleanText(note, { max: maxNoteLength, multiline: false })],
       )
       if (stored.length > 0) return 'stored'
       const former = await sql.query(
-        'select from difference_report where token_id = $1::numeric and tap_counter = $2::int',
-        [String(tokenId), tapCounter],
+        'select from difference_report where token_id = $1::numeric and epoch = $2::int and tap_counter = $3::int',
+        [String(tokenId), epoch, tapCounter],
       )
       return former.length > 0 ? 'repeated' : 'full'
     },

@@ -10,7 +10,12 @@ import { consentOf } from './consents.ts'
 import { createSignedWrites, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the visitor made, and the account that becomes the owner. */
-type Claim = { readonly tokenId: bigint; readonly tapCounter: number; readonly claimant: Hex }
+type Claim = {
+  readonly tokenId: bigint
+  readonly epoch: number
+  readonly tapCounter: number
+  readonly claimant: Hex
+}
 /** `deadline` is in unix seconds; it is part of what was signed. */
 type SignedClaim = Claim & { readonly deadline: bigint; readonly signature: Hex }
 
@@ -30,7 +35,7 @@ export function createClaims(deps: SignedWriteDeps) {
 
   return {
     /** Returns what the claimant's wallet signs; null where the item cannot be claimed. Throws CHAIN_UNAVAILABLE. */
-    async terms({ tokenId, claimant }: Omit<Claim, 'tapCounter'>): Promise<ClaimTerms | null> {
+    async terms({ tokenId, claimant }: Pick<Claim, 'tokenId' | 'claimant'>): Promise<ClaimTerms | null> {
       const position = await transfers.position(tokenId)
       if (!isClaimable(position)) return null
       const deadline = position.block.timestamp + consentSeconds
@@ -43,8 +48,8 @@ export function createClaims(deps: SignedWriteDeps) {
      * the operator would pay for each. Throws CHAIN_UNAVAILABLE.
      */
     async claim(claim: SignedClaim, requestId?: string): Promise<ClaimOutcome> {
-      const { tokenId, tapCounter, claimant, deadline, signature } = claim
-      const key = stepKey('claim', tokenId, tapCounter)
+      const { tokenId, epoch, tapCounter, claimant, deadline, signature } = claim
+      const key = stepKey('claim', tokenId, epoch, tapCounter)
       const earlier = await previous(key)
       if (earlier && isSame(earlier, claim)) return send(earlier, key, requestId)
       const position = await transfers.position(tokenId)

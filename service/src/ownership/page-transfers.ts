@@ -13,7 +13,7 @@ import { answers, clockSlack, invalidationOf, longestOffer, offerOf } from './co
 import { createSignedWrites, type Sent, type SendOutcome, type SignedWriteDeps, stepKey } from './signed-writes.ts'
 
 /** The tap that the owner made. */
-type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
+type Tapped = { readonly tokenId: bigint; readonly epoch: number; readonly tapCounter: number }
 type OfferInput = Tapped & { readonly account: Hex; readonly to: Hex }
 type AnswerInput = { readonly transferId: TransferId; readonly account: Hex }
 type WithdrawalInput = Tapped & { readonly account: Hex }
@@ -115,7 +115,15 @@ export function createPageTransfers(deps: SignedWriteDeps) {
 
     /** Makes the offer. One tap makes one offer: the operator's gas cannot be spent in a loop. Throws CHAIN_UNAVAILABLE. */
     async offer(
-      { tokenId, tapCounter, account, to, deadline: expiry, signature }: OfferInput & Signed & { deadline: bigint },
+      {
+        tokenId,
+        epoch,
+        tapCounter,
+        account,
+        to,
+        deadline: expiry,
+        signature,
+      }: OfferInput & Signed & { deadline: bigint },
       requestId?: string,
     ): Promise<OfferOutcome> {
       const position = await transfers.position(tokenId)
@@ -135,7 +143,7 @@ export function createPageTransfers(deps: SignedWriteDeps) {
       if (refusal !== null) return refusal
       const isInTime = expiry > block.timestamp && expiry <= block.timestamp + longestOffer + clockSlack
       if (!isInTime || !(await signed(offer.nonce))) return 'unsigned'
-      const key = stepKey('offer', tokenId, tapCounter)
+      const key = stepKey('offer', tokenId, epoch, tapCounter)
       const request = { kind: 'initiateTransferBySig', tokenId, to, expiry, messageHash: zeroHash, signature } as const
       const outcome = await send(request, key, requestId)
       if (typeof outcome === 'string') return outcome
@@ -162,10 +170,10 @@ export function createPageTransfers(deps: SignedWriteDeps) {
 
     /** Voids what the owner signed and what was not sent. One tap voids once. Throws CHAIN_UNAVAILABLE. */
     async withdraw(
-      { tokenId, tapCounter, account, signature }: WithdrawalInput & Signed,
+      { tokenId, epoch, tapCounter, account, signature }: WithdrawalInput & Signed,
       requestId?: string,
     ): Promise<TransferOutcome> {
-      const key = stepKey('void', tokenId, tapCounter)
+      const key = stepKey('void', tokenId, epoch, tapCounter)
       const request = { kind: 'invalidateNonceBySig', tokenId, signature } as const
       // The same signature again gets the first outcome: the nonce that it covers is over by then.
       if ((await previous(key)) !== undefined) return send(request, key, requestId)

@@ -6,8 +6,8 @@ import { createHmac } from 'node:crypto'
 import { constantTimeEqual } from '../lib/bytes.ts'
 import { tokenKeys, type TapSecrets } from './tap-tokens.ts'
 
-/** The tap that a ticket is of. */
-type Tapped = { readonly tokenId: bigint; readonly tapCounter: number }
+/** The tap that a ticket is of. A chip that is written anew, in another `epoch`, counts from 1 again. */
+type Tapped = { readonly tokenId: bigint; readonly epoch: number; readonly tapCounter: number }
 
 export type TapTickets = {
   /** Returns a ticket of a tap that was accepted `ageSeconds` ago; null where the tap is too old for one. */
@@ -40,21 +40,21 @@ export function createTapTickets({
   const markOf = (key: Uint8Array, batchId: string) =>
     macOf(key, `batch ${batchId}`).subarray(0, 16).toString('base64url')
   return {
-    issue: ({ tokenId, tapCounter, batchId, ageSeconds }) => {
+    issue: ({ tokenId, epoch, tapCounter, batchId, ageSeconds }) => {
       if (ageSeconds >= lifetimes[purpose]) return null
       const until = Math.floor(now() / 1000 - ageSeconds) + lifetimes[purpose]
-      const body = `${tokenId}.${tapCounter}.${until}.${markOf(keys[0], batchId)}`
+      const body = `${tokenId}.${epoch}.${tapCounter}.${until}.${markOf(keys[0], batchId)}`
       return `${body}.${macOf(keys[0], body).toString('base64url')}`
     },
     parse: async (ticket) => {
-      const [, body, token, counter, until, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
+      const [, body, token, epoch, counter, until, mark, mac] = ticketPattern.exec(ticket ?? '') ?? []
       if (body === undefined || token === undefined || mac === undefined) return null
       const key = keys.find((one) => constantTimeEqual(macOf(one, body), Buffer.from(mac, 'base64url')))
       if (key === undefined || now() / 1000 > Number(until)) return null
       if ((await revokedBatches()).some((batchId) => markOf(key, batchId) === mark)) return null
-      return { tokenId: BigInt(token), tapCounter: Number(counter) }
+      return { tokenId: BigInt(token), epoch: Number(epoch), tapCounter: Number(counter) }
     },
   }
 }
 
-const ticketPattern = /^((\d{1,78})\.(\d{1,8})\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/
+const ticketPattern = /^((\d{1,78})\.(\d{1,10})\.(\d{1,8})\.(\d{1,12})\.([\w-]{22}))\.([\w-]{43})$/

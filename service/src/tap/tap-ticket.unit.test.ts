@@ -10,7 +10,7 @@ describe('tap tickets', () => {
   let revoked: string[] = []
   const options = { revokedBatches: async () => revoked, now: () => now }
   const tickets = createTapTickets({ secret, purpose, ...options })
-  const parsed = { tokenId: 2n ** 256n - 1n, tapCounter: 16_777_215 }
+  const parsed = { tokenId: 2n ** 256n - 1n, epoch: 2_147_483_647, tapCounter: 16_777_215 }
   const tap = { ...parsed, batchId: '2026.watches', ageSeconds: 0 }
 
   it('return their tap for an hour', async () => {
@@ -71,6 +71,8 @@ describe('tap tickets', () => {
       ticket.slice(0, -1),
       `${ticket}A`,
       ticket.replace('16777215', '16777214'),
+      ticket.replace('.2147483647.', '.0.'),
+      ticket.replace('.2147483647.', '.'),
       ticket.replace(/^\d/, '2'),
       ticket.replace(/\.(\d{10})\./, (_all, until: string) => `.${Number(until) + 1}.`),
       others.issue(tap),

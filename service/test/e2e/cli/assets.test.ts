@@ -120,8 +120,10 @@ describe('touchstone asset', () => {
   it('lists what visitors reported, and closes it', async () => {
     const { differences } = world.components
     assert.equal(await ok('report', 'list'), 'There is no open report.')
-    const report = { tokenId: 7n, tapCounter: 3, role: 'second', note: 'Straight\nstitches.' } as const
+    const report = { tokenId: 7n, epoch: 0, tapCounter: 3, role: 'second', note: 'Straight\nstitches.' } as const
     assert.deepEqual([await differences.add(report), await differences.add(report)], ['stored', 'repeated'])
+    // A chip that is written anew counts from 1 again.
+    assert.equal(await differences.add({ ...report, epoch: 1 }), 'stored')
     for (let tapCounter = 4; tapCounter < 60; tapCounter += 1) await differences.add({ ...report, tapCounter })
     assert.deepEqual(
       [await differences.add({ ...report, tapCounter: 60 }), await differences.add(report)],
@@ -130,7 +132,7 @@ describe('touchstone asset', () => {
     const listed = await ok('report', 'list', '--token', '7', '--last', '1')
     assert.match(
       listed,
-      /^id +at +asset +tap +visitor +note\n *\d+ +\d{4}-\d\d-\d\dT\d\d:\d\dZ +7 +52 +second +Straight stitches\.$/,
+      /^id +at +asset +tap +visitor +note\n *\d+ +\d{4}-\d\d-\d\dT\d\d:\d\dZ +7 +51 +second +Straight stitches\.$/,
     )
     const rows = JSON.parse(await ok('report', 'list', '--json')) as { id: string; tokenId: string }[]
     assert.equal(rows.length, 50)

@@ -36,7 +36,7 @@ describe('a backup', { skip: noPostgres }, () => {
     const split = splitByTier({ care: ['Wipe it.'], access: { authority: ['care'] } })
     assert.ok(split.ok)
     for (const document of split.restricted) await full.world.components.restrictedDetails.put(document)
-    const report = { tokenId: 999n, tapCounter: 1, role: 'new', note: 'Straight stitches.' } as const
+    const report = { tokenId: 999n, epoch: 0, tapCounter: 1, role: 'new', note: 'Straight stitches.' } as const
     assert.ok(await full.world.components.differences.add(report))
     const tags = tagStore(full.world.components.database)
     await tags.importTag({ uid: newUid(), epoch: 0, batchId: 'chips', tokenId: 999n })

@@ -213,7 +213,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     const { at: _at, id, ...stored } = report ?? { at: '', id: '' }
     assert.deepEqual(stored, {
       tokenId: String(tokenId),
-      tapCounter: Number(ticket.split('.')[1]),
+      tapCounter: Number(ticket.split('.')[2]),
       role: 'second',
       note: `Stitches are straight. ${'<b>'.repeat(60)}`,
     })
@@ -241,7 +241,7 @@ describe('a page in Chromium', { skip: noBrowser }, () => {
     const first = await send()
     assert.deepEqual(await headline(await first()), [200, 'Thank you. It is reported'])
     for (let tapCounter = 1_001; tapCounter < 1_050; tapCounter += 1)
-      await differences.add({ tokenId, tapCounter, role: 'new', note: '' })
+      await differences.add({ tokenId, epoch: 0, tapCounter, role: 'new', note: '' })
     const refused = await (await send())()
     assert.match(await refused.clone().text(), /go back to the seller with the receipt/)
     assert.deepEqual(await headline(refused), [409, 'Your report was not kept'])

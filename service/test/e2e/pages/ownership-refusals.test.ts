@@ -11,6 +11,8 @@ import { registryTypedData } from '../../../src/chain/transactions/typed-data.ts
 import { createLog } from '../../../src/lib/log.ts'
 import { ticketIn as certificateTicketIn } from '../../support/pages/certificate.ts'
 import { dataOf, newAccount, openOwnership, type OwnershipWorld } from '../../support/pages/ownership.ts'
+import { testTag } from '../../support/tap/tags.ts'
+import type { BatchRecord } from '../../../src/tap/keys/batch.ts'
 import { commandsOf } from '../../support/processes/cli.ts'
 import { until } from '../../support/wait.ts'
 import { startFaultWorld, type FaultWorld } from '../../support/fault-world.ts'
@@ -153,6 +155,29 @@ describe('the routes of ownership in the page', () => {
     assert.deepEqual(await own.send('/transfer', first.signed), first.sent)
     assert.deepEqual(await accept({ transferId: second.transferId }), [404, 'over'])
     assert.equal(await own.ownerOf(item), recipient.address.toLowerCase())
+  })
+
+  it('takes a step for a tap of a chip that was written anew, although its former life had a tap of this number', async () => {
+    const seller = newAccount()
+    const item = await own.claimed(seller)
+    const { transferId } = await own.offered(item, { seller, to: newAccount().address })
+    await own.answered('withdraw', { transferId, account: seller })
+    const { tagKeys, tags } = world.components
+    const made = await tagKeys.create({ id: 'anew', epoch: 1, demo: true })
+    assert.ok(made.ok)
+    const { uid } = item.tag
+    await tags.importTag({ uid, epoch: 1, batchId: 'anew' })
+    const tag = await testTag(made.value as BatchRecord, { uid, counter: 1 })
+    const { transferId: next } = await own.offered({ ...item, tag }, { seller, to: newAccount().address })
+    assert.notEqual(next, transferId)
+    assert.deepEqual(
+      await world.components.database.query('select epoch, counter from tap where uid = $1 order by 1, 2', [uid]),
+      [
+        { epoch: 0, counter: 1 },
+        { epoch: 0, counter: 2 },
+        { epoch: 1, counter: 2 },
+      ],
+    )
   })
 
   it('shows an offer without an end, which only a call of the contract makes', async () => {

@@ -210,7 +210,7 @@ describe('both passes', () => {
     const secrets = tapSecrets({ kek: Buffer.from(world.settings['TAG_KEK'] ?? '', 'hex') })
     const revokedBatches = async () => []
     const tickets = createTapTickets({ ...secrets, purpose: 'certificate', revokedBatches })
-    const tap = { tokenId: world.tokenOf('jacket'), tapCounter: 1, batchId: 'demo' }
+    const tap = { tokenId: world.tokenOf('jacket'), epoch: 0, tapCounter: 1, batchId: 'demo' }
     const aged = (ageSeconds: number) => tickets.issue({ ...tap, ageSeconds }) ?? ''
     const ended = createTapTickets({
       ...secrets,

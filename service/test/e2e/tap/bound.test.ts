@@ -65,7 +65,7 @@ describe('a tap that is bound to its client', () => {
     assert.equal(await isShown(await ask(`__Host-tap-${token.slice(0, 12)}=${token}`)), true)
 
     const tickets = createTapTickets({ ...former, purpose: 'difference report', revokedBatches: async () => [] })
-    const ticket = tickets.issue({ tokenId, tapCounter: 1, batchId: 'test', ageSeconds: 0 }) ?? ''
+    const ticket = tickets.issue({ tokenId, epoch: 0, tapCounter: 1, batchId: 'test', ageSeconds: 0 }) ?? ''
     const body = new URLSearchParams({ ticket })
     assert.equal((await world.get('/report', { method: 'POST', body })).status, 200)
   })

@@ -13,7 +13,7 @@ import { type PageRoutes, pageRoutes } from './routes.ts'
 
 const log = createLog(() => {}, 'silent')
 const down = () => Promise.reject(chainUnavailable('down'))
-const ticket = { parse: async () => ({ tokenId: 7n, tapCounter: 3 }), issue: () => '' }
+const ticket = { parse: async () => ({ tokenId: 7n, epoch: 0, tapCounter: 3 }), issue: () => '' }
 const tap = `picc=${'a1'.repeat(16)}&cmac=${'b2'.repeat(8)}`
 const item = '/01/09520003000001/21/S7-1182'
 
