@@ -210,10 +210,11 @@ function warnOfSharedKeys({ demo }: Config, { roleKeys }: Components, log: Log):
 
 /**
  * Settles or sends again, every 30 seconds, writes that were not mined when they were answered. It does the same for writes that a crash
- * left behind, and carries out what was approved before a crash. A pass that takes longer, as over a slow provider, is not joined by others.
+ * left behind. Then it carries out what was approved before a crash, whether or not all writes were recovered. A pass that takes longer, as
+ * over a slow provider, is not joined by others.
  */
 function keepRecovering({ writer, approvals }: Pick<Components, 'writer' | 'approvals'>, log: Log): NodeJS.Timeout {
-  const pass = singleFlight(() => writer.recover().then(approvals.resume))
+  const pass = singleFlight(() => writer.recover().finally(approvals.resume))
   const recover = () => {
     if (pass.inFlight() !== undefined) return
     pass().catch((error: unknown) => log.warn('writes not recovered', { reason: reasonOf(error) }))

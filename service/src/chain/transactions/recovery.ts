@@ -4,6 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { type LocalAccount, parseTransaction } from 'viem'
+import { eachConcurrently } from '../../lib/async/concurrency.ts'
 import type { Log } from '../../lib/log.ts'
 import { isOutcomeInChain, minedOutcome, type Outcome, send, supersededOutcome } from './outcome.ts'
 import type { RpcClient } from '../rpc/client.ts'
@@ -33,23 +34,29 @@ export function createRecovery(options: RecoveryOptions) {
 
   /**
    * Settles or sends again every open operation of every operator key, former keys included. It does so too for what a reorganisation
-   * removed, or mined with another outcome. It runs at the start of the service and may be repeated at any time.
+   * removed, or mined with another outcome. It runs at the start of the service and may be repeated at any time. A failure keeps no other
+   * operation waiting: each has a nonce of its own. The first one is thrown at the end.
    */
   async function recover(): Promise<Recovered> {
     const counts = { confirmed: 0, failed: 0, pending: 0 }
-    for (const signer of new Set([...accounts.keys(), ...(await operations.openSigners())])) {
+    async function recoverOne(operation: Operation): Promise<void> {
+      const { status } = await revive(operation)
+      counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
+    }
+    async function recoverSigner(signer: Hex): Promise<void> {
       const count = await pendingCount(rpc, signer).catch((error: unknown) => {
         throw chainUnavailable(error)
       })
       await operations.reopen(signer, count)
       await recheckSettled(signer)
-      for (const operation of await operations.pending(signer)) {
-        const { status } = await revive(operation)
-        counts[status === 'CONFIRMED' ? 'confirmed' : status === 'FAILED' ? 'failed' : 'pending'] += 1
-      }
+      const failures = await eachConcurrently(await operations.pending(signer), 1, recoverOne)
+      if (failures.length > 0) throw failures[0]
     }
-    recheckMs = laterRecheckMs
+    const signers = [...new Set([...accounts.keys(), ...(await operations.openSigners())])]
+    const failures = await eachConcurrently(signers, 1, recoverSigner)
     if (counts.confirmed + counts.failed + counts.pending > 0) log.info('open operations taken up again', counts)
+    if (failures.length > 0) throw failures[0]
+    recheckMs = laterRecheckMs
     return counts
   }
 

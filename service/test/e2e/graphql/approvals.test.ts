@@ -4,10 +4,17 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, readAudit, verifyAudit } from '../../../src/db/audit.ts'
+import { databaseActs } from '../../../src/access/approvals/acts.ts'
+import { createApprovals } from '../../../src/access/approvals/approvals.ts'
+import { createLog } from '../../../src/lib/log.ts'
+import { tagStore } from '../../../src/tap/tag-registry.ts'
 import type { Scope } from '../../../src/access/rights.ts'
 import { newApiKey } from '../../../src/access/api-keys.ts'
 import { keepSecret } from '../../support/evidence.ts'
+import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
+import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
+import { until } from '../../support/wait.ts'
 import { startWorld, type World } from '../../support/world.ts'
 
 const fields = 'id act subject status requestedBy decidedBy txHash failure facts product { id state }'
@@ -206,5 +213,30 @@ describe('acts that take two', () => {
     assert.equal((await verifyAudit(world.components.database)).ok, true)
     const text = (await readAudit(world.components.database, 0n, 10_000)).map(({ body }) => body).join()
     for (const { text: key } of Object.values(keys)) assert.ok(!text.includes(key))
+  })
+})
+
+describe('a service whose writes cannot be recovered', { skip: noPostgres }, () => {
+  it('goes on with requests for approval all the same', async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await openOwnDatabase('migrated'), (it) => it.close())
+    const late = createApprovals({
+      database,
+      required: new Set(['batch-revoke']),
+      hours: 0,
+      acts: databaseActs({ writeStatus: async () => {} }),
+      log: createLog(() => {}),
+    })
+    await tagStore(database).putBatch({ id: 'late', epoch: 0, settings: {} })
+    const asked = await late.request({ act: 'batch-revoke', subject: 'late' })
+    assert.ok(asked.ok)
+    const rpcUrl = async (target: string) => {
+      const { url, set } = opened.adopt(await startFaultRpc({ target }), (it) => it.close())
+      set({ name: 'rpc-error', methods: ['eth_getTransactionCount'] })
+      return url
+    }
+    opened.adopt(await startWorld({ env: { DATABASE_URL: database.url }, rpcUrl }), (it) => it.end())
+    const bodies = async () => (await readAudit(database, 0n, 100)).map(({ body }) => JSON.parse(body) as AuditBody)
+    await until(async () => (await bodies()).some(({ outcome }) => outcome === 'EXPIRED'))
   })
 })

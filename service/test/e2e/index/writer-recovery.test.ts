@@ -14,6 +14,7 @@ import {
   stringToHex,
   toHex,
 } from 'viem'
+import { RpcError } from '../../../src/chain/rpc/answer.ts'
 import type { RpcClient } from '../../../src/chain/rpc/client.ts'
 import type { WriteResult } from '../../../src/chain/transactions/writer.ts'
 import { type DatabaseOptions, openDatabase } from '../../../src/db/database.ts'
@@ -201,6 +202,35 @@ describe('a transaction that was sent', () => {
     await world.automine(true)
     assert.ok((await writer.write(mint, { idempotencyKey: 'superseded-2' })).ok)
     await writer.close()
+  })
+
+  it('does not keep others from being sent, nor a later recovery from going on, while its own outcome is undecided', async () => {
+    const writer = world.writerOver(operations, { receiptWaitMs: 50 })
+    await world.automine(false)
+    const undecided = await writer.write(mint, { idempotencyKey: 'undecided' })
+    assert.ok(isPending(undecided))
+    await world.rpc('anvil_dropTransaction', [undecided.txHash])
+    await world.rpc('eth_sendTransaction', [{ from: operator.address, to: operator.address }])
+    await world.mine(4)
+    const later = await writer.write(mint, { idempotencyKey: 'after undecided' })
+    assert.ok(isPending(later))
+    await world.rpc('anvil_dropTransaction', [later.txHash])
+    let isAway = true
+    const rpc: RpcClient = async (method, params = [], options = {}) => {
+      if (isAway && options.unanimous === true && params[0] === undecided.txHash)
+        throw new RpcError('fault', 'one provider is away')
+      return world.rpc(method, params, options)
+    }
+    const recovering = world.writerOver(operations, { rpc })
+    await assert.rejects(recovering.recover(), /one provider is away/)
+    await world.mine(1)
+    await assert.rejects(recovering.recover(), /one provider is away/)
+    const statusNow = async (key: string) => (await operations.find(key))?.status
+    assert.deepEqual(await Promise.all(['undecided', 'after undecided'].map(statusNow)), ['PENDING', 'CONFIRMED'])
+    isAway = false
+    assert.deepEqual(await recovering.recover(), { confirmed: 0, failed: 1, pending: 0 })
+    await world.automine(true)
+    await Promise.all([recovering.close(), writer.close()])
   })
 
   it('is sent again also when its key is configured no more', async () => {
