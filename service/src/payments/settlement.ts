@@ -131,10 +131,20 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
       await Promise.race([asked, sleep(pauseMs, closing)])
       if (closing.signal.aborted) break
       const stored = await ledger.find(first.key).catch((error: unknown) => (notRecorded(error), null))
-      if (stored === undefined) return failure('settlement_pending') // the answer to its deletion was lost
-      row = stored && toSettling(stored)
+      const ended = stored === null ? undefined : outcomeOf(stored)
+      if (ended) return ended
+      row = stored ? toSettling(stored) : null
     }
     return ledger.release(first.key).then(() => undefined, notRecorded)
+  }
+
+  /** Returns the outcome of a row that has ended, where the database lost the answer to that. */
+  function outcomeOf(stored: PaymentRow | undefined): Outcome | undefined {
+    if (stored === undefined) return failure('settlement_pending') // it was deleted
+    const { state, payer, nonce, reason, answer, transaction } = stored
+    if (state === 'rejected') return failure(reason as ErrorCode)
+    if (state !== 'done' || answer === null) return undefined
+    return { kind: 'proof', body: answer, transaction, key: { payer, nonce } }
   }
 
   async function attempt(row: Settling): Promise<Outcome | undefined> {

@@ -1,15 +1,31 @@
-/** The row of a payment that could not be sent is deleted. Its header may come again, and is charged for one proof (spec §4.8). */
+/**
+ * The row of a payment that could not be sent is deleted. Its header may come again, and is charged for one proof (spec §4.8). A row whose
+ * transfer failed is rejected, and not executed again. The database may lose the answer to either.
+ */
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { toHex, type Hex } from 'viem'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
-import { buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
+import { asset, buy, buySettled, price, sign } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 
 type Store = typeof world.store
 const { world, token, payer, charged } = await openSale()
 const another = await world.mint()
+
+/** Opens a gateway; `isIdle` returns whether it settles nothing any more. */
+async function openWatched(changed: Partial<Store>, more: Parameters<typeof world.open>[0] = {}) {
+  let working = Infinity
+  const adopt: Store['adopt'] = (...args) => {
+    const [, key, own] = args
+    if (key === undefined) working = own?.length ?? 0
+    return world.store.adopt(...args)
+  }
+  const ledger = { ...world.store, adopt, ...changed }
+  const gateway = await world.open({ ledger, deadlines: { settleMs: 500 }, ...more })
+  return { gateway, isIdle: async () => (await gateway.reconcile(), working === 0) }
+}
 
 /** Opens a gateway that can send nothing before `cheapen`, because fees are above the limit. */
 async function openWhileDear(changed: Partial<Store>) {
@@ -19,19 +35,7 @@ async function openWhileDear(changed: Partial<Store>) {
     const answer = await plain(method, params)
     return isDear && method === 'eth_maxPriorityFeePerGas' ? toHex(200n * 10n ** 9n) : answer
   }
-  let working = Infinity
-  const adopt: Store['adopt'] = (...args) => {
-    const [, key, own] = args
-    if (key === undefined) working = own?.length ?? 0
-    return world.store.adopt(...args)
-  }
-  const gateway = await world.open({ rpc, ledger: { ...world.store, adopt, ...changed }, deadlines: { settleMs: 500 } })
-  return {
-    gateway,
-    cheapen: () => (isDear = false),
-    /** Returns whether the gateway settles nothing any more. */
-    isIdle: async () => (await gateway.reconcile(), working === 0),
-  }
+  return { ...(await openWatched(changed, { rpc })), cheapen: () => (isDear = false) }
 }
 
 /** Deletes the row, and loses the answer. */
@@ -108,6 +112,38 @@ describe('a payment whose row is deleted while its header comes again', () => {
     if (error === 'payment_unavailable') assert.equal(await world.store.find(key), undefined)
     assert.equal((await buySettled(gateway.url, token, payment)).status, 200)
     assert.equal(await charged(), price)
+    await gateway.close()
+  })
+})
+
+describe('a payment that was rejected without an answer', () => {
+  it('is not executed again', async () => {
+    const poor = await world.payer(price)
+    const payment = await sign(poor)
+    let [isRejected, looks] = [false, 0]
+    const { gateway, isIdle } = await openWatched({
+      async reject(...args) {
+        await world.store.reject(...args)
+        isRejected = true
+        throw new Error('connection terminated')
+      },
+      async find(key) {
+        if (isRejected && key.nonce === payment.nonce) looks += 1
+        return world.store.find(key)
+      },
+    })
+    const setMoney = (amount: bigint) => world.rpc('anvil_dealERC20', [poor.address, asset, toHex(amount)])
+    await world.automine(false)
+    assert.equal((await buy(gateway.url, token, payment)).status, 503)
+    await setMoney(0n)
+    await world.automine(true)
+    await world.mine()
+    await until(() => isRejected)
+    await setMoney(price)
+    await until(async () => (await isIdle()) || looks > 1)
+    assert.deepEqual([looks, await charged()], [1, 0n])
+    const answer = await buy(gateway.url, token, payment)
+    assert.deepEqual([answer.status, answer.body.error], [402, 'insufficient_funds'])
     await gateway.close()
   })
 })
