@@ -22,14 +22,15 @@ type Receipt = { readonly key: PaymentKey; readonly transaction: Hex | null; rea
 
 /**
  * The result of a checkout: the bytes of the proof, or an error code. A pending settlement has a receipt too. `wasDelivered`: an earlier
- * response had this proof. `delivers` is marked as not delivered until this response has been sent. `corrective` replaces the header of a
- * 402.
+ * response had this proof. `isNew`: this process has just stored it in the ledger. `delivers` is marked as not delivered until this response
+ * has been sent. `corrective` replaces the header of a 402.
  */
 export type Outcome =
   | ({
       readonly kind: 'proof'
       readonly body: string
       readonly wasDelivered?: boolean
+      readonly isNew?: boolean
       readonly delivers?: PaymentKey | undefined
     } & Receipt)
   | { readonly kind: 'error'; readonly error: ErrorCode; readonly receipt?: Receipt; readonly corrective?: string }

@@ -92,6 +92,28 @@ for (const { name, open, skip } of testDatabases()) {
       assert.equal(await store.find(again), undefined)
     })
 
+    it('finds a proof that a process was sending when it ended, and none that one is sending or has sent', async () => {
+      const dying = ledgerOf(deadProcess)
+      const [sending, sent, broken] = [await settling(dying), await settling(dying), await settling(dying)]
+      for (const payment of [sending, sent, broken]) await dying.done(payment, paid('{"a":1}'))
+      await Promise.all([dying.delivered(sent), dying.setUndelivered(broken, true)])
+      const again = (payment: NewPayment) => store.find({ ...payment, nonce: bytes(32) })
+      const found = await Promise.all([sending, sent, broken].map(again))
+      assert.deepEqual(
+        found.map((row) => row?.nonce),
+        [sending.nonce, undefined, broken.nonce],
+      )
+      const [alive, failed] = [await settling(), await settling()]
+      for (const payment of [alive, failed]) await store.done(payment, paid('{"a":1}'))
+      await store.setUndelivered(failed, true)
+      await store.delivered(failed)
+      assert.deepEqual(
+        (await Promise.all([alive, failed].map(again))).map((row) => row?.nonce),
+        [undefined, failed.nonce],
+      )
+      assert.equal((await store.find(alive))?.undelivered, false)
+    })
+
     it('finds an undelivered proof for those only whose request it answers, of many that look at once', async () => {
       const payment = await settling()
       const again = { ...payment, nonce: bytes(32) }

@@ -28,7 +28,7 @@ export type PaymentRow = PaymentKey & {
   readonly answer: string | null
   /** The payment channel of a deposit or a voucher. */
   readonly channel: Hex | null
-  /** The buyer's last answer was that the outcome is unknown. */
+  /** The buyer's last answer was that the outcome is unknown, or was not sent. */
   readonly undelivered: boolean
   /** It ended within the last hour. */
   readonly isRecent: boolean
@@ -52,18 +52,11 @@ type Paid = PaymentKey & { readonly transaction: Hex; readonly answer: string; r
 
 export type Ledger = ReturnType<typeof createLedger>
 
-const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
-  encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
-  p.settlement, p.reason, p.answer, p.channel, p.undelivered,
-  coalesce(p.settled_at > clock_timestamp() - interval '1 hour', false) as "isRecent"`
 const ours = 'p.chain_id = $1 and p.asset = $2'
 const one = `${ours} and p.payer = $3 and p.nonce = $4`
 const maxItems = 200
 /** Clients that make a new identifier for each try have this many tries of one purchase. Others would fill the table. */
 const maxIdentifiers = 10
-/** SQL that finds payments by the buyer's name for them. */
-const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
-  and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
 /** SQL that binds identifiers to new payments, and a condition for payments that have none or got theirs. Its lock order is that of the ids. */
 const named = `with given as (select * from unnest($3::bytea[], $4::bytea[], $13::text[]) g(payer, nonce, id) where id is not null),
   named as (insert into payment_identifier (chain_id, asset, payer, id, nonce)
@@ -87,6 +80,15 @@ export function createLedger(
     run<R>(text, [hexToBytes(payer), hexToBytes(nonce), ...values])
   /** Versions that know `claim` only see a claim of half a minute on the rows of this one. */
   const claimed = `holder = ${holder.number}, claim = gen_random_uuid(), claimed_until = clock_timestamp() + interval '30 s'`
+  /** The process that settled the payment still runs, and has not sent the proof yet. */
+  const isBeingSent = `(p.state = 'done' and p.holder is not null and ${holder.isAlive.replaceAll('holder', 'p.holder')})`
+  const columns = `p.payer, p.nonce, case p.state when 'dead' then 'rejected' else p.state end as state,
+    encode(p.request_hash, 'hex') as "requestHash", p.payload, p.proof, p.from_block as "fromBlock", p.tx_hash as transaction,
+    p.settlement, p.reason, p.answer, p.channel, p.undelivered and not ${isBeingSent} as undelivered,
+    coalesce(p.settled_at > clock_timestamp() - interval '1 hour', false) as "isRecent"`
+  /** SQL that finds payments by the buyer's name for them. */
+  const byIdentifier = `union all select ${columns}, i.id from k join payment_identifier i on i.chain_id = $1 and i.asset = $2
+    and i.payer = k.payer and i.id = k.identifier join payment p on ${ours} and p.payer = i.payer and p.nonce = i.nonce where p.state <> 'open'`
   /** A row of this process is free ten seconds after its write, unless it is in work. Its write had no answer then. */
   const isFree = `case when p.holder is null then (p.claim is null or p.claimed_until <= clock_timestamp())
     when p.holder = ${holder.number} then p.claimed_until < clock_timestamp() + interval '20 s' and p.payer || p.nonce <> all($6::bytea[])
@@ -101,7 +103,7 @@ export function createLedger(
          select ${columns}, null as identifier from k join payment p on ${ours} and p.payer = k.payer and p.nonce = k.nonce
            where p.state <> 'open'
          union all select ${columns}, null from k join payment p on ${ours} and p.payer = k.payer and p.request_hash = k.request_hash
-           and p.undelivered where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > clock_timestamp() - interval '1 hour'
+           and p.undelivered and not ${isBeingSent} where p.nonce <> k.nonce and coalesce(p.settled_at, 'infinity') > clock_timestamp() - interval '1 hour'
          ${hasIdentifiers ? byIdentifier : ''}`,
         [
           bytes(keys.map(({ payer }) => payer)),
@@ -164,12 +166,15 @@ export function createLedger(
   const finish = createBatcher<Paid, string | undefined>({
     maxItems,
     async run(paid) {
-      // The second part reads rows as they were before the statement: those that had an answer already.
+      // A transfer is undelivered until its proof was sent, but for a buyer that has got another answer already. The second part reads rows as
+      // they were before the statement: those that had an answer already.
       const rows = await run<Pick<Row, 'payer' | 'nonce'> & { answer: string }>(
         `with given as (select * from unnest($3::bytea[], $4::bytea[], $5::bytea[], $6::text[], $7::bigint[], $8::bytea[])
              g(payer, nonce, tx_hash, answer, block_number, block_hash)),
          finished as (update payment p set state = 'done', answer = g.answer, tx_hash = g.tx_hash, block_number = g.block_number,
-             block_hash = g.block_hash, claim = null, holder = null, reason = null, settled_at = clock_timestamp()
+             block_hash = g.block_hash, claim = null, reason = null, settled_at = clock_timestamp(),
+             undelivered = p.undelivered or p.channel is null,
+             holder = case when p.undelivered or p.channel is not null then null else ${holder.number} end
            from given g where ${ours} and p.payer = g.payer and p.nonce = g.nonce and p.state in ('settling', 'dead')
            returning p.payer, p.nonce, p.answer)
          select * from finished union all
@@ -186,6 +191,18 @@ export function createLedger(
       )
       const answers = new Map(rows.map((row) => [nameOfRow(row), row.answer]))
       return paid.map((key) => answers.get(paymentName(key)))
+    },
+  })
+
+  const sent = createBatcher<PaymentKey, undefined>({
+    maxItems,
+    async run(keys) {
+      await run(
+        `update payment p set undelivered = false, holder = null from unnest($3::bytea[], $4::bytea[]) g(payer, nonce)
+         where ${ours} and p.payer = g.payer and p.nonce = g.nonce and p.state = 'done' and p.holder = ${holder.number}`,
+        [bytes(keys.map(({ payer }) => payer)), bytes(keys.map(({ nonce }) => nonce))],
+      )
+      return keys.map(() => undefined)
     },
   })
 
@@ -210,12 +227,18 @@ export function createLedger(
       )
     },
 
-    /** settling → done. The first answer stays; it is returned. `block`: null where it is not known. */
+    /**
+     * settling → done. The first answer stays; it is returned. `block`: null where it is not known. Unless `delivered` follows, the proof counts
+     * as not delivered once this process has ended.
+     */
     async done(key: PaymentKey, paid: Omit<Paid, 'payer' | 'nonce'>): Promise<string> {
       const answer = await finish({ payer: key.payer, nonce: key.nonce, ...paid })
       if (answer === undefined) throw new Error('The ledger has no row for a paid payment.')
       return answer
     },
+
+    /** Notes that the proof was sent which this process has stored by `done`. Marks of `setUndelivered` stay. */
+    delivered: async (key: PaymentKey): Promise<void> => sent({ payer: key.payer, nonce: key.nonce }),
 
     /** settling → rejected; its identifiers are free again. Returns the gas in wei that its transaction cost for nothing, 0 where none was mined. */
     async reject(key: PaymentKey, reason: string): Promise<bigint> {
@@ -256,7 +279,8 @@ export function createLedger(
     async setUndelivered(key: PaymentKey, undelivered: boolean): Promise<Hex | null> {
       const [row] = await runOne<{ hash: Uint8Array | null }>(
         key,
-        `update payment p set undelivered = $5 where ${one} and state <> 'dead' returning tx_hash as hash`,
+        `update payment p set undelivered = $5, holder = case when state = 'done' then null else holder end
+         where ${one} and state <> 'dead' returning tx_hash as hash`,
         [undelivered],
       )
       return row?.hash ? bytesToHex(row.hash) : null
@@ -286,7 +310,8 @@ export function createLedger(
     async release(key: PaymentKey): Promise<void> {
       await runOne(
         key,
-        `update payment p set holder = null, claim = null, undelivered = true where ${one} and holder = ${holder.number}`,
+        `update payment p set holder = null, claim = null, undelivered = true
+         where ${one} and state = 'settling' and holder = ${holder.number}`,
       )
     },
 

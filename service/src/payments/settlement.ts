@@ -144,7 +144,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     const { state, payer, nonce, reason, answer, transaction } = stored
     if (state === 'rejected') return failure(reason as ErrorCode)
     if (state !== 'done' || answer === null) return undefined
-    return { kind: 'proof', body: answer, transaction, key: { payer, nonce } }
+    return { kind: 'proof', body: answer, transaction, key: { payer, nonce }, isNew: true }
   }
 
   async function attempt(row: Settling): Promise<Outcome | undefined> {
@@ -230,7 +230,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
         .finally(() => unrecorded.delete(row.key))
       return answer
     })
-    return { kind: 'proof', body, transaction, key: row.key }
+    return { kind: 'proof', body, transaction, key: row.key, isNew: true }
   }
 
   function formatAnswer({ payment, proof }: Settling, transaction: Hex): string {

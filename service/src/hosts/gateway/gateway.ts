@@ -311,12 +311,16 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
 
   /** A proof that did not reach the buyer answers the next payment of the same payer for the same request. That ends its mark. */
   function noteDelivery(outcome: Outcome, isSent: boolean): void {
-    if (outcome.kind === 'error') return
-    const key = isSent ? outcome.delivers : outcome.wasDelivered ? undefined : outcome.key
-    if (key === undefined) return
-    ledger.setUndelivered(key, !isSent).catch((error: unknown) => {
-      log.warn('it is not noted whether a proof was delivered', { isSent, reason: reasonOf(error) })
-    })
+    if (outcome.kind === 'proof')
+      noted(outcome, isSent).catch((error: unknown) => {
+        log.warn('it is not noted whether a proof was delivered', { isSent, reason: reasonOf(error) })
+      })
+  }
+
+  async function noted({ key, delivers, isNew, wasDelivered }: Outcome & { kind: 'proof' }, isSent: boolean) {
+    if (isSent && isNew) await ledger.delivered(key)
+    if (isSent && delivers) await ledger.setUndelivered(delivers, false)
+    if (!isSent && !wasDelivered) await ledger.setUndelivered(key, true)
   }
 
   function toErrorCode(error: unknown, requestId: string): ErrorCode {

@@ -38,8 +38,9 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
     await world.heal()
   })
 
-  const start = () =>
+  const start = (more: { diesPaid?: boolean } = {}) =>
     startGatewayProcess({
+      ...more,
       databaseUrl: database.url,
       rpcUrl: world.payFaults.url,
       contract: world.contract,
@@ -47,8 +48,8 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
       signerKey: world.signer.secret,
     })
   /** Starts one that ends with its test. */
-  async function startForNow() {
-    const started = await start()
+  async function startForNow(more: { diesPaid?: boolean } = {}) {
+    const started = await start(more)
     running.push(started)
     return started
   }
@@ -152,6 +153,17 @@ describe('gateway processes on one PostgreSQL', { skip: noPostgres }, () => {
     await world.mine()
     const second = await startForNow()
     await until(async () => (await stateOf(payment)) === 'done')
+    const next = await buySettled(second.url, token, await longLived())
+    assert.deepEqual([next.status, await charged()], [200, price])
+    assert.equal((await buySettled(second.url, token, payment)).text, next.text)
+  })
+
+  it('killed between the stored answer and the response: the next payment of its buyer gets the proof, charged once', async () => {
+    const first = await startForNow({ diesPaid: true })
+    const payment = await longLived()
+    assert.equal(await buy(first.url, token, payment).catch(() => 'broken off'), 'broken off')
+    assert.equal(await stateOf(payment), 'done')
+    const second = await startForNow()
     const next = await buySettled(second.url, token, await longLived())
     assert.deepEqual([next.status, await charged()], [200, price])
     assert.equal((await buySettled(second.url, token, payment)).text, next.text)

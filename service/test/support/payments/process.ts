@@ -27,6 +27,8 @@ type Settings = {
   signerKey: Hex
   /** The key that authorizes claims; without it, the gateway has no payment channels. */
   channelKey?: Hex
+  /** It kills itself as soon as a payment is `done` in the database, before the response. */
+  diesPaid?: boolean
 }
 
 /** Starts one; `kill` ends it in the middle of whatever it does. */
@@ -46,7 +48,8 @@ export async function startGatewayProcess(settings: Settings) {
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) await run(JSON.parse(process.argv[2] ?? '') as Settings)
 
-async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey, channelKey }: Settings): Promise<void> {
+async function run(settings: Settings): Promise<void> {
+  const { databaseUrl, rpcUrl, contract, facilitatorKey, signerKey, channelKey, diesPaid = false } = settings
   const database = await openDatabase({ url: databaseUrl })
   const log = createLog(() => {})
   const { verdicts } = openVerdicts({ rpcUrl, contract, log })
@@ -54,11 +57,17 @@ async function run({ databaseUrl, rpcUrl, contract, facilitatorKey, signerKey, c
   let onRequest: RequestListener = () => {}
   const { port } = await serve((request, response) => onRequest(request, response))
   const rows = { chainId: 84532, asset, holder: await openHolder(database) }
+  const ledger = createLedger(database, rows)
+  const done: typeof ledger.done = async (...args) => {
+    const answer = await ledger.done(...args)
+    if (diesPaid) process.kill(process.pid, 'SIGKILL')
+    return answer
+  }
   const options: GatewayOptions = {
     terms: { price, asset, payTo, resource: `http://127.0.0.1:${port}/verify`, tokenName: 'USDC', tokenVersion: '2' },
     contract,
     verdicts,
-    ledger: createLedger(database, rows),
+    ledger: { ...ledger, done },
     slots: createSlots(database, rows),
     channels: channelKey && { store: createChannelStore(database, rows), accounts: [attestationKey(channelKey)] },
     rpc: createRpcClient({ url: rpcUrl }),
