@@ -56,6 +56,9 @@ type MinedReceipt = { readonly blockHash: Hex; readonly blockNumber: Hex; readon
 /** Providers serve a range of this many blocks. */
 const logRange = 2_000n
 const maxRanges = 25
+/** Gas that a payment may take, with the wallet's check of its signature. */
+export const transferGas = 250_000
+export const depositGas = 400_000
 /** Gas for a wallet to check a signature: enough for a WebAuthn key that is checked in Solidity. */
 const walletGas = 1_000_000
 
@@ -151,14 +154,14 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     const args = [from, to, value, validAfter, validBefore, nonce, signature] as const
     const call =
       deposit === undefined
-        ? { to: asset, data: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithAuthorization', args }) }
-        : { to: channelContract, data: encodeDeposit(deposit, payment) }
-    try {
-      await pending('eth_call', [call])
-      return undefined
-    } catch (error) {
-      if (!isRevert(error)) throw error
-    }
+        ? {
+            target: asset,
+            data: encodeFunctionData({ abi: tokenAbi, functionName: 'transferWithAuthorization', args }),
+          }
+        : { target: channelContract, data: encodeDeposit(deposit, payment) }
+    const gasLimit = deposit === undefined ? transferGas : depositGas
+    const [report] = await simulateBatch(pending, [{ ...call, gasLimit }], undefined)
+    if (report?.ok === true) return undefined
     // Read afterwards, because money that is spent meanwhile stays spent.
     const used = await readContract(pending, { ...token, functionName: 'authorizationState', args: [from, nonce] })
     if (used) return 'nonce_already_used'

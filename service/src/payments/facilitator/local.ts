@@ -13,7 +13,7 @@ import { encodeAddress, encodeWord, padToWords } from '../../lib/words.ts'
 import { GatewayFault, type ErrorCode } from '../errors.ts'
 import { channelContract, encodeDeposit } from '../channels/channel.ts'
 import { paymentName } from '../key.ts'
-import { onPendingBlock, type PaymentChain } from '../on-chain.ts'
+import { depositGas, onPendingBlock, type PaymentChain, transferGas } from '../on-chain.ts'
 import { checkSignature, digestOf, type Payment } from '../x402/payment.ts'
 import type { Terms } from '../x402/terms.ts'
 import { simulateBatch, type Call } from './call-batch.ts'
@@ -40,8 +40,6 @@ type Assessment = { readonly ok: boolean; readonly codeHash: Hex | undefined; re
 
 /** Payments in one simulation. Their gas must fit a block, and the answer is limited like the code of a contract (EIP-170). */
 const maxSimulated = 30
-const transferGas = 250_000
-const depositGas = 400_000
 const deploymentGas = 1_500_000
 /** Gas for the simulation of a call that is not a payment. A claim of fifty vouchers takes about a million. */
 const maxCallGas = 8_000_000
@@ -116,11 +114,6 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     return chain.rejectionReason(payment)
   }
 
-  /** A wallet that accepts a call without fees, and no transaction, is refused. An account gets another try. */
-  async function reasonAtSending(payment: Payment, found: Assessment, wallet: Hex | undefined) {
-    return (await reasonOf(payment, found)) ?? (wallet && 'payment_rejected')
-  }
-
   /** Follows the transaction that an earlier process has sent. Returns undefined for one that is mined or lost. */
   async function follow(settlement: bigint): Promise<{ readonly outcome: Promise<Tracked> } | 'elsewhere' | undefined> {
     const known = () => sender.find(settlement)
@@ -139,7 +132,7 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
       const reason = found.ok ? undefined : await reasonOf(payment, found)
       // The pending block of a node can be behind for a moment.
       if (found.ok || (reason === undefined && (await assess(payment)).ok)) return { ok: true }
-      return { ok: false, error: await buyerError(reason, chain) }
+      return { ok: false, error: await buyerError(reason ?? reasonOfWallet(payment, found), chain) }
     },
 
     /**
@@ -178,13 +171,13 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     if (followed !== undefined) return toReport(payment, await followed.outcome)
     const found = assessed.get(payment) ?? (await assess(payment))
     if (!found.ok) return notSent(await reasonOf(payment, found))
-    const wallet = found.codeHash ?? parseSignature(payment.signature).factory?.target
+    const wallet = walletOf(payment, found)
     const leave = await exposure.enter({ payment, codeHash: wallet })
     if (leave === undefined) return { sent: 'no', rejection: 'payment_rejected' }
     let failedIn: BlockId | undefined
     try {
       const sent = await sender.submit({ payment, calls: found.calls })
-      if (sent === 'rejected') return notSent(await reasonAtSending(payment, found, wallet))
+      if (sent === 'rejected') return notSent((await reasonOf(payment, found)) ?? reasonOfWallet(payment, found))
       const report = toReport(payment, sent)
       if (report.sent === 'reverted' && typeof sent === 'object') failedIn = sent.block
       return report
@@ -206,6 +199,16 @@ export function createLocalFacilitator(options: LocalOptions): Facilitator {
     if (paid === undefined) return { sent: 'reverted' }
     return { sent: 'mined', ...(paid === 'paid' && { paid: { transaction: sent.transaction, block: sent.block } }) }
   }
+}
+
+/** Returns the code hash of the wallet that pays, or the factory that deploys it. Undefined: an account pays. */
+function walletOf({ signature }: Payment, { codeHash }: Assessment): Hex | undefined {
+  return codeHash ?? parseSignature(signature).factory?.target
+}
+
+/** A wallet may accept one call and reject the next, such as one with fees. It is refused then. An account gets another try. */
+function reasonOfWallet(payment: Payment, found: Assessment): ErrorCode | undefined {
+  return walletOf(payment, found) && 'payment_rejected'
 }
 
 function notSent(rejection: ErrorCode | undefined): Report {

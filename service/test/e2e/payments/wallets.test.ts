@@ -4,6 +4,7 @@ import { describe, it } from 'node:test'
 import { checksumAddress, type Hex } from '@touchstone/verdict'
 import { toHex } from 'viem'
 import { installTestMoney } from '../../../src/chain/devchain/test-money.ts'
+import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { buyWithFetch } from '../../support/payments/stock.ts'
@@ -67,6 +68,21 @@ describe('a deployed wallet', () => {
     assert.deepEqual([again.status, again.text], [200, sold.text])
     assert.deepEqual([unknown.status, unknown.body.error], [503, 'settlement_pending'])
     assert.equal(await charged(), price)
+  })
+})
+
+describe('a wallet that takes any signature, for more gas than a transfer has', () => {
+  it('is refused, which counts for the quota of refused payments', async () => {
+    const wallet = await fund((await world.payer(0n)).address)
+    // It burns about 400,000 gas.
+    await world.rpc('anvil_setCode', [wallet, '0x612ee05b6001900380600357631626ba7e60e01b60005260206000f3'])
+    const limited = await world.open({ refusals: createRateLimiter({ limit: 1 }) })
+    const errors = []
+    for (let n = 0; n < 2; n += 1)
+      errors.push((await buy(limited.url, token, await sign(holder, { from: wallet }))).body.error)
+    assert.deepEqual(errors, ['payment_rejected', 'rate_limited'])
+    assert.equal(await charged(), 0n)
+    await limited.close()
   })
 })
 
