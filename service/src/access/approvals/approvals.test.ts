@@ -198,6 +198,86 @@ for (const { name, open, skip } of testDatabases())
       )
     })
 
+    describe('with a process whose provider shows an earlier subject', () => {
+      type Store = Pick<Database, 'query' | 'transaction' | 'dialect'>
+      const gate = () => Promise.withResolvers<void>()
+      /** Approvals of a process that sees the subject with this nonce. Its act on chain waits for `carried`. */
+      const seeing = (nonce: number, on: Store, { begun = gate(), carried = gate() } = {}) =>
+        createApprovals({
+          database: on,
+          required: new Set(['recycle']),
+          hours: 1,
+          acts: {
+            ...databaseActs({ writeStatus: async () => {} }),
+            recycle: {
+              readFacts: async () => ({ nonce }),
+              isBegun: async () => false,
+              async carryOut() {
+                begun.resolve()
+                await carried.promise
+                return { ok: true, block: 9n }
+              },
+            },
+          },
+          log: createLog(() => {}),
+        })
+      const third: Decider = { who: 'local:third', key: null }
+
+      /** Approves a request while `late` waits in another process, between its decision and the end of the request. */
+      async function approvedDuring(
+        subject: string,
+        on: Store,
+        reached: Promise<void>,
+        late: (other: Approvals, id: string) => Promise<unknown>,
+        pass: () => void,
+      ) {
+        const [begun, carried] = [gate(), gate()]
+        const current = seeing(1, database, { begun, carried })
+        const asked = await current.request({ act: 'recycle', subject }, asker)
+        assert.ok(asked.ok)
+        const { id } = asked.approval
+        const answer = late(seeing(0, on), id)
+        await reached
+        const approved = current.approve(id, second)
+        await begun.promise
+        pass()
+        const given = await answer
+        assert.equal((await current.find(id))?.status, 'APPROVED')
+        carried.resolve()
+        assert.ok((await approved).ok)
+        return given
+      }
+
+      it('stay approved although that one refuses them', async () => {
+        const [reached, passed] = [gate(), gate()]
+        const query: Store['query'] = async (text, values) => {
+          if (text.includes('append_audit')) {
+            reached.resolve()
+            await passed.promise
+          }
+          return database.query(text, values)
+        }
+        const on = { ...database, query }
+        const late = (other: Approvals, id: string) => refusal(other.approve(id, third))
+        assert.equal(await approvedDuring('7', on, reached.promise, late, passed.resolve), 'settled')
+      })
+
+      it('stay approved although that one asks for the same act', async () => {
+        const [reached, passed] = [gate(), gate()]
+        let transactions = 0
+        const transaction: Store['transaction'] = async (work) => {
+          if ((transactions += 1) === 3) {
+            reached.resolve()
+            await passed.promise
+          }
+          return database.transaction(work)
+        }
+        const on = { ...database, transaction }
+        const late = (other: Approvals) => other.request({ act: 'recycle', subject: '8' }, third)
+        await approvedDuring('8', on, reached.promise, late, passed.resolve)
+      })
+    })
+
     it('leave an audit trail that verifies', async () => {
       const verified = await verifyAudit(database, [await auditHead(database)])
       assert.equal(verified.ok, true)

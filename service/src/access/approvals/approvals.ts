@@ -93,7 +93,7 @@ export function createApprovals({
     const wanted = { act, subject, requestKey, facts: JSON.stringify(facts) }
     const { approval, added } = await store.add(wanted, hours, by)
     if (approval.status === 'PENDING' && approval.facts !== wanted.facts && approval.subject === subject) {
-      await store.end(approval.id, refusals.changed) // the subject has changed since it was asked for
+      await store.end(approval.id, refusals.changed, 'PENDING') // the subject has changed since it was asked for
       return request({ act, subject, requestKey }, by)
     }
     if (approval.subject !== subject || approval.act !== act) return { ok: false, because: 'other_request' }
@@ -136,8 +136,9 @@ export function createApprovals({
     const { id, act, subject } = approval
     await appendAudit(database, auditText(by, { act, subject, outcome: 'REFUSED', approval: id, because: message }))
     log.warn('approval refused', { id, because, by: by.who })
-    if (because === 'changed') await store.end(id, message)
-    return { ...decided, approval: await store.find(id) }
+    const isDecided = because === 'changed' && !(await store.end(id, message, 'PENDING'))
+    const now = await store.find(id)
+    return isDecided ? refused('settled', now) : { ...decided, approval: now }
   }
 
   /** Rejects a request. The one that asked may take its own back, whatever its rights are. */
@@ -170,7 +171,7 @@ export function createApprovals({
         : ({ ok: false, isFinal: true, message: refusals.changed } as const)
       if (carried.ok) return carried.block
       log.warn('approved act not done', { id, reason: carried.message })
-      if (carried.isFinal) await store.end(id, carried.message)
+      if (carried.isFinal) await store.end(id, carried.message, 'APPROVED')
     } catch (error) {
       log.warn('approved act not done yet', { id, reason: reasonOf(error) })
       if (!(error instanceof ServiceError)) throw error
@@ -192,7 +193,7 @@ export function createApprovals({
       const act = approval === null ? undefined : acts[approval.act]
       if (approval === null || act === undefined || 'facts' in act) continue
       const isLate = Date.parse(approval.decidedAt ?? '') + hours * 3_600_000 < Date.now()
-      if (isLate) await store.end(id, 'It could not be done in time.')
+      if (isLate) await store.end(id, 'It could not be done in time.', 'APPROVED')
       else await carryOut(act, approval).catch(() => {}) // logged; tried again after the lease
     }
   }

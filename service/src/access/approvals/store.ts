@@ -100,15 +100,19 @@ export function approvalStore(database: Pick<Database, 'query' | 'transaction' |
       await noteStep(sql, locked, { by, outcome: status === 'REJECTED' ? 'REJECTED' : 'APPROVED' })
     },
 
-    /** Ends a request that cannot be carried out. One whose transaction was signed is left to the writer. */
-    end: (id: string, because: string): Promise<void> =>
+    /**
+     * Ends a request of this status that cannot be carried out, and returns whether it did. Meanwhile another process may have decided it. One whose
+     * transaction was signed is left to the writer.
+     */
+    end: (id: string, because: string, from: 'PENDING' | 'APPROVED'): Promise<boolean> =>
       database.transaction(async (sql) => {
         const [ended] = await sql.query<NotedApproval>(
           `update approval a set status = 'FAILED', failure = $2
-           where id = $1 and status in ('PENDING', 'APPROVED') and not ${isSigned} returning id, act, subject, audit_seq as seq`,
-          [id, because],
+           where id = $1 and status = $3 and not ${isSigned} returning id, act, subject, audit_seq as seq`,
+          [id, because, from],
         )
         if (ended !== undefined) await noteStep(sql, ended, { by: service, outcome: 'FAILED', because })
+        return ended !== undefined
       }),
 
     /** Marks requests as expired that were not decided in time. */
