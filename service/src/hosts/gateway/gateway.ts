@@ -253,7 +253,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     if (!selfCheck.ready()) return send(failure('not_ready'))
     answer(sale).then(
       (outcome) => {
-        if (outcome.kind === 'error') countError(outcome.error, sale)
+        if (outcome.kind === 'error') countError(outcome, sale)
         send(outcome)
       },
       (error: unknown) => send(failure(toErrorCode(error, requestIdOf(response)))),
@@ -267,9 +267,11 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     }
   }
 
-  function countError(error: ErrorCode, { client, decoded }: Sale): void {
+  /** A client that hangs up before its payment is stored gets a check and signatures for nothing, which counts as a refusal. */
+  function countError({ error, receipt }: Outcome & { kind: 'error' }, { response, client, decoded }: Sale): void {
     if (error === 'payment_required') return count('offers')
-    if (errors[error].status >= 500) return
+    const isAbandoned = response.destroyed && receipt === undefined
+    if (errors[error].status >= 500 && !isAbandoned) return
     count('refused')
     if (isPayment(decoded)) void refusals?.take(client)
   }

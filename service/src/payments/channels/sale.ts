@@ -128,6 +128,7 @@ export function createChannelSales(options: ChannelSalesOptions) {
       await recorded(ledger.setUndelivered(deposited.key, false))
       return 'retry'
     }
+    if (closed.aborted && deposited === undefined) return failure('settlement_pending')
     if (closed.aborted || channel === undefined) return failure('settlement_pending', receiptOf(voucher, deposited))
     const transaction = deposited?.transaction ?? null
     const answer = formatAnswer(voucher, proof, transaction)

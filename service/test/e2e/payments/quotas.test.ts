@@ -1,11 +1,23 @@
 /** The quotas of POST {gateway_url}/verify: requests without a payment, and payments that are refused (decisions/0015). */
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { describe, it } from 'node:test'
 import { createRateLimiter } from '../../../src/http/rate-limit/limiter.ts'
-import { headerV1, post, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
+import {
+  buyThrough,
+  channelHeader,
+  channelOf,
+  depositPayload,
+  installChannels,
+  voucherPayload,
+} from '../../support/payments/channels.ts'
+import { attestationKey } from '../../support/payments/components.ts'
+import { buy, headerV1, post, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
 import { openSale } from '../../support/payments/gateway.ts'
+import { until } from '../../support/wait.ts'
 
-const { world, token, payer } = await openSale()
+const { world, token, payer, charged } = await openSale()
 
 describe('the quotas of a client at the gateway', () => {
   it('answers 429 above the limit, also for a header that is no payment', async () => {
@@ -44,5 +56,61 @@ describe('the quotas of a client at the gateway', () => {
     assert.deepEqual([units, lostGas, refused], [Number(price), 0, { invalid_signature: 2, rate_limited: 2 }])
     assert.ok(gas > 0 && (balances[world.facilitator.address] ?? 0) > 0)
     await limited.close()
+  })
+})
+
+type Request = { readonly request: IncomingMessage; readonly response: ServerResponse }
+
+describe('a client that hangs up before its purchase is stored', () => {
+  /** Opens a gateway, and a function that hangs up while a purchase looks into the ledger, and resolves once the gateway has ended it. */
+  async function openAbandoned(more: Parameters<typeof world.open>[0] = {}) {
+    let whileLooking = async () => {}
+    const find: typeof world.store.find = async (key) => {
+      if (key.requestHash !== undefined) await whileLooking()
+      return world.store.find(key)
+    }
+    const refusals = createRateLimiter({ limit: 2 })
+    const gateway = await world.open({ ledger: { ...world.store, find }, refusals, ...more })
+    const ended = async () => (await gateway.metrics()).refused['settlement_pending'] ?? 0
+
+    async function abandon(headers: Record<string, string>): Promise<void> {
+      const connection = new AbortController()
+      const isClosed = Promise.withResolvers<void>()
+      const onRequest = (message: unknown) => {
+        const { request, response } = message as Request
+        if (request.url === '/verify') response.once('close', () => isClosed.resolve())
+      }
+      const before = await ended()
+      subscribe('http.server.request.start', onRequest)
+      whileLooking = () => (connection.abort(), isClosed.promise)
+      const body = JSON.stringify({ assetId: String(token) })
+      await assert.rejects(fetch(`${gateway.url}/verify`, { method: 'POST', headers, body, signal: connection.signal }))
+      await until(async () => (await ended()) > before)
+      whileLooking = async () => {}
+      unsubscribe('http.server.request.start', onRequest)
+    }
+    return { ...gateway, abandon }
+  }
+
+  it('uses up its quota of refused payments', async () => {
+    const gateway = await openAbandoned()
+    for (let n = 0; n < 2; n += 1) await gateway.abandon(headerV1(await sign(payer)))
+    assert.equal((await buy(gateway.url, token, await sign(payer))).body.error, 'rate_limited')
+    assert.equal(await charged(), 0n)
+    await gateway.close()
+  })
+
+  it('uses it up with vouchers, too', async () => {
+    await installChannels(world.rpc)
+    const authorizer = attestationKey()
+    const channels = { store: world.channels, accounts: [authorizer], intervalMs: 3_600_000 } as const
+    const gateway = await openAbandoned({ channels })
+    const channel = channelOf(payer.address, authorizer.address)
+    const deposit = await depositPayload(payer, channel, { amount: 100n * price, sum: price })
+    assert.equal((await buyThrough(gateway.url, token, deposit)).status, 200)
+    const voucher = await voucherPayload(payer, channel, 2n * price)
+    for (let n = 0; n < 2; n += 1) await gateway.abandon(channelHeader(voucher))
+    assert.equal((await buyThrough(gateway.url, token, voucher)).body.error, 'rate_limited')
+    await gateway.close()
   })
 })
