@@ -145,27 +145,55 @@ export async function deleteAssets(sql: Sql, tokenIds: readonly string[]): Promi
   const tokens = numbers(tokenIds)
   await keepTagsOfTaps(sql, tokens)
   await sql.query('delete from transfer where token_id = any($1::numeric[])', [tokens])
-  await unlinkItems(sql, await sql.query<Item>(linkedStatement, [tokens]))
-  await sql.query('update registration set token_id = null where token_id = any($1::numeric[])', [tokens])
+  await unlink(sql, tokens)
   await sql.query(deleteStatement, [tokens])
 }
 
-/** Takes all tokens from their registrations, with the items that these registered. */
-export async function unlinkAll(sql: Sql): Promise<void> {
-  await unlinkItems(sql, await sql.query<Item>(allLinkedStatement))
-  await sql.query('update registration set token_id = null where token_id is not null')
+/**
+ * Takes tokens with an id of the contract's counter from their registrations, which versions before minted so. On another branch, or in
+ * another contract, such an id may be another product. All other ids follow from the key of the registration.
+ */
+export async function unlinkCounted(sql: Sql): Promise<void> {
+  for (let after: string | undefined = ''; after !== undefined;) {
+    const rows: { key: string; token_id: string }[] = await sql.query(countedStatement, [after, rowsAtOnce])
+    if (rows.length > 0) await unlink(sql, numbers(rows.map(({ token_id }) => token_id)))
+    after = rows.at(-1)?.key
+  }
 }
 
-const allLinkedStatement =
-  'select token_id, gtin, serial from registration where token_id is not null and gtin is not null and serial is not null'
-const linkedStatement = `${allLinkedStatement} and token_id = any($1::numeric[])`
+const countedStatement = `select o.idempotency_key as key, r.token_id from operation o
+  join registration r on r.idempotency_key = substr(o.idempotency_key, 10)
+  where o.kind = 'mint' and o.idempotency_key like 'register:%' and o.idempotency_key > $1 and r.token_id is not null
+  order by o.idempotency_key limit $2`
 
-async function unlinkItems(sql: Sql, all: readonly Item[]): Promise<void> {
-  for (let at = 0; at < all.length; at += rowsAtOnce) {
-    const values = itemColumns(all.slice(at, at + rowsAtOnce))
-    await sql.query(unlinkStatement, values)
-    await sql.query(freeKeysStatement, values)
+/** Takes tokens from their registrations where the index, which is at the head again, has no such token any more. */
+export async function unlinkMissing(sql: Sql): Promise<void> {
+  for (let after: string | undefined = '-1'; after !== undefined;) {
+    const rows: { token_id: string }[] = await sql.query(tokensStatement, [after, rowsAtOnce])
+    const missing = await missingTokens(
+      sql,
+      rows.map(({ token_id }) => token_id),
+    )
+    if (missing.length > 0) await unlink(sql, numbers(missing))
+    after = rows.at(-1)?.token_id
   }
+}
+
+const tokensStatement = 'select token_id from registration where token_id > $1::numeric order by token_id limit $2'
+
+/** Takes tokens from their registrations, with the items that these registered. */
+async function unlink(sql: Sql, tokens: string): Promise<void> {
+  await unlinkItems(sql, await sql.query<Item>(linkedStatement, [tokens]))
+  await sql.query('update registration set token_id = null where token_id = any($1::numeric[])', [tokens])
+}
+
+const linkedStatement = `select token_id, gtin, serial from registration
+  where token_id = any($1::numeric[]) and gtin is not null and serial is not null`
+
+async function unlinkItems(sql: Sql, items: readonly Item[]): Promise<void> {
+  if (items.length === 0) return
+  await sql.query(unlinkStatement, itemColumns(items))
+  await sql.query(freeKeysStatement, itemColumns(items))
 }
 
 const itemColumns = (items: readonly Item[]) => [

@@ -15,7 +15,8 @@ import {
   keepTagsOfAllTaps,
   missingTokens,
   storeAssets,
-  unlinkAll,
+  unlinkCounted,
+  unlinkMissing,
   updateAssets,
   withoutGaps,
 } from './assets.ts'
@@ -85,7 +86,9 @@ export function indexStore(
       changeIndex(database, async (sql) => {
         if (!(await holdEpoch(sql, epoch))) return false
         const { isFed } = await readFeedState(sql)
-        if (!isFed) await beginFeed(sql, seconds())
+        if (isFed) return true
+        await unlinkMissing(sql)
+        await beginFeed(sql, seconds())
         return true
       }),
 
@@ -301,7 +304,7 @@ async function clear(sql: Sql, epoch: bigint | null): Promise<boolean> {
   await sql.query(
     'truncate history, transfer, asset, product_count, product_total, product_group, product_name, index_block',
   )
-  await unlinkAll(sql)
+  await unlinkCounted(sql)
   return true
 }
 

@@ -5,9 +5,12 @@ import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import type { Indexer } from '../../../src/chain/indexer/indexer.ts'
 import type { Database } from '../../../src/db/database.ts'
+import { operationStore } from '../../../src/chain/transactions/operations.ts'
+import { registrationStore } from '../../../src/graphql/mutations/stores.ts'
 import { historyStore } from '../../../src/index/history.ts'
 import { refreshAssetItem, refreshAssetText } from '../../../src/index/assets.ts'
 import { indexStore, rebuildIndex } from '../../../src/index/store.ts'
+import { itemStore } from '../../../src/assets/items.ts'
 import { canonicalMetadata } from '../../../src/assets/metadata.ts'
 import { metadataStore } from '../../../src/assets/metadata-store.ts'
 import { createLedger, createTapAnnouncement } from '../../../src/tap/replay-ledger.ts'
@@ -210,12 +213,53 @@ for (const { name, open, skip } of testDatabases()) {
         { token_id: String(id), gtin: '09506000134352', serial: 'S1' },
       ])
 
+      // Another mint may get the id of the counter on another branch.
+      await indexer.close()
+      await rebuildIndex(database)
+      assert.equal(await itemStore(database).itemOfToken(id), null)
+      await rebuild()
+      assert.deepEqual(await product(id), expected)
+
       await chain.reorg(1)
       await indexed()
       assert.equal(await product(id), undefined)
       assert.deepEqual(await database.query('select token_id from registration'), [{ token_id: null }])
       assert.deepEqual(await database.query('select 1 from item'), [])
       await assertIndexIsChain(chain, database)
+    })
+
+    it('leave a registration its token while the index is rebuilt, unless the chain has no such mint any more', async () => {
+      const [id, key, item] = [10n ** 14n + 7n, 'own id', { gtin: '09506000134352', serial: 'S7' }]
+      assert.ok(await chain.send(operator.address, 'mintWithId', [alice.address, id, hash(0)]))
+      await indexed()
+      const [mint] = (await historyStore(database).of(id))?.rows ?? []
+      const registration = { key, requestHash: hash(1), tagId: 'Bag 7', ...item, metadataHash: hash(0) }
+      await registrationStore(database).add(registration)
+      await operationStore(database).append(
+        { key: `register:${key}`, requestHash: hash(1), kind: 'mintWithId', signer: operator.address, fromNonce: 7n },
+        () => Promise.resolve({ txHash: mint?.transactionHash ?? hash(0), raw: '0x' }),
+      )
+      const items = itemStore(database)
+      const assertRegistered = async () => {
+        assert.deepEqual(await items.itemOfToken(id), item)
+        assert.equal(await items.tokenOfItem(item), id)
+      }
+      await rebuild()
+      await assertRegistered()
+      await indexer.close()
+      await rebuildIndex(database)
+      await assertRegistered()
+      await rebuild()
+      await assertRegistered()
+      const { serial, tag_id } = (await product(id)) ?? {}
+      assert.deepEqual([serial, tag_id], [item.serial, 'Bag 7'])
+
+      await indexer.close()
+      await chain.reorg(1)
+      await rebuild()
+      await until(async () => (await items.itemOfToken(id)) === null)
+      assert.equal(await items.tokenOfItem(item), null)
+      assert.deepEqual(await database.query('select 1 from registration where token_id is not null'), [])
     })
 
     it('show what is registered later, and the tag commitment until then', async () => {
