@@ -60,6 +60,7 @@ const others = {
   OPERATOR_UNFUNDED: 'The operator account cannot pay for the transaction; fund it and repeat the request.',
   FEE_TOO_HIGH: 'The chain asks for a higher fee than the service is willing to pay; repeat the request later.',
   IDEMPOTENCY_CONFLICT: 'This idempotency key was used for another request. Send a new one.',
+  WITHDRAWN: 'The request was withdrawn before it was signed; repeat it.',
   REFUSED: 'The contract refused the call.',
   REVERTED:
     'The transaction was mined but reverted: the asset changed before it. Use a new idempotency key to try again.',

@@ -20,8 +20,12 @@ for (const { name, open, skip } of testDatabases()) {
     const bytes = (n: number, size: number): Hex => `0x${n.toString(16).padStart(2 * size, '0')}`
     const newSigner = () => bytes((count += 1), 20)
     const signed = (n: number) => async () => ({ txHash: bytes(n, 32), raw: bytes(n, 5) })
-    const append = (key: string, signer: Hex, fromNonce: bigint) =>
-      operations.append({ key, requestHash: bytes(7, 32), kind: 'mint', signer, fromNonce }, signed((count += 1)))
+    const append = async (key: string, signer: Hex, fromNonce: bigint) => {
+      const request = { key, requestHash: bytes(7, 32), kind: 'mint', signer, fromNonce }
+      const appended = await operations.append(request, signed((count += 1)))
+      assert.ok(appended)
+      return appended
+    }
 
     it('gives each operation of a signer the next nonce, also when many come at once', async () => {
       const signer = newSigner()
@@ -45,6 +49,14 @@ for (const { name, open, skip } of testDatabases()) {
       const all = await Promise.all([newSigner(), newSigner(), newSigner()].map((signer) => append('same', signer, 0n)))
       assert.equal(all.filter(({ added }) => added).length, 1)
       assert.equal(new Set(all.map(({ operation }) => operation.txHash)).size, 1)
+    })
+
+    it('signs and stores nothing where the guard returns false', async () => {
+      const request = { key: 'guarded', requestHash: bytes(7, 32), kind: 'mint', signer: newSigner(), fromNonce: 0n }
+      const unsigned = () => assert.fail('it was signed')
+      assert.equal(await operations.append({ ...request, guard: async () => false }, unsigned), null)
+      assert.equal(await operations.find('guarded'), undefined)
+      assert.ok(await operations.append({ ...request, guard: async () => true }, signed((count += 1))))
     })
 
     it('stores nothing when signing fails', async () => {

@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from '../../db/columns.ts'
 import { type Actor, appendAudit, type AuditBody, auditText, localActor } from '../../db/audit.ts'
-import type { Database } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { parseJsonObject } from '../../lib/json.ts'
 
 export type SignedTransaction = Readonly<{ txHash: Hex; raw: Hex }>
@@ -22,6 +22,12 @@ export type Operation = SignedTransaction &
     ageMs: number
   }>
 
+/**
+ * Returns whether an operation may be stored, in the transaction that stores it. What it locks stays locked until the operation can be
+ * read.
+ */
+export type Guard = (sql: Sql) => Promise<boolean>
+
 /** `subject` is the token, where the request names one; `by` left out is the user of this process. */
 type NewOperation = Readonly<{
   key: string
@@ -31,6 +37,7 @@ type NewOperation = Readonly<{
   fromNonce: bigint
   subject?: string
   by?: Actor
+  guard?: Guard | undefined
 }>
 
 export type OperationStore = ReturnType<typeof operationStore>
@@ -44,14 +51,15 @@ export function operationStore(database: Pick<Database, 'query' | 'transaction'>
 
     /**
      * Signs and stores a new operation: `sign` gets the first nonce from `fromNonce` on that no stored operation has. When the key is
-     * already stored, nothing is added and `added` is false.
+     * already stored, nothing is added and `added` is false. Returns `null`, and signs nothing, where the guard returns false.
      */
     append: (request: NewOperation, sign: (nonce: bigint) => Promise<SignedTransaction>) =>
-      database.transaction(async (sql): Promise<{ operation: Operation; added: boolean }> => {
-        const { key, requestHash, kind, fromNonce } = request
+      database.transaction(async (sql): Promise<{ operation: Operation; added: boolean } | null> => {
+        const { key, requestHash, kind, fromNonce, guard } = request
         const signer = hexToBytes(request.signer)
         await sql.query('insert into signer (address) values ($1) on conflict do nothing', [signer])
         await sql.query('select 1 from signer where address = $1 for update', [signer])
+        if (guard !== undefined && !(await guard(sql))) return null
         const used = await sql.query<{ nonce: bigint }>(
           'select nonce from operation where signer = $1 and nonce >= $2 order by nonce',
           [signer, fromNonce],

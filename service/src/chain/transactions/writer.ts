@@ -13,7 +13,7 @@ import { type OperatorRole, writeCallOf, type WriteRequest } from './calls.ts'
 import { writeFailure, type WriteFailure } from './failures.ts'
 import { awaitOutcome, type Mined, parseOutcome, minedOutcome, send } from './outcome.ts'
 import { createRecovery } from './recovery.ts'
-import type { OperationStore, Operation } from './operations.ts'
+import type { Guard, OperationStore, Operation } from './operations.ts'
 import type { RpcClient } from '../rpc/client.ts'
 import { readContract } from '../rpc/contract.ts'
 import { chainUnavailable } from '../../lib/errors.ts'
@@ -44,8 +44,8 @@ export type WriterOptions = Readonly<{
   maxFeePerGas?: bigint
 }>
 
-/** `by` is who asks for the write; left out, the user of this process. */
-export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor }>
+/** `by` is who asks for the write; left out, the user of this process. Nothing is signed where `guard` returns false: WITHDRAWN. */
+export type WriteOptions = Readonly<{ idempotencyKey: string; by?: Actor; guard?: Guard | undefined }>
 
 /** `repeated`: the key was used for this very request before. */
 export type WriteResult =
@@ -80,8 +80,11 @@ export function createWriter(options: WriterOptions) {
    * Executes a request. A rejection by the contract is a value and is not kept under the key; a signed transaction is kept.
    * Throws CHAIN_UNAVAILABLE when nothing was signed because the chain did not answer.
    */
-  function write(request: WriteRequest, { idempotencyKey, by = localActor() }: WriteOptions): Promise<WriteResult> {
-    return awaitedByClose(once(request, idempotencyKey, by))
+  function write(
+    request: WriteRequest,
+    { idempotencyKey, by = localActor(), guard }: WriteOptions,
+  ): Promise<WriteResult> {
+    return awaitedByClose(once(request, idempotencyKey, by, guard))
   }
 
   /** Returns the most gas that a request would cost now, or why the contract would reject it. Sends nothing. Throws CHAIN_UNAVAILABLE. */
@@ -102,7 +105,7 @@ export function createWriter(options: WriterOptions) {
     return prepared.ok ? { ok: true, gas: prepared.gas } : prepared
   }
 
-  async function once(request: WriteRequest, key: string, by: Actor): Promise<WriteResult> {
+  async function once(request: WriteRequest, key: string, by: Actor, guard?: Guard): Promise<WriteResult> {
     const call = callOf(request)
     if ('ok' in call) return call
     const { account, data } = call
@@ -122,9 +125,11 @@ export function createWriter(options: WriterOptions) {
     const { gas, fees, nonce: fromNonce } = prepared
     const subject = 'tokenId' in request ? String(request.tokenId) : ''
     const sign = (nonce: bigint) => signTransaction(account, { chainId, to: contract, data, nonce, gas, fees })
-    const { operation, added } = await inTurn(signer, () =>
-      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce, subject, by }, sign),
+    const appended = await inTurn(signer, () =>
+      operations.append({ key, requestHash, kind: request.kind, signer, fromNonce, subject, by, guard }, sign),
     )
+    if (appended === null) return writeFailure('WITHDRAWN')
+    const { operation, added } = appended
     if (!added) return repeat(operation, requestHash, by)
     underway.add(key)
     try {

@@ -5,7 +5,7 @@
 import type { Hex } from '@touchstone/verdict'
 import { sentRequest, type WriteRequest } from '../../chain/transactions/calls.ts'
 import { writeWithNextKey } from '../../chain/transactions/failures.ts'
-import type { OperationStore } from '../../chain/transactions/operations.ts'
+import type { Guard, OperationStore } from '../../chain/transactions/operations.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import type { Writer, WriteResult } from '../../chain/transactions/writer.ts'
 import type { Log } from '../../lib/log.ts'
@@ -81,8 +81,9 @@ export function createWrites({ writer, operations, transfers, awaitIndexed, log 
     idempotencyKey: string,
     { key, requestId }: GraphqlContext,
     fields: FailureFields = {},
+    guard?: Guard,
   ): Promise<WriteOutcome> {
-    const result = await writer.write(request, { idempotencyKey, by: { who: `key:${key.id}`, requestId } })
+    const result = await writer.write(request, { idempotencyKey, by: { who: `key:${key.id}`, requestId }, guard })
     if (!result.ok) return failed(result, fields)
     const { txHash } = result
     log.info('written', { kind: request.kind, apiKey: key.id, repeated: result.repeated, txHash })

@@ -7,6 +7,7 @@ import { cleanText, type Hex, untrustedOf } from '@touchstone/verdict'
 import { keccak256, stringToHex } from 'viem'
 import type { ItemStore } from '../../assets/items.ts'
 import { canonicalMetadata } from '../../assets/metadata.ts'
+import type { WriteRequest } from '../../chain/transactions/calls.ts'
 import type { TransferReads } from '../../chain/transactions/transfer-reads.ts'
 import { formatInstant } from '../../domain/text.ts'
 import type { ProductRow } from '../../index/queries/products.ts'
@@ -34,7 +35,8 @@ export function createRegisterProduct(
   { registrations, items, metadata, transfers, operator, classes, log }: RegisterDeps,
   { executeWrite, previousRequest }: Writes,
 ) {
-  // One at a time per key. A rejected request must not remove what the next one under its key is about to use.
+  // One at a time per key. A rejected request does not remove what the next one under its key is about to use. Where that one is in
+  // another process, it is not signed and begins again.
   const inTurn = createKeyedQueue<string>()
 
   return mutation(readNewProduct, async (product, context) => {
@@ -48,7 +50,7 @@ export function createRegisterProduct(
     )
   })
 
-  async function register(product: KeyedProduct, to: Hex, context: GraphqlContext) {
+  async function register(product: KeyedProduct, to: Hex, context: GraphqlContext, attempt = 1): Promise<unknown> {
     const { registration } = product
     const { key } = registration
     const outcome = await registrations.add(registration)
@@ -65,6 +67,8 @@ export function createRegisterProduct(
         const productId = (result.tokenIds[0] ?? tokenId)?.toString() ?? null
         return { success: true, errors: [], txHash: result.txHash, productId, product: minted }
       }
+      // Another process that tried the same was rejected, and has removed the registration.
+      if (result.code === 'WITHDRAWN' && attempt < mostTries) return await register(product, to, context, attempt + 1)
       await registrations.remove(key)
       return rejected(result.errors, result.txHash)
     } catch (error) {
@@ -79,12 +83,13 @@ export function createRegisterProduct(
   /** Mints under the id of the key. A repeat keeps the id that was signed, and an earlier version's mint has none before it is mined. */
   async function mint({ key, metadataHash }: Registration, to: Hex, context: GraphqlContext) {
     const operationKey = `register:${key}`
+    const write = (request: WriteRequest) =>
+      executeWrite(request, operationKey, context, {}, (sql) => registrations.keep(sql, key))
     const sent = await previousRequest(operationKey)
-    if (sent === null)
-      return { tokenId: null, result: await executeWrite({ kind: 'mint', to, metadataHash }, operationKey, context) }
+    if (sent === null) return { tokenId: null, result: await write({ kind: 'mint', to, metadataHash }) }
     for (let attempt = 0; ; attempt += 1) {
       const tokenId = sent?.kind === 'mintWithId' ? sent.tokenId : productIdOf(key, attempt)
-      const result = await executeWrite({ kind: 'mintWithId', to, tokenId, metadataHash }, operationKey, context)
+      const result = await write({ kind: 'mintWithId', to, tokenId, metadataHash })
       const isTaken = !result.ok && result.code === 'TOKEN_ID_TAKEN' && sent === undefined
       if (!isTaken || attempt === mostAttempts) return { tokenId, result }
     }
@@ -121,6 +126,8 @@ export function createRegisterProduct(
 
 /** Ids that are tried for one key, where another product has the first: once in millions of registrations. */
 const mostAttempts = 4
+/** Tries of one request, where other processes remove its registration. */
+const mostTries = 4
 const lowestId = 10n ** 14n
 
 /** Returns the token id for a key: 15 digits, which JSON numbers and spreadsheets hold exactly. */

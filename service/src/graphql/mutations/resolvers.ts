@@ -1,5 +1,5 @@
 /** The mutations of schema.graphql, `transferTypedData` (spec §4.9), and the requests for approval. */
-import type { Sql } from '../../db/database.ts'
+import type { Database } from '../../db/database.ts'
 import type { Approvals } from '../../access/approvals/approvals.ts'
 import { approvalResolvers } from './approvals.ts'
 import type { ResolverMap } from '../schema.ts'
@@ -16,7 +16,10 @@ import { registrationStore } from './stores.ts'
 import { createTransferMutations } from './transfers.ts'
 import { transferTypedData } from './typed-data.ts'
 
-export type MutationDeps = { readonly database: Sql; readonly approvals: Approvals } & WriteDeps &
+export type MutationDeps = {
+  readonly database: Pick<Database, 'query' | 'transaction'>
+  readonly approvals: Approvals
+} & WriteDeps &
   Omit<RegisterDeps, 'registrations'> &
   BindDeps &
   ClaimDeps

@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import type { Database } from '../../db/database.ts'
+import { until } from '../../../test/support/wait.ts'
+import type { Database, Sql } from '../../db/database.ts'
 import { operationStore } from '../../chain/transactions/operations.ts'
 import { registrationStore, type Registration, type RegistrationStore } from './stores.ts'
 
 const hash = (n: number): Hex => `0x${n.toString(16).padStart(64, '0')}`
+const waitingStatement = `select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
 const signer: Hex = `0x${'a'.repeat(40)}`
 
 for (const { name, open, skip } of testDatabases()) {
@@ -79,6 +81,35 @@ for (const { name, open, skip } of testDatabases()) {
       await operations.settle(key, 'FAILED', '{}')
       assert.equal(await registrations.remove(one.key), true)
       assert.equal(await registrations.remove(one.key), false)
+    })
+
+    it('are kept while their mint is signed, and make no room then', async () => {
+      const one = registration()
+      await registrations.add(one)
+      await grow(one)
+      const [signing, ready] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+      const request = { key: `register:${one.key}`, requestHash: hash(1), kind: 'mint', signer, fromNonce: 0n }
+      const guard = (sql: Sql) => registrations.keep(sql, one.key)
+      const appended = operations.append({ ...request, guard }, async () => {
+        signing.resolve()
+        await ready.promise
+        return { txHash: hash((count += 1)), raw: '0x00' }
+      })
+      await signing.promise
+      const taken = Promise.all([registrations.remove(one.key), registrations.add(registration({ tagId: one.tagId }))])
+      // The embedded database has one connection: the next transaction waits for this one there.
+      if (database.dialect !== 'pglite') await until(async () => (await database.query(waitingStatement)).length === 2)
+      ready.resolve()
+      assert.equal((await appended)?.added, true)
+      assert.deepEqual(await taken, [false, 'tag_taken'])
+      assert.equal(await registrations.has(one.key), true)
+    })
+
+    it('are not minted any more once they are removed', async () => {
+      const one = registration()
+      await registrations.add(one)
+      assert.equal(await registrations.remove(one.key), true)
+      assert.equal(await database.transaction((sql) => registrations.keep(sql, one.key)), false)
     })
 
     it('make room when their mint has failed, or was never signed for ten minutes', async () => {

@@ -4,7 +4,7 @@
  */
 import type { Hex } from '@touchstone/verdict'
 import { bytesToHex, hexToBytes } from 'viem'
-import type { Sql } from '../../db/database.ts'
+import type { Database, Sql } from '../../db/database.ts'
 
 /**
  * `key` is the API key's id and the caller's key. The key of the mint's operation is `register:` and this one. A serial may stand alone.
@@ -21,35 +21,45 @@ export type Registration = Readonly<{
 /** `known`: the same request under the same key was registered before. */
 export type RegistrationOutcome = 'added' | 'known' | 'key_taken' | 'tag_taken' | 'item_taken'
 
-export function registrationStore(sql: Sql) {
+export function registrationStore(database: Pick<Database, 'query' | 'transaction'>) {
   async function insert(registration: Registration): Promise<boolean> {
     const { key, requestHash, tagId, serial, gtin, metadataHash } = registration
     const values = [key, hexToBytes(requestHash), tagId, serial, gtin, hexToBytes(metadataHash)]
-    return (await sql.query(insertStatement, values)).length > 0
+    return (await database.query(insertStatement, values)).length > 0
+  }
+
+  /** Deletes those of some registrations whose mint cannot come any more; returns their number. */
+  function deleteSome(statement: string, keys: readonly string[]): Promise<number> {
+    return database.transaction(async (sql) => {
+      // A statement does not see what was committed after it began, such as the mint for which it waited.
+      await sql.query(lockStatement, [keys])
+      return (await sql.query(statement, [keys])).length
+    })
   }
 
   return {
     async has(key: string): Promise<boolean> {
-      return (await sql.query('select 1 from registration where idempotency_key = $1', [key])).length > 0
+      return (await database.query('select 1 from registration where idempotency_key = $1', [key])).length > 0
     },
 
     /** Stores a registration, unless its key, tag name or item belongs to another one. A rejected one changes nothing. */
     async add(registration: Registration): Promise<RegistrationOutcome> {
       if (await insert(registration)) return 'added'
       const { key, tagId, gtin, serial, requestHash } = registration
-      const blocking = await sql.query<Blocking>(blockingStatement, [key, tagId, gtin, serial])
+      const blocking = await database.query<Blocking>(blockingStatement, [key, tagId, gtin, serial])
       const same = blocking.find((row) => row.idempotency_key === key)
       if (same !== undefined) return bytesToHex(same.request_hash) === requestHash ? 'known' : 'key_taken'
       const others = blocking.map((row) => row.idempotency_key)
-      const freed = await sql.query(freeStatement, [others])
-      if (freed.length === others.length && (await insert(registration))) return 'added'
+      const freed = await deleteSome(freeStatement, others)
+      if (freed === others.length && (await insert(registration))) return 'added'
       return blocking.some((row) => row.tag_id === tagId) ? 'tag_taken' : 'item_taken'
     },
 
     /** Removes a registration after its mint was rejected. One whose mint was signed, and may still come, stays. */
-    async remove(key: string): Promise<boolean> {
-      return (await sql.query(removeStatement, [key])).length > 0
-    },
+    remove: async (key: string): Promise<boolean> => (await deleteSome(removeStatement, [key])) > 0,
+
+    /** Returns whether a registration is still there, and keeps it until the transaction of `sql` ends. */
+    keep: async (sql: Sql, key: string): Promise<boolean> => (await sql.query(lockStatement, [[key]])).length > 0,
   }
 }
 
@@ -63,6 +73,9 @@ const insertStatement = `insert into registration (idempotency_key, request_hash
 const blockingStatement = `select idempotency_key, request_hash, tag_id from registration
   where idempotency_key = $1 or tag_id = $2 or (gtin = $3 and serial = $4)`
 
+const lockStatement =
+  'select 1 from registration where idempotency_key = any($1::text[]) order by idempotency_key for update'
+
 const mint = `from operation o where o.idempotency_key = 'register:' || r.idempotency_key`
 
 /** Frees a registration whose mint failed, or was never signed within ten minutes because of a crash; signing takes seconds. */
@@ -73,7 +86,7 @@ const freeStatement = `delete from registration r
   returning 1`
 
 const removeStatement = `delete from registration r
-  where r.idempotency_key = $1 and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
+  where r.idempotency_key = any($1::text[]) and r.token_id is null and not exists (select ${mint} and o.status <> 'FAILED')
   returning 1`
 
 /**

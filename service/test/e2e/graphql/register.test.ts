@@ -1,5 +1,5 @@
 /** registerProduct (spec §4.9) against a real chain and database: rejections, and one mint per key. */
-import { createRpcClient } from '../../../src/chain/rpc/client.ts'
+import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import assert from 'node:assert/strict'
 import { after, before, describe, it } from 'node:test'
 import { type AuditBody, readAudit } from '../../../src/db/audit.ts'
@@ -290,6 +290,40 @@ describe('registerProduct', () => {
     await poor.close()
     await away.close()
   })
+
+  it('mints nothing without its registration, though another process that failed has removed it', async () => {
+    const input = { tagId: 'shared', name: 'Shared', idempotencyKey: 'shared' }
+    const [failing, working] = [heldProcess(), heldProcess()]
+    const failed = assert.rejects(failing.ask('registerProduct', selection, input), /chain could not be read/)
+    await failing.asked
+    const made = working.ask('registerProduct', selection, input)
+    await working.asked
+    failing.answer.reject(new Error('no answer'))
+    await failed
+    working.answer.resolve()
+    const { success, productId } = await made
+    assert.deepEqual([success, typeof productId], [true, 'string'])
+    assert.deepEqual(
+      await world.database.query("select tag_id from registration where idempotency_key like '% shared'"),
+      [{ tag_id: 'shared' }],
+    )
+    await Promise.all([failing.close(), working.close()])
+  })
+
+  /** A process over the same database, whose first mint waits for the chain. */
+  function heldProcess() {
+    const { promise: asked, resolve: note } = Promise.withResolvers<void>()
+    const answer = Promise.withResolvers<void>()
+    const rpc: RpcClient = async (method, ...rest) => {
+      if (method === 'eth_estimateGas') {
+        note()
+        await answer.promise
+      }
+      return world.rpc(method, ...rest)
+    }
+    const writer = world.writerOver(world.operations, { rpc })
+    return { ask: world.askOver(writer), asked, answer, close: writer.close }
+  }
 
   it('frees the tagId of a registration whose mint a crash prevented, after a while', async () => {
     await world.database.query(
