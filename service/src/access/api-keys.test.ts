@@ -165,12 +165,30 @@ for (const { name, open, skip } of testDatabases())
       const { text } = await make()
       const { ask, clock, counts } = asking(3)
       assert.equal((await ask(text)).ok, true)
-      for (let n = 0; n < 2; n += 1) await ask(newApiKey().text)
+      for (let n = 0; n < 3; n += 1) assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
       assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'busy' })
-      assert.equal(counts.found, 3)
+      assert.deepEqual(await ask((await make()).text), { ok: false, because: 'busy' }, 'a right one may be a guess')
+      assert.equal(counts.found, 4)
       clock.at += 5_000
       assert.equal((await ask(text)).ok, true, 'a key that was right before goes on')
       clock.at += 60_000
       assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
+    })
+
+    it('draw on no budget where they are right, however many requests come first', async () => {
+      const { ask, counts } = asking(3)
+      const texts = (await Promise.all(Array.from({ length: 5 }, () => make()))).map(({ text }) => text)
+      const found = await Promise.all(Array.from({ length: 50 }, (_, n) => ask(texts[n % 5])))
+      assert.ok(found.every(({ ok }) => ok))
+      assert.equal(counts.found, 5)
+      assert.deepEqual(await ask(newApiKey().text), { ok: false, because: 'wrong' })
+    })
+
+    it('cannot be guessed by many at once: so many of one client are looked up at one time', async () => {
+      const { ask, counts } = asking(3)
+      const found = await Promise.all(Array.from({ length: 500 }, () => ask(newApiKey().text)))
+      assert.equal(counts.found, 100)
+      assert.equal(found.filter((one) => !one.ok && one.because === 'wrong').length, 3)
+      assert.equal(found.filter((one) => !one.ok && one.because === 'busy').length, 497)
     })
   })

@@ -39,6 +39,8 @@ export type Authenticate = (
 
 const knownMs = 1_000
 const touchMs = 60_000
+/** Unknown keys of one client that are looked up at one time. Requests with the same key share one look-up. */
+const mostLookUps = 100
 
 /** Authenticates by the store, which is asked at most once a second per key. A revocation takes effect within a second. */
 export function createAuthenticate({
@@ -48,29 +50,46 @@ export function createAuthenticate({
   now = () => performance.now(), // monotonic: a wall clock that is set back would extend the life of entries
 }: {
   readonly keys: Pick<ApiKeyStore, 'find' | 'touch'>
-  /** Left out: no limit. A key that is known consumes nothing. */
+  /** Left out: no limit. A right key consumes nothing. */
   readonly attempts?: RateLimiter | undefined
   readonly log: Log
   readonly now?: () => number
 }): Authenticate {
   const known = new LRUCache<string, KnownKey & { readonly askedAt: number }>({ max: 10_000 })
   const touched = new LRUCache<string, number>({ max: 10_000 })
+  /** The number of look-ups of unknown keys that are under way, by client. */
+  const underway = new Map<string, number>()
 
   const lookUp = singleFlight(
-    async (name: string, hash: Uint8Array): Promise<KnownKey | null> => {
-      const askedAt = now()
-      const row = await keys.find(hash)
-      if (row === undefined || !constantTimeEqual(row.hash, hash)) {
-        known.delete(name)
-        return null
+    async (name: string, hash: Uint8Array, client: string): Promise<KnownKey | 'wrong' | 'busy'> => {
+      if (known.has(name)) return find(name, hash)
+      const before = underway.get(client) ?? 0
+      if (before >= mostLookUps) return 'busy'
+      underway.set(client, before + 1)
+      try {
+        const found = await find(name, hash)
+        return found === 'wrong' && (await attempts?.take(client))?.allowed === false ? 'busy' : found
+      } finally {
+        const left = (underway.get(client) ?? 1) - 1
+        if (left > 0) underway.set(client, left)
+        else underway.delete(client)
       }
-      const { hash: _hash, networks, ...key } = row
-      const found = { key, isWithin: networks === null ? () => true : createTrust(networks) }
-      known.set(name, { ...found, askedAt })
-      return found
     },
     (name) => name,
   )
+
+  async function find(name: string, hash: Uint8Array): Promise<KnownKey | 'wrong'> {
+    const askedAt = now()
+    const row = await keys.find(hash)
+    if (row === undefined || !constantTimeEqual(row.hash, hash)) {
+      known.delete(name)
+      return 'wrong'
+    }
+    const { hash: _hash, networks, ...key } = row
+    const found = { key, isWithin: networks === null ? () => true : createTrust(networks) }
+    known.set(name, { ...found, askedAt })
+    return found
+  }
 
   function touch({ id }: ApiKey): void {
     const at = now()
@@ -87,9 +106,9 @@ export function createAuthenticate({
     const name = Buffer.from(hash).toString('base64')
     const kept = known.get(name)
     const isFresh = kept !== undefined && now() - kept.askedAt < knownMs
-    if (kept === undefined && (await attempts?.take(client))?.allowed === false) return { ok: false, because: 'busy' }
-    const found = isFresh ? kept : await lookUp(name, hash)
-    if (found === null) return { ok: false, because: 'wrong' }
+    if (kept === undefined && attempts?.exhausted(client) !== undefined) return { ok: false, because: 'busy' }
+    const found = isFresh ? kept : await lookUp(name, hash, client)
+    if (typeof found === 'string') return { ok: false, because: found }
     if (!found.isWithin(address)) return { ok: false, because: 'elsewhere' }
     touch(found.key)
     return { ok: true, key: found.key }
