@@ -262,16 +262,21 @@ async function expire(sql: Sql): Promise<void> {
 /** The tables are tidied so often when no block comes, in milliseconds: taps and registrations write rows too. */
 const tidyMs = 10_000
 
-/** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, one in 4096 and the first of every run are kept. */
+/** Deletes old rows and compacts sums. Of the blocks below `keepFrom`, the first of every 4096 is kept. */
 async function tidy(sql: Sql, keepFrom: bigint, retentionDays: number): Promise<void> {
-  await sql.query(deleteBlocksStatement, [keepFrom])
+  await sql.query(deleteBlocksStatement, [keepFrom, blocksAtOnce])
   for (const statement of compactStatements) await sql.query(statement)
   await trimOutbox(sql, retentionDays)
 }
 
-/** The end of a range has no block before it and is kept. A deep reorganisation can be followed back to it. */
-const deleteBlocksStatement = `delete from index_block b where number < $1 and number % 4096 <> 0
-  and exists (select from index_block p where p.number = b.number - 1)`
+/** More come only after a long backfill; the next turns delete the rest. */
+const blocksAtOnce = 50_000
+
+/** A deep reorganisation can be followed back to the blocks that are left. */
+const deleteBlocksStatement = `delete from index_block where number in (
+  select number from index_block b where number < $1
+    and exists (select from index_block p where p.number >= b.number - b.number % 4096 and p.number < b.number)
+  limit $2)`
 
 /** Rows that were added several times become one row with their sum, so readers and other writers notice nothing. */
 const compactStatements = [
