@@ -267,7 +267,7 @@ function createListener(options: GatewayOptions, parts: Parts): RequestListener 
     }
   }
 
-  /** A client that hangs up before its payment is stored gets a check and signatures for nothing, which counts as a refusal. */
+  /** A payment counts as refused where its client hangs up before it is stored: check and signatures were for nothing. */
   function countError({ error, receipt }: Outcome & { kind: 'error' }, { response, client, decoded }: Sale): void {
     if (error === 'payment_required') return count('offers')
     const isAbandoned = response.destroyed && receipt === undefined

@@ -62,7 +62,7 @@ describe('the quotas of a client at the gateway', () => {
 type Request = { readonly request: IncomingMessage; readonly response: ServerResponse }
 
 describe('a client that hangs up before its purchase is stored', () => {
-  /** Opens a gateway, and a function that hangs up while a purchase looks into the ledger, and resolves once the gateway has ended it. */
+  /** Opens a gateway, and a function that hangs up while a purchase looks into the ledger. It resolves once the gateway has ended that. */
   async function openAbandoned(more: Parameters<typeof world.open>[0] = {}) {
     let whileLooking = async () => {}
     const find: typeof world.store.find = async (key) => {
