@@ -12,6 +12,8 @@ export const locks = {
   keyFiles: [84532, 5],
   /** The command that distributes the tables over a cluster holds it. Processes that start then end. */
   distribution: [84532, 6],
+  /** A process that imports tags holds it. */
+  imports: [84532, 7],
 } as const satisfies Record<string, Lock>
 
 /** Returns the lock of one account that sends transactions; `number` is derived from its address. */

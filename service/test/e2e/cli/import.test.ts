@@ -8,13 +8,15 @@ import { assetRegistryAbi } from '../../../src/domain/registry-abi.ts'
 import { createWriter } from '../../../src/chain/transactions/writer.ts'
 import { commandRunner } from '../../../src/cli/store-commands.ts'
 import { openMints } from '../../../src/cli/tag/import/steps.ts'
+import { locks } from '../../../src/db/locks.ts'
 import { readConfig } from '../../../src/app/config/config.ts'
 import { createLog } from '../../../src/lib/log.ts'
 import { toHex } from '../../../src/tap/bytes.ts'
 import { batchHint } from '../../../src/tap/keys/batch.ts'
 import { deriveTagKeys } from '../../../src/tap/provisioning/key-rows.ts'
 import { keys } from '../../support/index/writer-world.ts'
-import { assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
+import { noPostgres, openOwnDatabase } from '../../support/database/databases.ts'
+import { aloneCommandsOf, assertionsOf, commandsOf, type Ran } from '../../support/processes/cli.ts'
 import { startFaultRpc } from '../../support/fault-rpc.ts'
 import { noMetadata, startWorld, type World } from '../../support/world.ts'
 
@@ -280,6 +282,37 @@ describe('touchstone tag import', () => {
       [0, 1],
     )
     assert.ok(both.some(({ err }) => err === 'touchstone: Another import is at work; run this one when it is done.'))
+  })
+
+  it('works on one machine at a time, where several share a database', { skip: noPostgres }, async () => {
+    await using opened = new AsyncDisposableStack()
+    const database = opened.adopt(await openOwnDatabase('migrated'), (one) => one.close())
+    const folder = path('elsewhere')
+    await mkdir(folder)
+    const runElsewhere = aloneCommandsOf({ ...world.settings, DATA_DIR: folder, DATABASE_URL: database.url }, folder)
+    assert.equal((await runElsewhere('tag', 'batch', 'create', 'b', '--demo')).exit, 0)
+    await writeFile(join(folder, 'shared.csv'), `uid,batch\n${uidOf(45)},b`)
+    const [minted, held] = [await supply(), await database.hold(locks.imports)]
+    const refused = await runElsewhere('tag', 'import', 'shared.csv', '--mint')
+    assert.deepEqual(
+      [refused.exit, refused.err],
+      [1, 'touchstone: Another import is at work; run this one when it is done.'],
+    )
+    assert.equal(await supply(), minted)
+    await held?.release()
+    const next = await runElsewhere('tag', 'import', 'shared.csv', '--mint')
+    assert.equal(summary(next), '1 done', next.err)
+  })
+
+  it('ends where the database may have let another import begin', async () => {
+    await write('let-go.csv', 'uid,batch', `${uidOf(46)},b`)
+    const { components } = world
+    const hold = () => Promise.resolve({ lost: Promise.resolve(), release: () => Promise.resolve() })
+    const database = { ...components.database, hold }
+    const lost = await commandsOf({ ...world, components: { ...components, database } })('tag', 'import', 'let-go.csv')
+    assert.equal(lost.exit, 1)
+    assert.match(lost.err, /ended early: the connection to the database was lost; run it again to go on\.$/)
+    assert.equal(summary(await run('tag', 'import', 'let-go.csv')), '1 done')
   })
 
   it('waits for a transaction that is not mined, and gives its rows their tokens later', async () => {

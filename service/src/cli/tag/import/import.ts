@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Hex } from '@touchstone/verdict'
+import { locks } from '../../../db/locks.ts'
 import { type Cell, formatCsvRow } from '../../../lib/csv.ts'
 import { countRows, readWindows } from './file.ts'
 import { argument, defineCommand, inSession } from '../../session/command.ts'
@@ -42,19 +43,23 @@ each row. Exit code 0 when every row is done, 1 when not.`,
     .action(inSession(run, importTags))
 }
 
-/** Stores with a running import: two at once could mint for the same rows. */
-const busy = new WeakSet<object>()
-
+/** Imports under a lock of the database: two at once, also of two machines, could mint for the same rows. */
 async function importTags(session: Session, file: string, options: Options): Promise<number> {
   const { store, io } = session
-  if (busy.has(store.tags)) throw new CommandError('Another import is at work; run this one when it is done.')
-  busy.add(store.tags)
+  const held = await store.database.hold(locks.imports)
+  if (held === null) throw new CommandError('Another import is at work; run this one when it is done.')
+  const lost = new AbortController()
+  void held.lost.then(() => lost.abort(lostReason))
+  const signal = AbortSignal.any([io.signal, lost.signal])
   try {
-    return await importFile(session, resolve(io.cwd, file), toWanted(session, options), options)
+    const path = resolve(io.cwd, file)
+    return await importFile({ ...session, io: { ...io, signal } }, path, toWanted(session, options), options)
   } finally {
-    busy.delete(store.tags)
+    await held.release()
   }
 }
+
+const lostReason = 'the connection to the database was lost'
 
 function toWanted(session: Session, options: Options): Wanted {
   const { mint = false, bind = false, activate = false, dryRun = false } = options
@@ -77,7 +82,7 @@ async function importFile(
     for await (const window of readWindows(path, { batch })) {
       const results = await importer.run(window, tally.count)
       await report.write(results)
-      if (io.signal.aborted) end = 'it was stopped'
+      if (io.signal.aborted) end = io.signal.reason === lostReason ? lostReason : 'it was stopped'
       else if (results.some(({ outcome }) => outcome === 'failed')) end = 'the chain does not answer'
       if (end !== null) break
     }
