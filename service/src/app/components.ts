@@ -47,12 +47,13 @@ import { type Config, ConfigError } from './config/config.ts'
 import { keysByRole, openRoleKeys, type RoleKey } from './keys.ts'
 import { joinStore, openApprovals, type StoreComponents } from './store.ts'
 
-/** Times after which a request to the chain is given up. Tests on a busy machine give more than the defaults. */
+/** Times after which a request to the chain, or for the text of a verdict, is given up. Tests on a busy machine give more than the defaults. */
 type Deadlines = {
   readonly attemptTimeoutMs?: number
   readonly readTimeoutMs?: number
   readonly rpcTimeoutMs?: number
   readonly receiptWaitMs?: number
+  readonly textTimeoutMs?: number
 }
 
 export type ComponentOverrides = { readonly deadlines?: Deadlines }
@@ -156,6 +157,7 @@ export async function openComponents(
     contract,
     chainId,
     maxEntries: config.chain.cacheEntries,
+    textTimeoutMs: deadlines?.textTimeoutMs,
     log: log.child('verdicts'),
   })
   const proofs =

@@ -5,6 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { untrustedOf, verdictOf, type AssetRecord, type Hex, type Untrusted, type Verdict } from '@touchstone/verdict'
 import type { BlockId } from '../domain/chain.ts'
+import { withDeadline } from '../lib/async/deadline.ts'
 import { traced } from '../lib/async/span.ts'
 import { chainUnavailable, reasonOf, ServiceError } from '../lib/errors.ts'
 import type { Log } from '../lib/log.ts'
@@ -63,6 +64,7 @@ export function createVerdicts({
   contract,
   chainId,
   maxEntries,
+  textTimeoutMs = 1_500,
   log,
   now = () => performance.now(),
 }: {
@@ -71,6 +73,8 @@ export function createVerdicts({
   readonly contract: Hex
   readonly chainId: number
   readonly maxEntries: number
+  /** The default is long for a busy database, and half of what a read of the chain may take. */
+  readonly textTimeoutMs?: number | undefined
   readonly log: Log
   readonly now?: () => number
 }): Verdicts {
@@ -116,10 +120,10 @@ export function createVerdicts({
     return pinned(made, block)
   }
 
-  /** Returns undefined when the store cannot be read. The verdict does not depend on it, and leaves out `untrusted` for a while. */
+  /** Returns undefined when the store cannot be read in time. The verdict does not depend on it, and leaves out `untrusted` for a while. */
   async function untrustedFor(hash: Hex): Promise<Untrusted | undefined> {
     try {
-      const text = await metadata.get(hash)
+      const text = await withDeadline(metadata.get(hash), textTimeoutMs)
       return text === undefined ? undefined : untrustedOf(JSON.parse(text))
     } catch (error) {
       log.warn('metadata unavailable', { reason: reasonOf(error) })

@@ -210,6 +210,25 @@ describe('the metadata of a verdict', () => {
       assert.equal(state.asked, 2)
     })
 
+  it('is left out where the store does not answer within 1.5 s, and found once it does', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const one = asset({}, metadataHash)
+    const { state, verdicts } = world(one)
+    state.held = new Promise(() => {})
+    const bare = verdicts.answer(7n)
+    await settled()
+    t.mock.timers.tick(1_499)
+    await settled()
+    assert.deepEqual(state.warnings, [])
+    t.mock.timers.tick(1)
+    assert.equal((await bare)?.body, JSON.stringify(expected(one, state.block)))
+    assert.deepEqual(state.warnings, ['metadata unavailable'])
+    state.held = Promise.resolve()
+    state.texts.set(metadataHash, JSON.stringify(product))
+    state.now = 5_000
+    assert.equal((await verdicts.answer(7n))?.body, JSON.stringify(expected(one, state.block, product)))
+  })
+
   it('is looked for while the verdict without it is served, by one request a time', async () => {
     const one = asset({}, metadataHash)
     const { state, verdicts } = world(one)

@@ -22,7 +22,13 @@ export type World = Awaited<ReturnType<typeof startWorld>>
 
 export const noMetadata: Hex = `0x${'0'.repeat(64)}`
 /** The deadlines of the service, but for a machine that does other things too. */
-const deadlines = { attemptTimeoutMs: 15_000, readTimeoutMs: 30_000, rpcTimeoutMs: 30_000, receiptWaitMs: 60_000 }
+const deadlines = {
+  attemptTimeoutMs: 15_000,
+  readTimeoutMs: 30_000,
+  rpcTimeoutMs: 30_000,
+  receiptWaitMs: 60_000,
+  textTimeoutMs: 30_000,
+}
 const secrets = {
   TAG_KEK: '6b'.repeat(31) + '01',
   STATION_KEK: '73'.repeat(31) + '03',
