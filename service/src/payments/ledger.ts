@@ -262,6 +262,22 @@ export function createLedger(
       return row?.age ?? 0
     },
 
+    /** Stores the transaction that a remote facilitator names. One of our own has a row. */
+    async setTransaction(key: PaymentKey, transaction: Hex): Promise<void> {
+      const text = `update payment p set tx_hash = $5 where ${one} and state = 'settling' and settlement is null`
+      await runOne(key, text, [hexToBytes(transaction)])
+    },
+
+    /** Returns all transactions that are known to have been sent for a payment. */
+    async transactionsOf(key: PaymentKey): Promise<Hex[]> {
+      const [row] = await runOne<{ hashes: readonly Uint8Array[] }>(
+        key,
+        `select array_remove(coalesce(s.hashes, '{}') || p.tx_hash, null) as hashes
+         from payment p left join settlement s on s.pk = p.settlement where ${one}`,
+      )
+      return (row?.hashes ?? []).map(bytesToHex)
+    },
+
     /** Deletes a row of this process that no transaction has settled or may still settle. `mined`: one has, and the row stays. */
     async drop(key: PaymentKey): Promise<'dropped' | 'mined' | undefined> {
       const [row] = await runOne<{ fate: 'dropped' | 'mined' }>(

@@ -30,11 +30,11 @@ export const tokenAbi = parseAbi([
 const walletAbi = parseAbi(['function isValidSignature(bytes32,bytes) view returns (bytes4)'])
 
 /**
- * `paid`: the transfer is in `transaction`. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain
+ * `paid`: the transfer is in `transaction`. `earlier`: it is there, before the payment was taken in. `spent`: the nonce is used or cancelled without it. `expired`: unused, and too late in chain
  * time. `unused`: it may still be paid. `unknown`: the logs do not match the state.
  */
 export type TransferStatus =
-  | { readonly kind: 'paid'; readonly transaction: Hex; readonly block: BlockId }
+  | { readonly kind: 'paid' | 'earlier'; readonly transaction: Hex; readonly block: BlockId }
   | { readonly kind: 'spent' | 'expired' | 'unused' | 'unknown' }
 
 /** Reasons that the buyer can remove. */
@@ -78,9 +78,9 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
 
   /**
    * Reads everything at one block. `fromBlock` is the head from before the payment was claimed. An earlier transfer may have paid another
-   * seller, where a provider lagged. `own`, the transaction that was sent for the payment, can be earlier after a reorganisation.
+   * seller, where a provider lagged, or a reorganisation has moved the one that was sent for the payment.
    */
-  async function transferStatus(payment: Payment, fromBlock: bigint, own: Hex | null): Promise<TransferStatus> {
+  async function transferStatus(payment: Payment, fromBlock: bigint): Promise<TransferStatus> {
     const at = await heads.head(0)
     if (!(await isUsed(payment, { blockHash: at.hash })))
       return { kind: at.timestamp >= payment.validBefore ? 'expired' : 'unused' }
@@ -94,8 +94,8 @@ export function createPaymentChain({ rpc, asset }: { readonly rpc: RpcClient; re
     if (mined === undefined || status === undefined) return { kind: 'unknown' }
     const { transactionHash: transaction, blockHash: hash } = found
     const { number } = mined
-    const isOfSale = number >= fromBlock || transaction === own
-    return status === 'paid' && isOfSale ? { kind: 'paid', transaction, block: { number, hash } } : { kind: 'spent' }
+    if (status === 'spent') return { kind: 'spent' }
+    return { kind: number >= fromBlock ? 'paid' : 'earlier', transaction, block: { number, hash } }
   }
 
   async function authorizationLog({ from, nonce }: Payment, fromBlock: bigint, toBlock: bigint) {

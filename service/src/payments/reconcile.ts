@@ -73,7 +73,7 @@ export function createReconciler(options: ReconcilerOptions) {
 
   /** Checks that the transfer of a paid row is still in the chain, in whichever block. */
   async function recheck(row: Settling): Promise<void> {
-    const status = await chain.transferStatus(row.payment, row.fromBlock, row.transaction)
+    const status = await settlement.statusOf(row)
     if (status.kind === 'unused') {
       log.warn('a reorganisation removed a payment; it is submitted again')
       await facilitator.settle(row.payment, null)

@@ -149,6 +149,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
 
   async function attempt(row: Settling): Promise<Outcome | undefined> {
     const report = await execute(row)
+    if (report.transaction) await ledger.setTransaction(row.key, report.transaction).catch(notRecorded)
     return report.paid ? complete(row, report.paid) : decide(row, report)
   }
 
@@ -172,9 +173,18 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
     }
   }
 
-  async function look({ payment, fromBlock, transaction }: Settling): Promise<TransferStatus | undefined> {
+  /** Returns what the chain says of the payment. `earlier` is left where no transaction is known that was sent for it. */
+  async function statusOf({ key, payment, fromBlock }: Settling): Promise<TransferStatus> {
+    const status = await chain.transferStatus(payment, fromBlock)
+    if (status.kind !== 'earlier') return status
+    const own = await ledger.transactionsOf(key) // the row that was read before may not have them yet
+    if (own.includes(status.transaction)) return { ...status, kind: 'paid' }
+    return own.length > 0 ? { kind: 'spent' } : status
+  }
+
+  async function look(row: Settling): Promise<TransferStatus | undefined> {
     try {
-      return await chain.transferStatus(payment, fromBlock, transaction)
+      return await statusOf(row)
     } catch (error) {
       log.warn('the chain does not show the outcome of a payment', { reason: reasonOf(error) })
       return undefined
@@ -187,6 +197,9 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
         return complete(row, status)
       case 'spent':
         return reject(row, 'nonce_already_used')
+      case 'earlier':
+        // It may be our own transaction where one may have been sent whose hash is not known.
+        return report.sent === 'no' ? reject(row, 'nonce_already_used') : undefined
       case 'expired':
         return reject(row, 'authorization_expired')
       case 'unknown':
@@ -251,6 +264,7 @@ export function createSettlement({ ledger, chain, facilitator, terms, count, log
 
   return {
     settle,
+    statusOf,
     /** Returns the outcome where the chain has decided already; sends nothing. */
     async poll(row: Settling): Promise<Outcome | undefined> {
       const status = await look(row)

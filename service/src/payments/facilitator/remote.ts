@@ -1,4 +1,5 @@
 /** A facilitator behind a URL (x402 `/verify`, `/settle`, `/supported`): bounded responses, one deadline over headers and body, no redirects. */
+import type { Hex } from '@touchstone/verdict'
 import { caipNetwork } from '../../domain/chain.ts'
 import type { ErrorCode } from '../errors.ts'
 import { traced } from '../../lib/async/span.ts'
@@ -56,8 +57,12 @@ export function createRemoteFacilitator({ url, headersFile = null, terms, chain 
       return { ok: false, error: await buyerError(error, chain) }
     },
     async settle(payment) {
-      const { success } = await post('settle', payment)
-      return { sent: success === true ? 'mined' : 'perhaps' }
+      const { success, transaction } = await post('settle', payment)
+      const hash = String(transaction).toLowerCase()
+      return {
+        sent: success === true ? 'mined' : 'perhaps',
+        ...(/^0x[0-9a-f]{64}$/.test(hash) && { transaction: hash as Hex }),
+      }
     },
     async supports() {
       const { kinds } = await request('supported')

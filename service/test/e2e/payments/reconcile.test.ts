@@ -2,11 +2,12 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
 import type { Hex } from '@touchstone/verdict'
-import { toHex } from 'viem'
+import { hexToBytes, toHex } from 'viem'
 import type { PrivateKeyAccount } from 'viem/accounts'
 import { createRpcClient, type RpcClient } from '../../../src/chain/rpc/client.ts'
 import { createLedger } from '../../../src/payments/ledger.ts'
 import { parseOrder } from '../../../src/payments/order.ts'
+import { startFacilitator } from '../../support/payments/facilitator.ts'
 import { openSale } from '../../support/payments/gateway.ts'
 import { until } from '../../support/wait.ts'
 import { asset, buy, buySettled, price, sign, type SignedPayment } from '../../support/payments/buyer.ts'
@@ -192,22 +193,54 @@ describe('after a crash', () => {
     await gateway.close()
   })
 
-  it('of an own transfer that a reorganisation put into an earlier block: the proof, charged once', async () => {
-    const payment = await sign(payer)
-    const key = await stored(payment)
-    const { transactionHash } = await world.submit(payment)
-    await world.mine()
-    const head = BigInt((await world.rpc('eth_blockNumber')) as string)
-    await world.database.query('update payment set from_block = $1, tx_hash = $2 where nonce = $3', [
-      head,
-      Buffer.from(transactionHash.slice(2), 'hex'),
-      Buffer.from(key.nonce.slice(2), 'hex'),
-    ])
-    const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: onDemand })
-    assert.equal((await buy(gateway.url, token, payment)).status, 200)
-    assert.equal(await charged(), price)
-    await gateway.close()
-  })
+  /** Moves the block from which a payment counts, as a reorganisation moves the transfer. */
+  const setFromBlock = (nonce: Hex, ahead: bigint) =>
+    world.database.query('update payment set from_block = from_block + $1 where nonce = $2', [ahead, hexToBytes(nonce)])
+
+  for (const isLate of [false, true])
+    it(`of an own transfer that a reorganisation put into an earlier block: the proof, charged once${isLate ? ', also where its transaction was stored after the row was read' : ''}`, async () => {
+      const payment = await sign(payer)
+      const key = await stored(payment)
+      const { transactionHash } = await world.submit(payment)
+      await world.mine()
+      await setFromBlock(key.nonce, 2n)
+      const link = () =>
+        world.database.query('update payment set tx_hash = $1 where nonce = $2', [
+          hexToBytes(transactionHash),
+          hexToBytes(key.nonce),
+        ])
+      if (!isLate) await link()
+      const adopt: typeof onDemand.adopt = async (...args) => {
+        const rows = await onDemand.adopt(...args)
+        if (isLate && rows.length > 0) await link()
+        return rows
+      }
+      const gateway = await world.open({ deadlines: { settleMs: 500 }, ledger: { ...onDemand, adopt } })
+      assert.equal((await buy(gateway.url, token, payment)).status, 200)
+      assert.equal(await charged(), price)
+      await gateway.close()
+    })
+
+  for (const [fault, status] of [
+    ['none', 200],
+    ['lost', 503],
+  ] as const)
+    it(`of an own transfer in an earlier block, by a remote facilitator whose answer is ${fault}: ${status}, charged once`, async () => {
+      const facilitator = await startFacilitator(world)
+      facilitator.set(fault, 'settle')
+      const payment = await sign(payer)
+      const key = await stored(payment)
+      await setFromBlock(key.nonce, 5n)
+      const gateway = await world.open({
+        facilitator: { url: facilitator.url },
+        deadlines: { settleMs: 1_000 },
+        ledger: onDemand,
+      })
+      const answer = await buy(gateway.url, token, payment)
+      assert.deepEqual([answer.status, await charged()], [status, price])
+      await gateway.close()
+      await facilitator.close()
+    })
 
   it('after the transfer, before the answer was stored: the proof, charged once', async () => {
     const payment = await sign(payer)

@@ -26,12 +26,14 @@ export async function startFacilitator(world: GatewayWorld, demanded?: () => str
   const rpc = createRpcClient({ url: world.chainUrl })
   const chain = createPaymentChain({ rpc, asset: world.terms.asset })
   const { slots, terms } = world
+  /** The payments of another operator are none of its own. */
+  const assign: typeof slots.assign = (given, signIt) => slots.assign({ ...given, members: [] }, signIt)
   const log = createLog(() => {})
   const local = createLocalFacilitator({
     rpc,
     chain,
     accounts: [world.facilitator],
-    slots,
+    slots: { ...slots, assign },
     terms,
     walletFactories: [],
     log,
@@ -47,8 +49,8 @@ export async function startFacilitator(world: GatewayWorld, demanded?: () => str
         : { isValid: false, invalidReason: 'insufficient_funds' }
     },
     async settle(payment) {
-      const { sent } = await local.settle(payment, null)
-      return { success: sent === 'mined', transaction: '', network: 'eip155:84532' }
+      const { sent, paid } = await local.settle(payment, null)
+      return { success: sent === 'mined', transaction: paid?.transaction ?? '', network: 'eip155:84532' }
     },
   }
 
