@@ -3,9 +3,10 @@ import assert from 'node:assert/strict'
 import { after as afterAll, before, beforeEach, describe, it } from 'node:test'
 import { execute, type ExecutionResult, type GraphQLSchema, parse, subscribe } from 'graphql'
 import { testDatabases } from '../../../test/support/database/databases.ts'
-import { alice } from '../../../test/support/index/rows.ts'
+import { alice, insertAsset } from '../../../test/support/index/rows.ts'
+import { until } from '../../../test/support/wait.ts'
 import type { Database } from '../../db/database.ts'
-import { formatPosition, outboxChannel, outboxStore } from '../../index/outbox.ts'
+import { formatPosition, outboxChannel, outboxStore, parsePosition } from '../../index/outbox.ts'
 import { createLog } from '../../lib/log.ts'
 import { contextFactory, createLoaders, type GraphqlContext } from '../context.ts'
 import { graphqlSchema } from '../schema.ts'
@@ -78,6 +79,24 @@ for (const { name, open, skip } of testDatabases())
       const texts = answers.map(({ data }) => JSON.stringify(data))
       const events = { edges: [1, 2].map(() => ({ node: { kind: 'VERIFIED' } })) }
       assert.deepEqual([new Set(texts), most], [new Set([JSON.stringify({ events })]), 4])
+    })
+
+    it('leave out taps of a product that the index does not have, and have them for a client that reads them again', async () => {
+      const document = parse(`subscription { productVerified(after: "${after}") { position } }`)
+      const [early, late] = await Promise.all([1, 2].map(() => subscribe({ schema, document, contextValue })))
+      assert.ok(
+        early !== undefined && Symbol.asyncIterator in early && late !== undefined && Symbol.asyncIterator in late,
+      )
+      const first = early.next()
+      await until(() => most > 0)
+      await insertAsset(database, { tokenId: 8 })
+      await database.query(`insert into outbox (topic, kind, token_id, payload) values ('tap', 'VERIFIED', 8, '{}')`)
+      const seqOf = ({ value }: IteratorResult<ExecutionResult>) =>
+        parsePosition((value as { data: { productVerified: { position: string } } }).data.productVerified.position)?.seq
+      assert.equal(seqOf(await first), 301n)
+      await insertAsset(database, { tokenId: 7 })
+      assert.equal(seqOf(await late.next()), 1n)
+      await Promise.all([early.return(), late.return()])
     })
   })
 
